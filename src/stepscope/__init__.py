@@ -1,0 +1,33 @@
+"""stepscope: says where the time of a training job goes, why, and what to change.
+
+Importing this package is cheap: the names below load their modules on first use, so that a training
+process that only records pays for nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stepscope._version import __version__
+
+if TYPE_CHECKING:
+    from stepscope.errors import StepscopeError, Unavailable
+    from stepscope.run import Run, open_run, open_runs
+
+__all__ = ["Run", "StepscopeError", "Unavailable", "__version__", "open_run", "open_runs"]
+
+_HOMES = {
+    "Run": "stepscope.run",
+    "open_run": "stepscope.run",
+    "open_runs": "stepscope.run",
+    "StepscopeError": "stepscope.errors",
+    "Unavailable": "stepscope.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib  # noqa: PLC0415 - keeps the bare import cheap
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'stepscope' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

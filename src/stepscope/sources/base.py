@@ -1,0 +1,84 @@
+"""What a source is: it recognises its inputs by content and turns one input into table rows.
+
+A source knows nothing of analyses, of the store or of other ranks. Adding one touches its own module,
+the list in `stepscope.sources`, and its test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stepscope.tables import Table
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One recording of one rank as found on disk.
+
+    Args:
+        source: Name of the source that reads it.
+        path: What a user would call it: the trace file, or the rank's directory.
+        files: Every file that the source reads of it; a change in any of them is a changed input.
+    """
+
+    source: str
+    path: Path
+    files: tuple[Path, ...]
+
+
+class Sink(Protocol):
+    """Where a source puts what it reads. Rows may come in any number of batches."""
+
+    def write(self, table: Table, frame: pl.DataFrame) -> None:
+        """Add rows to `table`. Columns that `frame` lacks are null; `rank` is not among them,
+        except in `ranks`, where it is the rank that the input itself states (or null)."""
+
+    def issue(
+        self,
+        severity: Severity,
+        file: Path,
+        problem: str,
+        remedy: str,
+        *,
+        place: str | None = None,
+        lost: int | None = None,
+    ) -> None:
+        """Note what was skipped or guessed. `error`: data lost; `warning`: doubtful; `note`: for information."""
+
+    def scratch(self) -> Path:
+        """A private directory for intermediate files, removed when the input is done.
+
+        Raises:
+            OSError: If there is no room for one; the source then works in memory.
+        """
+
+
+class Source(Protocol):
+    """A reader of one format."""
+
+    name: str
+    version: int
+    """Raised whenever the rows that it makes change, so that stored rows of older code are not used."""
+
+    def find(self, directory: Path, names: Sequence[str]) -> Input | None:
+        """Recognise `directory` itself as one input (a rank directory), by the names and files in it."""
+
+    def sniff(self, file: Path, head: bytes) -> Input | None:
+        """Recognise one file by its first bytes (inflated if it is gzip, at most 64 KiB)."""
+
+    def read(self, item: Input, sink: Sink) -> None:
+        """Read one input into `sink`.
+
+        Damage that leaves something readable is told through `sink.issue` and skipped.
+
+        Raises:
+            UnreadableInput: If nothing of it can be read.
+        """

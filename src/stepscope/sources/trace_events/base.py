@@ -1,0 +1,67 @@
+"""The interface between decoders of trace events and the sources that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ArgKind = Literal["int", "float", "text", "json"]
+"""How an argument is kept: int64, float64, string, or the JSON text as it stands (shapes, lists)."""
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One entry of an event's `args` that becomes a column. A value of another kind becomes null."""
+
+    key: str
+    column: str
+    kind: ArgKind
+
+
+@dataclass(frozen=True)
+class EventClass:
+    """Events that are kept together, in one frame with the same columns.
+
+    Args:
+        name: Key of the frame in a batch.
+        phases: Values of `ph` that belong to it.
+        categories: Values of `cat` that belong to it, in lower case; None takes whatever no other class takes.
+        args: Arguments that become columns.
+    """
+
+    name: str
+    phases: frozenset[str]
+    categories: frozenset[str] | None
+    args: tuple[Arg, ...] = ()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The event classes of a format; events of no class are only counted, by phase and category."""
+
+    classes: tuple[EventClass, ...]
+
+
+@dataclass
+class Batch:
+    """Some events of a trace as columns.
+
+    Each frame has `name`, `category`, `process`, `thread` (strings, null if absent), `start_ns` (int64, exact,
+    without the trace's base), `duration_ns` (int64, null if absent), `id` (string: flow or async id), and a
+    column for each `Arg` of its class.
+    """
+
+    frames: dict[str, pl.DataFrame]
+    skipped: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Events of no class: (phase, category) to count."""
+
+
+@dataclass
+class TraceHeader:
+    """What stands beside the events in the JSON object: everything but `traceEvents`. Empty for a bare list."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)

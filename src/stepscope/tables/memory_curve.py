@@ -1,0 +1,22 @@
+"""The `memory_curve` table."""
+
+from stepscope.tables.base import RANK, Column, Table
+
+MEMORY_CURVE = Table(
+    name="memory_curve",
+    doc="One row per change of allocated or reserved memory.",
+    key=(
+        "rank",
+        "time_ns",
+    ),
+    columns=(
+        RANK,
+        Column("time_ns", "int64", "ns since the epoch.", nullable=False),
+        Column("component", "string", "`PTA`, `GE`, `APP`...; null for the framework's allocator."),
+        Column("device", "int32", "Device index; null for the host."),
+        Column("change_bytes", "int64", "Bytes allocated (above 0) or released."),
+        Column("allocated_bytes", "int64", "In use."),
+        Column("reserved_bytes", "int64", "Held by the allocator."),
+        Column("active_bytes", "int64", "In use or waiting for a stream."),
+    ),
+)

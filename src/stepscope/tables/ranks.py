@@ -1,0 +1,29 @@
+"""The `ranks` table."""
+
+from stepscope.tables.base import Column, Table
+
+RANKS = Table(
+    name="ranks",
+    doc="One row per recording of a rank: who recorded it, where and how.",
+    key=("rank",),
+    columns=(
+        Column("rank", "int32", "Global rank; null until the run numbers ranks that state none."),
+        Column("rank_origin", "string", "Where the rank comes from: `content`, `file name` or `numbered`."),
+        Column("world_size", "int32", "Ranks in the job as the source states it."),
+        Column("host", "string", "Host name."),
+        Column("process", "int64", "Process id."),
+        Column("device_kind", "string", "`cpu`, `cuda`, `rocm` or `npu`."),
+        Column("device", "int32", "Device index on its host."),
+        Column("device_name", "string", "Device model."),
+        Column("framework", "string", "`pytorch` or `mindspore`."),
+        Column("framework_version", "string", "Version as stated."),
+        Column("format", "string", "Name of the source that read it, e.g. `kineto`, `ascend_text`."),
+        Column("backend", "string", "Communication backend, e.g. `nccl`, `gloo`, `hccl`."),
+        Column("base_ns", "int64", "The trace's own time base, already added to every time."),
+        Column("start_ns", "int64", "Earliest time in the recording."),
+        Column("end_ns", "int64", "Latest time in the recording."),
+        Column("options", "string", "Profiler options, JSON."),
+        Column("environment", "string", "Environment variables that matter, JSON."),
+        Column("parallelism", "string", "Stated parallel sizes (tensor, pipeline, data...), JSON."),
+    ),
+)

@@ -1,0 +1,39 @@
+"""The `slices` table."""
+
+from stepscope.tables.base import RANK, STEP, Column, Table
+
+SLICES = Table(
+    name="slices",
+    doc="One row per timed range on a host thread or device stream.",
+    key=(
+        "rank",
+        "slice",
+    ),
+    columns=(
+        RANK,
+        Column(
+            "slice",
+            "int64",
+            "Number of the slice, unique in its rank; other tables refer to it.",
+            nullable=False,
+        ),
+        Column("start_ns", "int64", "Start, ns since the epoch.", nullable=False),
+        Column("duration_ns", "int64", "Length in ns, at least 0.", nullable=False),
+        Column("self_ns", "int64", "Length less the direct children on the same thread."),
+        Column(
+            "category",
+            "string",
+            "`operator`, `annotation`, `python`, `runtime` (driver or runtime call), `queue`, `gc`, `kernel`, `memory`, `communication`, `communication_task`, `device_annotation`, `overhead`, `other`.",
+            nullable=False,
+        ),
+        Column("name", "string", "Name as recorded.", nullable=False),
+        Column("process", "string", "Process id or label."),
+        Column("thread", "string", "Thread id or label."),
+        Column("device", "int32", "Device index for device work."),
+        Column("stream", "int32", "Device stream."),
+        Column("correlation", "int64", "Ties a launch to its device work."),
+        Column("parent", "int64", "Enclosing slice on the same thread."),
+        Column("depth", "int32", "Nesting depth on its thread, 0 at the top."),
+        STEP,
+    ),
+)

@@ -1,0 +1,25 @@
+"""The `step_totals` table."""
+
+from stepscope.tables.base import RANK, STEP, Column, Table
+
+STEP_TOTALS = Table(
+    name="step_totals",
+    doc="One row per rank and step, as a source's own step table gives it.",
+    key=(
+        "rank",
+        "step",
+    ),
+    columns=(
+        RANK,
+        STEP,
+        Column("computing_ns", "int64", "Union of compute."),
+        Column("communication_ns", "int64", "Union of communication."),
+        Column("overlapped_ns", "int64", "Communication under compute."),
+        Column("communication_not_overlapped_ns", "int64", "Communication not under compute."),
+        Column("free_ns", "int64", "Neither compute nor communication."),
+        Column("stage_ns", "int64", "Step less bubble."),
+        Column("bubble_ns", "int64", "Receiving in a pipeline."),
+        Column("communication_not_overlapped_exclude_receive_ns", "int64", "Not overlapped, less bubble."),
+        Column("preparing_ns", "int64", "Step start on the host to first device task."),
+    ),
+)

@@ -1,0 +1,38 @@
+"""The `steps` table."""
+
+from stepscope.tables.base import RANK, Column, Table
+
+STEPS = Table(
+    name="steps",
+    doc="One row per rank and training step.",
+    key=(
+        "rank",
+        "step",
+    ),
+    columns=(
+        RANK,
+        Column(
+            "step",
+            "int32",
+            "Training step as the source numbers it; 0 where it has no steps.",
+            nullable=False,
+        ),
+        Column("start_ns", "int64", "Start of the step on the host, ns since the epoch.", nullable=False),
+        Column("end_ns", "int64", "End of the step on the host.", nullable=False),
+        Column(
+            "window_start_ns",
+            "int64",
+            "Start of the window in which the step's times are summed.",
+            nullable=False,
+        ),
+        Column("window_end_ns", "int64", "End of that window.", nullable=False),
+        Column(
+            "window",
+            "string",
+            "How the window is set: `device` (first device task of the step to first of the next), `host` (the step's own range), `recording` (no steps: all of it).",
+            nullable=False,
+        ),
+        Column("forward_start_ns", "int64", "Start of the forward pass, where marked."),
+        Column("backward_end_ns", "int64", "End of the backward pass, where marked."),
+    ),
+)
