@@ -1,0 +1,33 @@
+"""Questions and their answers, one a module: tables in, a table out; no files, no text for people.
+
+Importing this package registers all of them in `ANALYSES`.
+"""
+
+from stepscope.analysis.arrival import arrival
+from stepscope.analysis.base import ANALYSES, Analysis, analysis
+from stepscope.analysis.breakdown import breakdown
+from stepscope.analysis.clocks import clocks
+from stepscope.analysis.communication import communication
+from stepscope.analysis.idle import idle
+from stepscope.analysis.kernel_totals import kernel_totals, kernel_type_totals
+from stepscope.analysis.operator_summary import operator_summary
+from stepscope.analysis.segments import segments
+from stepscope.analysis.slow_links import slow_links
+from stepscope.analysis.slow_ranks import slow_ranks
+
+__all__ = [
+    "ANALYSES",
+    "Analysis",
+    "analysis",
+    "arrival",
+    "breakdown",
+    "clocks",
+    "communication",
+    "idle",
+    "kernel_totals",
+    "kernel_type_totals",
+    "operator_summary",
+    "segments",
+    "slow_links",
+    "slow_ranks",
+]

@@ -31,15 +31,26 @@ class Analysis:
         function: What computes it.
         scope: `rank`: called once a rank with that rank's tables, the results stacked, so that memory does not
             grow with the number of ranks; `job`: called once with the tables of all ranks.
-        needs: Parameter name to whether it must be there; tables and analyses only.
-        options: Names of the remaining parameters.
     """
 
     name: str
     function: Callable[..., Any]
     scope: Scope
-    needs: dict[str, bool]
-    options: tuple[str, ...]
+
+    @property
+    def needs(self) -> dict[str, bool]:
+        """Parameters that are tables or other analyses' results, and whether each must be there."""
+        return {
+            name: "None" not in str(parameter.annotation)
+            for name, parameter in inspect.signature(self.function).parameters.items()
+            if name in TABLES or name in ANALYSES
+        }
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The remaining parameters."""
+        needs = self.needs
+        return tuple(name for name in inspect.signature(self.function).parameters if name not in needs)
 
 
 ANALYSES: dict[str, Analysis] = {}
@@ -49,16 +60,7 @@ def analysis(scope: Scope) -> Callable[[F], F]:
     """Register a function as an analysis of the given scope."""
 
     def register(function: F) -> F:
-        needs: dict[str, bool] = {}
-        options: list[str] = []
-        for name, parameter in inspect.signature(function).parameters.items():
-            if name in TABLES or name in ANALYSES:
-                needs[name] = "None" not in str(parameter.annotation)
-            else:
-                options.append(name)
-        ANALYSES[function.__name__] = Analysis(
-            function.__name__, function, scope, needs, tuple(options)
-        )
+        ANALYSES[function.__name__] = Analysis(function.__name__, function, scope)
         return function
 
     return register

@@ -37,6 +37,9 @@ class Input:
 class Sink(Protocol):
     """Where a source puts what it reads. Rows may come in any number of batches."""
 
+    workers: int
+    """How many processes or threads the source may use; 1 where other inputs are read at the same time."""
+
     def write(self, table: Table, frame: pl.DataFrame) -> None:
         """Add rows to `table`. Columns that `frame` lacks are null; `rank` is not among them,
         except in `ranks`, where it is the rank that the input itself states (or null)."""
@@ -51,7 +54,9 @@ class Sink(Protocol):
         place: str | None = None,
         lost: int | None = None,
     ) -> None:
-        """Note what was skipped or guessed. `error`: data lost; `warning`: doubtful; `note`: for information."""
+        """Note what was skipped or guessed. `error`: data lost; `warning`: doubtful; `note`: for information.
+
+        An issue whose `place` is the name of a table says why that table is missing."""
 
     def scratch(self) -> Path:
         """A private directory for intermediate files, removed when the input is done.

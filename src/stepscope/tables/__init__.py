@@ -9,6 +9,7 @@ from stepscope.tables.groups import GROUPS
 from stepscope.tables.host_usage import HOST_USAGE
 from stepscope.tables.input_pipeline import INPUT_PIPELINE
 from stepscope.tables.issues import ISSUES
+from stepscope.tables.kernel_counters import KERNEL_COUNTERS
 from stepscope.tables.kernels import KERNELS
 from stepscope.tables.links import LINKS
 from stepscope.tables.memory_curve import MEMORY_CURVE
@@ -30,6 +31,7 @@ TABLES: dict[str, Table] = {
         SLICES,
         OPERATORS,
         KERNELS,
+        KERNEL_COUNTERS,
         COLLECTIVES,
         LINKS,
         TRANSPORTS,
@@ -56,6 +58,7 @@ __all__ = [
     "INPUT_PIPELINE",
     "ISSUES",
     "KERNELS",
+    "KERNEL_COUNTERS",
     "LINKS",
     "MEMORY_CURVE",
     "OPERATORS",

@@ -54,9 +54,7 @@ class Table:
         """
         import polars as pl  # noqa: PLC0415 - see the module's first lines
 
-        frame = pl.DataFrame(
-            {name: pl.Series(name, values) for name, values in columns.items()} if columns else {}
-        )
+        frame = pl.DataFrame({name: pl.Series(name, values) for name, values in columns.items()} if columns else {})
         return self.conform(frame, with_rank="rank" in columns)
 
     def conform(self, frame: pl.DataFrame, *, with_rank: bool = False) -> pl.DataFrame:

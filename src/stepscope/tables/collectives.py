@@ -11,9 +11,7 @@ COLLECTIVES = Table(
     ),
     columns=(
         RANK,
-        Column(
-            "collective", "int64", "Number of the row, unique in its rank, in start order.", nullable=False
-        ),
+        Column("collective", "int64", "Number of the row, unique in its rank, in start order.", nullable=False),
         Column("group", "string", "Process group key; the same on every member."),
         Column(
             "sequence",

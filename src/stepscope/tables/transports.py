@@ -9,8 +9,9 @@ TRANSPORTS = Table(
         "rank",
         "step",
         "group",
-        "sequence",
+        "name",
         "transport",
+        "packet_bytes",
     ),
     columns=(
         RANK,
@@ -20,9 +21,7 @@ TRANSPORTS = Table(
         Column("transport", "string", "`SDMA`, `RDMA`, `HCCS`, `PCIE`, `SIO`.", nullable=False),
         Column("size_bytes", "int64", "Bytes moved."),
         Column("duration_ns", "int64", "Transit time, ns."),
-        Column(
-            "packet_bytes", "int64", "Packet size of this row; null where the source gives no distribution."
-        ),
+        Column("packet_bytes", "int64", "Packet size of this row; null where the source gives no distribution."),
         Column("packets", "int64", "Packets of that size."),
     ),
 )

@@ -4,6 +4,19 @@ One small interface, `trace events -> column batches` (`read_events`), hides the
 replaced by a native one.
 """
 
-from stepscope.sources.trace_events.base import Arg, Batch, EventClass, Layout, TraceHeader
+from stepscope.sources.trace_events.base import Arg, Batch, EventClass, Layout, Problem, TraceHeader
+from stepscope.sources.trace_events.reader import Report, TraceEvents, read_events
+from stepscope.sources.trace_events.stream import open_stream
 
-__all__ = ["Arg", "Batch", "EventClass", "Layout", "TraceHeader"]
+__all__ = [
+    "Arg",
+    "Batch",
+    "EventClass",
+    "Layout",
+    "Problem",
+    "Report",
+    "TraceEvents",
+    "TraceHeader",
+    "open_stream",
+    "read_events",
+]

@@ -29,14 +29,17 @@ class EventClass:
     Args:
         name: Key of the frame in a batch.
         phases: Values of `ph` that belong to it.
-        categories: Values of `cat` that belong to it, in lower case; None takes whatever no other class takes.
-        args: Arguments that become columns.
+        categories: Values of `cat` that belong to it, in lower case ("" where an event has none); None takes
+            whatever no other class takes.
+        args: Arguments that become columns. Two entries may share a column (spellings of one key).
+        names: If given, only events of these names; such a class goes before one that takes every name.
     """
 
     name: str
     phases: frozenset[str]
     categories: frozenset[str] | None
     args: tuple[Arg, ...] = ()
+    names: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -47,17 +50,28 @@ class Layout:
 
 
 @dataclass
-class Batch:
-    """Some events of a trace as columns.
+class Problem:
+    """One kind of damage: how many events it cost and where it was seen first."""
 
-    Each frame has `name`, `category`, `process`, `thread` (strings, null if absent), `start_ns` (int64, exact,
-    without the trace's base), `duration_ns` (int64, null if absent), `id` (string: flow or async id), and a
-    column for each `Arg` of its class.
+    count: int = 0
+    place: str | None = None
+
+
+@dataclass
+class Batch:
+    """Some events of a trace as columns, in file order.
+
+    Each frame has `phase`, `name`, `category`, `process`, `thread` (strings, null if absent), `start_ns`
+    (int64, exact, without the trace's base; null if absent), `duration_ns` (int64, null if absent), `id`
+    (string: flow or async id), and a column for each `Arg` of its class. Complete events (phase X) without a
+    usable start and duration are left out and counted in `problems`.
     """
 
     frames: dict[str, pl.DataFrame]
     skipped: dict[tuple[str, str], int] = field(default_factory=dict)
     """Events of no class: (phase, category) to count."""
+    problems: dict[str, Problem] = field(default_factory=dict)
+    """Damaged events: what is wrong to how many."""
 
 
 @dataclass

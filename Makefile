@@ -1,0 +1,84 @@
+# Everything runs in a virtual environment that these targets make; only Python >= 3.10 and make are needed.
+
+PYTHON ?= python3
+VENV ?= .venv
+EXTRAS ?=
+TORCH_SPEC ?= torch==2.13.0
+WORKERS ?= 2
+PYTEST_ARGS ?=
+EXAMPLE := examples/ddp_gloo_4rank_slow_loader
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+comma := ,
+empty :=
+WANTED := $(subst $(comma),$(empty) $(empty),$(EXTRAS))
+# A pinned release where the newest one would bring gigabytes of accelerator libraries along.
+SPEC_torch := $(TORCH_SPEC)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test lint format types bench clean left-out
+
+help: ## show this list
+	@echo "Targets (the virtual environment in $(VENV) is made and kept up to date by all of them):"
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+		printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@echo "Variables: PYTHON=$(PYTHON)  VENV=$(VENV)  EXTRAS=torch,mindspore (test)  PYTEST_ARGS='-k word' (test)"
+
+demo: $(VENV)/.stamp-base ## analyse the example recording: four ranks, one of them slow
+	$(BIN)/stepscope analyze $(EXAMPLE)
+	@echo
+	@echo "That was: stepscope analyze $(EXAMPLE)"
+	@echo "Try next:"
+	@echo "  $(BIN)/stepscope info $(EXAMPLE)                        what was found, per rank"
+	@echo "  $(BIN)/stepscope analyze $(EXAMPLE) --ranks 0,2 --json -    the same figures as JSON"
+	@echo "  $(BIN)/stepscope sql $(EXAMPLE) 'SELECT * FROM steps'   any question, in SQL"
+	@echo "  $(BIN)/stepscope analyze DIR                            your own recording"
+
+test: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%) left-out ## run the tests; EXTRAS=torch,mindspore adds those of a framework
+	$(BIN)/python -m pytest -n $(WORKERS) -rs $(PYTEST_ARGS)
+
+left-out: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%)
+	@for module in torch mindspore; do \
+		$(BIN)/python -c "import importlib.util as u, sys; sys.exit(u.find_spec('$$module') is None)" || \
+		echo "Left out: tests that need $$module. To run them: make test EXTRAS=$$module"; done
+	@test -d ../shared/data || echo "Left out: tests on real recordings; they are read from ../shared/data, which is not there."
+
+lint: $(VENV)/.stamp-dev ## check style, formatting and that imports only go down the layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+format: $(VENV)/.stamp-dev ## format the code and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.stamp-dev ## check types
+	$(BIN)/mypy
+
+bench: $(VENV)/.stamp-base ## measure start-up and reading (10 and 100 MB); see benchmarks/README.md
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/ingest.py --sizes 10,100
+
+clean: ## remove the virtual environment and all that tools cached here
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build out
+
+$(VENV)/.stamp-venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "Python 3.10 or newer is needed; $(PYTHON) is not. Try: make PYTHON=/path/to/python3 ..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "No virtual environment could be made. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	@touch $@
+
+$(VENV)/.stamp-base: $(VENV)/.stamp-venv pyproject.toml
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.stamp-dev: $(VENV)/.stamp-base
+	$(PIP) -e ".[dev]"
+	@touch $@
+
+$(VENV)/.stamp-extra-%: $(VENV)/.stamp-dev
+	$(PIP) $(SPEC_$*) -e ".[$*]"
+	@touch $@

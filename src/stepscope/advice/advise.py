@@ -1,0 +1,29 @@
+"""Ask every rule, and rank what they find by what it would save."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.advice import exposed_communication, idle_time, memory_copies, slow_link, slow_rank
+from stepscope.advice.base import RULES, Finding
+from stepscope.errors import Unavailable
+
+if TYPE_CHECKING:
+    from stepscope.run import Run
+
+MODULES = (slow_rank, slow_link, idle_time, exposed_communication, memory_copies)
+"""Importing a rule's module registers it; this is the one list to add to."""
+
+
+def advise(run: Run) -> list[Finding]:
+    """All findings about a run, greatest saving first.
+
+    A rule whose data is missing has nothing to say; what is missing is told by the run's coverage.
+    """
+    findings: list[Finding] = []
+    for function in RULES.values():
+        try:
+            findings.extend(run.analyse(function))
+        except Unavailable:
+            continue
+    return sorted(findings, key=lambda f: (-f.saving_ns, f.rule, f.summary))

@@ -1,0 +1,68 @@
+"""What a finding is, and how a rule that makes findings is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Severity = Literal["high", "medium", "low"]
+
+HIGH_RATIO, MEDIUM_RATIO = 0.05, 0.03
+"""Saving as a share of the step from which a finding is of high or medium severity: the limits of the Ascend
+advisor, which engineers know."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to change.
+
+    Args:
+        rule: Name of the rule that says so.
+        summary: One sentence: what is wrong and where.
+        cause: Why it happens, as far as the data shows.
+        action: What to do about it.
+        saving_ns: Time that each step of the job would be shorter, estimated.
+        saving_ratio: The same as a share of the median step, 0 to 1.
+        where: Ranks, links or steps that it is about.
+        evidence: The figures behind it, with units in their names.
+    """
+
+    rule: str
+    summary: str
+    cause: str
+    action: str
+    saving_ns: int
+    saving_ratio: float
+    where: dict[str, Any] = field(default_factory=dict)
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def severity(self) -> Severity:
+        """How much it matters, by its saving."""
+        if self.saving_ratio >= HIGH_RATIO:
+            return "high"
+        return "medium" if self.saving_ratio >= MEDIUM_RATIO else "low"
+
+
+Rule = Callable[..., Iterable[Finding]]
+
+RULES: dict[str, Rule] = {}
+"""Rules by name. A rule's parameters are named after tables and analyses, as those of an analysis are."""
+
+
+def rule(name: str) -> Callable[[Rule], Rule]:
+    """Register a function as a rule."""
+
+    def register(function: Rule) -> Rule:
+        RULES[name] = function
+        return function
+
+    return register
+
+
+def ms(ns: float) -> str:
+    """A duration for people: milliseconds with as many digits as matter."""
+    value = ns / 1e6
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 else 3
+    return f"{value:.{digits}f} ms"

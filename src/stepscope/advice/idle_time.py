@@ -1,0 +1,79 @@
+"""All ranks stand idle for the same reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.advice.base import Finding, ms, rule
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When idle time is worth a finding."""
+
+    idle_ratio: float = 0.10  # share of the step, median rank; under it the device is well fed
+    data_ratio: float = 0.05  # the same for data loading; the limit of the PyTorch profiler's own advice
+
+
+LIMITS = Limits()
+
+TEXTS: dict[str, tuple[str, str, str]] = {
+    "data_loading": (
+        "waits for input data",
+        "The training loop waits in its data loader while there is nothing to compute.",
+        "Raise the number of loader workers, prefetch, pin memory, cache or pre-process the data set.",
+    ),
+    "dispatch": (
+        "stands idle because the host launches work too late",
+        "The host needs longer to launch the next kernel than the device needs to run the last one.",
+        "Launch less and larger work: bigger batches, fused or compiled operators (torch.compile, CUDA graphs), fused "
+        "optimizers; move Python work and logging out of the step.",
+    ),
+    "synchronisation": (
+        "stands idle around synchronising calls",
+        "The host waits for the device (`.item()`, copies to the host, explicit synchronisation) and only then "
+        "launches further work.",
+        "Remove synchronising calls from the step, or do them every N steps; use non-blocking copies.",
+    ),
+    "garbage_collection": (
+        "stands idle during Python's garbage collection",
+        "The collector stops the host thread that launches work.",
+        "Call gc.freeze() after warm-up and gc.collect() at fixed steps, or raise gc.set_threshold().",
+    ),
+    "python": (
+        "runs Python code outside any operator",
+        "Between the framework's operators the training thread runs plain Python.",
+        "Profile the script's own code in the step; move work out of the loop or into the loader's workers.",
+    ),
+}
+
+
+@rule("idle-time")
+def idle_time(idle: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> Iterator[Finding]:
+    """Report a cause of idle time that the median rank suffers in every step.
+
+    A rank that is slower than the others is the matter of `slow-rank`; here the median over all ranks counts. The
+    saving is the median idle time of that cause.
+    """
+    step_ns = breakdown.select(pl.col("window_ns").median()).item() or 0
+    if not step_ns:
+        return
+    # A step without a cause has 0 of it, and that 0 counts in the median.
+    steps = breakdown.select("rank", "step")
+    for cause, (verb, why, action) in TEXTS.items():
+        per_step = steps.join(idle.filter(pl.col("cause") == cause), on=["rank", "step"], how="left")
+        typical = per_step.select(pl.col("idle_ns").fill_null(0).median()).item() or 0
+        ratio = typical / step_ns
+        if ratio >= (limits.data_ratio if cause == "data_loading" else limits.idle_ratio):
+            yield Finding(
+                rule="idle-time",
+                summary=f"The typical rank {verb}: {ms(typical)} of a {ms(step_ns)} step ({ratio:.0%}).",
+                cause=why,
+                action=action,
+                saving_ns=round(typical),
+                saving_ratio=ratio,
+                evidence={"cause": cause, "idle_ns": round(typical), "window_ns": round(step_ns)},
+            )

@@ -1,0 +1,146 @@
+"""Where the time of each step goes: computing, communication, memory operations, nothing."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.base import analysis
+from stepscope.analysis.intervals import pieces
+from stepscope.analysis.layers import layers
+
+LAYERS = ("computing", "communication", "memory", "data")
+
+SUMS: dict[str, pl.Expr] = {
+    "computing_ns": pl.col("computing"),
+    "communication_ns": pl.col("communication"),
+    "overlapped_ns": pl.col("communication") & pl.col("computing"),
+    "communication_not_overlapped_ns": pl.col("communication") & ~pl.col("computing"),
+    "memory_ns": pl.col("memory"),
+    "memory_not_overlapped_ns": pl.col("memory") & ~pl.col("computing") & ~pl.col("communication"),
+    "free_ns": ~(pl.col("computing") | pl.col("communication") | pl.col("memory")),
+    "data_loading_ns": pl.col("data"),
+}
+"""Each sum is the time during which its condition holds; the four that end in `computing`,
+`communication_not_overlapped`, `memory_not_overlapped` and `free` split the window without remainder."""
+
+
+@analysis("rank")
+def breakdown(
+    steps: pl.LazyFrame,
+    kernels: pl.LazyFrame | None,
+    collectives: pl.LazyFrame | None,
+    operators: pl.LazyFrame | None,
+    slices: pl.LazyFrame | None,
+    whole_recording: bool = False,
+) -> pl.DataFrame:
+    """Split each step's window by what the rank was doing.
+
+    `computing + communication_not_overlapped + memory_not_overlapped + free = window`, exactly.
+
+    The columns agree with the step table of the Ascend profiler (`step_trace_time.csv`), except that its `Free`
+    contains memory operations: it equals `free_ns + memory_not_overlapped_ns` here. In a CPU-only recording,
+    operators inside a data-loading annotation count as loading (`free_ns`), not as computing.
+
+    Args:
+        steps: One rank's steps; their windows are used as the source set them.
+        kernels: Device work; without any, the host's operators and collectives are used.
+        collectives: Communication calls.
+        operators: Host operators, for CPU-only recordings.
+        slices: For annotations of data loading.
+        whole_recording: Use one window from the first to the last device task, step 0, instead of steps
+            (as HTA's temporal breakdown does).
+
+    Returns:
+        One row a step: `rank`, `step`, `window`, `window_ns`, the sums of `SUMS`, `preparing_ns` (start of the
+        step on the host to its first device task; null without one), and for pipelines `bubble_ns` (time in
+        receive calls), `stage_ns` (`window_ns - bubble_ns`) and
+        `communication_not_overlapped_exclude_receive_ns`, as the Ascend profiler defines them.
+    """
+    active = layers(kernels, collectives, operators, slices)
+    windows = _windows(steps, kernels if active.on_device and whole_recording else None)
+    cut = pieces(
+        {
+            "computing": active.computing,
+            "communication": active.communication,
+            "memory": active.memory,
+            "data": active.data,
+        },
+        windows.lazy(),
+    )
+    if not active.on_device:
+        cut = cut.with_columns(computing=pl.col("computing") & ~pl.col("data"))
+    sums = (
+        cut.group_by("window")
+        .agg(pl.col("duration_ns").filter(where).sum().alias(name) for name, where in SUMS.items())
+        .collect()
+    )
+    return (
+        windows.rename({"window_kind": "kind"})
+        .join(sums, on="window", how="left")
+        .join(_bubbles(collectives), on="step", how="left")
+        .with_columns(pl.col([*SUMS, "bubble_ns"]).fill_null(0))
+        .with_columns(window_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .with_columns(
+            stage_ns=pl.col("window_ns") - pl.col("bubble_ns"),
+            communication_not_overlapped_exclude_receive_ns=(
+                pl.col("communication_not_overlapped_ns") - pl.col("bubble_ns")
+            ).clip(lower_bound=0),
+        )
+        .select(
+            "rank",
+            "step",
+            pl.col("kind").alias("window"),
+            pl.col("start_ns").alias("window_start_ns"),
+            "window_ns",
+            *SUMS,
+            "preparing_ns",
+            "stage_ns",
+            "bubble_ns",
+            "communication_not_overlapped_exclude_receive_ns",
+        )
+        .sort("rank", "step")
+    )
+
+
+def _windows(steps: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
+    """Numbered windows with their step; one for the whole recording if `kernels` are given."""
+    if kernels is not None:
+        end = pl.col("start_ns") + pl.col("duration_ns")
+        return (
+            kernels.select(
+                pl.col("rank").first(),
+                step=pl.lit(0, pl.Int32),
+                start_ns=pl.col("start_ns").min(),
+                end_ns=end.max(),
+                window_kind=pl.lit("recording"),
+                preparing_ns=pl.lit(None, pl.Int64),
+                window=pl.lit(0, pl.Int64),
+            )
+        ).collect()
+    preparing = pl.when(pl.col("window") == "device").then(pl.col("window_start_ns") - pl.col("start_ns"))
+    return (
+        steps.sort("window_start_ns")
+        .select(
+            "rank",
+            "step",
+            start_ns=pl.col("window_start_ns"),
+            end_ns=pl.col("window_end_ns"),
+            window_kind=pl.col("window"),
+            preparing_ns=preparing,
+        )
+        .with_row_index("window")
+        .with_columns(pl.col("window").cast(pl.Int64))
+        .collect()
+    )
+
+
+def _bubbles(collectives: pl.LazyFrame | None) -> pl.DataFrame:
+    """Time in receive calls for each step."""
+    if collectives is None:
+        return pl.DataFrame(schema={"step": pl.Int32, "bubble_ns": pl.Int64})
+    return (
+        collectives.filter(pl.col("operation") == "recv")
+        .group_by("step")
+        .agg(bubble_ns=pl.col("duration_ns").sum())
+        .collect()
+    )

@@ -1,0 +1,75 @@
+"""How far the clock of each rank stands from the others, from the ends of calls that end for all at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.base import analysis
+
+MAD_TO_SIGMA = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a difference of ends counts as a difference of clocks."""
+
+    significant_ns: int = 100_000  # below it hosts are taken as synchronised; NTP in one room holds about this
+    sigmas: float = 3.0  # an offset within so many standard errors is noise
+    rounds: int = 8  # alternations between call ends and rank offsets; groups are connected within a few
+
+
+LIMITS = Limits()
+
+
+@analysis("job")
+def clocks(collectives: pl.LazyFrame, ranks: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+    """Estimate each rank's clock offset against the job's median clock.
+
+    A collective ends on all members at nearly the same moment, so the median difference between a rank's ends
+    and the median ends of its calls is the offset of its clock. Ranks of one host share a clock and so an
+    offset. An offset that is small or within its own noise is taken as 0.
+
+    Returns:
+        `rank`, `offset_ns` (subtract it from the rank's times), `spread_ns` (noise of one call's end), `calls`.
+    """
+    ends = (
+        collectives.filter(~pl.col("operation").is_in(["send", "recv", "send_recv"]))
+        .select("rank", "group", "sequence", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        .filter(pl.len().over("group", "sequence") > 1)
+        .collect()
+    )
+    everyone = ranks.select("rank", "host").collect().unique("rank", keep="first")
+    if ends.is_empty():
+        return everyone.select(
+            "rank",
+            offset_ns=pl.lit(0, pl.Int64),
+            spread_ns=pl.lit(None, pl.Int64),
+            calls=pl.lit(0, pl.UInt32),
+        ).sort("rank")
+    host = pl.coalesce("host", pl.format("rank {}", pl.col("rank")))
+    ends = ends.join(everyone.with_columns(clock=host), on="rank").with_columns(offset=pl.lit(0.0))
+    call = ["group", "sequence"]
+    for _ in range(limits.rounds):
+        corrected = pl.col("end_ns") - pl.col("offset")
+        ends = ends.with_columns(gap=pl.col("end_ns") - corrected.median().over(call))
+        ends = ends.with_columns(offset=pl.col("gap").median().over("clock"))
+    spread = (pl.col("gap") - pl.col("gap").median()).abs().median() * MAD_TO_SIGMA
+    found = ends.group_by("clock").agg(offset=pl.col("gap").median(), spread=spread, calls=pl.col("sequence").len())
+    noise = limits.sigmas * pl.col("spread") / pl.col("calls").sqrt()
+    real = (pl.col("offset").abs() > limits.significant_ns) & (pl.col("offset").abs() > noise)
+    offset = pl.when(real & (pl.len() > 1)).then(pl.col("offset")).otherwise(0.0)
+    return (
+        everyone.with_columns(clock=host)
+        .join(
+            found.with_columns(
+                offset_ns=offset.round().cast(pl.Int64), spread_ns=pl.col("spread").round().cast(pl.Int64)
+            ),
+            on="clock",
+            how="left",
+        )
+        .select("rank", pl.col("offset_ns").fill_null(0), "spread_ns", pl.col("calls").fill_null(0))
+        .sort("rank")
+    )

@@ -1,0 +1,49 @@
+"""What communication costs, by group, operation and size, with waiting and transmission apart."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.base import analysis
+from stepscope.analysis.statistics import duration_statistics
+
+
+@analysis("job")
+def communication(arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.DataFrame:
+    """Sum up communication calls over ranks and steps.
+
+    Returns:
+        One row for each `group`, `group_name`, `operation` and `size_bytes`: `ranks` (members seen), the
+        statistics of the duration over all ranks' calls, `wait_ns` and `transmit_ns` (sums over ranks; null where
+        neither matching nor the source tells), `wait_ratio` (of both) and `bandwidth_bytes_per_s` (payload over
+        the median transmission; algorithm bandwidth), longest total first.
+    """
+    names = pl.DataFrame(schema={"group": pl.String, "group_name": pl.String})
+    if groups is not None:
+        names = groups.group_by("group").agg(group_name=pl.col("name").drop_nulls().first()).collect()
+    known = pl.col("wait_ns") + pl.col("transmit_ns")
+    per_second = pl.col("size_bytes") / (pl.col("transmit_median_ns") / 1e9)
+    return (
+        arrival.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .group_by("group", "operation", "size_bytes")
+        .agg(
+            pl.col("rank").n_unique().cast(pl.Int32).alias("ranks"),
+            *duration_statistics(),
+            _sum_known("wait_ns"),
+            _sum_known("transmit_ns"),
+            pl.col("transmit_ns").median().alias("transmit_median_ns"),
+        )
+        .with_columns(
+            wait_ratio=pl.when(known > 0).then(pl.col("wait_ns") / known),
+            bandwidth_bytes_per_s=pl.when(pl.col("transmit_median_ns") > 0).then(per_second),
+        )
+        .join(names, on="group", how="left")
+        .drop("transmit_median_ns")
+        .select("group", "group_name", pl.exclude("group", "group_name"))
+        .sort("total_ns", "operation", "size_bytes", descending=[True, False, False], nulls_last=True)
+    )
+
+
+def _sum_known(column: str) -> pl.Expr:
+    """Sum of what is known; null where nothing is."""
+    return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum()).alias(column)

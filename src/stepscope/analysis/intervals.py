@@ -1,0 +1,89 @@
+"""Arithmetic on time ranges: how long are which kinds of work active, alone and together, in which window.
+
+One sweep over all range ends answers every question of overlap at once, without joins: sort the ends, count how
+many ranges of each layer are open, and sum the pieces between neighbouring ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+WINDOW = "window"
+
+
+def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame) -> pl.LazyFrame:
+    """Cut the windows into pieces in which the set of active layers does not change.
+
+    Args:
+        layers: Name to ranges (`start_ns`, `end_ns`), any number, overlapping as they like.
+        windows: Disjoint ranges with an integer `window`, `start_ns`, `end_ns`.
+
+    Returns:
+        `window`, `start_ns`, `duration_ns` (above 0) and one Boolean column for each layer. The pieces of a
+        window sum to its length.
+
+    Examples:
+        >>> ranges = pl.LazyFrame({"start_ns": [0, 4], "end_ns": [6, 8]})
+        >>> windows = pl.LazyFrame({"window": [0], "start_ns": [2], "end_ns": [10]})
+        >>> pieces({"busy": ranges}, windows).select("duration_ns", "busy").collect().rows()
+        [(2, True), (2, True), (2, True), (2, False)]
+    """
+    names = list(layers)
+    parts = [_ends(ranges, name, names) for name, ranges in layers.items()]
+    parts.append(_window_ends(windows, names))
+    swept = (
+        pl.concat(parts)
+        # A window that ends where the next begins must close first: closings sort before openings.
+        .sort("at", "opens")
+        .with_columns(pl.col(names).cum_sum() > 0, pl.col(WINDOW).forward_fill())
+        .with_columns(duration_ns=pl.col("at").shift(-1) - pl.col("at"))
+    )
+    inside = (pl.col(WINDOW) >= 0) & (pl.col("duration_ns") > 0)
+    return swept.filter(inside).select(WINDOW, pl.col("at").alias("start_ns"), "duration_ns", *names)
+
+
+def union(ranges: pl.LazyFrame) -> pl.LazyFrame:
+    """Merge ranges (`start_ns`, `end_ns`) that touch or overlap; the result is sorted and disjoint."""
+    return (
+        ranges.select("start_ns", "end_ns")
+        .filter(pl.col("end_ns") > pl.col("start_ns"))
+        .sort("start_ns")
+        .with_columns(reach=pl.col("end_ns").cum_max().shift(1))
+        .with_columns(block=(pl.col("start_ns") > pl.col("reach")).fill_null(True).cum_sum())
+        .group_by("block", maintain_order=True)
+        .agg(pl.col("start_ns").first(), pl.col("end_ns").max())
+        .select("start_ns", "end_ns")
+    )
+
+
+def _ends(ranges: pl.LazyFrame, name: str, names: list[str]) -> pl.LazyFrame:
+    """Both ends of each range: +1 for its layer at the start, -1 at the end."""
+    valid = ranges.filter(pl.col("end_ns") > pl.col("start_ns"))
+    sides = [
+        valid.select(
+            at=pl.col(side).cast(pl.Int64),
+            opens=pl.lit(change > 0),
+            **{n: pl.lit(change if n == name else 0, pl.Int32) for n in names},
+            window=pl.lit(None, pl.Int64),
+        )
+        for side, change in (("start_ns", 1), ("end_ns", -1))
+    ]
+    return pl.concat(sides)
+
+
+def _window_ends(windows: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
+    """Both ends of each window: its number at the start, -1 (outside) at the end."""
+    valid = windows.filter(pl.col("end_ns") > pl.col("start_ns"))
+    zeros = {n: pl.lit(0, pl.Int32) for n in names}
+    opening = valid.select(
+        at=pl.col("start_ns").cast(pl.Int64),
+        opens=pl.lit(True),
+        **zeros,
+        window=pl.col(WINDOW).cast(pl.Int64),
+    )
+    closing = valid.select(
+        at=pl.col("end_ns").cast(pl.Int64), opens=pl.lit(False), **zeros, window=pl.lit(-1, pl.Int64)
+    )
+    return pl.concat([closing, opening])

@@ -1,0 +1,132 @@
+"""What each rank did with its own time on the way to each collective."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.base import analysis
+from stepscope.analysis.intervals import pieces
+from stepscope.analysis.layers import layers
+
+KINDS = ("computing", "data_loading", "dispatch", "memory", "transmit")
+"""What own time is spent on: computing; waiting for the next batch; nothing, because the host gave the device no
+work in time; memory operations; transmitting. Time spent waiting for other ranks is nobody's own."""
+
+STEP_GROUP = "step"
+"""Group of segments that end with a step, where no collective was matched over ranks."""
+
+
+@analysis("rank")
+def segments(
+    arrival: pl.DataFrame | None,
+    steps: pl.LazyFrame,
+    kernels: pl.LazyFrame | None,
+    collectives: pl.LazyFrame | None,
+    operators: pl.LazyFrame | None,
+    slices: pl.LazyFrame | None,
+) -> pl.DataFrame:
+    """Cut a rank's time at its arrivals in collectives and split each segment by what the rank did.
+
+    A segment runs from one arrival (first: from the start of the first step) to the next. Point-to-point calls do
+    not cut. Without matched collectives the steps' windows are the segments.
+
+    Returns:
+        One row a segment: `rank`, `step`, `group` and `sequence` (of the call that ends it), `operation`,
+        `start_ns`, `own_ns` (length less exposed waiting), `wait_ns` (exposed: waiting for other ranks and not
+        computing) and `<kind>_ns` for each of `KINDS`, which sum to `own_ns`.
+    """
+    rank = steps.select("rank").head(1).collect().item()
+    calls = _calls(arrival, rank)
+    windows = _windows(calls, steps)
+    active = layers(kernels, collectives, operators, slices)
+    waits = calls.lazy().filter(pl.col("wait_ns") > 0)
+    cut = pieces(
+        {
+            "computing": active.computing,
+            "communication": active.communication,
+            "memory": active.memory,
+            "data": active.data,
+            "wait": waits.select("start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
+        },
+        windows.lazy().select("window", "start_ns", "end_ns"),
+    )
+    if not active.on_device:
+        cut = cut.with_columns(computing=pl.col("computing") & ~pl.col("data"))
+    doing = (
+        pl.when("computing")
+        .then(pl.lit("computing"))
+        .when("wait")
+        .then(pl.lit("wait"))
+        .when("communication")
+        .then(pl.lit("transmit"))
+        .when("memory")
+        .then(pl.lit("memory"))
+        .when("data")
+        .then(pl.lit("data_loading"))
+        .otherwise(pl.lit("dispatch"))
+    )
+    sums = (
+        cut.with_columns(doing=doing)
+        .group_by("window")
+        .agg(
+            pl.col("duration_ns").filter(pl.col("doing") == kind).sum().alias(f"{kind}_ns") for kind in (*KINDS, "wait")
+        )
+        .collect()
+    )
+    own = pl.sum_horizontal(f"{kind}_ns" for kind in KINDS)
+    return (
+        windows.join(sums, on="window", how="left")
+        .with_columns(pl.col([f"{kind}_ns" for kind in (*KINDS, "wait")]).fill_null(0))
+        .select(
+            pl.lit(rank, pl.Int32).alias("rank"),
+            "step",
+            "group",
+            "sequence",
+            "operation",
+            "start_ns",
+            own.alias("own_ns"),
+            "wait_ns",
+            *(f"{kind}_ns" for kind in KINDS),
+        )
+        .sort("start_ns")
+    )
+
+
+def _calls(arrival: pl.DataFrame | None, rank: int) -> pl.DataFrame:
+    """The rank's matched calls on its own clock, in order."""
+    if arrival is None:
+        schema = {"start_ns": pl.Int64, "wait_ns": pl.Int64, "point_to_point": pl.Boolean}
+        return pl.DataFrame(schema=schema)
+    return (
+        arrival.filter((pl.col("rank") == rank) & (pl.col("members") > 1))
+        .with_columns(start_ns=pl.col("start_ns") + pl.col("offset_ns"))
+        .sort("start_ns")
+    )
+
+
+def _windows(calls: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
+    """Segments between arrivals; the steps' windows where there are none."""
+    stated = steps.sort("window_start_ns").collect()
+    cuts = calls.filter(~pl.col("point_to_point"))
+    if cuts.is_empty():
+        return stated.select(
+            "step",
+            group=pl.lit(STEP_GROUP),
+            sequence=pl.col("step").cast(pl.Int64),
+            operation=pl.lit(STEP_GROUP),
+            start_ns=pl.col("window_start_ns"),
+            end_ns=pl.col("window_end_ns"),
+        ).with_row_index("window")
+    first = stated.select(pl.min_horizontal("start_ns", "window_start_ns").min()).item()
+    return (
+        cuts.select(
+            pl.col("step").fill_null(0),
+            "group",
+            "sequence",
+            "operation",
+            start_ns=pl.col("start_ns").shift(1, fill_value=first),
+            end_ns=pl.col("start_ns"),
+        )
+        .filter(pl.col("end_ns") >= pl.col("start_ns"))
+        .with_row_index("window")
+    )

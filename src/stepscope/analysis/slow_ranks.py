@@ -1,0 +1,202 @@
+"""Which ranks hold the others up, by how much, and with what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+
+import polars as pl
+
+from stepscope.analysis.base import analysis
+from stepscope.analysis.clocks import MAD_TO_SIGMA
+from stepscope.analysis.segments import KINDS
+from stepscope.errors import Unavailable
+
+CALL = ["group", "sequence"]
+
+RESULT = {
+    "rank": pl.Int32,
+    "kind": pl.String,
+    "cost_ns": pl.Int64,
+    "cost_ratio": pl.Float64,
+    "excess_ns": pl.Int64,
+    "typical_ns": pl.Int64,
+    "steps": pl.Int32,
+    "steps_late": pl.Int32,
+    "times_last": pl.Int32,
+    "calls": pl.Int32,
+    "score": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a rank is called slow."""
+
+    cost_ratio: float = 0.02  # share of the step that it must cost the job; below it is jitter
+    score: float = 3.5  # robust deviations; 3.5 is Iglewicz and Hoaglin's limit for modified z-scores
+    steps_late_ratio: float = 0.6  # share of the steps in which it must be slow in the same way
+    chance: float = 0.01  # being last so often by chance must be less likely than this
+    floor_ratio: float = 0.003  # deviations under this share of a step are never more than noise
+
+
+LIMITS = Limits()
+
+
+@analysis("job")
+def slow_ranks(
+    segments: pl.DataFrame,
+    breakdown: pl.DataFrame,
+    arrival: pl.DataFrame | None,
+    limits: Limits = LIMITS,
+) -> pl.DataFrame:
+    """Name the ranks that hold the job up, each with what it is slow at and what it costs.
+
+    For each collective, the members' own time since their last one (`segments`) is compared with the median
+    member's (with two members: the faster one's). What the slowest member needs beyond the typical one is lost to
+    all; it is shared out among the members above the typical one as in the airport game (Littlechild and Owen,
+    1973): each further delay is borne in equal parts by those who are at least so late. So two equally slow ranks
+    share the cost, and a rank hidden behind a slower one is still found.
+
+    A rank is slow at a kind of work if its excess is beyond noise (median and MAD over ranks and steps), is there
+    in most steps, and costs the job a noticeable share of the step; or if it arrives last so often that chance
+    does not explain it, at the kind that costs most.
+
+    Returns:
+        One row a slow rank and kind, dearest first: `rank`, `kind` (one of `KINDS`), `cost_ns` (lost by the job
+        in a step because of it, mean) and `cost_ratio` (of the median step), `excess_ns` (more time than the
+        typical rank in a step, median), `typical_ns` (the typical rank's time for this kind), `steps`,
+        `steps_late` (with that excess), `times_last` of `calls` collectives, `score` (robust deviations).
+
+    Raises:
+        Unavailable: With fewer than two ranks.
+    """
+    if segments["rank"].n_unique() < 2:
+        raise Unavailable("slow ranks need the recordings of at least two ranks of one job")
+    step_ns = float(breakdown.select(pl.col("window_ns").median()).item() or 0)
+    per_step = _per_step(_with_excess(segments))
+    last = _last(arrival)
+    floor = limits.floor_ratio * step_ns
+    rows = [
+        row for kind in KINDS for row in _slow_at(per_step, kind, last, step_ns=step_ns, floor=floor, limits=limits)
+    ]
+    found = pl.DataFrame(rows, schema=RESULT, orient="row")
+    return found.sort("cost_ns", "rank", descending=[True, False])
+
+
+def _with_excess(segments: pl.DataFrame) -> pl.DataFrame:
+    """Add each member's excess over the typical member, and its part of what the call lost."""
+    members = pl.len().over(CALL)
+
+    def typical(column: str) -> pl.Expr:
+        value = pl.col(column)
+        return pl.when(members > 2).then(value.median().over(CALL)).otherwise(value.min().over(CALL))
+
+    columns = ["own_ns", *(f"{kind}_ns" for kind in KINDS)]
+    compared = segments.filter(members > 1).with_columns(
+        (pl.col(c) - typical(c)).alias(c.removesuffix("_ns") + "_excess") for c in columns
+    )
+    # Airport game: sort by lateness; each increment is shared by those at or beyond it.
+    late = pl.col("own_excess").clip(lower_bound=0)
+    ordered = compared.sort(*CALL, "own_excess").with_columns(late=late)
+    behind = pl.len().over(CALL) - pl.int_range(pl.len()).over(CALL)
+    increment = pl.col("late") - pl.col("late").shift(1, fill_value=0).over(CALL)
+    ordered = ordered.with_columns(cost=(increment / behind).cum_sum().over(CALL))
+    positive = [pl.col(f"{kind}_excess").clip(lower_bound=0) for kind in KINDS]
+    total = pl.sum_horizontal(positive)
+    return ordered.with_columns(
+        pl.when(total > 0).then(pl.col("cost") * p / total).otherwise(0.0).alias(f"{kind}_cost")
+        for kind, p in zip(KINDS, positive, strict=True)
+    )
+
+
+def _per_step(excess: pl.DataFrame) -> pl.DataFrame:
+    """Sum up by rank and step."""
+    return excess.group_by("rank", "step").agg(
+        pl.col(f"{kind}_{what}").sum() for kind in KINDS for what in ("excess", "cost", "ns")
+    )
+
+
+def _last(arrival: pl.DataFrame | None) -> pl.DataFrame:
+    """How often each rank arrived last in a collective, of how many, and how likely that is by chance."""
+    if arrival is None:
+        return pl.DataFrame(schema={"rank": pl.Int32, "times_last": pl.Int32, "calls": pl.Int32, "chance": pl.Float64})
+    counted = (
+        arrival.filter((pl.col("members") > 1) & ~pl.col("point_to_point"))
+        .group_by("rank")
+        .agg(
+            times_last=pl.col("is_last").sum().cast(pl.Int32),
+            calls=pl.len().cast(pl.Int32),
+            p=(1 / pl.col("members")).mean(),
+        )
+    )
+    chance = [binomial_tail(row["times_last"], row["calls"], row["p"]) for row in counted.iter_rows(named=True)]
+    return counted.with_columns(chance=pl.Series(chance, dtype=pl.Float64)).drop("p")
+
+
+def binomial_tail(successes: int, trials: int, probability: float) -> float:
+    """Probability of at least so many successes in so many independent trials."""
+    if trials > 500:  # normal approximation; the exact sum overflows floats
+        mean, variance = trials * probability, trials * probability * (1 - probability)
+        return 0.0 if variance == 0 or (successes - mean) / variance**0.5 > 4 else 1.0
+    return sum(
+        comb(trials, k) * probability**k * (1 - probability) ** (trials - k) for k in range(successes, trials + 1)
+    )
+
+
+def _slow_at(
+    per_step: pl.DataFrame, kind: str, last: pl.DataFrame, *, step_ns: float, floor: float, limits: Limits
+) -> list[tuple[object, ...]]:
+    """The ranks that are slow at one kind of work, as rows of `RESULT`."""
+    excess = pl.col(f"{kind}_excess")
+    ranks = per_step.group_by("rank").agg(
+        center=excess.median(),
+        cost=pl.col(f"{kind}_cost").mean(),
+        total_cost=pl.sum_horizontal(pl.col(f"{k}_cost").mean() for k in KINDS),
+        best_cost=pl.max_horizontal(pl.col(f"{k}_cost").mean() for k in KINDS),
+        own=pl.col(f"{kind}_ns").median(),
+        steps=pl.len().cast(pl.Int32),
+        late=(excess > floor).sum().cast(pl.Int32),
+    )
+    sigma = max(_noise(per_step, ranks, kind), floor)
+    joined = ranks.join(last, on="rank", how="left")
+    rows: list[tuple[object, ...]] = []
+    for r in joined.iter_rows(named=True):
+        score = r["center"] / sigma if sigma > 0 else 0.0
+        costly = r["cost"] >= limits.cost_ratio * step_ns and r["center"] > 0
+        steady = r["late"] >= limits.steps_late_ratio * r["steps"]
+        outlier = score >= limits.score and r["center"] >= limits.cost_ratio * step_ns
+        often_last = (r["chance"] or 0.0 if r["chance"] is not None else 1.0) < limits.chance
+        main_kind = r["cost"] == r["best_cost"]
+        if costly and steady and (outlier or (often_last and main_kind)):
+            rows.append(
+                (
+                    r["rank"],
+                    kind,
+                    round(r["cost"]),
+                    r["cost"] / step_ns if step_ns else 0.0,
+                    round(r["center"]),
+                    round(r["own"] - r["center"]),
+                    r["steps"],
+                    r["late"],
+                    r["times_last"] or 0,
+                    r["calls"] or 0,
+                    round(score, 2),
+                )
+            )
+    return rows
+
+
+def _noise(per_step: pl.DataFrame, ranks: pl.DataFrame, kind: str) -> float:
+    """Standard deviation of an ordinary rank's excess, from MADs over ranks and over steps."""
+    residual = (
+        per_step.join(ranks.select("rank", "center"), on="rank")
+        .filter(pl.len().over("rank") > 1)
+        .select((pl.col(f"{kind}_excess") - pl.col("center")).abs().median())
+        .item()
+    )
+    spread = 0.0
+    if ranks.height > 2:
+        center = ranks["center"]
+        spread = float((center - center.median()).abs().median() or 0)
+    return MAD_TO_SIGMA * max(spread, float(residual or 0))

@@ -1,0 +1,34 @@
+"""The list of commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stepscope._version import __version__
+from stepscope.cli.analyze import analyze
+from stepscope.cli.cache import cache
+from stepscope.cli.info import info
+from stepscope.cli.sql import sql
+
+app = typer.Typer(
+    name="stepscope",
+    help="Says which step, rank, operator, link or input stage of a training job costs the time, and why.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+for command in (analyze, info, sql):
+    app.command()(command)
+app.add_typer(cache, name="cache")

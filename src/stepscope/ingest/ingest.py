@@ -1,0 +1,198 @@
+"""Bringing inputs into the store: what is there is taken, the rest is read."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepscope.errors import StepscopeError
+from stepscope.ingest.pool import Outcome, read_in_processes
+from stepscope.ingest.read import Task, read_into_memory, read_into_store
+from stepscope.ingest.worker import LoadError
+from stepscope.sources.base import Input, Source
+from stepscope.sources.discover import Unread, all_sources, unreadable
+from stepscope.store import Recording, Store, StoreError, cache_directory, identify, max_bytes
+
+Progress = Callable[[int, int, str], None]
+"""Called with bytes done, bytes in all, and what was done last."""
+
+_GZIP_RATIO = 15
+_WORTH_PROCESSES_BYTES = 48 << 20
+
+
+@dataclass
+class Ingested:
+    """The outcome: recordings in the order of their inputs, what was not read, and what a user should know."""
+
+    recordings: list[Recording] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def ingest(
+    inputs: Sequence[Input],
+    *,
+    use_store: bool = True,
+    sources: Sequence[Source] | None = None,
+    progress: Progress | None = None,
+) -> Ingested:
+    """Read inputs, each unless the store has it.
+
+    Args:
+        inputs: What `discover` found.
+        use_store: Keep what is read for the next time; else it is gone when this process ends.
+        sources: The readers; all known ones by default.
+        progress: Told about every input that was read.
+    """
+    return _Ingestion(use_store, all_sources() if sources is None else sources, progress).run(inputs)
+
+
+def worker_count() -> int:
+    """How many inputs to read at a time: `STEPSCOPE_WORKERS`, else the CPUs that this process may use."""
+    chosen = os.environ.get("STEPSCOPE_WORKERS")
+    if not chosen:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not chosen.isdigit() or int(chosen) < 1:
+        raise StepscopeError(f"STEPSCOPE_WORKERS: {chosen!r} is not a number of processes. Set it to 1 or more")
+    return int(chosen)
+
+
+class _Ingestion:
+    """One call of `ingest`."""
+
+    def __init__(self, use_store: bool, sources: Sequence[Source], progress: Progress | None) -> None:
+        self.sources = {source.name: source for source in sources}
+        self.progress = progress
+        self.workers = worker_count()
+        self.limit_bytes = max_bytes()
+        self.result = Ingested()
+        self.kept = use_store
+        self.store = self._open_store() if use_store else self._temporary_store()
+
+    def run(self, inputs: Sequence[Input]) -> Ingested:
+        """Take what is stored and read the rest."""
+        tasks = [task for item in inputs if (task := self._task(item)) is not None]
+        done: dict[str, Recording] = {}
+        pending: list[Task] = []
+        for task in tasks:
+            found = self.store.find(task.key) if self.store is not None else None
+            if found is not None:
+                done[task.key] = found
+            elif all(task.key != other.key for other in pending):
+                pending.append(task)
+        if pending:
+            done.update(self._read(sorted(pending, key=_weight, reverse=True)))
+        self.result.recordings = [done[task.key] for task in tasks if task.key in done]
+        return self.result
+
+    def _task(self, item: Input) -> Task | None:
+        source = self.sources[item.source]
+        try:
+            key = identify(source.name, source.version, item.path, item.files)
+            return Task(item, source, key, sum(file.stat().st_size for file in item.files))
+        except OSError as error:
+            self.result.unread.append(unreadable(Path(error.filename or item.path), error))
+            return None
+
+    def _read(self, pending: list[Task]) -> dict[str, Recording]:
+        """Read all of `pending`, going on without the store where it fails."""
+        total, finished = sum(task.input_bytes for task in pending), 0
+        done: dict[str, Recording] = {}
+        if self.progress is not None:
+            self.progress(0, total, "")
+        if self.store is not None:
+            self.store.sweep()
+        try:
+            while pending:
+                with closing(self._outcomes(pending)) as outcomes:
+                    for task, outcome in outcomes:
+                        if isinstance(outcome, StoreError):
+                            self._leave_store(outcome)
+                            break
+                        pending = [other for other in pending if other is not task]
+                        if isinstance(outcome, Unread):
+                            self.result.unread.append(outcome)
+                        else:
+                            done[task.key] = outcome
+                        finished += task.input_bytes
+                        if self.progress is not None:
+                            self.progress(finished, total, task.item.path.name)
+        finally:
+            if self.store is not None:
+                self.store.sweep()
+        if self.store is not None and self.kept:
+            self.store.evict(self.limit_bytes)
+        return done
+
+    def _outcomes(self, pending: Sequence[Task]) -> Generator[tuple[Task, Outcome], None, None]:
+        """Read by as many processes as pay for their start, or in this one."""
+        alone: list[Task] = []
+        count = min(self.workers, len(pending))
+        threads = max(1, self.workers // len(pending))
+        if self.store is None or count < 2 or sum(map(_weight, pending)) < _WORTH_PROCESSES_BYTES:
+            alone.extend(pending)
+        else:
+            with closing(read_in_processes(pending, self.store, count, threads)) as outcomes:
+                for task, outcome in outcomes:
+                    if isinstance(outcome, LoadError):
+                        alone.append(task)
+                    else:
+                        yield task, outcome
+        for task in alone:
+            if self.store is None:
+                yield task, read_into_memory(task, self.workers)
+                continue
+            try:
+                yield task, read_into_store(task, self.store, self.workers)
+            except StoreError as error:
+                yield task, error
+
+    def _open_store(self) -> Store | None:
+        directory = cache_directory()
+        try:
+            return Store(directory)
+        except OSError as error:
+            self._warn(directory, str(error))
+            return self._temporary_store()
+
+    def _temporary_store(self) -> Store | None:
+        self.kept = False
+        try:
+            return Store.temporary()
+        except OSError:
+            return None
+
+    def _leave_store(self, failure: StoreError) -> None:
+        """Go on with the next best place: temporary files if they are on another disk, else memory."""
+        assert self.store is not None
+        if self.kept:
+            self._warn(self.store.directory, str(failure))
+        full = self.store.directory
+        was_kept, self.store = self.kept, None
+        self.kept = False
+        if was_kept and _device(Path(tempfile.gettempdir())) != _device(full):
+            self.store = self._temporary_store()
+
+    def _warn(self, directory: Path, problem: str) -> None:
+        self.result.warnings.append(
+            f"{directory}: the store cannot be written ({problem}). The inputs will be read again the next time; "
+            "free some space or set STEPSCOPE_CACHE to another directory"
+        )
+
+
+def _weight(task: Task) -> int:
+    """About how many bytes of text there are to read."""
+    return sum(
+        file.stat().st_size * (_GZIP_RATIO if file.suffix == ".gz" else 1) for file in task.item.files if file.exists()
+    )
+
+
+def _device(path: Path) -> int:
+    try:
+        return path.stat().st_dev
+    except OSError:
+        return -1

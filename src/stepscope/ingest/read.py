@@ -1,0 +1,106 @@
+"""Reading one input, and putting whatever goes wrong into words."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from stepscope._version import __version__
+from stepscope.errors import UnreadableInput
+from stepscope.sources.base import Input, Sink, Source
+from stepscope.sources.discover import Unread, internal_error, unreadable
+from stepscope.store import (
+    Manifest,
+    MemoryRecording,
+    MemorySink,
+    Recording,
+    Store,
+    StoreError,
+    StoreSink,
+    schema_version,
+    write_manifest,
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One input to read: by which source, and the key under which its rows are stored."""
+
+    item: Input
+    source: Source
+    key: str
+    input_bytes: int
+
+
+def read_into_store(task: Task, store: Store, workers: int) -> Recording | Unread:
+    """Read one input into the store.
+
+    Args:
+        task: The input.
+        store: Where its rows go.
+        workers: How many processes or threads the source may use.
+
+    Raises:
+        StoreError: If the store cannot take it; the input itself may be good.
+    """
+    try:
+        with store.drafting(task.key) as draft:
+            sink = StoreSink(draft, task.source.name, workers)
+            if unread := _read(task, sink):
+                sink.raise_failure()
+                return unread
+            tables = sink.close()
+            manifest = Manifest(
+                source=task.source.name,
+                source_version=task.source.version,
+                schema=schema_version(),
+                stepscope=__version__,
+                path=str(task.item.path),
+                files=[str(file) for file in task.item.files],
+                input_bytes=task.input_bytes,
+                tables=tables,
+                facts=sink.facts,
+                created_ns=time.time_ns(),
+                size_bytes=sum(part.size for table in tables.values() for part in table.parts),
+            )
+            write_manifest(draft, manifest)
+            recording = store.publish(task.key, draft)
+    except OSError as error:  # what the input raises is caught in _read, so this is the store's own
+        raise StoreError(str(error)) from error
+    if recording is None:
+        raise StoreError("the entry was removed while it was written")
+    return recording
+
+
+def read_into_memory(task: Task, workers: int) -> Recording | Unread:
+    """Read one input and keep its rows in memory."""
+    sink = MemorySink(task.source.name, workers)
+    try:
+        if unread := _read(task, sink):
+            return unread
+        return MemoryRecording(task.source.name, task.item.path, task.item.files, sink.facts, sink.close())
+    finally:
+        sink.discard()
+
+
+def _read(task: Task, sink: Sink) -> Unread | None:
+    """Let the source read; None if all went well."""
+    path = task.item.path
+    try:
+        task.source.read(task.item, sink)
+    except StoreError:
+        raise
+    except UnreadableInput as error:
+        return Unread(error.path, error.problem, error.remedy)
+    except MemoryError:
+        return Unread(
+            str(path), "needs more memory than there is", "Read fewer inputs at a time: set STEPSCOPE_WORKERS=1"
+        )
+    except OSError as error:
+        return unreadable(Path(error.filename) if isinstance(error.filename, str) else path, error)
+    except (Exception, pl.exceptions.PanicException) as error:
+        return internal_error(path, error)
+    return None

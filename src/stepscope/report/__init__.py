@@ -1,0 +1,1 @@
+"""Answers about a run, gathered once for every surface, and their written forms."""

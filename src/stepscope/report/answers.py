@@ -1,0 +1,53 @@
+"""All answers about a run, gathered once; the terminal and the JSON file show the same ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.advice import Finding, advise
+from stepscope.errors import Unavailable
+
+if TYPE_CHECKING:
+    from stepscope.run import Run
+
+QUESTIONS = (
+    "breakdown",
+    "communication",
+    "slow_ranks",
+    "slow_links",
+    "idle",
+    "kernel_totals",
+    "operator_summary",
+    "arrival",
+)
+"""Analyses whose results are gathered, in order."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is known about a run.
+
+    Args:
+        tables: Result of each analysis that the data allows, by name.
+        findings: Advice, greatest saving first.
+        unavailable: Why an analysis has no result, by name.
+    """
+
+    tables: dict[str, pl.DataFrame]
+    findings: list[Finding]
+    unavailable: dict[str, str] = field(default_factory=dict)
+
+
+def answers(run: Run) -> Answers:
+    """Ask a run every question of `QUESTIONS`, and for advice."""
+    tables: dict[str, pl.DataFrame] = {}
+    unavailable: dict[str, str] = {}
+    for question in QUESTIONS:
+        try:
+            tables[question] = run.analyse(question)
+        except Unavailable as reason:
+            unavailable[question] = str(reason)
+    return Answers(tables, advise(run), unavailable)

@@ -1,0 +1,76 @@
+"""A run's answers as JSON; `docs/json.md` and `analysis.schema.json` describe it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import polars as pl
+
+from stepscope._version import __version__
+
+if TYPE_CHECKING:
+    from stepscope.report.answers import Answers
+    from stepscope.run import Run
+
+SCHEMA_VERSION = 1
+"""Raised when a key is removed or changes its meaning; new keys do not raise it."""
+
+TOP = 50
+"""Rows of the kernel and operator tables, of each rank, that go into the JSON."""
+
+SECTIONS = {
+    "breakdown": "steps",
+    "communication": "communication",
+    "slow_ranks": "slow_ranks",
+    "slow_links": "slow_links",
+    "idle": "idle",
+    "kernel_totals": "kernels",
+    "operator_summary": "operators",
+    "arrival": "arrival",
+}
+"""Analysis to key in the JSON."""
+
+
+def to_json(run: Run, answers: Answers) -> bytes:
+    """The whole document, UTF-8; times are `*_ns`, sizes `*_bytes`, shares `*_ratio`."""
+    return msgspec.json.format(msgspec.json.encode(document(run, answers)), indent=1)
+
+
+def document(run: Run, answers: Answers) -> dict[str, Any]:
+    """The document as plain data."""
+    facts = run.table("ranks").collect().sort("rank")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "stepscope_version": __version__,
+        "run": {
+            "name": run.name,
+            "path": str(run.path),
+            "formats": sorted(set(facts["format"].drop_nulls())),
+            "frameworks": sorted(set(facts["framework"].drop_nulls())),
+            "devices": sorted(set(facts["device_kind"].drop_nulls())),
+            "ranks": facts.height,
+            "world_size": facts["world_size"].max(),
+            "start_ns": facts["start_ns"].min(),
+            "end_ns": facts["end_ns"].max(),
+            "others": [str(other.path) for other in run.others],
+        },
+        "ranks": facts.to_dicts(),
+        **{key: _rows(name, answers.tables.get(name)) for name, key in SECTIONS.items()},
+        "findings": [{**asdict(f), "severity": f.severity} for f in answers.findings],
+        "issues": run.issues.to_dicts(),
+        "unread": [{"file": str(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],
+        "unavailable": answers.unavailable,
+    }
+
+
+def _rows(name: str, table: pl.DataFrame | None) -> list[dict[str, Any]]:
+    """Rows of a result; of long per-rank tables the first `TOP` of each rank."""
+    if table is None:
+        return []
+    if name in ("kernel_totals", "operator_summary"):
+        table = table.group_by("rank", maintain_order=True).head(TOP)
+    floats = [c for c, t in table.schema.items() if t.is_float()]
+    # JSON has no NaN or infinity.
+    return table.with_columns(pl.when(pl.col(c).is_finite()).then(pl.col(c)).alias(c) for c in floats).to_dicts()

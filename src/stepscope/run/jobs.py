@@ -1,0 +1,284 @@
+"""Which recordings belong together: ranks of one job, recorded at the same time."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+
+from stepscope.run.remark import Remark
+from stepscope.store.recording import Recording
+
+SLACK_NS = 10_000_000_000
+"""How far clocks of hosts may differ, and starts of recordings lie apart, in one job."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A recording in its job, with its rank there."""
+
+    rank: int
+    origin: str
+    recording: Recording
+
+
+@dataclass
+class Job:
+    """Recordings that form one run; `newest` orders jobs (ns since the epoch)."""
+
+    members: list[Member]
+    name: str
+    path: Path
+    newest: int
+    remarks: list[Remark] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A recording with what is needed to group it; times are ns since the epoch, null where unknown."""
+
+    recording: Recording
+    rank: int | None
+    world_size: int | None
+    start: int | None
+    end: int | None
+    written: int
+
+    @property
+    def directory(self) -> Path:
+        return self.recording.path.parent
+
+    @property
+    def family(self) -> str:
+        """Formats of one family may be mixed in a job: `ascend_text` and `ascend_db`."""
+        return self.recording.source.partition("_")[0]
+
+    @property
+    def who(self) -> Hashable:
+        """The same for two recordings of one rank, as far as can be told."""
+        facts = self.recording.facts
+        if self.rank is not None:
+            return self.rank
+        if facts.get("process") is not None:
+            return ("process", facts.get("host"), facts["process"])
+        return ("path", str(self.recording.path))
+
+    @property
+    def order(self) -> tuple[int, list[tuple[int, str]]]:
+        """In time, then by name with numbers in their order."""
+        return (self.start if self.start is not None else self.written, _natural(str(self.recording.path)))
+
+
+def group(recordings: Iterable[Recording]) -> list[Job]:
+    """Sort recordings into jobs, the largest first, then the newest.
+
+    Recordings are of one job when their windows overlap (give or take `SLACK_NS`), their formats are of one
+    family and the world sizes that they state agree. Several recordings of each rank, one after the other, make
+    as many runs. A second recording of a rank at the same time is a copy, or belongs to another job if it lies
+    in another directory.
+    """
+    pieces, remarks = _without_copies([_piece(recording) for recording in recordings])
+    jobs: list[Job] = []
+    for cluster in _clusters(pieces):
+        for part in _split_by_directory(cluster):
+            unique, dropped = _without_rivals(part)
+            runs = [_job(run) for run in _in_sequence(unique)]
+            for remark in dropped:
+                runs[0].remarks.append(remark)
+            jobs.extend(runs)
+    for job in jobs:
+        paths = {str(member.recording.path) for member in job.members}
+        job.remarks.extend(remark for kept, remark in remarks if kept in paths)
+    jobs.sort(key=lambda job: (-len(job.members), -job.newest, job.name))
+    _tell_apart(jobs)
+    return jobs
+
+
+def _piece(recording: Recording) -> _Piece:
+    facts = recording.facts
+    written = 0
+    for file in recording.files:
+        try:
+            written = max(written, file.stat().st_mtime_ns)
+        except OSError:
+            continue
+    start, end = facts.get("start_ns"), facts.get("end_ns")
+    if start is None or end is None:
+        start = end = None
+    return _Piece(recording, facts.get("rank"), facts.get("world_size"), start, end, written)
+
+
+def _without_copies(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[tuple[str, Remark]]]:
+    """Of recordings with the same rank and the very same window, keep the newest file."""
+    alike: dict[Hashable, list[_Piece]] = defaultdict(list)
+    for number, piece in enumerate(pieces):
+        known = piece.start is not None and (piece.rank is not None or piece.recording.facts.get("process") is not None)
+        alike[(piece.family, piece.who, piece.start, piece.end) if known else number].append(piece)
+    kept: list[_Piece] = []
+    remarks: list[tuple[str, Remark]] = []
+    for copies in alike.values():
+        best = max(copies, key=lambda piece: piece.written)
+        kept.append(best)
+        remarks.extend((str(best.recording.path), _rival(piece, best)) for piece in copies if piece is not best)
+    return kept, remarks
+
+
+def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
+    """Recordings that may be of one job, by family, world size and time."""
+    classes: dict[Hashable, list[_Piece]] = defaultdict(list)
+    stated: dict[Hashable, set[int]] = defaultdict(set)
+    for piece in pieces:
+        if piece.world_size is not None:
+            stated[piece.family, piece.directory].add(piece.world_size)
+    for piece in pieces:
+        beside = stated[piece.family, piece.directory]
+        # A recording that states no world size goes with those beside it, if they agree.
+        world_size = piece.world_size if piece.world_size is not None or len(beside) != 1 else min(beside)
+        # Without a clock only the directory can tell; without any name neither can the clocks of hosts.
+        alone = piece.directory if piece.start is None or _is_anonymous(piece) else None
+        classes[piece.family, world_size, alone, _is_anonymous(piece)].append(piece)
+    return [cluster for members in classes.values() for cluster in _overlapping(members)]
+
+
+def _is_anonymous(piece: _Piece) -> bool:
+    return isinstance(piece.who, tuple) and piece.who[0] == "path"
+
+
+def _overlapping(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
+    """Chains of recordings that overlap in time; those without times form one chain."""
+    clusters: list[list[_Piece]] = []
+    latest: int | None = None
+    for piece in sorted(pieces, key=lambda p: p.order):
+        slack = 0 if _is_anonymous(piece) else SLACK_NS
+        if clusters and (piece.start is None or (latest is not None and piece.start <= latest + slack)):
+            clusters[-1].append(piece)
+        else:
+            clusters.append([piece])
+            latest = None
+        if piece.end is not None:
+            latest = piece.end if latest is None else max(latest, piece.end)
+    return clusters
+
+
+def _rivals(pieces: Sequence[_Piece]) -> list[tuple[_Piece, _Piece]]:
+    """Pairs of recordings of one rank at the same time."""
+    of_rank: dict[Hashable, list[_Piece]] = defaultdict(list)
+    for piece in pieces:
+        of_rank[piece.who].append(piece)
+    return [(a, b) for same in of_rank.values() for a, b in combinations(same, 2) if _at_once(a, b)]
+
+
+def _at_once(a: _Piece, b: _Piece) -> bool:
+    if a.start is None or a.end is None or b.start is None or b.end is None:
+        return True
+    return a.start < b.end and b.start < a.end
+
+
+def _split_by_directory(pieces: list[_Piece]) -> list[list[_Piece]]:
+    """Two jobs that ran at the same time lie in two directories: split there, if that parts rivals."""
+    rivals = _rivals(pieces)
+    if not rivals:
+        return [pieces]
+    root = os.path.commonpath([str(piece.directory) for piece in pieces])
+    branches: dict[str, list[_Piece]] = defaultdict(list)
+
+    def branch_of(piece: _Piece) -> str:
+        return next(iter(piece.directory.relative_to(root).parts), "")
+
+    for piece in pieces:
+        branches[branch_of(piece)].append(piece)
+    if all(branch_of(a) == branch_of(b) for a, b in rivals):
+        return [pieces]
+    return [part for branch in branches.values() for part in _split_by_directory(branch)]
+
+
+def _without_rivals(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[Remark]]:
+    """Of recordings of one rank at the same time, keep the newest file."""
+    dropped: dict[int, Remark] = {}
+    for a, b in _rivals(pieces):
+        older, newer = sorted((a, b), key=lambda piece: piece.written)
+        if id(a) not in dropped and id(b) not in dropped:
+            dropped[id(older)] = _rival(older, newer)
+    return [piece for piece in pieces if id(piece) not in dropped], list(dropped.values())
+
+
+def _rival(dropped: _Piece, kept: _Piece) -> Remark:
+    return Remark(
+        "warning",
+        str(dropped.recording.path),
+        f"records the same rank and time as {kept.recording.path}, which is newer and was used",
+        "Move one of the two elsewhere, or open each by itself",
+        kept.rank,
+    )
+
+
+def _in_sequence(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
+    """Split recordings that follow one another into runs: the k-th of each rank goes into the k-th run.
+
+    Where a rank lacks some, its recordings go to the runs that are nearest in time.
+    """
+    of_rank: dict[Hashable, list[_Piece]] = defaultdict(list)
+    for piece in sorted(pieces, key=lambda p: p.order):
+        of_rank[piece.who].append(piece)
+    longest = max(of_rank.values(), key=len)
+    runs: list[list[_Piece]] = [[] for _ in longest]
+    for sequence in of_rank.values():
+        free = list(range(len(longest)))
+        for k, piece in enumerate(sequence):
+            best = k if len(sequence) == len(longest) else min(free, key=lambda i: _distance(piece, longest[i]))
+            free.remove(best)
+            runs[best].append(piece)
+    return runs
+
+
+def _distance(a: _Piece, b: _Piece) -> int:
+    """Time between the starts of two recordings, in ns."""
+    return abs((a.start or 0) - (b.start or 0))
+
+
+def _job(pieces: Sequence[_Piece]) -> Job:
+    """Number the ranks that state none, and name the job."""
+    remarks: list[Remark] = []
+    taken = {piece.rank for piece in pieces}
+    members = [
+        Member(piece.rank, piece.recording.facts.get("rank_origin") or "content", piece.recording)
+        for piece in pieces
+        if piece.rank is not None
+    ]
+    free = (number for number in range(len(pieces)) if number not in taken)
+    nameless = [piece for piece in pieces if piece.rank is None]
+    for piece in sorted(nameless, key=lambda p: _natural(str(p.recording.path))):
+        number = next(free)
+        members.append(Member(number, "numbered", piece.recording))
+        if len(pieces) > 1:
+            problem = f"states no rank; it is called {number} by the order of file names"
+            remedy = "Record after torch.distributed is initialised, or name the file like rank-0.json"
+            remarks.append(Remark("note", str(piece.recording.path), problem, remedy, number))
+    if len(members) == 1:
+        path = pieces[0].recording.path
+        name = path.name.partition(".")[0] or path.name
+    else:
+        path = Path(os.path.commonpath([str(piece.directory) for piece in pieces]))
+        name = path.name
+    newest = max(piece.end if piece.end is not None else piece.written for piece in pieces)
+    return Job(members, name, path, newest, remarks)
+
+
+def _tell_apart(jobs: Sequence[Job]) -> None:
+    """Number jobs of the same name in the order of time."""
+    named: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        named[job.name].append(job)
+    for same in named.values():
+        for k, job in enumerate(sorted(same, key=lambda j: j.newest), start=1):
+            if len(same) > 1:
+                job.name = f"{job.name} ({k} of {len(same)})"
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """A key that sorts `rank2` before `rank10`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", text)]

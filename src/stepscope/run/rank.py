@@ -1,0 +1,79 @@
+"""One rank of a run: who recorded it and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from stepscope.errors import StepscopeError, Unavailable
+from stepscope.selection import Selection
+from stepscope.store.recording import Recording
+from stepscope.tables import ISSUES, RANKS, TABLES
+
+
+class Rank:
+    """One rank of a run.
+
+    Args:
+        rank: Its global rank in the run.
+        origin: Where that number comes from: `content`, `file name` or `numbered`.
+        recording: Its rows.
+        steps: The steps to which its tables are narrowed.
+    """
+
+    def __init__(self, rank: int, origin: str, recording: Recording, steps: Selection | None = None) -> None:
+        self.rank = rank
+        self.recording = recording
+        self.steps = steps
+        self.facts: Mapping[str, Any] = {**recording.facts, "rank": rank, "rank_origin": origin}
+
+    def __repr__(self) -> str:
+        return f"Rank({self.rank}, {str(self.path)!r})"
+
+    @property
+    def path(self) -> Path:
+        """The trace file or directory that it was read from."""
+        return self.recording.path
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Rows of each table that has any, before steps are selected."""
+        return {RANKS.name: 1, **self.recording.rows}
+
+    def has(self, name: str) -> bool:
+        """Whether the rank has any rows of a table."""
+        return known_table(name) in self.rows
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """A table with all its columns, `rank` among them.
+
+        Raises:
+            Unavailable: If the rank has no rows of it.
+        """
+        if not self.has(name) and name != ISSUES.name:
+            raise Unavailable(f"rank {self.rank} has no `{name}` ({self.path})")
+        schema = TABLES[name].schema
+        if name == RANKS.name:
+            return pl.LazyFrame([dict(self.facts)], schema=schema)
+        rows = self.recording.scan(name).with_columns(rank=pl.lit(self.rank, pl.Int32)).select(list(schema))
+        if self.steps is not None and "step" in schema:
+            rows = rows.filter(self.steps.expression("step"))
+        return rows
+
+    def narrowed(self, steps: Selection) -> Rank:
+        """The same rank with its tables narrowed to some steps."""
+        return Rank(self.rank, self.facts["rank_origin"], self.recording, steps)
+
+
+def known_table(name: str) -> str:
+    """`name` itself, if there is such a table.
+
+    Raises:
+        StepscopeError: If there is none.
+    """
+    if name not in TABLES:
+        raise StepscopeError(f"there is no table {name!r}. There are: {', '.join(TABLES)}")
+    return name

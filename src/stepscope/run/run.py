@@ -1,0 +1,210 @@
+"""A run: its ranks, lazy tables over all of them, what is missing and why, and its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from stepscope.errors import StepscopeError, Unavailable
+from stepscope.run.answers import Answers
+from stepscope.run.rank import Rank, known_table
+from stepscope.run.remark import Remark, issue_rows
+from stepscope.selection import Choice, describe_numbers, parse_selection
+from stepscope.sources.discover import Unread
+from stepscope.store.recording import MemoryRecording
+from stepscope.tables import ISSUES, RANKS, TABLES
+
+_STEPPED = tuple(name for name, table in TABLES.items() if any(c.name == "step" for c in table.columns))
+
+
+class Run:
+    """One training job as it was recorded.
+
+    Args:
+        name: A short name for people.
+        path: The directory or file that holds it.
+        ranks: Its ranks.
+        unread: What lay beside it and could not be read.
+        remarks: What is to be said about the run as a whole.
+        warnings: What the user should know about this opening of it, e.g. that the store is full.
+        skipped: Number of other files that were passed by.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        ranks: Iterable[Rank],
+        *,
+        unread: Sequence[Unread] = (),
+        remarks: Sequence[Remark] = (),
+        warnings: Sequence[str] = (),
+        skipped: int = 0,
+    ) -> None:
+        self.name = name
+        self.path = path
+        self.ranks: list[Rank] = sorted(ranks, key=lambda rank: rank.rank)
+        self.unread = list(unread)
+        self.remarks = list(remarks)
+        self.warnings = list(warnings)
+        self.skipped = skipped
+        self.others: list[Run] = []
+        """Further runs under the paths that were opened."""
+        self._answers = Answers(self)
+
+    @classmethod
+    def from_frames(cls, frames: Mapping[int, Mapping[str, pl.DataFrame]], name: str = "frames") -> Run:
+        """A run of rows in memory.
+
+        Args:
+            frames: Rank to table name to rows; columns that a table has and a frame lacks are null.
+            name: Name of the run.
+        """
+        ranks = []
+        for rank, tables in frames.items():
+            path = Path(f"rank{rank}")
+            facts: dict[str, Any] = dict.fromkeys(RANKS.schema)
+            facts["world_size"] = len(frames)
+            if RANKS.name in tables:
+                facts.update(tables[RANKS.name].row(0, named=True))
+            rows = {
+                table: TABLES[known_table(table)].conform(frame.drop("rank", strict=False))
+                for table, frame in tables.items()
+                if table != RANKS.name
+            }
+            ranks.append(Rank(rank, "content", MemoryRecording("frames", path, (), facts, rows)))
+        return cls(name, Path(), ranks)
+
+    def __repr__(self) -> str:
+        return f"Run({self.name!r}, ranks {describe_numbers(rank.rank for rank in self.ranks)})"
+
+    @property
+    def world_size(self) -> int | None:
+        """Ranks in the job as it states it, of which some may not be here; None where unknown."""
+        return max((r.facts["world_size"] for r in self.ranks if r.facts["world_size"] is not None), default=None)
+
+    def rank(self, number: int) -> Rank:
+        """The rank with this number.
+
+        Raises:
+            StepscopeError: If the run does not have it.
+        """
+        for rank in self.ranks:
+            if rank.rank == number:
+                return rank
+        raise StepscopeError(f"no rank {number} in {self.name}. It has {self._described()}")
+
+    def has(self, name: str) -> bool:
+        """Whether any rank has rows of a table."""
+        return any(rank.has(name) for rank in self.ranks)
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """A table of all ranks that have it, with all its columns.
+
+        Raises:
+            Unavailable: If no rank has it; the text says why.
+        """
+        if name == ISSUES.name:
+            return self.issues.lazy()
+        if not self.has(name):
+            raise Unavailable(self.missing(name))
+        return pl.concat([rank.table(name) for rank in self.ranks if rank.has(name)])
+
+    def missing(self, name: str) -> str:
+        """Which ranks lack a table and why; empty if none does."""
+        lacking = [rank for rank in self.ranks if not rank.has(name)]
+        if not lacking:
+            return ""
+        numbers = {rank.rank for rank in lacking}
+        who = "no rank has" if len(lacking) == len(self.ranks) else f"rank {describe_numbers(numbers)} lacks"
+        formats = ", ".join(sorted({str(rank.facts["format"] or rank.recording.source) for rank in lacking}))
+        told = self.issues.filter(pl.col("place") == name, pl.col("rank").is_in(sorted(numbers)))
+        reasons = told.select("problem", "remedy").unique(maintain_order=True)
+        why = "".join(f". {problem}. {remedy}" for problem, remedy in reasons.iter_rows())
+        return f"{who} `{name}` (read as {formats}){why}"
+
+    def coverage(self) -> pl.DataFrame:
+        """How many rows each rank has of each table, before steps are selected."""
+        schema = {"rank": pl.Int32(), **dict.fromkeys(TABLES, pl.Int64())}
+        rows = [[rank.rank, *(rank.rows.get(name, 0) for name in TABLES)] for rank in self.ranks]
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    @cached_property
+    def issues(self) -> pl.DataFrame:
+        """What the import skipped or guessed, on all ranks and around them."""
+        around = [*self.remarks, *(Remark(u.severity, u.file, u.problem, u.remedy) for u in self.unread)]
+        frames = [rank.table(ISSUES.name).collect() for rank in self.ranks if rank.has(ISSUES.name)]
+        return pl.concat([issue_rows(around), *frames])
+
+    @cached_property
+    def steps(self) -> list[int]:
+        """The training steps that any rank has, as the sources number them."""
+        for name in ("steps", *_STEPPED):
+            if self.has(name):
+                found = self.table(name).select(pl.col("step").unique()).collect()["step"].drop_nulls()
+                if found.len():
+                    return [int(step) for step in found.unique().sort()]
+        return []
+
+    def select(
+        self,
+        ranks: Choice = None,
+        steps: Choice = None,
+    ) -> Run:
+        """The run narrowed to some ranks and steps; tables without steps keep their rows.
+
+        Args:
+            ranks: `0,3-5`, numbers, or None for all.
+            steps: Likewise.
+
+        Raises:
+            StepscopeError: If nothing is left; the text says what there is.
+        """
+        wanted_ranks, wanted_steps = parse_selection(ranks, "ranks"), parse_selection(steps, "steps")
+        kept = [rank for rank in self.ranks if wanted_ranks is None or rank.rank in wanted_ranks]
+        if not kept:
+            raise StepscopeError(f"no rank {wanted_ranks} in {self.name}. It has {self._described()}")
+        if wanted_steps is not None:
+            if not any(step in wanted_steps for step in self.steps):
+                there = f"It has step {describe_numbers(self.steps)}" if self.steps else "It has no steps"
+                raise StepscopeError(f"no step {wanted_steps} in {self.name}. {there}")
+            kept = [rank.narrowed(wanted_steps) for rank in kept]
+        run = Run(
+            self.name,
+            self.path,
+            kept,
+            unread=self.unread,
+            remarks=self.remarks,
+            warnings=self.warnings,
+            skipped=self.skipped,
+        )
+        run.others = self.others
+        return run
+
+    def analyse(self, question: str | Callable[..., Any], **options: Any) -> Any:
+        """Answer a question.
+
+        Args:
+            question: An analysis or its name.
+            **options: Its options; the tables and other answers that it needs are supplied.
+
+        Returns:
+            What the analysis returns, lazy frames collected. An analysis of one rank is asked for each rank and
+            the answers stacked; ranks that cannot answer are left out, see `silent_ranks`.
+
+        Raises:
+            Unavailable: If this run cannot answer; the text says why.
+            StepscopeError: If there is no such analysis or option.
+        """
+        return self._answers.answer(question, options)
+
+    def silent_ranks(self, question: str | Callable[..., Any]) -> dict[int, str]:
+        """The ranks that could not answer a question asked before, and why."""
+        return self._answers.silent(question)
+
+    def _described(self) -> str:
+        return f"rank {describe_numbers(rank.rank for rank in self.ranks)}"

@@ -1,0 +1,130 @@
+"""`collectives`: device calls joined with what the communication analysis says of them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.sources.ascend.csv_tables import whole
+from stepscope.sources.ascend.groups import Groups, read_call_name
+from stepscope.tables import COLLECTIVES
+
+ELEMENT_BYTES = {
+    "INT8": 1,
+    "INT16": 2,
+    "INT32": 4,
+    "INT64": 8,
+    "INT128": 16,
+    "UINT8": 1,
+    "UINT16": 2,
+    "UINT32": 4,
+    "UINT64": 8,
+    "FP16": 2,
+    "FP32": 4,
+    "FP64": 8,
+    "BFP16": 2,
+}
+"""Size of an element by its recorded type."""
+NO_TYPE = ("RESERVED", "N/A", "INVALID_TYPE")
+
+
+def with_payload(frame: pl.DataFrame) -> pl.DataFrame:
+    """Turn `count` and `element_type` into `size_bytes`; null where either is unknown."""
+    size = pl.col("element_type").replace_strict(ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
+    return frame.with_columns(
+        size_bytes=pl.col("count").cast(pl.Int64, strict=False) * size,
+        element_type=pl.when(~pl.col("element_type").is_in(NO_TYPE)).then("element_type"),
+    )
+
+
+def collectives(
+    communication: pl.DataFrame,
+    kernel_rows: pl.DataFrame,
+    calls: pl.DataFrame,
+    packets: pl.DataFrame,
+    groups: Groups,
+) -> pl.DataFrame:
+    """Rows of `collectives`.
+
+    Args:
+        communication: Calls as the device ran them.
+        kernel_rows: Rows of `kernels`, which know the step of each call.
+        calls: Calls as the communication analysis splits them; alone they still make rows.
+        packets: Transport packets, whose sizes stand in where a call's payload is not recorded.
+        groups: Members by key.
+    """
+    names = pl.concat([communication["name"], calls["name"]]).unique().to_list()
+    parsed = {name: read_call_name(name) for name in names if name is not None}
+    facts = pl.DataFrame(
+        {
+            "name": list(parsed),
+            "operation": [call.operation for call in parsed.values()],
+            "numbered": [call.sequence for call in parsed.values()],
+            "tagged": [groups.of_tag(call.tag) if call.tag else None for call in parsed.values()],
+        },
+        schema={"name": pl.String, "operation": pl.String, "numbered": pl.Int64, "tagged": pl.String},
+    )
+    # A name occurs again only when a communicator is made anew, so the n-th is matched with the n-th.
+    nth = pl.int_range(pl.len()).over("name")
+    analysed = calls.sort("start_us").with_columns(nth=nth)
+    steps = kernel_rows.filter(pl.col("kind") == "communication").select("name", "start_ns", kernel_step="step")
+    rows = (
+        communication.sort("start_ns", "name")
+        .with_columns(nth=nth)
+        .join(analysed, on=["name", "nth"], how="full", coalesce=True, suffix="_analysed")
+        .join(steps.unique(["name", "start_ns"]), on=["name", "start_ns"], how="left")
+        .join(facts, on="name", how="left")
+        .join(_moved(packets), on=["name", "step_analysed"], how="left", nulls_equal=True)
+        .with_columns(
+            group=pl.coalesce("group", "group_analysed", "tagged"),
+            start_ns=pl.coalesce("start_ns", whole(pl.col("start_us") * 1000)),
+            duration_ns=pl.coalesce("duration_ns", whole(pl.col("elapse_ms") * 1e6)),
+            step=pl.coalesce("step", "kernel_step", "step_analysed"),
+        )
+        .drop_nulls(["start_ns", "duration_ns"])
+        .sort("start_ns", "name")
+        .with_row_index("collective")
+    )
+    groups.mention(rows["group"])
+    sizes = {key: len(members) for key, members in groups.members.items() if members}
+    return COLLECTIVES.conform(
+        rows.select(
+            "collective",
+            "group",
+            "operation",
+            "name",
+            "element_type",
+            "start_ns",
+            "duration_ns",
+            "correlation",
+            "step",
+            sequence=pl.coalesce("numbered", pl.int_range(pl.len()).over("group")),
+            size_bytes=pl.coalesce("size_bytes", "moved_bytes"),
+            group_size=pl.col("group").replace_strict(sizes, default=None, return_dtype=pl.Int32),
+            wait_ns=whole(pl.col("wait_ms") * 1e6),
+            transmit_ns=whole(pl.col("transit_ms") * 1e6),
+            synchronization_ns=whole(pl.col("synchronization_ms") * 1e6),
+            on_device=True,
+        )
+    )
+
+
+def with_peers(rows: pl.DataFrame, groups: Groups, rank: int | None) -> pl.DataFrame:
+    """Name the other side of point-to-point calls in groups of two; in larger ones it is not recorded."""
+    others = {
+        key: next(other for other in members if other != rank)
+        for key, members in groups.members.items()
+        if rank is not None and members and len(set(members)) == 2 and rank in members
+    }
+    peer = pl.col("group").replace_strict(others, default=None, return_dtype=pl.Int32)
+    between_two = pl.col("operation").is_in(["send", "recv", "send_recv"])
+    return rows.with_columns(peer=pl.when(between_two).then(peer))
+
+
+def _moved(packets: pl.DataFrame) -> pl.DataFrame:
+    """Bytes of a call over SDMA and RDMA; the other transports are parts of SDMA."""
+    whole_calls = packets.unique(["step", "group", "name", "transport"], keep="first", maintain_order=True)
+    return (
+        whole_calls.filter(pl.col("transport").is_in(["SDMA", "RDMA"]))
+        .group_by("name", step_analysed="step")
+        .agg(moved_bytes=whole(pl.sum("size_mb") * 1e6))
+    )

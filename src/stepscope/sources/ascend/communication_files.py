@@ -1,0 +1,169 @@
+"""The communication files of the text export as flat frames, one row a call, transport packet or link."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import polars as pl
+
+if TYPE_CHECKING:
+    from stepscope.sources.base import Sink
+
+CALLS = {
+    "step": pl.Int64,
+    "group": pl.String,
+    "name": pl.String,
+    "start_us": pl.Float64,
+    "elapse_ms": pl.Float64,
+    "transit_ms": pl.Float64,
+    "wait_ms": pl.Float64,
+    "synchronization_ms": pl.Float64,
+}
+"""One row per call. A start in floating microseconds is exact to a quarter of one only."""
+PACKETS = {
+    "step": pl.Int64,
+    "group": pl.String,
+    "name": pl.String,
+    "transport": pl.String,
+    "size_mb": pl.Float64,
+    "time_ms": pl.Float64,
+    "bandwidth": pl.Float64,
+    "packet_mb": pl.Float64,
+    "packets": pl.Float64,
+    "packets_ms": pl.Float64,
+}
+"""One row per call, transport and packet size; the packet columns are null where none are listed."""
+LINKS = {
+    "step": pl.Int64,
+    "group": pl.String,
+    "class": pl.String,
+    "name": pl.String,
+    "source": pl.Int64,
+    "destination": pl.Int64,
+    "transport": pl.String,
+    "size_mb": pl.Float64,
+    "time_ms": pl.Float64,
+    "bandwidth": pl.Float64,
+}
+"""One row per link; source and destination count within the group. `class` is like `allreduce-top1`."""
+
+
+def step_number(word: object) -> int | None:
+    """`step10` is 10; `step` (no schedule) is null."""
+    digits = str(word).removeprefix("step")
+    return int(digits) if digits.isdecimal() and len(digits) < 10 else None
+
+
+def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read communication.json: calls and packets. Totals are left out; they are sums of the calls."""
+    calls: list[tuple[Any, ...]] = []
+    packets: list[tuple[Any, ...]] = []
+    bad = 0
+    for step, key, entry in _entries(path, sink):
+        name, _, group = key.partition("@")
+        if name.startswith("Total Op Info"):
+            continue
+        times, bands = entry.get("Communication Time Info"), entry.get("Communication Bandwidth Info")
+        if not isinstance(times, Mapping):
+            bad += 1
+            continue
+        calls.append(
+            (
+                step,
+                group or None,
+                name,
+                _number(times.get("Start Timestamp(us)")),
+                _number(times.get("Elapse Time(ms)")),
+                _number(times.get("Transit Time(ms)")),
+                _number(times.get("Wait Time(ms)")),
+                _number(times.get("Synchronization Time(ms)")),
+            )
+        )
+        for transport, band in bands.items() if isinstance(bands, Mapping) else ():
+            if isinstance(band, Mapping):
+                packets += _packets((step, group or None, name, transport), band)
+    _tell(bad, path, sink)
+    return _frame(calls, CALLS), _frame(packets, PACKETS)
+
+
+def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
+    """Read communication_matrix.json: links."""
+    links: list[tuple[Any, ...]] = []
+    bad = 0
+    for step, key, entry in _entries(path, sink):
+        kind, _, group = key.partition("@")
+        for link, values in entry.items():
+            source, _, destination = str(link).partition("-")
+            if not isinstance(values, Mapping) or not (source.isdecimal() and destination.isdecimal()):
+                bad += 1
+                continue
+            op_name, transport = values.get("Op Name"), values.get("Transport Type")
+            links.append(
+                (
+                    step,
+                    group or None,
+                    kind,
+                    op_name if isinstance(op_name, str) else None,
+                    int(source[:9]),
+                    int(destination[:9]),
+                    transport if isinstance(transport, str) else None,
+                    _number(values.get("Transit Size(MB)")),
+                    _number(values.get("Transit Time(ms)")),
+                    _number(values.get("Bandwidth(GB/s)")),
+                )
+            )
+    _tell(bad, path, sink)
+    return _frame(links, LINKS)
+
+
+def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[str, Any]]]:
+    """Step, key and value of each entry below step and kind (`p2p` or `collective`)."""
+    try:
+        content = msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        sink.issue("error", path, f"cannot be read: {error}", "Copy it again; if it was cut, export the profile again.")
+        return
+    for step, kinds in content.items() if isinstance(content, Mapping) else ():
+        for entries in kinds.values() if isinstance(kinds, Mapping) else ():
+            for key, entry in entries.items() if isinstance(entries, Mapping) else ():
+                if isinstance(entry, Mapping):
+                    yield step_number(step), key, entry
+
+
+def _packets(call: tuple[Any, ...], band: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    size, time = _number(band.get("Transit Size(MB)")), _number(band.get("Transit Time(ms)"))
+    stated = (size, time, _number(band.get("Bandwidth(GB/s)")))
+    distribution = band.get("Size Distribution")
+    rows = []
+    for packet, parts in distribution.items() if isinstance(distribution, Mapping) else ():
+        if isinstance(parts, list) and len(parts) == 2:
+            try:
+                rows.append((*call, *stated, float(packet), _number(parts[0]), _number(parts[1])))
+            except ValueError:
+                continue
+    if not rows and (size or time):
+        rows.append((*call, *stated, None, None, None))
+    return rows
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
+        return number if math.isfinite(number) else None
+    return None
+
+
+def _frame(rows: list[tuple[Any, ...]], schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _tell(bad: int, path: Path, sink: Sink) -> None:
+    if bad:
+        sink.issue("error", path, "entries of unexpected form were left out", "Export the profile again.", lost=bad)

@@ -1,0 +1,158 @@
+"""Reading one CSV file into a frame with our columns and units."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.sources.ascend.headers import Field, FileLayout, Kind, column_key
+
+if TYPE_CHECKING:
+    from stepscope.sources.base import Sink
+
+FACTORS: dict[Kind, int] = {"duration": 1000, "kib": 1024, "mib": 1 << 20}
+READ_AS: dict[Kind, type[pl.DataType]] = {
+    "text": pl.String,
+    "shape": pl.String,
+    "time": pl.String,
+    "device": pl.String,
+}
+"""How a kind is read; all others are read as float64, which holds every integer that occurs."""
+HEADER_LIMIT = 1 << 20
+
+
+def header_of(path: Path) -> list[str]:
+    """The headers of a CSV file.
+
+    Raises:
+        OSError: If it cannot be opened.
+    """
+    with path.open("rb") as file:
+        line = file.readline(HEADER_LIMIT).decode("utf-8-sig", "replace")
+    return next(csv.reader([line.rstrip("\r\n")]), []) if line else []
+
+
+def read_csv(
+    path: Path, layout: FileLayout, sink: Sink, *, more: dict[str, Field] | None = None
+) -> pl.DataFrame | None:
+    """Read the columns that `layout` knows; null where a file has none. None if nothing can be read.
+
+    Args:
+        path: The file.
+        layout: Its columns.
+        sink: Where unknown columns, damaged rows and failures are told.
+        more: Further columns by header key, all kept if present.
+    """
+    try:
+        headers = [column_key(header) for header in header_of(path)]
+        chosen, unknown = _match(headers, layout, more or {})
+        missing = [f.headers[0] for f in layout.fields if f.required and f not in chosen.values()]
+        if missing:
+            sink.issue(
+                "error",
+                path,
+                f"has no column {', '.join(missing)}",
+                "Export the profile again with the profiler's own tools, or report the header if it is new.",
+                place="line 1",
+            )
+            return None
+        rows = pl.scan_csv(
+            path,
+            has_header=False,
+            skip_rows=1,
+            schema={
+                f"{at}": READ_AS.get(chosen[at].kind, pl.Float64) if at in chosen else pl.String
+                for at in range(len(headers))
+            },
+            null_values=["N/A", "NA", ""],
+            truncate_ragged_lines=True,
+            ignore_errors=True,
+            encoding="utf8-lossy",
+            glob=False,
+        )
+        frame = rows.select(
+            _value(pl.col(f"{at}"), field).alias(field.column) for at, field in chosen.items()
+        ).collect()
+    except pl.exceptions.NoDataError:
+        return None
+    except (OSError, csv.Error, pl.exceptions.PolarsError) as error:
+        sink.issue("error", path, f"cannot be read: {error}", "Copy or export the file again.")
+        return None
+    if unknown:
+        sink.issue(
+            "note",
+            path,
+            f"columns not known and left out: {', '.join(unknown)}",
+            "None needed; a newer stepscope may know them.",
+            place="line 1",
+        )
+    return _keep_whole_rows(frame, path, layout, sink)
+
+
+def _match(headers: list[str], layout: FileLayout, more: dict[str, Field]) -> tuple[dict[int, Field], list[str]]:
+    """Position to field for the headers that are kept, and the headers that nobody knows."""
+    chosen: dict[int, Field] = {}
+    for field in layout.fields:
+        at = next((headers.index(name) for name in field.headers if name in headers), None)
+        if at is not None and at not in chosen:
+            chosen[at] = field
+    unknown = []
+    taken = {field.column for field in chosen.values()}
+    for at, header in enumerate(headers):
+        if at in chosen:
+            continue
+        if header in more and more[header].column not in taken:
+            chosen[at] = more[header]
+            taken.add(more[header].column)
+        elif header and header not in layout.ignored and header not in more:
+            unknown.append(header)
+    return chosen, unknown
+
+
+def _value(column: pl.Expr, field: Field) -> pl.Expr:
+    if field.kind == "time":
+        return nanoseconds(column)
+    if field.kind == "shape":
+        return column.str.strip_chars('"')
+    if field.kind == "text":
+        return column.str.strip_chars()
+    if field.kind == "device":
+        return column.str.extract(r"(\d+)\s*$").cast(pl.Int32, strict=False)
+    if field.kind == "int":
+        return column.cast(pl.Int64, strict=False)
+    if field.kind in FACTORS:
+        return whole(column * FACTORS[field.kind])
+    return column
+
+
+def whole(value: pl.Expr) -> pl.Expr:
+    """The nearest integer; null for what is none (infinite, not a number)."""
+    return value.round().cast(pl.Int64, strict=False)
+
+
+def nanoseconds(text: pl.Expr) -> pl.Expr:
+    """Microseconds as text, e.g. `1760000000000462.904` with or without a tab after it, as exact ns.
+
+    A float64 holds such a time to a quarter of a microsecond only, so the two halves are read as integers.
+    """
+    parts = text.str.strip_chars(' \t"').str.splitn(".", 2)
+    whole_us = parts.struct.field("field_0").cast(pl.Int64, strict=False)
+    fraction = parts.struct.field("field_1").fill_null("").str.pad_end(3, "0").str.slice(0, 3)
+    return whole_us * 1000 + fraction.cast(pl.Int64, strict=False)
+
+
+def _keep_whole_rows(frame: pl.DataFrame, path: Path, layout: FileLayout, sink: Sink) -> pl.DataFrame:
+    required = [field.column for field in layout.fields if field.required]
+    kept = frame.drop_nulls(required)
+    if lost := frame.height - kept.height:
+        sink.issue(
+            "error",
+            path,
+            f"rows without a readable {', '.join(required)} were left out",
+            "The file was cut or damaged; copy or export it again.",
+            lost=lost,
+        )
+    return kept

@@ -1,0 +1,116 @@
+"""Process groups: the key that both export formats agree on, and who is in a group."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from stepscope.tables import GROUPS
+
+_OP_NAME = re.compile(r"^(?P<operation>.+?)__(?P<tag>\d+)_(?P<sequence>\d+)_\d+$")
+
+
+def group_key(communicator: str) -> str:
+    """The key of a communicator, as the text export writes it behind `@` in the name of a call.
+
+    Two 32-bit polynomial hashes of the communicator's text, one after the other as a 64-bit decimal.
+
+    Examples:
+        >>> group_key("10.170.22.10%enp67s0f5_60000_0_1760000000000000")
+        '11517043351967950690'
+    """
+    high = low = 0
+    for letter in communicator:
+        high = (high * 29 + ord(letter)) & 0xFFFFFFFF
+        low = (low * 131 + ord(letter)) & 0xFFFFFFFF
+    return str(high << 32 | low)
+
+
+@dataclass
+class Groups:
+    """The groups of one rank by key."""
+
+    names: dict[str, str | None] = field(default_factory=dict)
+    members: dict[str, list[int] | None] = field(default_factory=dict)
+
+    @classmethod
+    def from_metadata(cls, info: object) -> Groups:
+        """Read `parallel_group_info`: communicator to name and global ranks. Damaged entries stay unknown."""
+        groups = cls()
+        if not isinstance(info, Mapping):
+            return groups
+        for communicator, entry in info.items():
+            if not isinstance(communicator, str) or not isinstance(entry, Mapping):
+                continue
+            name, ranks = entry.get("group_name"), entry.get("global_ranks")
+            whole = isinstance(ranks, list) and all(type(rank) is int and 0 <= rank < 2**31 for rank in ranks)
+            key = group_key(communicator)
+            groups.names[key] = name if isinstance(name, str) else None
+            groups.members[key] = ranks if whole and isinstance(ranks, list) else None
+        return groups
+
+    def mention(self, keys: pl.Series) -> None:
+        """Take in groups that only the calls know."""
+        for key in keys.drop_nulls().unique().to_list():
+            self.names.setdefault(key, None)
+            self.members.setdefault(key, None)
+
+    def of_tag(self, tag: str) -> str | None:
+        """The group whose key ends in the digits that names of calls carry, if it is the only one."""
+        fitting = [key for key in self.names if str(int(key[-3:])) == tag]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def frame(self) -> pl.DataFrame:
+        """All groups as rows of `groups`, by key."""
+        keys = sorted(self.names)
+        rows = {
+            "group": pl.Series(keys, dtype=pl.String),
+            "name": pl.Series([self.names[key] for key in keys], dtype=pl.String),
+            "members": pl.Series([self.members[key] for key in keys], dtype=pl.List(pl.Int32)),
+        }
+        return GROUPS.conform(pl.DataFrame(rows))
+
+
+OPERATIONS = {
+    "allreduce": "all_reduce",
+    "allgather": "all_gather",
+    "allgatherv": "all_gather",
+    "reducescatter": "reduce_scatter",
+    "reducescatterv": "reduce_scatter",
+    "broadcast": "broadcast",
+    "alltoall": "all_to_all",
+    "alltoallv": "all_to_all",
+    "alltoallvc": "all_to_all",
+    "reduce": "reduce",
+    "gather": "gather",
+    "scatter": "scatter",
+    "barrier": "barrier",
+    "send": "send",
+    "receive": "recv",
+    "recv": "recv",
+    "batchsendrecv": "send_recv",
+}
+"""Recorded word in lower case to ours; other words stay as recorded."""
+
+
+@dataclass(frozen=True)
+class CallName:
+    """What the name of a call says: `hcom_allReduce__690_12_1` is call 12 of the group whose key ends in 690."""
+
+    operation: str
+    tag: str | None
+    sequence: int | None
+
+
+def read_call_name(name: str) -> CallName:
+    """Take the name of a call apart."""
+    match = _OP_NAME.match(name)
+    word = match["operation"] if match else name
+    word = word.removeprefix("hcom_").removeprefix("Hccl").strip("_")
+    operation = OPERATIONS.get(word.replace("_", "").lower(), word or name)
+    if match is None or len(match["sequence"]) > 18:
+        return CallName(operation, None, None)
+    return CallName(operation, str(int(match["tag"][-9:])), int(match["sequence"]))

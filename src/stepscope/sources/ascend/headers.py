@@ -1,0 +1,157 @@
+"""The columns of the text files, as data: what a header may be called and how its values are kept.
+
+A header is compared in lower case, without its unit in brackets and with `_` for blanks, so that
+`Start Time(us)` and `Task Start Time(us)` need only `start_time` and `task_start_time`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["text", "shape", "int", "float", "time", "duration", "kib", "mib", "device"]
+"""`time`: microseconds as text, exact; `duration`: microseconds as a number; `kib`, `mib`: memory sizes;
+`shape`: text inside an extra pair of quotes; `device`: an index, with or without `NPU:` before it."""
+
+_UNIT = re.compile(r"\((?:us|ns|ms|%|kb|mb|b|byte|gb/s)\)(?:\(estimate\))?", re.IGNORECASE)
+
+
+def column_key(header: str) -> str:
+    """The form in which headers are compared."""
+    return _UNIT.sub("", header).strip().strip('"').strip("\ufeff").strip().lower().replace(" ", "_")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a file: our name, how its values are kept, and the headers (as keys) it may have."""
+
+    column: str
+    kind: Kind
+    headers: tuple[str, ...]
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class FileLayout:
+    """The columns of a file that are read and those that are known but not kept."""
+
+    fields: tuple[Field, ...]
+    ignored: frozenset[str] = frozenset()
+
+
+KERNEL_DETAILS = FileLayout(
+    fields=(
+        Field("name", "text", ("name", "op_name"), required=True),
+        Field("start_ns", "time", ("start_time", "task_start_time"), required=True),
+        Field("duration_ns", "duration", ("duration", "task_duration"), required=True),
+        Field("step", "int", ("step_id", "step")),
+        Field("device", "int", ("device_id",)),
+        Field("stream", "int", ("stream_id",)),
+        Field("type", "text", ("type", "op_type")),
+        Field("state", "text", ("op_state",)),
+        Field("core", "text", ("accelerator_core", "task_type")),
+        Field("wait_ns", "duration", ("wait_time", "task_wait_time")),
+        Field("block_dim", "int", ("block_dim", "block_num")),
+        Field("mix_block_dim", "int", ("mix_block_dim", "mix_block_num")),
+        Field("input_shapes", "shape", ("input_shapes",)),
+        Field("input_types", "text", ("input_data_types",)),
+        Field("input_formats", "text", ("input_formats",)),
+        Field("output_shapes", "shape", ("output_shapes",)),
+        Field("output_types", "text", ("output_data_types",)),
+        Field("output_formats", "text", ("output_formats",)),
+    ),
+    ignored=frozenset(
+        {"model_id", "model_name", "task_id", "infer_id", "hf32_eligible", "context_id", "attr_info"}
+        | {"batch_id", "subtask_id", "index_id"}
+    ),
+)
+
+STEP_TRACE_TIME = FileLayout(
+    fields=(
+        Field("step", "int", ("step",)),
+        Field("computing_ns", "duration", ("computing",), required=True),
+        Field(
+            "communication_not_overlapped_ns",
+            "duration",
+            ("communication(not_overlapped)", "communication_not_overlapped"),
+        ),
+        Field("overlapped_ns", "duration", ("overlapped",)),
+        Field("communication_ns", "duration", ("communication",)),
+        Field("free_ns", "duration", ("free",)),
+        Field("stage_ns", "duration", ("stage",)),
+        Field("bubble_ns", "duration", ("bubble",)),
+        Field(
+            "communication_not_overlapped_exclude_receive_ns",
+            "duration",
+            (
+                "communication(not_overlapped_and_exclude_receive)",
+                "communication_not_overlapped_and_exclude_receive",
+            ),
+        ),
+        Field("preparing_ns", "duration", ("preparing",)),
+    ),
+    ignored=frozenset({"device_id", "deviceid"}),
+)
+
+OP_STATISTIC = FileLayout(
+    fields=(
+        Field("name", "text", ("op_type",), required=True),
+        Field("core", "text", ("core_type",)),
+        Field("count", "int", ("count",), required=True),
+        Field("total_ns", "duration", ("total_time",), required=True),
+        Field("min_ns", "duration", ("min_time",)),
+        Field("max_ns", "duration", ("max_time",)),
+    ),
+    ignored=frozenset({"device_id", "model_name", "avg_time", "ratio"}),
+)
+
+API_STATISTIC = FileLayout(
+    fields=(
+        Field("level", "text", ("level",), required=True),
+        Field("name", "text", ("api_name", "name"), required=True),
+        Field("count", "int", ("count",), required=True),
+        Field("total_ns", "duration", ("time",), required=True),
+        Field("min_ns", "duration", ("min",)),
+        Field("max_ns", "duration", ("max",)),
+    ),
+    ignored=frozenset({"device_id", "avg", "variance"}),
+)
+
+OPERATOR_MEMORY = FileLayout(
+    fields=(
+        Field("name", "text", ("name",)),
+        Field("size_bytes", "kib", ("size",), required=True),
+        Field("allocation_ns", "time", ("allocation_time",), required=True),
+        Field("release_ns", "time", ("release_time",)),
+        Field("active_release_ns", "time", ("active_release_time",)),
+        Field("device", "device", ("device_type", "device_id")),
+    ),
+    ignored=frozenset(
+        {"duration", "active_duration", "stream_ptr"}
+        | {f"{when}_total_{what}" for when in ("allocation", "release") for what in ("allocated", "reserved")}
+        | {f"{when}_total_active" for when in ("allocation", "release")}
+    ),
+)
+
+MEMORY_RECORD = FileLayout(
+    fields=(
+        Field("component", "text", ("component",)),
+        Field("time_ns", "time", ("timestamp",), required=True),
+        Field("allocated_bytes", "mib", ("total_allocated",)),
+        Field("reserved_bytes", "mib", ("total_reserved",)),
+        Field("active_bytes", "mib", ("total_active",)),
+        Field("device", "device", ("device_type", "device_id", "device")),
+    ),
+    ignored=frozenset({"stream_ptr"}),
+)
+
+NPU_MODULE_MEM = FileLayout(
+    fields=(
+        Field("component", "text", ("component",)),
+        Field("time_ns", "time", ("timestamp",), required=True),
+        Field("reserved_bytes", "mib", ("total_reserved",), required=True),
+        Field("device", "device", ("device_id", "device_type", "device")),
+    ),
+    ignored=frozenset({"device"}),
+)

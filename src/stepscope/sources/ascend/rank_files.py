@@ -1,0 +1,115 @@
+"""Which files of an Ascend rank directory hold what, found by name and told apart by content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+OUTPUT = "ASCEND_PROFILER_OUTPUT"
+TEXT_FILES = {
+    "trace_view.json": "trace",
+    "kernel_details.csv": "kernels",
+    "step_trace_time.csv": "step_totals",
+    "op_statistic.csv": "kernel_totals",
+    "api_statistic.csv": "api_totals",
+    "operator_memory.csv": "allocations",
+    "memory_record.csv": "memory_curve",
+    "npu_module_mem.csv": "module_memory",
+    "communication.json": "communication",
+    "communication_matrix.json": "matrix",
+}
+"""Name of a text file to what it holds. Other names (`op_summary_...csv`) are known by their header."""
+ENOUGH = frozenset(
+    {"trace_view.json", "kernel_details.csv", "step_trace_time.csv", "communication.json", "op_statistic.csv"}
+)
+"""A directory with one of these is a recording; the rest only add to one."""
+
+DATABASE = re.compile(r"(?:ascend_(?:pytorch|mindspore)_profiler(?:_(\d+))?|msmonitor_\d+_\d+_(\d+))\.db$")
+ANALYSIS = frozenset({"analysis.db", "communication_analyzer.db"})
+PROFILER_INFO = re.compile(r"profiler_info(?:_(\d+))?\.json$")
+DEVICE_INFO = re.compile(r"info\.json\.(\d+)$")
+METADATA = "profiler_metadata.json"
+RANK_DIRECTORY = re.compile(r"^(?P<host>.+)_(?P<process>\d+)_\d{14,20}_ascend_(?P<framework>pt|ms)$")
+
+
+@dataclass(frozen=True)
+class RankFiles:
+    """The files of one recording, by what they hold; what is not there is not in `texts` or is None."""
+
+    path: Path
+    texts: dict[str, Path] = field(default_factory=dict)
+    database: Path | None = None
+    analysis: Path | None = None
+    profiler_info: Path | None = None
+    metadata: Path | None = None
+    device_info: Path | None = None
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the text export is there."""
+        return any(path.name in ENOUGH for path in self.texts.values())
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files, in a fixed order."""
+        others = (self.database, self.analysis, self.profiler_info, self.metadata, self.device_info)
+        return tuple(sorted({*self.texts.values(), *(path for path in others if path is not None)}))
+
+
+def sort_files(path: Path, files: Iterable[Path]) -> RankFiles:
+    """Tell by their names what `files` of the input `path` hold."""
+    texts: dict[str, Path] = {}
+    single: dict[str, Path] = {}
+    for file in files:
+        name = file.name
+        if name in TEXT_FILES:
+            texts[TEXT_FILES[name]] = file
+        elif name in ANALYSIS:
+            single["analysis"] = file
+        elif DATABASE.search(name):
+            single["database"] = file
+        elif PROFILER_INFO.match(name):
+            single["profiler_info"] = file
+        elif name == METADATA:
+            single["metadata"] = file
+        elif DEVICE_INFO.match(name):
+            single["device_info"] = file
+    return RankFiles(path=path, texts=texts, **single)
+
+
+def find_rank_files(directory: Path, names: Sequence[str]) -> RankFiles | None:
+    """Recognise `directory` as one rank's recording: its root, or the output folder itself.
+
+    Several databases in one folder are several recordings, so such a folder is not one.
+    """
+    if OUTPUT in names:
+        root, output = directory, directory / OUTPUT
+    elif directory.name == OUTPUT:
+        root, output = directory.parent, directory
+    elif ENOUGH.intersection(names) or any(DATABASE.search(name) for name in names):
+        root = output = directory
+    else:
+        return None
+    found = [path for path in _entries(output) if path.name in TEXT_FILES or path.name in ANALYSIS]
+    databases = [path for path in _entries(output) if DATABASE.search(path.name)]
+    if len(databases) > 1 or not (databases or any(path.name in ENOUGH for path in found)):
+        return None
+    return sort_files(directory, [*found, *databases, *_side_files(root)])
+
+
+def _side_files(root: Path) -> list[Path]:
+    here = _entries(root)
+    side = [path for path in here if path.name == METADATA or PROFILER_INFO.match(path.name)]
+    for raw in (path for path in here if path.name.startswith("PROF_")):
+        for device in (path for path in _entries(raw) if path.name.startswith("device_")):
+            side += [path for path in _entries(device) if DEVICE_INFO.match(path.name)]
+    return side
+
+
+def _entries(directory: Path) -> list[Path]:
+    try:
+        return sorted(directory.iterdir())
+    except OSError:
+        return []

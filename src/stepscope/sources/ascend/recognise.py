@@ -1,0 +1,58 @@
+"""Telling a file of an Ascend recording from others by its first bytes."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from stepscope.sources.ascend import headers
+from stepscope.sources.ascend.headers import FileLayout, column_key
+from stepscope.sources.ascend.trace_layout import KNOWN_PROCESSES
+
+_SIGNATURES: tuple[tuple[str, FileLayout, frozenset[str]], ...] = (
+    ("kernels", headers.KERNEL_DETAILS, frozenset({"start_time", "accelerator_core"})),
+    ("kernels", headers.KERNEL_DETAILS, frozenset({"task_start_time", "task_type", "op_name"})),
+    (
+        "step_totals",
+        headers.STEP_TRACE_TIME,
+        frozenset({"computing", "communication(not_overlapped)", "overlapped", "free"}),
+    ),
+    ("kernel_totals", headers.OP_STATISTIC, frozenset({"op_type", "core_type", "count", "total_time"})),
+    ("api_totals", headers.API_STATISTIC, frozenset({"level", "api_name", "count", "variance"})),
+    ("allocations", headers.OPERATOR_MEMORY, frozenset({"allocation_time", "active_release_time", "size"})),
+    ("memory_curve", headers.MEMORY_RECORD, frozenset({"component", "timestamp", "total_allocated"})),
+    ("module_memory", headers.NPU_MODULE_MEM, frozenset({"component", "timestamp", "total_reserved"})),
+)
+"""Part of a recording, the layout of its file, and headers that no other CSV file has together."""
+
+_PROCESS = re.compile(rb'"name"\s*:\s*"(?:' + b"|".join(re.escape(p.encode()) for p in KNOWN_PROCESSES) + rb')"')
+_ARGUMENTS = re.compile(rb'"(?:Fwd thread id|Sequence number|Task Type|connection_id|notify_id)"\s*:')
+_TEXT_TIME = re.compile(rb'"ts"\s*:\s*"\d+\.\d{3}"')
+_STEP_KEY = re.compile(rb'^\{\s*"step\d*"\s*:\s*\{\s*"(?:p2p|collective)"')
+
+
+def text_part(head: bytes) -> str | None:
+    """Which part of a text export a file with this head is; None for any other file."""
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.startswith(b"["):
+        return "trace" if _is_trace_view(start) else None
+    if _STEP_KEY.match(start):
+        if b'"Communication Time Info"' in start:
+            return "communication"
+        return "matrix" if b'"Transport Type"' in start else None
+    line, found, _ = start.partition(b"\n")
+    if start.startswith((b"{", b"SQLite")) or not found:
+        return None
+    try:
+        names = {column_key(name) for name in next(csv.reader([line.decode("utf-8", "replace")]), [])}
+    except csv.Error:
+        return None
+    return next((part for part, _, needed in _SIGNATURES if needed <= names), None)
+
+
+def _is_trace_view(start: bytes) -> bool:
+    """A bare list of events whose times are text, or whose processes or arguments only this export has."""
+    if b'"ph"' not in start[:65536]:
+        return False
+    known = _PROCESS.search(start) or _ARGUMENTS.search(start)
+    return bool(known and (_TEXT_TIME.search(start) or b'"process_name"' in start))

@@ -1,0 +1,167 @@
+"""Who recorded, where and how: the JSON files beside a recording and the names of its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import polars as pl
+
+from stepscope.sources.ascend.groups import Groups
+from stepscope.sources.ascend.rank_files import (
+    DATABASE,
+    OUTPUT,
+    PROFILER_INFO,
+    RANK_DIRECTORY,
+    RankFiles,
+)
+from stepscope.tables import RANKS
+
+if TYPE_CHECKING:
+    from stepscope.sources.base import Sink
+
+
+@dataclass
+class Identity:
+    """One row of `ranks` in the making."""
+
+    format: str
+    rank: int | None = None
+    rank_origin: str | None = None
+    world_size: int | None = None
+    host: str | None = None
+    process: int | None = None
+    device_kind: str | None = "npu"
+    device: int | None = None
+    device_name: str | None = None
+    framework: str | None = None
+    framework_version: str | None = None
+    backend: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    parallelism: dict[str, Any] = field(default_factory=dict)
+
+    def frame(self, start_ns: int | None, end_ns: int | None) -> pl.DataFrame:
+        """The row of `ranks`."""
+        texts = {
+            name: json.dumps(value, sort_keys=True) if value else None
+            for name, value in (
+                ("options", self.options),
+                ("environment", self.environment),
+                ("parallelism", self.parallelism),
+            )
+        }
+        single = {
+            name: [getattr(self, name)] for name in RANKS.stored_schema if hasattr(self, name) and name not in texts
+        }
+        times = {"start_ns": [start_ns], "end_ns": [end_ns]}
+        columns: dict[str, Any] = {**single, **{name: [text] for name, text in texts.items()}, **times}
+        schema = {name: RANKS.schema[name] for name in ("rank", *columns)}
+        return pl.DataFrame({"rank": [self.rank], **columns}, schema=schema)
+
+    def settle_rank(self, content: object, file: Path | None) -> None:
+        """Take the first rank that is stated: in the content, else in a file's name."""
+        if self.rank is not None:
+            return
+        if (stated := as_index(content)) is not None:
+            self.rank, self.rank_origin = stated, "content"
+            return
+        match = file and (PROFILER_INFO.match(file.name) or DATABASE.search(file.name))
+        digits = next((group for group in match.groups() if group), None) if match else None
+        if digits and (named := as_index(digits)) is not None:
+            self.rank, self.rank_origin = named, "file name"
+
+
+def as_index(value: object) -> int | None:
+    """A rank or device index from a number or digits; null for anything else (`-1` is "none")."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < 10:
+        return int(value)
+    return value if type(value) is int and 0 <= value < 2**31 else None
+
+
+def read_json(path: Path | None, sink: Sink) -> Mapping[str, Any]:
+    """The object in a JSON file; empty if there is none, with an issue if the file is damaged."""
+    if path is None:
+        return {}
+    try:
+        content = msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        sink.issue("warning", path, f"cannot be read: {error}", "Copy the file again if what it says matters.")
+        return {}
+    return content if isinstance(content, Mapping) else {}
+
+
+def part(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """The object below `keys`; empty if there is none."""
+    value: Any = content
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def read_side_files(files: RankFiles, source: str, sink: Sink) -> tuple[Identity, Groups]:
+    """What the JSON files and names say; a database may add to it."""
+    identity = Identity(format=source)
+    info = read_json(files.profiler_info, sink)
+    metadata = read_json(files.metadata, sink)
+    device = read_json(files.device_info, sink)
+
+    identity.settle_rank(info.get("rank_id"), files.profiler_info)
+    identity.settle_rank(part(metadata, "distributed_args").get("rank"), files.database)
+    identity.settle_rank(device.get("rank_id"), None)
+    _read_directory_name(identity, files)
+    _read_profiler_info(identity, info)
+    groups = read_metadata(identity, metadata)
+    _read_device_info(identity, device)
+    return identity, groups
+
+
+def read_metadata(identity: Identity, metadata: Mapping[str, Any]) -> Groups:
+    """Take environment, parallel sizes and groups from what profiler_metadata.json or META_DATA holds."""
+    identity.environment = part(metadata, "ENV_VARIABLES") or identity.environment
+    sizes = dict(part(metadata, "distributed_args"))
+    pipeline = part(metadata, "pp_info")
+    if pipeline:
+        sizes["pp_info"] = dict(pipeline)
+    identity.parallelism = sizes or identity.parallelism
+    world = as_index(sizes.get("world_size"))
+    identity.world_size = world if world else identity.world_size
+    return Groups.from_metadata(metadata.get("parallel_group_info"))
+
+
+def _read_directory_name(identity: Identity, files: RankFiles) -> None:
+    root = files.path.parent if files.path.name == OUTPUT or files.path.is_file() else files.path
+    for directory in (root, root.parent):
+        if match := RANK_DIRECTORY.match(directory.name):
+            identity.host = match["host"]
+            identity.process = int(match["process"][:18])
+            identity.framework = "pytorch" if match["framework"] == "pt" else "mindspore"
+            return
+
+
+def _read_profiler_info(identity: Identity, info: Mapping[str, Any]) -> None:
+    if not info:
+        return
+    version = info.get("torch_npu_version") or info.get("ms_version")
+    identity.framework_version = version if isinstance(version, str) else None
+    if "ms_version" in info:
+        identity.framework = "mindspore"
+    elif identity.framework is None and "torch_npu_version" in info:
+        identity.framework = "pytorch"
+    identity.options = {**part(info, "config", "common_config"), **part(info, "config", "experimental_config")}
+    if isinstance(info.get("cann_version"), str):
+        identity.options["cann_version"] = info["cann_version"]
+
+
+def _read_device_info(identity: Identity, content: Mapping[str, Any]) -> None:
+    devices = content.get("DeviceInfo")
+    first = devices[0] if isinstance(devices, list) and devices else {}
+    if not isinstance(first, Mapping) or not first:
+        return
+    identity.device = as_index(first.get("id"))
+    numbers = {key: as_index(first.get(key)) for key in ("ai_core_num", "aiv_num", "aic_frequency")}
+    identity.options["device_info"] = {key: value for key, value in numbers.items() if value is not None}

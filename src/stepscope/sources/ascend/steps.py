@@ -1,0 +1,95 @@
+"""Training steps: which step work belongs to, and the window in which a step's times are summed."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.sources.ascend.recording import STEPS as HOST_RANGES
+from stepscope.sources.ascend.recording import no_rows, shaped
+from stepscope.tables import STEPS
+
+STEP_NAME = r"^ProfilerStep#(\d{1,9})"
+"""Name of the host range of a step."""
+
+
+def step_ranges(host: pl.DataFrame) -> pl.DataFrame:
+    """Host ranges of steps, by their name, each step once, in order of start."""
+    found = host.filter(pl.col("name").str.starts_with("ProfilerStep#")).select(
+        step=pl.col("name").str.extract(STEP_NAME).cast(pl.Int32),
+        start_ns="start_ns",
+        end_ns=pl.col("start_ns") + pl.col("duration_ns"),
+    )
+    return clean_ranges(found)
+
+
+def clean_ranges(found: pl.DataFrame) -> pl.DataFrame:
+    """Ranges with a number, each step once, in order of start."""
+    ranges = shaped(found, HOST_RANGES).drop_nulls().sort("start_ns")
+    return ranges.unique("step", keep="first", maintain_order=True)
+
+
+def step_at(times: pl.Series, ranges: pl.DataFrame, *, inside: bool) -> pl.Series:
+    """The step of each time: the last that began at or before it.
+
+    Args:
+        times: ns, may hold nulls.
+        ranges: `step_ranges`.
+        inside: Also demand that the step had not ended; else work that trails behind a step belongs to it.
+    """
+    if ranges.is_empty():
+        return pl.repeat(0, len(times), dtype=pl.Int32, eager=True)
+    starts = ranges["start_ns"]
+    at = starts.search_sorted(times, side="right").cast(pl.Int64) - 1
+    known = pl.DataFrame({"at": at, "time": times}).select(
+        at=pl.when((pl.col("at") >= 0) & pl.col("time").is_not_null()).then("at")
+    )["at"]
+    steps = ranges["step"].gather(known)
+    if not inside:
+        return steps
+    ends = ranges["end_ns"].gather(known)
+    return pl.select(pl.when(times <= ends).then(steps)).to_series()
+
+
+def steps_table(ranges: pl.DataFrame, kernels: pl.DataFrame, span: tuple[int, int] | None) -> pl.DataFrame:
+    """Rows of `steps`.
+
+    A step's window goes from its first compute or communication kernel to the first of the next step; the last
+    one ends with the last such kernel. A step without kernels keeps its host range as window.
+
+    Args:
+        ranges: `step_ranges`; empty if the recording has none.
+        kernels: Rows of `kernels` with their step.
+        span: First and last time of the recording; None if it is empty.
+    """
+    busy = kernels.filter(pl.col("kind") != "memory")
+    first = busy.group_by("step").agg(first_ns=pl.min("start_ns")).drop_nulls("step").sort("first_ns")
+    last_ns = busy.select((pl.col("start_ns") + pl.col("duration_ns")).max()).item()
+    if ranges.is_empty() and not first.filter(pl.col("step") != 0).is_empty():
+        # Steps are known from the kernels only; the host's part of them was not recorded.
+        windows = first.with_columns(last=pl.col("first_ns").shift(-1).fill_null(last_ns))
+        ranges = windows.select("step", start_ns="first_ns", end_ns="last")
+    if ranges.is_empty():
+        if span is None:
+            return no_rows(STEPS)
+        start, end = span
+        return STEPS.frame(
+            step=[0],
+            start_ns=[start],
+            end_ns=[end],
+            window_start_ns=[start],
+            window_end_ns=[end],
+            window=["recording"],
+        )
+    rows = ranges.join(first, on="step", how="left").sort("start_ns")
+    next_ns = pl.col("first_ns").shift(-1).fill_null(strategy="backward").fill_null(last_ns)
+    on_device = pl.col("first_ns").is_not_null()
+    return STEPS.conform(
+        rows.with_columns(next_ns=next_ns).select(
+            "step",
+            "start_ns",
+            "end_ns",
+            window_start_ns=pl.coalesce("first_ns", "start_ns"),
+            window_end_ns=pl.when(on_device).then(pl.max_horizontal("next_ns", "first_ns")).otherwise("end_ns"),
+            window=pl.when(on_device).then(pl.lit("device")).otherwise(pl.lit("host")),
+        )
+    )

@@ -1,0 +1,197 @@
+"""Ascend rank directories in the text export: CSV files, trace_view.json and the communication JSON files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.errors import UnreadableInput
+from stepscope.sources.ascend import headers, pmu
+from stepscope.sources.ascend.assemble import write_tables
+from stepscope.sources.ascend.checks import check_text
+from stepscope.sources.ascend.communication_files import read_communication, read_matrix
+from stepscope.sources.ascend.csv_tables import read_csv
+from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
+from stepscope.sources.ascend.recognise import text_part
+from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, Recording, empty, shaped
+from stepscope.sources.ascend.side_files import read_side_files
+from stepscope.sources.ascend.steps import step_ranges
+from stepscope.sources.ascend.trace_view import TraceView, read_trace_view
+from stepscope.sources.base import Input
+from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, OPERATOR_TOTALS, STEP_TOTALS, Table
+
+if TYPE_CHECKING:
+    from stepscope.sources.base import Sink
+
+COMMUNICATION_CORES = ("COMMUNICATION", "HCCL")
+"""Accelerator core of the rows of kernel_details.csv that are communication."""
+
+
+class AscendText:
+    """Reader of the text export."""
+
+    name = "ascend_text"
+    version = 1
+
+    def find(self, directory: Path, names: Sequence[str]) -> Input | None:
+        """Recognise a rank directory, or its output folder, that has the text export and no database."""
+        files = find_rank_files(directory, names)
+        if files is None or files.database is not None or not files.has_text:
+            return None
+        return Input(self.name, directory, files.files)
+
+    def sniff(self, file: Path, head: bytes) -> Input | None:
+        """Recognise one file of the text export by its first bytes, whatever its name."""
+        return Input(self.name, file, (file,)) if text_part(head) else None
+
+    def read(self, item: Input, sink: Sink) -> None:
+        """Read the text export of one rank."""
+        files = _known_by_content(sort_files(item.path, item.files), item)
+        identity, groups = read_side_files(files, self.name, sink)
+        recording = Recording(identity, groups)
+        view = TraceView()
+        if trace := files.texts.get("trace"):
+            view = _try_trace(trace, files, sink)
+        _take_trace(recording, view)
+        _take_kernels(recording, view, files, sink)
+        _take_communication(recording, files, sink)
+        _take_totals(recording, files, sink)
+        _take_memory(recording, files, sink)
+        if not _anything(recording):
+            raise UnreadableInput(
+                item.path,
+                "none of its files holds anything readable",
+                "Export the profile again; the analysis step of the profiler may not have finished",
+            )
+        if view.process is not None:
+            recording.identity.process = view.process
+        check_text(recording, view, files, sink)
+        write_tables(recording, files, sink)
+
+
+def _known_by_content(files: RankFiles, item: Input) -> RankFiles:
+    """Give a lone file of unusual name its part."""
+    if files.texts or len(item.files) != 1:
+        return files
+    with item.files[0].open("rb") as file:
+        part = text_part(file.read(1 << 16))
+    return RankFiles(path=item.path, texts={part: item.files[0]} if part else {})
+
+
+def _try_trace(trace: Path, files: RankFiles, sink: Sink) -> TraceView:
+    try:
+        return read_trace_view(trace, sink)
+    except UnreadableInput as error:
+        if len(files.texts) == 1:
+            raise
+        sink.issue("error", trace, error.problem, error.remedy)
+        return TraceView()
+
+
+def _take_trace(recording: Recording, view: TraceView) -> None:
+    recording.host = view.host
+    recording.tasks = view.tasks
+    recording.steps = step_ranges(view.host)
+    recording.counters = view.counters
+    recording.flows = view.flows
+
+
+def _take_kernels(recording: Recording, view: TraceView, files: RankFiles, sink: Sink) -> None:
+    """Kernels as kernel_details.csv lists them, with the connection ids of the trace, and what only it has."""
+    recording.compute, recording.communication = view.compute, view.communication
+    path = files.texts.get("kernels")
+    details = read_csv(path, headers.KERNEL_DETAILS, sink, more=pmu.CSV_FIELDS) if path else None
+    if details is None or details.is_empty():
+        if details is not None and path:
+            sink.issue("note", path, "holds no kernels", "None needed if nothing ran on the device.")
+        return
+    details = pmu.scaled(details)
+    core = pl.col("core") if "core" in details.columns else pl.lit(None, pl.String)
+    is_call = core.is_in(COMMUNICATION_CORES).fill_null(False)
+    compute = details.filter(~is_call)
+    counters = [column for column in dict(pmu.COUNTERS.values()) if column in details.columns]
+    kept = {**COMPUTE, **dict.fromkeys(counters, pl.Float64())}
+    recording.compute = _joined(shaped(compute, kept), view.compute, ["start_ns", "name"], ["correlation", "stream"])
+    calls = shaped(details.filter(is_call), COMMUNICATION)
+    recording.communication = _joined(
+        calls,
+        view.communication,
+        ["start_ns", "name"],
+        ["correlation", "size_bytes", "element_type"],
+    )
+    device = details["device"].drop_nulls() if "device" in details.columns else pl.Series([], dtype=pl.Int64)
+    if recording.identity.device is None and len(device):
+        recording.identity.device = int(device[0])
+
+
+def _joined(details: pl.DataFrame, traced: pl.DataFrame, key: list[str], taken: list[str]) -> pl.DataFrame:
+    """`details` with the columns `taken` of the same events in the trace, and the trace's other events."""
+    unique = traced.select(*key, *taken).unique(key, keep="first", maintain_order=True)
+    both = details.join(unique, on=key, how="left", suffix="_traced", maintain_order="left").with_columns(
+        pl.coalesce(name, f"{name}_traced") for name in taken
+    )
+    alone = traced.join(details, on=key, how="anti")
+    return pl.concat([both.select(details.columns), alone], how="diagonal")
+
+
+def _take_communication(recording: Recording, files: RankFiles, sink: Sink) -> None:
+    if path := files.texts.get("communication"):
+        recording.calls, recording.packets = read_communication(path, sink)
+    if path := files.texts.get("matrix"):
+        recording.links = read_matrix(path, sink)
+
+
+def _take_totals(recording: Recording, files: RankFiles, sink: Sink) -> None:
+    recording.step_totals = _table(STEP_TOTALS, files.texts.get("step_totals"), headers.STEP_TRACE_TIME, sink)
+    kernel = _frame(files.texts.get("kernel_totals"), headers.OP_STATISTIC, sink)
+    api = _frame(files.texts.get("api_totals"), headers.API_STATISTIC, sink)
+    stated = [
+        shaped(frame, OPERATOR_TOTALS.stored_schema)
+        for frame in (kernel.with_columns(level=pl.lit("kernel")) if kernel is not None else None, api)
+        if frame is not None
+    ]
+    if stated:
+        whole_rows = pl.concat(stated).drop_nulls(["level", "name", "count", "total_ns"])
+        recording.totals = OPERATOR_TOTALS.conform(whole_rows)
+
+
+def _take_memory(recording: Recording, files: RankFiles, sink: Sink) -> None:
+    recording.allocations = _table(ALLOCATIONS, files.texts.get("allocations"), headers.OPERATOR_MEMORY, sink)
+    curves = [
+        _table(MEMORY_CURVE, files.texts.get(part), layout, sink)
+        for part, layout in (("memory_curve", headers.MEMORY_RECORD), ("module_memory", headers.NPU_MODULE_MEM))
+    ]
+    recording.memory_curve = pl.concat(curves).sort("time_ns", "component", nulls_last=True)
+
+
+def _table(table: Table, path: Path | None, layout: headers.FileLayout, sink: Sink) -> pl.DataFrame:
+    frame = _frame(path, layout, sink)
+    if frame is None:
+        return empty(table.stored_schema)
+    return table.conform(shaped(frame, table.stored_schema))
+
+
+def _frame(path: Path | None, layout: headers.FileLayout, sink: Sink) -> pl.DataFrame | None:
+    return read_csv(path, layout, sink) if path else None
+
+
+def _anything(recording: Recording) -> bool:
+    return any(
+        not getattr(recording, name).is_empty()
+        for name in (
+            "host",
+            "compute",
+            "tasks",
+            "communication",
+            "calls",
+            "links",
+            "step_totals",
+            "totals",
+            "allocations",
+            "memory_curve",
+            "counters",
+        )
+    )

@@ -1,0 +1,66 @@
+"""Which events of a trace_view.json are read, and what its processes are called.
+
+Left out on purpose: the arrows `torch_to_npu` and `HostToDevice` repeat the connection ids of the ranges at
+their ends, and `enqueue_to_dequeue` repeats the correlation ids of `Enqueue@` and `Dequeue@`.
+"""
+
+from __future__ import annotations
+
+from stepscope.sources.trace_events import Arg, EventClass, Layout
+
+COMPLETE = frozenset({"X"})
+
+OPERATORS = EventClass(
+    "operators",
+    COMPLETE,
+    frozenset({"cpu_op"}),
+    (
+        Arg("Sequence number", "sequence", "int"),
+        Arg("Fwd thread id", "forward_thread", "int"),
+        Arg("Input Dims", "input_shapes", "text"),
+        Arg("Input type", "input_types", "text"),
+        Arg("Call stack", "stack", "text"),
+    ),
+)
+QUEUE = EventClass("queue", COMPLETE, frozenset({"enqueue", "dequeue"}), (Arg("correlation_id", "correlation", "int"),))
+PYTHON = EventClass("python", COMPLETE, frozenset({"python_function"}))
+COLLECTION = EventClass("gc", COMPLETE, frozenset({"gc"}))
+OTHER = EventClass(
+    "other",
+    COMPLETE,
+    None,
+    (
+        Arg("connection_id", "correlation", "int"),
+        Arg("Task Type", "task_type", "text"),
+        Arg("Stream Id", "stream", "int"),
+        Arg("size(B)", "size_bytes", "int"),
+        Arg("count", "count", "int"),
+        Arg("data_type", "element_type", "text"),
+    ),
+)
+"""API calls, device work, communication and its tasks: they have no category and are told apart by process."""
+FLOWS = EventClass("flows", frozenset({"s", "f"}), frozenset({"fwdbwd"}))
+FREQUENCY = EventClass(
+    "frequency",
+    frozenset({"C"}),
+    None,
+    (Arg("MHz", "value", "float"),),
+    frozenset({"AI Core Freq", "AI Core Frequency"}),
+)
+METADATA = EventClass(
+    "metadata", frozenset({"M"}), None, (Arg("name", "label", "text"), Arg("labels", "labels", "text"))
+)
+
+LAYOUT = Layout((OPERATORS, QUEUE, PYTHON, COLLECTION, OTHER, FLOWS, FREQUENCY, METADATA))
+
+HARDWARE = "Ascend Hardware"
+COMMUNICATION = ("Communication", "HCCL")
+OVERLAP = "Overlap Analysis"
+HOST_CATEGORIES = {
+    "CANN": "runtime",
+    "Python GC": "gc",
+    "CPU OP": "operator",
+    "Scope Layer": "annotation",
+}
+"""Processes on the host whose events carry no category, and what their events are."""
+KNOWN_PROCESSES = frozenset({HARDWARE, *COMMUNICATION, OVERLAP, *HOST_CATEGORIES, "AI Core Freq"})

@@ -1,0 +1,246 @@
+"""Finding inputs under files and directories, by content, without reading whole files."""
+
+from __future__ import annotations
+
+import os
+import stat
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from stepscope.errors import StepscopeError, UnreadableInput
+from stepscope.sources.base import Input, Severity, Source
+from stepscope.sources.head import is_json, read_head
+
+_MAX_ALIKE = 20
+_TRACE_ENDINGS = (".json", ".json.gz", ".db")
+_UNPACKERS = {
+    ".json.zst": "unzstd",
+    ".json.xz": "unxz",
+    ".json.bz2": "bunzip2",
+    ".json.lz4": "unlz4",
+    ".json.zip": "unzip",
+}
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Something that was not read.
+
+    Args:
+        file: File or directory.
+        problem: What is wrong with it.
+        remedy: What to do about it.
+        severity: `error` if data is missing because of it, `note` if it may never have been a recording.
+        trace: The Python traceback of an internal error, for `--debug`.
+    """
+
+    file: str
+    problem: str
+    remedy: str
+    severity: Severity = "error"
+    trace: str | None = None
+
+
+@dataclass
+class Discovered:
+    """What lies under some paths: inputs, what looks like one and is not readable, and a count of the rest."""
+
+    inputs: list[Input] = field(default_factory=list)
+    problems: list[Unread] = field(default_factory=list)
+    skipped: int = 0
+
+
+def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = None) -> Discovered:
+    """Find the inputs under `paths`, at any depth.
+
+    Directories whose name starts with a dot are passed by, unless they are named themselves.
+
+    Args:
+        paths: Files and directories in any mix.
+        sources: The readers to ask; all known ones by default.
+
+    Raises:
+        StepscopeError: If a path does not exist or none is given.
+    """
+    starts = [Path(path).expanduser().absolute() for path in paths]
+    if not starts:
+        raise StepscopeError("no path given. Name a trace file or a directory of recordings")
+    for start in starts:
+        if not start.exists():
+            raise StepscopeError(f"{start}: no such file or directory. Check the path")
+    walk = _Walk(all_sources() if sources is None else sources)
+    for start in starts:
+        walk.start(start)
+    walk.count_alike()
+    return walk.found
+
+
+def all_sources() -> Sequence[Source]:
+    """The registered readers."""
+    from stepscope.sources import SOURCES  # noqa: PLC0415 - the readers import modules beside this one
+
+    return SOURCES
+
+
+def internal_error(path: Path, error: BaseException) -> Unread:
+    """What to say when a reader fails in a way that nobody foresaw."""
+    return Unread(
+        str(path),
+        f"internal error ({type(error).__name__}: {error})",
+        "Please report it with the output of the same command with --debug",
+        trace="".join(traceback.format_exception(error)),
+    )
+
+
+def unreadable(path: Path, error: OSError) -> Unread:
+    """What to say when the system does not let us read."""
+    remedy = (
+        "Ask its owner for the right to read it"
+        if isinstance(error, PermissionError)
+        else "Check the file and the disk that it is on"
+    )
+    return Unread(str(path), f"cannot be read: {error.strerror or error}", remedy)
+
+
+class _Walk:
+    """A walk over the given paths, asking the readers on its way."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.sources = sources
+        self.found = Discovered()
+        self._seen: set[tuple[int, int]] = set()
+        self._alike: Counter[Unread] = Counter()
+
+    def start(self, path: Path) -> None:
+        """Walk from one path. Linked directories come last, so that a real path goes before a link to it."""
+        if not path.is_dir():
+            self._file(path, asked_for=True)
+            return
+        real, linked = deque([path]), deque[Path]()
+        while real or linked:
+            directory = real.popleft() if real else linked.popleft()
+            for entry in self._directory(directory):
+                (linked if entry.is_symlink() else real).append(Path(entry.path))
+
+    def count_alike(self) -> None:
+        """Say how many problems of one kind were not listed."""
+        for kind, count in self._alike.items():
+            if count > _MAX_ALIKE:
+                more = f"{count - _MAX_ALIKE} more files like those before: each {kind.problem}"
+                self.found.problems.append(replace(kind, file="(several files)", problem=more))
+
+    def _directory(self, directory: Path) -> list[os.DirEntry[str]]:
+        """Ask for a directory as a whole, else for each of its files; returns where to go on."""
+        try:
+            if not self._is_new(directory.stat()):
+                return []
+            with os.scandir(directory) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except OSError as error:
+            self._tell(unreadable(directory, error))
+            return []
+        names = [entry.name for entry in entries]
+        if self._ask(directory, lambda source: source.find(directory, names)):
+            return []
+        below = []
+        for entry in entries:
+            if _is_directory(entry):
+                if not entry.name.startswith("."):
+                    below.append(entry)
+            else:
+                self._file(Path(entry.path))
+        return below
+
+    def _file(self, file: Path, *, asked_for: bool = False) -> None:
+        """Ask for one file.
+
+        Args:
+            file: The file.
+            asked_for: The user named it, so that passing it by in silence would be wrong.
+        """
+        try:
+            info = file.stat()
+            if not self._is_new(info):
+                return
+            if stat.S_ISREG(info.st_mode) and info.st_size:
+                head = read_head(file)
+                if head is not None and self._ask(file, lambda source: source.sniff(file, head)):
+                    return
+                problem = _why_unclaimed(file, head)
+            elif stat.S_ISREG(info.st_mode) and (asked_for or file.name.lower().endswith(_TRACE_ENDINGS)):
+                problem = Unread(str(file), "is empty", "Record again; the writer was stopped or the disk was full")
+            else:
+                problem = None
+        except OSError as error:
+            problem = unreadable(file, error)
+        except UnreadableInput as error:
+            problem = Unread(error.path, error.problem, error.remedy)
+        if problem is not None:
+            self._tell(replace(problem, severity="error") if asked_for else problem)
+        elif asked_for:
+            self._tell(Unread(str(file), "is in no format that stepscope reads", "Name the trace file itself"))
+        else:
+            self.found.skipped += 1
+
+    def _ask(self, path: Path, ask: Callable[[Source], Input | None]) -> bool:
+        """Whether a reader takes `path`. A reader that fails over it is reported and the next one asked."""
+        for source in self.sources:
+            try:
+                item = ask(source)
+            except UnreadableInput as error:
+                self._tell(Unread(error.path, error.problem, error.remedy))
+                return True
+            except OSError as error:
+                self._tell(unreadable(path, error))
+                return True
+            except Exception as error:
+                self._tell(internal_error(path, error))
+                continue
+            if item is not None:
+                self.found.inputs.append(item)
+                return True
+        return False
+
+    def _tell(self, problem: Unread) -> None:
+        """List a problem; from many of one kind only the first, so that they do not bury the others."""
+        kind = replace(problem, file="", trace=None)
+        self._alike[kind] += 1
+        if self._alike[kind] <= _MAX_ALIKE:
+            self.found.problems.append(problem)
+
+    def _is_new(self, info: os.stat_result) -> bool:
+        """Whether a file or directory is met for the first time, under whatever name."""
+        identity = (info.st_dev, info.st_ino)
+        if identity in self._seen:
+            return False
+        self._seen.add(identity)
+        return True
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _why_unclaimed(file: Path, head: bytes | None) -> Unread | None:
+    """Why a file that looks like a trace is none, or None for a file that looks like something else."""
+    for ending, unpacker in _UNPACKERS.items():
+        if file.name.lower().endswith(ending):
+            return Unread(
+                str(file), "is compressed in a way that is not read", f"Unpack it with {unpacker}, or use gzip"
+            )
+    if head is None or not is_json(head):
+        return None
+    if b'"traceEvents"' in head:
+        return Unread(str(file), "has trace events of no known writer", "Give the file that the profiler itself wrote")
+    return Unread(
+        str(file),
+        "is JSON, but no recording that stepscope knows",
+        "Nothing, unless it should be one: then give the file that the profiler itself wrote",
+        "note",
+    )

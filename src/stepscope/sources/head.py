@@ -1,0 +1,80 @@
+"""The first bytes of a file, inflated where needed: enough to recognise it, whatever its size."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import cast
+
+from isal import isal_zlib
+
+from stepscope.errors import UnreadableInput
+
+HEAD_BYTES = 64 << 10
+_PEEK_BYTES = 512
+_SLICE_BYTES = 4 << 10
+_GZIP = b"\x1f\x8b"
+_SQLITE = b"SQLite format 3\0"
+_BOM = b"\xef\xbb\xbf"
+_GZIP_ERROR = cast("type[Exception]", isal_zlib.error)  # its stub calls the class an instance
+
+
+def read_head(file: Path) -> bytes | None:
+    """The first 64 KiB of a file that may be a recording: JSON, SQLite or CSV, gzip or not.
+
+    Returns:
+        The bytes, or None for a file of another kind, of which little is read.
+
+    Raises:
+        UnreadableInput: If it is gzip and damaged from the start.
+        OSError: If it cannot be read.
+    """
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        head = os.read(descriptor, _PEEK_BYTES)
+        packed = head.startswith(_GZIP)
+        if not packed and not _may_be_ours(file.name, head):
+            return None
+        while len(head) < HEAD_BYTES and (more := os.read(descriptor, HEAD_BYTES - len(head))):
+            head += more
+    finally:
+        os.close(descriptor)
+    if packed:
+        head = _inflate(file, head)
+        if not _may_be_ours(file.name.removesuffix(".gz"), head):
+            return None
+    return head
+
+
+def is_json(head: bytes) -> bool:
+    """Whether a file with this head may be JSON."""
+    return head.removeprefix(_BOM).lstrip()[:1] in (b"{", b"[")
+
+
+def _may_be_ours(name: str, head: bytes) -> bool:
+    return is_json(head) or head.startswith(_SQLITE) or name.lower().endswith(".csv")
+
+
+def _inflate(file: Path, packed: bytes) -> bytes:
+    """Inflate what can be; a stream that ends early or is damaged later on still has a head."""
+    head = b""
+    inflater = isal_zlib.decompressobj(wbits=31)
+    try:
+        for at in range(0, len(packed), _SLICE_BYTES):
+            piece = packed[at : at + _SLICE_BYTES]
+            while piece and len(head) < HEAD_BYTES:
+                head += inflater.decompress(piece, HEAD_BYTES - len(head))
+                if not inflater.eof:
+                    break
+                piece = inflater.unused_data.lstrip(b"\0")
+                inflater = isal_zlib.decompressobj(wbits=31)
+    except _GZIP_ERROR as error:
+        if not head:
+            raise UnreadableInput(
+                file, f"damaged gzip at its start ({error})", "Copy the file again from where it was recorded"
+            ) from error
+    if not head:
+        raise UnreadableInput(
+            file, "gzip that ends before any data", "Record again, or copy the file again if it was cut off"
+        )
+    return head

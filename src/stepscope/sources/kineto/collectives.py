@@ -1,0 +1,185 @@
+"""Rows of `collectives`: one per call, seen on the device where there is one, else on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from stepscope.sources.kineto import communication as comm
+from stepscope.sources.kineto import header as head
+from stepscope.sources.kineto.host import HostTree
+from stepscope.sources.kineto.layout import COMM_COLUMNS
+from stepscope.sources.kineto.spool import Spool
+from stepscope.sources.kineto.steps import Steps
+
+_POINT_TO_POINT = ("send", "recv", "send_recv")
+
+
+def collective_rows(
+    spool: Spool, tree: HostTree, steps: Steps, work: pl.DataFrame | None, header: Mapping[str, Any]
+) -> pl.DataFrame | None:
+    """All calls of this rank in start order; None if there are none."""
+    annotations = _annotations(spool, tree)
+    parts = [_host_calls(annotations, steps, header)]
+    if work is not None:
+        kernels = work.filter(pl.col("kind") == "communication")
+        parts.append(_device_calls(kernels, spool, tree, annotations, _only_group(header)))
+    calls = pl.concat([p for p in parts if p.height] or [parts[0]], how="diagonal_relaxed")
+    if not calls.height:
+        return None
+    sizes = {row["group"]: len(row["members"]) for row in head.groups_of(header) if row["members"]}
+    stated_size = pl.col("group").replace_strict(sizes, default=None, return_dtype=pl.Int64)
+    return _numbered(calls.with_columns(group_size=pl.coalesce("group_size", stated_size)))
+
+
+def group_rows(spool: Spool, header: Mapping[str, Any]) -> pl.DataFrame | None:
+    """Rows of `groups`: those of the header, then those that only calls name."""
+    rows = {row["group"]: row for row in head.groups_of(header)}
+    columns = ["start_ns", "comm_group", "comm_group_name", "comm_members"]
+    for name in ("call", "device"):
+        for frame in spool.frames(name, columns):
+            seen = frame.select(columns[1:]).drop_nulls("comm_group").unique(maintain_order=True)
+            for group, description, members in seen.iter_rows():
+                row = rows.setdefault(group, {"group": group, "name": None, "members": None})
+                row["members"] = row["members"] or head.member_list(members)
+                if row["name"] is None and description not in (None, "", "undefined"):
+                    row["name"] = description
+    schema = {"group": pl.String, "name": pl.String, "members": pl.List(pl.Int32)}
+    return pl.DataFrame(list(rows.values()), schema=schema) if rows else None
+
+
+def _annotations(spool: Spool, tree: HostTree) -> pl.DataFrame:
+    """Annotations of communication calls (`nccl:all_reduce`, `gloo:broadcast`), with bytes and data type."""
+    pattern = f"{comm.HOST_CALL}|{comm.DEVICE_CALL}"
+    columns = ["name", "start_ns", "duration_ns", "thread", "input_shapes", "input_types"]
+    found = []
+    for name in ("annotation", "operator"):
+        row = tree.offsets[name]
+        for frame in spool.frames(name, columns):
+            numbered = frame.with_columns(row=pl.int_range(row, row + frame.height, dtype=pl.Int64))
+            row += frame.height
+            found.append(numbered.filter(pl.col("name").str.contains(pattern)))
+    schema = {
+        **{c: pl.String for c in columns},
+        "start_ns": pl.Int64,
+        "duration_ns": pl.Int64,
+        "row": pl.Int64,
+    }
+    all_found = pl.concat([pl.DataFrame(schema=schema), *found])
+    sized = [comm.tensor_bytes(*pair) for pair in all_found.select("input_shapes", "input_types").iter_rows()]
+    return all_found.with_columns(
+        pl.Series("size_bytes", [s for s, _ in sized], dtype=pl.Int64),
+        pl.Series("element_type", [t for _, t in sized], dtype=pl.String),
+    )
+
+
+def _host_calls(annotations: pl.DataFrame, steps: Steps, header: Mapping[str, Any]) -> pl.DataFrame:
+    """Calls that run on the host: their annotation spans them."""
+    calls = annotations.filter(pl.col("name").str.contains(comm.HOST_CALL))
+    return calls.select(
+        "name",
+        "start_ns",
+        "duration_ns",
+        "size_bytes",
+        "element_type",
+        group=pl.lit(_only_group(header), pl.String),
+        operation=comm.operation_of(pl.col("name")),
+        group_size=pl.lit(None, pl.Int64),
+        on_device=pl.lit(False),
+        step=steps.of(calls["start_ns"]),
+    )
+
+
+def _only_group(header: Mapping[str, Any]) -> str | None:
+    """The group that every call must belong to, because there is no other."""
+    groups = head.groups_of(header)
+    return groups[0]["group"] if len(groups) == 1 else None
+
+
+def _device_calls(
+    kernels: pl.DataFrame, spool: Spool, tree: HostTree, annotations: pl.DataFrame, only_group: str | None
+) -> pl.DataFrame:
+    """Communication kernels, with what they, the framework's record of the call and its annotation say.
+
+    A kernel that was launched before the recording began stays without a group, as how many such kernels there
+    are differs from rank to rank and would shift the count in the group.
+    """
+    calls = _recorded_calls(spool, tree)
+    marks = annotations.filter(pl.col("name").str.contains(comm.DEVICE_CALL)).select(
+        mark_row="row", mark="name", mark_bytes="size_bytes", mark_type="element_type"
+    )
+    rows = kernels.with_columns(
+        call_row=tree.climb(kernels["launch_slice"], calls["call_row"]),
+        mark_row=tree.climb(kernels["launch_slice"], marks["mark_row"]),
+    )
+    by_id = calls.select("call_id", id_row="call_row").drop_nulls().unique("call_id", keep="first")
+    rows = rows.join(by_id, left_on="external_id", right_on="call_id", how="left", maintain_order="left")
+    rows = (
+        rows.with_columns(call_row=pl.coalesce("call_row", "id_row"))
+        .join(calls, on="call_row", how="left", suffix="_call", maintain_order="left")
+        .join(marks, on="mark_row", how="left", maintain_order="left")
+        .with_columns(pl.coalesce(c, f"{c}_call").alias(c) for c in COMM_COLUMNS)
+    )
+    sizes = [comm.size_bytes(*row) for row in rows.select("comm_in", "comm_out", "comm_type").iter_rows()]
+    operation = comm.operation_of(pl.coalesce("comm_name", "mark", "name"))
+    rows = rows.with_columns(pl.Series("comm_bytes", sizes, dtype=pl.Int64), operation=operation)
+    # an annotation knows the input only; of a gather that is one member's part
+    launched = pl.col("launch_slice").is_not_null()
+    parts = pl.when(pl.col("operation") == "all_gather").then("comm_group_size").otherwise(1)
+    return rows.select(
+        "name",
+        "start_ns",
+        "duration_ns",
+        "operation",
+        "stream",
+        "correlation",
+        "step",
+        group=pl.coalesce("comm_group", pl.when(launched).then(pl.lit(only_group, pl.String))),
+        group_size="comm_group_size",
+        recorded="comm_sequence",
+        size_bytes=pl.coalesce("comm_bytes", pl.col("mark_bytes") * parts),
+        element_type=pl.coalesce("comm_type", "mark_type"),
+        peer=pl.when(pl.col("operation") == "send")
+        .then("comm_destination")
+        .when(pl.col("operation") == "recv")
+        .then("comm_source"),
+        on_device=pl.lit(True),
+    )
+
+
+def _recorded_calls(spool: Spool, tree: HostTree) -> pl.DataFrame:
+    """The framework's records of calls (`record_param_comms`)."""
+    calls = spool.whole("call", ["start_ns", "external_id", *COMM_COLUMNS])
+    if calls is None:
+        texts = ("comm_name", "comm_group", "comm_group_name", "comm_members", "comm_type")
+        schema = {c: pl.String if c in texts else pl.Int64 for c in COMM_COLUMNS}
+        return pl.DataFrame(schema={**schema, "call_id": pl.Int64, "call_row": pl.Int64})
+    first = tree.offsets["call"]
+    return calls.select(
+        *COMM_COLUMNS,
+        call_id="external_id",
+        call_row=pl.int_range(first, first + calls.height, dtype=pl.Int64),
+    )
+
+
+def _numbered(calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls in start order with their place in their group.
+
+    The recorded sequence number is used where every call of a group has one, for it is the same on all members
+    even if some recordings begin later. Point-to-point calls are counted for themselves: only two ranks make
+    them, so counting them among the others would shift these.
+    """
+    if "recorded" not in calls.columns:
+        calls = calls.with_columns(recorded=pl.lit(None, pl.Int64))
+    calls = calls.sort("start_ns", maintain_order=True).with_columns(
+        collective=pl.int_range(pl.len(), dtype=pl.Int64),
+        between_two=pl.col("operation").is_in(_POINT_TO_POINT) & pl.col("group").is_not_null(),
+    )
+    key = ["group", "on_device", "between_two"]
+    position = pl.int_range(pl.len(), dtype=pl.Int64).over(key)
+    all_recorded = pl.col("recorded").is_not_null().all().over(key)
+    return calls.with_columns(sequence=pl.when(all_recorded).then("recorded").otherwise(position)).drop(
+        "recorded", "between_two"
+    )

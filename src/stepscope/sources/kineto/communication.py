@@ -1,0 +1,94 @@
+"""Communication: which device work is communication, and what each call was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import polars as pl
+
+# Arguments tell first; a name counts only where it is that of a known library or of its operation.
+_NAMES = (
+    r"(?i)nccl|rccl|gloo|hccl|hcom|oneccl|deep_?ep|nvshmem|rocshmem|cross_device_reduce|multimem_all"
+    r"|(one|two)_?shot_all_?reduce|all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|send_?recv"
+)
+IS_COMMUNICATION = pl.col("comm_name").is_not_null() | pl.col("name").str.contains(_NAMES)
+HOST_CALL = r"^(gloo|mpi|ucc):"
+DEVICE_CALL = r"^(nccl|rccl|xccl|hccl|ucc|mpi):"
+
+_OPERATIONS = (
+    (r"reduce_?scatter", "reduce_scatter"),
+    (r"all_?reduce|cross_device_reduce", "all_reduce"),
+    (r"all_?gather", "all_gather"),
+    (r"all_?to_?all", "all_to_all"),
+    (r"broadcast|bcast", "broadcast"),
+    (r"barrier", "barrier"),
+    (r"send_?recv", "send_recv"),
+    (r"\b_?send|_send\b", "send"),
+    (r"recv|receive", "recv"),
+    (r"scatter", "scatter"),
+    (r"gather", "gather"),
+    (r"reduce", "reduce"),
+)
+_ELEMENT_BYTES = {
+    1: ("byte", "char", "bool", "int8", "uint8", "signed char", "unsigned char", "float8", "int8_t", "uint8_t"),
+    2: ("half", "bfloat16", "short", "float16", "int16", "short int", "uint16"),
+    4: ("float", "int", "float32", "int32", "uint32", "unsigned int"),
+    8: ("double", "long", "long int", "float64", "int64", "uint64", "complexfloat", "complex<float>"),
+    16: ("complexdouble", "complex<double>"),
+}
+_BYTES = {name: size for size, names in _ELEMENT_BYTES.items() for name in names}
+
+
+def operation_of(text: pl.Expr) -> pl.Expr:
+    """The kind of call, from the first word that a library, an annotation or a kernel uses for it."""
+    words = text.str.to_lowercase()
+    recorded = words.str.replace(r"^\w+:", "").str.extract(r"^(?:nccl\w*kernel_)?(\w+)", 1)
+    chain = pl.when(False).then(pl.lit(None, pl.String))
+    for pattern, operation in _OPERATIONS:
+        chain = chain.when(words.str.contains(pattern)).then(pl.lit(operation))
+    return chain.otherwise(recorded.fill_null("unknown"))
+
+
+def element_bytes(element_type: str | None) -> int | None:
+    """Bytes of one element of a data type as PyTorch spells it (`Float`, `c10::BFloat16`, `long int`)."""
+    if not element_type:
+        return None
+    name = element_type.lower().replace("c10::", "").replace("at::", "").strip()
+    return 1 if name.startswith("float8") else _BYTES.get(name)
+
+
+def size_bytes(elements_in: int | None, elements_out: int | None, element_type: str | None) -> int | None:
+    """The larger side of a call: the whole gathered or scattered buffer, as bandwidth formulas take it."""
+    each = element_bytes(element_type)
+    sides = [n for n in (elements_in, elements_out) if n is not None and n >= 0]
+    return max(sides) * each if each and sides else None
+
+
+def tensor_bytes(shapes: str | None, types: str | None) -> tuple[int | None, str | None]:
+    """Bytes and data type of the tensors of an annotation, from its recorded shapes and types."""
+    try:
+        parsed_shapes = msgspec.json.decode(shapes or "null")
+        parsed_types = msgspec.json.decode(types or "null")
+    except msgspec.DecodeError:
+        return None, None
+    if not isinstance(parsed_shapes, list) or not isinstance(parsed_types, list) or not parsed_types:
+        return None, None
+    element_type = str(parsed_types[0])
+    each = element_bytes(element_type)
+    counts = list(_element_counts(parsed_shapes))
+    return (sum(counts) * each if each and counts else None), element_type
+
+
+def _element_counts(shape: list[Any]) -> Iterator[int]:
+    """Elements of each tensor in nested lists of shapes."""
+    if shape and all(isinstance(n, int) for n in shape):
+        count = 1
+        for n in shape:
+            count *= n
+        yield count
+        return
+    for part in shape:
+        if isinstance(part, list) and part:
+            yield from _element_counts(part)

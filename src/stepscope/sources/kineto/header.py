@@ -1,0 +1,115 @@
+"""What a trace says about itself: rank, groups, devices, options."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_RANK_IN_NAME = re.compile(r"(?<![a-z0-9])(?:rank|worker|r)[-_]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_LOCAL = re.compile(r"local[-_]?rank[-_]?\d+", re.IGNORECASE)
+_OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
+_VERSIONS = (
+    *("cuda_runtime_version", "cuda_driver_version", "cupti_version"),
+    *("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler-sdk_version"),
+)
+_DEVICE_WORDS = {"rocm": ("amd", "instinct", "radeon"), "cuda": ("nvidia", "tesla", "geforce", "quadro")}
+
+
+def distributed(header: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The `distributedInfo` object; empty where it is missing or of another shape."""
+    info = header.get("distributedInfo")
+    return info if isinstance(info, dict) else {}
+
+
+def base_ns(header: Mapping[str, Any]) -> int:
+    """What is added to all times of the trace."""
+    return whole_number(header.get("baseTimeNanoseconds")) or 0
+
+
+def rank_of(header: Mapping[str, Any], path: Path) -> tuple[int | None, str | None]:
+    """The rank and where it comes from; (None, None) if neither the trace nor its name tells."""
+    stated = whole_number(distributed(header).get("rank"))
+    if stated is not None and stated >= 0:
+        return stated, "content"
+    for name in (path.name, path.parent.name):
+        found = _RANK_IN_NAME.search(_LOCAL.sub("", name))
+        if found:
+            return int(found[1]), "file name"
+    return None, None
+
+
+def groups_of(header: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of `groups` that the header lists."""
+    config = distributed(header).get("pg_config")
+    rows = []
+    for entry in config if isinstance(config, list) else ():
+        if isinstance(entry, dict) and entry.get("pg_name") is not None:
+            description = entry.get("pg_desc")
+            rows.append(
+                {
+                    "group": str(entry["pg_name"]),
+                    "name": None if description in (None, "", "undefined") else str(description),
+                    "members": member_list(entry.get("ranks")),
+                }
+            )
+    return rows
+
+
+def member_list(value: Any) -> list[int] | None:
+    """Global ranks from a list or its text; None if the text is shortened (`[0, 1, ..., 63]`) or no list."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    if not isinstance(value, list) or not value:
+        return None
+    members = [whole_number(v) for v in value]
+    return [m for m in members if m is not None] if None not in members else None
+
+
+def device_kind(header: Mapping[str, Any], has_device_work: bool) -> str:
+    """`cpu`, `cuda` or `rocm`."""
+    if not has_device_work:
+        return "cpu"
+    if any(key.startswith(("hip_", "roc")) for key in header):
+        return "rocm"
+    names = " ".join(str(d.get("name")) for d in _devices(header)).lower()
+    for kind, words in _DEVICE_WORDS.items():
+        if any(word in names for word in words):
+            return kind
+    return "cuda"
+
+
+def device_name(header: Mapping[str, Any], device: int | None) -> str | None:
+    """Model of one device, from `deviceProperties`."""
+    for properties in _devices(header):
+        if properties.get("id") == device and isinstance(properties.get("name"), str):
+            return str(properties["name"])
+    return None
+
+
+def options_json(header: Mapping[str, Any]) -> str | None:
+    """Profiler options and the versions of the device tools, as JSON."""
+    options: dict[str, Any] = {key: bool(header[key]) for key in _OPTIONS if key in header}
+    options |= {key: header[key] for key in _VERSIONS if key in header}
+    if "nccl_version" in distributed(header):
+        options["nccl_version"] = distributed(header)["nccl_version"]
+    return json.dumps(options) if options else None
+
+
+def whole_number(value: Any) -> int | None:
+    """An int that fits int64 from JSON, also from its text; None for anything else."""
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+        return None
+    return value
+
+
+def _devices(header: Mapping[str, Any]) -> list[dict[str, Any]]:
+    listed = header.get("deviceProperties")
+    return [d for d in listed if isinstance(d, dict)] if isinstance(listed, list) else []

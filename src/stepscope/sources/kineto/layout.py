@@ -1,0 +1,111 @@
+"""Which events of a Kineto trace are read, and into which columns."""
+
+from __future__ import annotations
+
+from stepscope.sources.trace_events import Arg, EventClass, Layout
+
+RANGE = frozenset({"X"})
+MEMORY_EVENT = "[memory]"
+COMM_CALL = "record_param_comms"
+
+_OPERATOR_CATEGORIES = frozenset({"cpu_op", "operator"})
+
+_OPERATOR_ARGS = (
+    Arg("External id", "external_id", "int"),
+    Arg("Input Dims", "input_shapes", "json"),
+    Arg("Input type", "input_types", "json"),
+    Arg("Sequence number", "sequence", "int"),
+    Arg("Fwd thread id", "forward_thread", "int"),
+    Arg("Call stack", "stack_text", "text"),
+)
+
+_COMM_ARGS = (
+    Arg("Collective name", "comm_name", "text"),
+    Arg("Process Group Name", "comm_group", "text"),
+    Arg("Process Group ID", "comm_group", "text"),  # PyTorch 2.2 and 2.3
+    Arg("Process Group Description", "comm_group_name", "text"),
+    Arg("Process Group Ranks", "comm_members", "json"),
+    Arg("Group size", "comm_group_size", "int"),
+    Arg("In msg nelems", "comm_in", "int"),
+    Arg("Out msg nelems", "comm_out", "int"),
+    Arg("dtype", "comm_type", "text"),
+    Arg("Seq", "comm_sequence", "int"),
+    Arg("Src Rank", "comm_source", "int"),
+    Arg("Dst Rank", "comm_destination", "int"),
+)
+
+COMM_COLUMNS = tuple(dict.fromkeys(arg.column for arg in _COMM_ARGS))
+
+_DEVICE_ARGS = (
+    Arg("device", "device", "int"),
+    Arg("stream", "stream", "int"),
+    Arg("correlation", "correlation", "int"),
+    Arg("External id", "external_id", "int"),
+    Arg("external id", "external_id", "int"),  # PyTorch 1.8
+    Arg("bytes", "size_bytes", "int"),
+    Arg("grid", "grid", "json"),
+    Arg("block", "block", "json"),
+    Arg("est. achieved occupancy %", "occupancy_percent", "float"),
+)
+
+_RUNTIME_ARGS = (
+    Arg("correlation", "correlation", "int"),
+    Arg("External id", "external_id", "int"),
+    Arg("external id", "external_id", "int"),
+)
+
+_MEMORY_ARGS = (
+    Arg("Addr", "address", "int"),
+    Arg("Bytes", "change_bytes", "int"),
+    Arg("Device Type", "device_type", "int"),
+    Arg("Device Id", "device", "int"),
+    Arg("Total Allocated", "allocated_bytes", "int"),
+    Arg("Total Reserved", "reserved_bytes", "int"),
+)
+
+LAYOUT = Layout(
+    (
+        EventClass("call", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS + _COMM_ARGS, names=frozenset({COMM_CALL})),
+        EventClass("operator", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS),
+        EventClass(
+            "annotation",
+            RANGE,
+            frozenset({"user_annotation"}),
+            _OPERATOR_ARGS[:3],
+        ),
+        EventClass("python", RANGE, frozenset({"python_function", "python"})),
+        EventClass(
+            "runtime",
+            RANGE,
+            frozenset(
+                {"runtime", "driver", "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver"}
+                | {"xpu_runtime", "mtia_runtime", "glow_runtime", "privateuse1_runtime", "privateuse1_driver"}
+            ),
+            _RUNTIME_ARGS,
+        ),
+        EventClass(
+            "device",
+            RANGE,
+            frozenset(
+                {"kernel", "memcpy", "memset", "gpu_memcpy", "gpu_memset", "concurrent_kernel"}
+                | {"mtia_ccp_events", "hpu_op"}
+            ),
+            _DEVICE_ARGS + _COMM_ARGS,
+        ),
+        EventClass("device_annotation", RANGE, frozenset({"gpu_user_annotation"}), _DEVICE_ARGS[:2]),
+        EventClass(
+            "memory",
+            frozenset({"i"}),
+            frozenset({"", "cpu_instant_event"}),
+            _MEMORY_ARGS,
+            names=frozenset({MEMORY_EVENT}),
+        ),
+        EventClass("flow", frozenset({"s", "f"}), frozenset({"fwdbwd", "forward_backward"})),
+        EventClass("other", RANGE, None),
+    )
+)
+
+HOST_CLASSES = ("operator", "call", "annotation", "python", "runtime", "other")
+"""Classes of ranges on host threads, in the order in which their rows are numbered."""
+
+DEVICE_CLASSES = ("device", "device_annotation")

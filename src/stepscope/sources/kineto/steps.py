@@ -1,0 +1,105 @@
+"""Training steps: which there are, and which rows belong to which."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.sources.kineto.spool import Spool
+
+STEP_PREFIX = "ProfilerStep#"
+_SCHEMA = {"step": pl.Int32(), "start_ns": pl.Int64(), "end_ns": pl.Int64()}
+
+
+class Steps:
+    """The steps of one recording, as ranges on the host that do not overlap.
+
+    Args:
+        ranges: `step`, `start_ns`, `end_ns`, in time order; empty if the recording marks no steps.
+    """
+
+    def __init__(self, ranges: pl.DataFrame) -> None:
+        self.ranges = ranges
+
+    def of(self, times: pl.Series) -> pl.Series:
+        """The step in which each time lies: null outside of all; 0 everywhere if there are no steps."""
+        if not self.ranges.height:
+            return pl.Series("step", [0], dtype=pl.Int32).new_from_index(0, len(times))
+        index = self.ranges["start_ns"].search_sorted(times, side="right").cast(pl.Int64) - 1
+        known = pl.DataFrame({"time": times, "index": index}).with_columns(
+            valid=(pl.col("index") >= 0) & pl.col("time").is_not_null(),
+        )
+        place = known["index"].clip(lower_bound=0)
+        inside = known["valid"] & (times < self.ranges["end_ns"].gather(place))
+        step = pl.DataFrame({"step": self.ranges["step"].gather(place), "inside": inside})
+        return step.select(step=pl.when("inside").then("step")).to_series()
+
+
+def find_steps(spool: Spool) -> tuple[Steps, int]:
+    """Steps from the host's `ProfilerStep#N` ranges, and how many of these overlapped and were cut.
+
+    Ranges of that name on the device are spans of its work, not steps, and are not looked at.
+    """
+    found = [
+        frame.filter(pl.col("name").str.starts_with(STEP_PREFIX)).select(
+            step=pl.col("name").str.strip_prefix(STEP_PREFIX).cast(pl.Int32, strict=False),
+            start_ns="start_ns",
+            end_ns=pl.col("start_ns") + pl.col("duration_ns"),
+        )
+        for name in ("annotation", "operator")
+        for frame in spool.frames(name, ["name", "start_ns", "duration_ns"])
+    ]
+    marks = pl.concat([pl.DataFrame(schema=_SCHEMA), *found]).drop_nulls()
+    ranges = (
+        marks.filter(pl.col("end_ns") > pl.col("start_ns"))
+        .sort("start_ns", "end_ns")
+        .unique("step", keep="first", maintain_order=True)
+    )
+    cut = pl.min_horizontal("end_ns", pl.col("start_ns").shift(-1).fill_null(2**63 - 1))
+    trimmed = ranges.with_columns(end_ns=cut).filter(pl.col("end_ns") > pl.col("start_ns"))
+    overlapping = int((ranges["end_ns"] > ranges["start_ns"].shift(-1)).sum() or 0)
+    return Steps(trimmed), overlapping
+
+
+def step_rows(steps: Steps, device: pl.DataFrame | None, recording: tuple[int, int]) -> pl.DataFrame:
+    """Rows of `steps`.
+
+    Args:
+        steps: The steps on the host.
+        device: Device work as `start_ns`, `duration_ns`, `step` (of its launch), or None on a CPU.
+        recording: Start and end of the recording.
+    """
+    work = None if device is None or not device.height else _work(device)
+    if not steps.ranges.height:
+        first, last = recording
+        if work is not None:
+            first, last = work.select(pl.min("first_ns"), pl.max("last_ns")).row(0)
+        row = {
+            "step": 0,
+            "start_ns": recording[0],
+            "end_ns": recording[1],
+            "window_start_ns": first,
+            "window_end_ns": last,
+            "window": "recording",
+        }
+        return pl.DataFrame([row])
+    if work is None:
+        return steps.ranges.with_columns(window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("host"))
+    joined = steps.ranges.join(work.drop_nulls("step"), on="step", how="left", maintain_order="left")
+    # a step ends where the device work of the next step that has any begins
+    following = pl.col("first_ns").shift(-1).fill_null(strategy="backward")
+    end = pl.coalesce(following, "last_ns")
+    on_device = pl.col("first_ns").is_not_null() & (end > pl.col("first_ns"))
+    return joined.select(
+        "step",
+        "start_ns",
+        "end_ns",
+        window_start_ns=pl.when(on_device).then("first_ns").otherwise("start_ns"),
+        window_end_ns=pl.when(on_device).then(end).otherwise("end_ns"),
+        window=pl.when(on_device).then(pl.lit("device")).otherwise(pl.lit("host")),
+    )
+
+
+def _work(device: pl.DataFrame) -> pl.DataFrame:
+    return device.group_by("step").agg(
+        first_ns=pl.col("start_ns").min(), last_ns=(pl.col("start_ns") + pl.col("duration_ns")).max()
+    )

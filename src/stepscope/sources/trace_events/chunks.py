@@ -1,0 +1,153 @@
+"""Finding the array of events in a trace and cutting it into chunks between events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from stepscope.errors import UnreadableInput
+from stepscope.sources.trace_events.decode import DECODE_ERRORS
+from stepscope.sources.trace_events.salvage import BOUNDARY, cleaned
+from stepscope.sources.trace_events.stream import ByteStream
+
+CHUNK_BYTES = 8 << 20
+MAX_EVENT_BYTES = 64 << 20
+MAX_HEADER_BYTES = 64 << 20
+
+_ARRAY_START = re.compile(rb'"traceEvents"\s*:\s*\[')
+_TAIL_BYTES = 1 << 16
+_READ_BYTES = 1 << 20
+_ADVICE = "Give a trace that torch.profiler or another Chrome trace writer made."
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some events as text, cut between two of them; the last one goes to the end of the file."""
+
+    offset: int
+    """Where it starts in the (inflated) file."""
+    text: bytes
+    last: bool
+
+
+class Chunker:
+    """Reads a trace's header, then yields its events as chunks.
+
+    Args:
+        stream: The file, at its start.
+        path: Its name, for errors.
+        chunk_bytes: About how large a chunk shall be.
+
+    Raises:
+        UnreadableInput: If there is no array of events.
+    """
+
+    def __init__(self, stream: ByteStream, path: Path, chunk_bytes: int = CHUNK_BYTES) -> None:
+        self._stream = stream
+        self._path = path
+        self._chunk_bytes = max(1, chunk_bytes)
+        self.is_list = False
+        """True if the file is a bare list of events."""
+        self.header: dict[str, Any] = {}
+        """The keys that stand before the events."""
+        self._offset = 0
+        self._held = b""
+        self._find_array()
+
+    def _find_array(self) -> None:
+        text, searched = b"", 0
+        while True:
+            more = self._stream.read(_READ_BYTES)
+            text += more
+            start = _document_start(text)
+            if start is None:
+                if not more or len(text) > MAX_HEADER_BYTES:
+                    raise UnreadableInput(self._path, "the file is empty", _ADVICE)
+                continue
+            if text[start] == 0x5B:  # [
+                self.is_list = True
+                self._offset, self._held = start + 1, text[start + 1 :]
+                return
+            if text[start] != 0x7B:  # {
+                raise UnreadableInput(self._path, f"no JSON at byte {start}", _ADVICE)
+            for match in _ARRAY_START.finditer(text, max(start, searched - 64)):
+                header = _members(text[start : match.start()])
+                if header is not None:
+                    self.header = header
+                    self._offset, self._held = match.end(), text[match.end() :]
+                    return
+            searched = len(text)
+            if not more or len(text) > MAX_HEADER_BYTES:
+                damage = self._stream.damage
+                why = f"no list `traceEvents` in it{'; ' + damage if damage else ''}"
+                raise UnreadableInput(self._path, why, _ADVICE)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        while True:
+            text = self._held
+            while len(text) < self._chunk_bytes and (more := self._stream.read(self._chunk_bytes - len(text))):
+                text += more
+            cut = last_boundary(text)
+            while cut is None and len(text) < MAX_EVENT_BYTES and (more := self._stream.read(self._chunk_bytes)):
+                text += more
+                cut = last_boundary(text)
+            if len(text) < self._chunk_bytes or cut is None:
+                if len(text) >= MAX_EVENT_BYTES:
+                    self._stream.damage = f"no event ends within {len(text)} bytes from byte {self._offset}"
+                yield Chunk(self._offset, text, last=True)
+                return
+            yield Chunk(self._offset, text[: cut[0]], last=False)
+            self._offset += cut[1]
+            self._held = text[cut[1] :]
+
+
+def last_boundary(text: bytes) -> tuple[int, int] | None:
+    """End of an event and start of the next one, near the end of `text`."""
+    start = max(0, len(text) - _TAIL_BYTES)
+    while True:
+        found = None
+        for found in BOUNDARY.finditer(text, start):
+            pass
+        if found is not None:
+            return found.start() + 1, found.end()
+        if start == 0:
+            return None
+        start = max(0, start - 16 * _TAIL_BYTES)
+
+
+def trailing_members(text: bytes) -> dict[str, Any]:
+    """The keys of the outer object that stand behind the array of events, e.g. `, "traceName": "x"}`."""
+    for candidate in (text, cleaned(text)):
+        try:
+            found = msgspec.json.decode(b'{"":[]' + candidate)
+        except DECODE_ERRORS:
+            continue
+        if isinstance(found, dict):
+            found.pop("", None)
+            return found
+    return {}
+
+
+def _members(text: bytes) -> dict[str, Any] | None:
+    """The keys before the array, from `{"a": 1, `; None if that is not the start of the outer object."""
+    for candidate in (text, cleaned(text)):
+        try:
+            found = msgspec.json.decode(candidate + b'"":[]}')
+        except DECODE_ERRORS:
+            continue
+        if isinstance(found, dict):
+            found.pop("", None)
+            return found
+    return None
+
+
+def _document_start(text: bytes) -> int | None:
+    start = 3 if text.startswith(b"\xef\xbb\xbf") else 0  # a byte order mark
+    while start < len(text) and text[start] in b" \t\r\n":
+        start += 1
+    return start if start < len(text) else None

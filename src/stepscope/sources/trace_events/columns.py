@@ -1,0 +1,145 @@
+"""Decoded events of one class -> one frame of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from stepscope.sources.trace_events.base import Problem
+
+_MAX_WHOLE_US = 9_000_000_000_000_000  # x 1000 still fits int64
+_MAX_DURATION_US = 7 * 24 * 3600 * 1e6  # no range in a training trace lasts a week; damaged counters give more
+
+
+def times_ns(raw: Sequence[bytes]) -> pl.Series:
+    """JSON numbers (or numbers in strings) in us -> exact int64 ns; null where there is none.
+
+    They are parsed as text, because a float64 holds only a quarter of a us at today's epoch.
+    """
+    text = pl.Series("text", raw, dtype=pl.Binary).cast(pl.String).str.strip_chars('" ')
+    both = pl.col("text").str.split_exact(".", 1).struct
+    whole = both.field("field_0").cast(pl.Int64, strict=False)
+    part = both.field("field_1").fill_null("").str.slice(0, 3).str.pad_end(3, "0").cast(pl.Int64, strict=False)
+    signed = pl.when(pl.col("text").str.starts_with("-")).then(-part).otherwise(part)
+    in_range = whole.is_between(-_MAX_WHOLE_US, _MAX_WHOLE_US)
+    ns = text.to_frame().select(start_ns=pl.when(in_range).then(whole * 1000 + signed)).to_series()
+    if not ns.null_count():
+        return ns
+    odd = (ns.is_null() & (text != "") & (text != "null")).arg_true()  # exponents and the like
+    if odd.len():
+        ns = ns.scatter(odd, [_exact_ns(text[i]) for i in odd.to_list()])
+    return ns
+
+
+def _exact_ns(text: str) -> int | None:
+    try:
+        ns = int(Decimal(text) * 1000)
+    except (InvalidOperation, ValueError, OverflowError):
+        return None
+    return ns if abs(ns) <= _MAX_WHOLE_US * 1000 else None
+
+
+def durations_us(values: list[Any]) -> pl.Series:
+    """Durations in us as float64; text that is a number counts as one."""
+    try:
+        return pl.Series("duration_us", values, dtype=pl.Float64)
+    except (TypeError, pl.exceptions.PolarsError):
+        return pl.Series("duration_us", [_number(v) for v in values], dtype=pl.Float64)
+
+
+def texts(name: str, values: list[Any]) -> pl.Series:
+    """Names and labels as strings; numbers become their decimal text."""
+    first = next((v for v in values if v is not None), None)
+    try:
+        if isinstance(first, int):
+            return pl.Series(name, values, dtype=pl.Int64).cast(pl.String)
+        return pl.Series(name, values, dtype=pl.String)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series(name, [_text(v) for v in values], dtype=pl.String)
+
+
+def integers(name: str, values: list[Any]) -> pl.Series:
+    """Arguments that are whole numbers; null for anything else."""
+    try:
+        return pl.Series(name, values, dtype=pl.Int64)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series(name, [_integer(v) for v in values], dtype=pl.Int64)
+
+
+def floats(name: str, values: list[Any]) -> pl.Series:
+    """Arguments that are numbers; null for anything else."""
+    try:
+        return pl.Series(name, values, dtype=pl.Float64)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series(name, [_number(v) for v in values], dtype=pl.Float64)
+
+
+def json_texts(name: str, values: list[bytes]) -> pl.Series:
+    """Arguments kept as their JSON text; a JSON string gives its content, absent and null give null."""
+    try:
+        series = pl.Series(name, values, dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.PolarsError:
+        series = pl.Series(name, [v.decode("utf-8", "replace") for v in values], dtype=pl.String)
+    series = series.to_frame().select(pl.when(~pl.col(name).is_in(["", "null"])).then(pl.col(name)).alias(name))[name]
+    quoted = series.str.starts_with('"').arg_true()
+    if quoted.len():
+        series = series.scatter(quoted, [_unquoted(series[i]) for i in quoted.to_list()])
+    return series
+
+
+def complete_only(frame: pl.DataFrame, problems: dict[str, Problem]) -> pl.DataFrame:
+    """Drop complete events (phase X) without a usable start or duration, and count them by reason."""
+    us = pl.col("duration_us")
+    reasons = {
+        "have no readable time": pl.col("start_ns").is_null(),
+        "are unfinished (no duration)": us.is_null() | (us == -1),
+        "have a negative duration": (us < 0) & (us != -1),
+        "last longer than a week": us.is_nan() | (us > _MAX_DURATION_US),
+    }
+    tests = {problem: test.fill_null(False) for problem, test in reasons.items()}
+    counts = frame.select(**{problem: test.sum() for problem, test in tests.items()}).row(0)
+    if not any(counts):
+        return frame
+    for (problem, test), count in zip(tests.items(), counts, strict=True):
+        if count:
+            name = frame.filter(test)["name"][0]
+            problems.setdefault(problem, Problem(place=f"first: {name!r}")).count += count
+    return frame.filter(~pl.any_horizontal(*tests.values()))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+        value = int(value) if len(value) < 20 else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+        return None
+    return value
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, float)):
+        return str(value)
+    return msgspec.json.encode(value).decode()
+
+
+def _unquoted(text: str) -> str:
+    try:
+        return str(msgspec.json.decode(text))
+    except (msgspec.DecodeError, ValueError):
+        return text

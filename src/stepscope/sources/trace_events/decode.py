@@ -1,0 +1,226 @@
+"""Text of some events -> a batch of columns, by a decoder made for the layout."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from stepscope.sources.trace_events import columns
+from stepscope.sources.trace_events.base import Arg, Batch, EventClass, Layout, Problem
+from stepscope.sources.trace_events.salvage import salvage
+
+_NO_RAW = msgspec.Raw(b"")
+_ARRAY_END = re.compile(rb"\}\s*(\])\s*(?:,\s*\"|\}|\Z)")
+_END_GUESSES = 16
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+@dataclass
+class Decoded:
+    """What one chunk gave."""
+
+    batch: Batch
+    ended: bool = False
+    """True if the array of events ends in this chunk."""
+    rest: bytes = b""
+    """After the end: what stands behind the array. Else an event that goes on in the next chunk."""
+
+
+class EventDecoder:
+    """Decodes chunks of events into the frames of a layout. Not shared between threads."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._classes = layout.classes
+        event, self._fields = _event_type(layout)
+        self._event = msgspec.json.Decoder(event)
+        self._events = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
+        self._no_args = msgspec.json.decode(b"{}", type=_args_type(layout)[0])
+        self._routes: dict[tuple[str, str | None], _Route] = {}
+
+    def decode(self, text: bytes, *, last: bool = False, offset: int = 0) -> Decoded:
+        """Decode a chunk: events separated by commas, without the brackets of the array.
+
+        A chunk that is not clean JSON is taken apart event by event, and only broken events are lost.
+
+        Args:
+            text: The chunk, cut between two events as far as the chunker could tell.
+            last: True if the file ends with this chunk; it then holds the end of the array as well.
+            offset: Where the chunk stands in the (inflated) file, to tell places of damage.
+        """
+        was_enabled = gc.isenabled()
+        gc.disable()  # thousands of small objects and no cycles: collections only cost time
+        try:
+            return self._decode(text, last=last, offset=offset)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    def _decode(self, text: bytes, *, last: bool, offset: int) -> Decoded:
+        end, rest = _array_end(text) if last else (len(text), b"")
+        if end is not None:
+            try:
+                events = self._events.decode(b"[" + text[:end] + b"]")
+            except DECODE_ERRORS:
+                pass
+            else:
+                return Decoded(self._batch(events, {}), ended=last, rest=rest)
+        saved = salvage(text, self._event.decode, DECODE_ERRORS, last=last, offset=offset)
+        return Decoded(self._batch(saved.events, saved.problems), ended=saved.ended, rest=saved.rest)
+
+    def _batch(self, events: Iterable[Any], problems: dict[str, Problem]) -> Batch:
+        buckets: list[list[Any]] = [[] for _ in self._classes]
+        unclaimed: dict[tuple[str, str | None], list[Any]] = {}
+        targets: dict[tuple[str, str | None], tuple[dict[Any, Any], Any]] = {}
+        for event in events:
+            key = (event.ph, event.cat)
+            target = targets.get(key)
+            if target is None:
+                route = self._routes.get(key) or self._routes.setdefault(key, _route(self._classes, *key))
+                other = unclaimed.setdefault(key, []) if route.any_name is None else buckets[route.any_name]
+                named = {name: buckets[index].append for name, index in route.by_name.items()}
+                target = targets[key] = (named, other.append)
+            named, append = target
+            if named:
+                append = named.get(event.name, append)
+            append(event)
+        frames = {
+            cls.name: self._frame(cls, bucket, problems)
+            for cls, bucket in zip(self._classes, buckets, strict=True)
+            if bucket
+        }
+        skipped: dict[tuple[str, str], int] = {}
+        for (phase, category), left in unclaimed.items():
+            if left:
+                skipped[phase, category or ""] = skipped.get((phase, category or ""), 0) + len(left)
+        return Batch({n: f for n, f in frames.items() if f.height}, skipped, problems)
+
+    def _frame(self, cls: EventClass, events: list[Any], problems: dict[str, Problem]) -> pl.DataFrame:
+        series = [
+            pl.Series("phase", _each("ph", events), dtype=pl.String),
+            columns.texts("name", _each("name", events)),
+            pl.Series("category", _each("cat", events), dtype=pl.String),
+            columns.texts("process", _each("pid", events)),
+            columns.texts("thread", _each("tid", events)),
+            columns.times_ns(list(map(bytes, _each("ts", events)))),
+            columns.durations_us(_each("dur", events)),
+            columns.texts("id", _each("id", events)),
+        ]
+        if cls.args:
+            none = self._no_args
+            series += self._arguments(cls.args, [none if a is None else a for a in _each("args", events)])
+        frame = pl.DataFrame(series)
+        if cls.phases == {"X"}:
+            frame = columns.complete_only(frame, problems)
+        elif "X" in cls.phases:
+            ranges = columns.complete_only(frame.filter(pl.col("phase") == "X"), problems)
+            frame = pl.concat([ranges, frame.filter(pl.col("phase") != "X")])
+        return frame.select(
+            *(c for c in frame.columns if c != "duration_us"),
+            duration_ns=(pl.col("duration_us") * 1000).round().cast(pl.Int64, strict=False),
+        )
+
+    def _arguments(self, wanted: tuple[Arg, ...], args: list[Any]) -> Iterable[pl.Series]:
+        made: dict[str, pl.Series] = {}
+        for arg in wanted:
+            values = _each(self._fields[arg.key], args)
+            if arg.kind == "int":
+                one = columns.integers(arg.column, values)
+            elif arg.kind == "float":
+                one = columns.floats(arg.column, values)
+            elif arg.kind == "text":
+                one = columns.texts(arg.column, values)
+            else:
+                one = columns.json_texts(arg.column, list(map(bytes, values)))
+            before = made.get(arg.column)
+            made[arg.column] = one if before is None else before.fill_null(one)
+        return made.values()
+
+
+def _each(field: str, objects: list[Any]) -> list[Any]:
+    """One field of many objects, without a Python frame for each."""
+    return list(map(attrgetter(field), objects))
+
+
+@dataclass(frozen=True)
+class _Route:
+    """Where events of one phase and category go: to a class by name, else to `any_name` (None: nowhere)."""
+
+    by_name: dict[str, int]
+    any_name: int | None
+
+
+def _route(classes: tuple[EventClass, ...], phase: str, category: str | None) -> _Route:
+    lowered = (category or "").lower()
+    fitting = [
+        index
+        for index, cls in enumerate(classes)
+        if phase in cls.phases and cls.categories is not None and lowered in cls.categories
+    ]
+    fitting += [index for index, cls in enumerate(classes) if phase in cls.phases and cls.categories is None]
+    by_name: dict[str, int] = {}
+    for index in fitting:
+        names = classes[index].names
+        if names is None:
+            return _Route(by_name, index)
+        for name in names:
+            by_name.setdefault(name, index)
+    return _Route(by_name, None)
+
+
+def _args_type(layout: Layout) -> tuple[type[msgspec.Struct], dict[str, str]]:
+    """The type of `args`, with a field for each key that the layout uses, and key to field name."""
+    kinds = {arg.key: arg.kind for cls in layout.classes for arg in cls.args}
+    fields = {key: f"a{number}" for number, key in enumerate(kinds)}
+    # `Any` takes every value, so that an argument of an unusual kind does not break a whole chunk
+    types: list[tuple[str, Any, Any]] = [
+        (fields[key], msgspec.Raw, _NO_RAW) if kind == "json" else (fields[key], Any, None)
+        for key, kind in kinds.items()
+    ]
+    names = {field: key for key, field in fields.items()}
+    return msgspec.defstruct("Args", types, gc=False, rename=names), fields
+
+
+def _event_type(layout: Layout) -> tuple[type[msgspec.Struct], dict[str, str]]:
+    args, fields = _args_type(layout)
+    label = int | float | str | None
+    event = msgspec.defstruct(
+        "Event",
+        [
+            ("ph", str, ""),
+            ("name", label, None),
+            ("cat", str | None, None),
+            ("pid", label, None),
+            ("tid", label, None),
+            ("ts", msgspec.Raw, _NO_RAW),  # exact text: see `columns.times_ns`
+            ("dur", float | str | None, None),
+            ("id", label, None),
+            ("args", args | None, None),
+        ],
+        gc=False,
+    )
+    return event, fields
+
+
+def _array_end(text: bytes) -> tuple[int | None, bytes]:
+    """Where the array of events ends in the file's last chunk, and what stands behind its bracket.
+
+    A guess is right if what stands behind it completes the outer object (or is nothing).
+    """
+    guesses = [match.start(1) for match in _ARRAY_END.finditer(text)]
+    for end in reversed(guesses[-_END_GUESSES:]):
+        rest = text[end + 1 :]
+        if not rest.strip():
+            return end, b""
+        try:
+            msgspec.json.decode(b'{"":[]' + rest)
+        except DECODE_ERRORS:
+            continue
+        return end, rest
+    return None, b""

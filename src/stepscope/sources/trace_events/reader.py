@@ -1,0 +1,157 @@
+"""`read_events`: a trace file as batches of columns, decoded here or in worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from stepscope.sources.base import Severity
+from stepscope.sources.trace_events.base import Batch, Layout, Problem, TraceHeader
+from stepscope.sources.trace_events.chunks import CHUNK_BYTES, Chunker, trailing_members
+from stepscope.sources.trace_events.decode import Decoded, EventDecoder
+from stepscope.sources.trace_events.stream import open_stream
+from stepscope.sources.trace_events.workers import Workers
+
+
+class Report(Protocol):
+    """Takes an issue; `Sink.issue` is one."""
+
+    def __call__(
+        self,
+        severity: Severity,
+        file: Path,
+        problem: str,
+        remedy: str,
+        *,
+        place: str | None = None,
+        lost: int | None = None,
+    ) -> None: ...
+
+
+class TraceEvents:
+    """The events of one trace file, to be iterated once. Made by `read_events`.
+
+    `header`, `skipped` and `seen` are complete when the iteration has ended.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        layout: Layout,
+        *,
+        report: Report,
+        workers: int,
+        scratch: Callable[[], Path] | None,
+        chunk_bytes: int,
+    ) -> None:
+        self._path = path
+        self._layout = layout
+        self._report = report
+        self._workers = workers
+        self._scratch = scratch
+        self._chunk_bytes = chunk_bytes
+        self.header = TraceHeader()
+        self.skipped: dict[tuple[str, str], int] = {}
+        """Events of no class: (phase, category) to count."""
+        self._problems: dict[str, Problem] = {}
+
+    def __iter__(self) -> Iterator[Batch]:
+        stream = open_stream(self._path)
+        try:
+            chunker = Chunker(stream, self._path, self._chunk_bytes)
+            values = dict(chunker.header)
+            ended = False
+            for decoded in self._decoded(chunker):
+                self._account(decoded.batch)
+                yield decoded.batch
+                if decoded.ended:
+                    ended = True
+                    if not chunker.is_list:
+                        values.update(trailing_members(decoded.rest))
+            self.header = TraceHeader(values)
+            self._report_problems()
+            self._report_end(stream.damage, ended=ended, is_list=chunker.is_list)
+        finally:
+            stream.close()
+
+    def _decoded(self, chunker: Chunker) -> Iterator[Decoded]:
+        """Decode chunk by chunk; an event that a wrong cut left over goes in front of the next chunk."""
+        decoder = EventDecoder(self._layout)
+        rest = b""
+        with Workers(self._layout, self._workers, self._scratch) as workers:
+            chunks = workers.map(iter(chunker))
+            for chunk, ready in chunks:
+                if rest or ready is None:
+                    text = rest + b"," + chunk.text if rest else chunk.text
+                    start = chunk.offset - (len(text) - len(chunk.text))
+                    decoded = decoder.decode(text, last=chunk.last, offset=start)
+                else:
+                    decoded = ready
+                if decoded.ended:  # much may follow the array; the cuts took only commas
+                    later = b"".join(b"," + c.text for c, _ in chunks)
+                    decoded.rest += later
+                    yield decoded
+                    return
+                rest = decoded.rest
+                yield decoded
+
+    def _account(self, batch: Batch) -> None:
+        for key, count in batch.skipped.items():
+            self.skipped[key] = self.skipped.get(key, 0) + count
+        for text, problem in batch.problems.items():
+            known = self._problems.setdefault(text, Problem(place=problem.place))
+            known.count += problem.count
+
+    def _report_problems(self) -> None:
+        for text, problem in self._problems.items():
+            self._report(
+                "warning",
+                self._path,
+                f"{problem.count} events {text}; they are left out",
+                "The rest is complete. Record again if they matter.",
+                place=problem.place,
+                lost=problem.count,
+            )
+
+    def _report_end(self, damage: str | None, *, ended: bool, is_list: bool) -> None:
+        if damage is not None:
+            self._report(
+                "error", self._path, f"{damage}; events up to there are read", "Copy or record the file again."
+            )
+        elif not ended and not is_list:  # writers may leave out the bracket of a bare list
+            self._report(
+                "error",
+                self._path,
+                "the file ends inside the list of events; complete events are read",
+                "Let the profiler finish writing before the file is copied.",
+            )
+
+
+def read_events(
+    path: Path,
+    layout: Layout,
+    *,
+    report: Report,
+    workers: int = 1,
+    scratch: Callable[[], Path] | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> TraceEvents:
+    """Read a trace file, plain or gzip, as batches of columns in file order; memory holds a few chunks only.
+
+    Args:
+        path: The file: `{"traceEvents": [...], ...}` or a bare list of events.
+        layout: Which events are wanted, as which frames.
+        report: Takes what was damaged, once the events are read; usually `sink.issue`.
+        workers: Processes that decode; they start only when the file turns out large.
+        scratch: Gives a directory for what workers hand over, usually `sink.scratch`; without one they stay
+            unused. Their frames are memory-mapped from there, so it must outlive the frames.
+        chunk_bytes: About how much text is decoded at once.
+
+    Returns:
+        An iterable of `Batch`, to be used once. Its `header` is complete when the iteration has ended.
+
+    Raises:
+        UnreadableInput: While iterating, if the file cannot be opened or holds no list of events.
+    """
+    return TraceEvents(path, layout, report=report, workers=workers, scratch=scratch, chunk_bytes=chunk_bytes)

@@ -1,0 +1,162 @@
+"""Taking apart a chunk that is not clean JSON: event by event, losing only what is broken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from stepscope.sources.trace_events.base import Problem
+
+BROKEN = "are not valid JSON"
+
+EVENT_KEYS = rb"ph|name|cat|pid|tid|ts|dur|args|id|s|bp"
+BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{\s*\"(?:" + EVENT_KEYS + rb")\"\s*:)")
+"""The text between two events. It also stands between other objects, so a cut there must be proved."""
+
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+_DIRT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|nan|Infinity|Inf|inf)\b|,(?=\s*[}\]])', re.DOTALL)
+_SPECIAL = re.compile(rb'[\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})?')
+_SPACE = re.compile(rb"\s*")
+_SCAN_BYTES = 1 << 20
+
+
+@dataclass
+class Salvaged:
+    """What could be had of a chunk; `ended` and `rest` as in `decode.Decoded`."""
+
+    events: list[Any] = field(default_factory=list)
+    problems: dict[str, Problem] = field(default_factory=dict)
+    ended: bool = False
+    rest: bytes = b""
+
+
+def salvage(
+    text: bytes,
+    decode: Callable[[bytes], Any],
+    errors: tuple[type[Exception], ...],
+    *,
+    last: bool,
+    offset: int = 0,
+) -> Salvaged:
+    """Decode a chunk event by event. `offset` is where `text` stands in the file, to tell places.
+
+    An object that starts where an event starts and is valid JSON up to a boundary is that event, however
+    its insides look. Only when that fails is the end searched by counting brackets, and only when that
+    fails too is the event given up and reading goes on at the next boundary.
+    """
+    out = Salvaged()
+    cuts = [(m.start() + 1, m.end()) for m in BOUNDARY.finditer(text)]
+    cuts.append((len(text), len(text)))
+    budget = 4 * len(text)  # hostile text must not make the scan quadratic
+    position, cut = _skip_space(text, 0), 0
+    while position < len(text):
+        while cuts[cut][1] <= position:
+            cut += 1
+        stop, following = cuts[cut]
+        final = cut == len(cuts) - 1
+        if text[position] == 0x5D:  # ]
+            out.ended, out.rest = True, text[position + 1 :]
+            return out
+        event = _try(decode, text[position:stop], errors)
+        if event is not None:
+            out.events.append(event)
+            position = following
+            continue
+        limit = len(text) if final else max(stop, min(len(text), position + min(_SCAN_BYTES, budget)))
+        end = object_end(text, position, limit) if text[position] == 0x7B else None
+        budget = max(0, budget - ((end or limit) - position))
+        if end is None:
+            if final and text[position] == 0x7B:
+                return _unclosed(out, text, position, last=last, offset=offset)
+            _lost(out, offset + position)
+            position = following
+            continue
+        event = _try(decode, cleaned(text[position:end]), errors)
+        if event is None:
+            _lost(out, offset + position)
+        else:
+            out.events.append(event)
+        position = _after(text, end, cuts, cut)
+    return out
+
+
+def _unclosed(out: Salvaged, text: bytes, position: int, *, last: bool, offset: int) -> Salvaged:
+    if last:
+        note = out.problems.setdefault("are cut off where the file ends", Problem(place=f"byte {offset + position}"))
+        note.count += 1
+    else:
+        out.rest = text[position:]
+    return out
+
+
+def _after(text: bytes, end: int, cuts: list[tuple[int, int]], cut: int) -> int:
+    """Where the next event (or the bracket) starts, behind an event that ends at `end`."""
+    position = _skip_space(text, end)
+    if position >= len(text) or text[position] == 0x5D:
+        return position
+    if text[position] == 0x2C:  # ,
+        return _skip_space(text, position + 1)
+    if text[position] == 0x7B:  # a missing comma
+        return position
+    while cuts[cut][1] <= position:  # text that is no JSON, e.g. a log line
+        cut += 1
+    brace = text.find(b"{", position, cuts[cut][0])
+    return brace if brace >= 0 else cuts[cut][1]
+
+
+def _lost(out: Salvaged, position: int) -> None:
+    out.problems.setdefault(BROKEN, Problem(place=f"byte {position}")).count += 1
+
+
+def _try(decode: Callable[[bytes], Any], text: bytes, errors: tuple[type[Exception], ...]) -> Any:
+    try:
+        return decode(text)
+    except errors:
+        return None
+
+
+def _skip_space(text: bytes, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def object_end(text: bytes, start: int, limit: int) -> int | None:
+    """Position behind the object or array that starts at `start`; None if it is not closed before `limit`."""
+    depth = 0
+    for match in _TOKEN.finditer(text, start, limit):
+        token = text[match.start()]
+        if token in b"{[":
+            depth += 1
+        elif token in b"}]":
+            depth -= 1
+            if depth <= 0:
+                return match.end()
+    return None
+
+
+def cleaned(text: bytes) -> bytes:
+    """JSON text with the usual dirt of hand-written writers repaired.
+
+    NaN and infinities become null, trailing commas go, raw control characters and bad escapes in strings are
+    escaped, bytes that are not UTF-8 become the replacement character.
+    """
+    utf8 = text.decode("utf-8", "replace").encode()
+    return _DIRT.sub(_clean_token, utf8)
+
+
+def _clean_token(match: re.Match[bytes]) -> bytes:
+    token = match[0]
+    if token == b",":
+        return b""
+    if not token.startswith(b'"'):
+        return b"null"
+    return _SPECIAL.sub(_clean_character, token)
+
+
+def _clean_character(match: re.Match[bytes]) -> bytes:
+    found = match[0]
+    if found == b"\\":
+        return b"\\\\"
+    return found if found.startswith(b"\\") else b"\\u%04x" % found[0]

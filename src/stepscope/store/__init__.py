@@ -1,0 +1,24 @@
+"""Rows that were read once, kept as Parquet in a cache directory and opened in milliseconds."""
+
+from stepscope.store.cache import Store, StoreEntry, cache_directory, max_bytes
+from stepscope.store.identity import identify, schema_version
+from stepscope.store.manifest import Manifest, write_manifest
+from stepscope.store.recording import MemoryRecording, Recording, StoredRecording
+from stepscope.store.sinks import MemorySink, StoreError, StoreSink
+
+__all__ = [
+    "Manifest",
+    "MemoryRecording",
+    "MemorySink",
+    "Recording",
+    "Store",
+    "StoreEntry",
+    "StoreError",
+    "StoreSink",
+    "StoredRecording",
+    "cache_directory",
+    "identify",
+    "max_bytes",
+    "schema_version",
+    "write_manifest",
+]

@@ -1,0 +1,215 @@
+"""The store: a cache directory with one entry per input, shared by all processes of a user.
+
+An entry is a directory of Parquet parts and a manifest. It is built under a temporary name and renamed, so
+that it is there as a whole or not at all. Deleting anything in here is always safe.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import secrets
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from stepscope.errors import StepscopeError
+from stepscope.store.manifest import Manifest, is_whole, read_manifest
+from stepscope.store.recording import StoredRecording
+
+_HOUR_S = 3600.0
+_DRAFT = ".tmp"
+_OURS = re.compile(r"[0-9a-f]{40}(\..+\.tmp)?")
+_DEFAULT_MAX_GB = 20.0
+
+
+def cache_directory() -> Path:
+    """Where the store lies: `STEPSCOPE_CACHE`, else the platform's user cache."""
+    chosen = os.environ.get("STEPSCOPE_CACHE")
+    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("stepscope"))
+
+
+def max_bytes() -> int:
+    """How large the store may grow: `STEPSCOPE_CACHE_MAX_GB`, else 20 GB."""
+    text = os.environ.get("STEPSCOPE_CACHE_MAX_GB", "")
+    try:
+        return int(float(text or _DEFAULT_MAX_GB) * 1e9)
+    except (ValueError, OverflowError):
+        raise StepscopeError(
+            f"STEPSCOPE_CACHE_MAX_GB: {text!r} is not a number of gigabytes. Set it to one, e.g. 20"
+        ) from None
+
+
+@dataclass(frozen=True)
+class StoreEntry:
+    """One entry as `list_entries` tells it; `used` is seconds since the epoch."""
+
+    key: str
+    directory: Path
+    manifest: Manifest
+    used: float
+
+
+class Store:
+    """A store in `directory`.
+
+    Raises:
+        OSError: If the directory cannot be made or written to.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError(f"{directory} is not writable")
+        self.directory = directory
+
+    @classmethod
+    def temporary(cls) -> Store:
+        """A store that ends with this process.
+
+        Raises:
+            OSError: If there is no place for temporary files.
+        """
+        directory = Path(tempfile.mkdtemp(prefix="stepscope-store-"))
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        return cls(directory)
+
+    def find(self, key: str) -> StoredRecording | None:
+        """The entry under `key`; a damaged one is removed and not returned."""
+        directory = self.directory / key
+        if not directory.is_dir():
+            return None
+        manifest = read_manifest(directory)
+        if manifest is None or not is_whole(directory, manifest):
+            self._remove(directory)
+            return None
+        _touch(directory)
+        return StoredRecording(directory, manifest)
+
+    @contextmanager
+    def drafting(self, key: str) -> Iterator[Path]:
+        """A private directory in which to build the entry `key`; removed at the end unless kept by `publish`."""
+        name = f"{key}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}{_DRAFT}"
+        draft = self.directory / name
+        draft.mkdir(mode=0o700)
+        try:
+            yield draft
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def publish(self, key: str, draft: Path) -> StoredRecording | None:
+        """Make a finished draft the entry `key`; if another process was first, its entry is taken instead.
+
+        Returns:
+            The entry, or None if another process cleared it away at this very moment.
+
+        Raises:
+            OSError: If the directory cannot be renamed.
+        """
+        for _ in range(2):  # the second time if the entry in the way was damaged, which `find` removes
+            try:
+                draft.rename(self.directory / key)
+            except OSError:
+                if not (self.directory / key).is_dir():
+                    raise
+            found = self.find(key)
+            if found is not None:
+                return found
+        return None
+
+    def list_entries(self) -> list[StoreEntry]:
+        """All whole entries, the most recently used first."""
+        entries = []
+        for directory in self._directories():
+            manifest = None if directory.name.endswith(_DRAFT) else read_manifest(directory)
+            with suppress(OSError):
+                if manifest is not None:
+                    used = directory.stat().st_mtime
+                    entries.append(StoreEntry(directory.name, directory, manifest, used))
+        return sorted(entries, key=lambda entry: (-entry.used, entry.key))
+
+    def clear(self, *, unused_s: float = 0.0) -> tuple[int, int]:
+        """Remove entries, and what killed builders left.
+
+        Args:
+            unused_s: Keep entries used within this many seconds.
+
+        Returns:
+            Number of removed entries, and their size in bytes.
+        """
+        self.sweep()
+        limit = time.time() - unused_s
+        old = [entry for entry in self.list_entries() if unused_s <= 0 or entry.used <= limit]
+        return len(old), sum(self._remove(entry.directory, entry.manifest.size_bytes) for entry in old)
+
+    def evict(self, limit_bytes: int) -> None:
+        """Remove the least recently used entries until the rest fits; never one used in the last hour."""
+        entries = self.list_entries()
+        total = sum(entry.manifest.size_bytes for entry in entries)
+        recent = time.time() - _HOUR_S
+        for entry in reversed(entries):
+            if total <= limit_bytes or entry.used > recent:
+                return
+            total -= self._remove(entry.directory, entry.manifest.size_bytes)
+
+    def sweep(self) -> None:
+        """Remove what killed builders left behind, and entries whose manifest cannot be read."""
+        for directory in self._directories():
+            if not directory.name.endswith(_DRAFT):
+                if read_manifest(directory) is None:
+                    self._remove(directory)
+            elif _is_abandoned(directory):
+                shutil.rmtree(directory, ignore_errors=True)
+
+    def _directories(self) -> list[Path]:
+        """Entries and drafts; whatever else lies in the directory is not the store's to touch."""
+        with suppress(OSError):
+            return sorted(path for path in self.directory.iterdir() if _OURS.fullmatch(path.name))
+        return []
+
+    def _remove(self, directory: Path, size: int = 0) -> int:
+        """Remove an entry at once for all others: by renaming it first."""
+        doomed = directory.with_name(
+            f"{directory.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}{_DRAFT}"
+        )
+        with suppress(OSError):  # another process may have been faster
+            directory.rename(doomed)
+            shutil.rmtree(doomed, ignore_errors=True)
+        return size
+
+
+def _touch(directory: Path) -> None:
+    """Note that an entry is used. Once a minute is enough, and a read-only store need not know."""
+    with suppress(OSError):
+        if time.time() - directory.stat().st_mtime > 60:
+            os.utime(directory)
+
+
+def _is_abandoned(draft: Path) -> bool:
+    """Whether the process that builds in `draft` is gone: not running on this host, or silent for an hour."""
+    try:
+        silent_s = time.time() - draft.stat().st_mtime
+    except OSError:
+        return False
+    host, _, pid = draft.name.removesuffix(_DRAFT).rpartition(".")[0].rpartition(".")
+    if host.endswith("." + socket.gethostname()) and pid.isdigit() and not _is_running(int(pid)):
+        return True
+    return silent_s > _HOUR_S
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True

@@ -1,0 +1,95 @@
+"""The manifest of a stored input: what it is, which parts hold its tables, and who recorded it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+MANIFEST = "manifest.json"
+_MAGIC = b"PAR1"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One Parquet file of a table; `size` in bytes."""
+
+    name: str
+    size: int
+
+
+class StoredTable(msgspec.Struct, frozen=True):
+    """The rows of one table and the parts that hold them, in order."""
+
+    rows: int
+    parts: list[Part]
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What stands in `manifest.json`.
+
+    Args:
+        source: Name of the source that read the input.
+        source_version: Its version.
+        schema: Fingerprint of the table definitions.
+        stepscope: Version of the package that wrote it.
+        path: The input, as a user would call it.
+        files: What the source read of it.
+        input_bytes: Size of these files.
+        tables: The tables that have rows.
+        facts: The input's row of `ranks`.
+        created_ns: When it was written, ns since the epoch.
+        size_bytes: Size of all parts.
+    """
+
+    source: str
+    source_version: int
+    schema: str
+    stepscope: str
+    path: str
+    files: list[str]
+    input_bytes: int
+    tables: dict[str, StoredTable]
+    facts: dict[str, Any]
+    created_ns: int
+    size_bytes: int
+
+
+_DECODER = msgspec.json.Decoder(Manifest)
+
+
+def read_manifest(directory: Path) -> Manifest | None:
+    """The manifest of an entry; None if it is missing or damaged."""
+    try:
+        return _DECODER.decode((directory / MANIFEST).read_bytes())
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Write the manifest of an entry, readable by its owner only."""
+    file = directory / MANIFEST
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+    file.chmod(0o600)
+
+
+def is_whole(directory: Path, manifest: Manifest) -> bool:
+    """Whether every part is there, as long as it was, and ends as a Parquet file does.
+
+    The end is looked at because a machine that lost power may keep a file's length and lose its content.
+    """
+    return all(
+        _ends_well(directory / part.name, part.size) for table in manifest.tables.values() for part in table.parts
+    )
+
+
+def _ends_well(file: Path, size: int) -> bool:
+    try:
+        with file.open("rb", buffering=0) as stream:
+            if stream.seek(0, os.SEEK_END) != size or size < len(_MAGIC):
+                return False
+            stream.seek(-len(_MAGIC), os.SEEK_END)
+            return stream.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False

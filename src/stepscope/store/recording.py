@@ -1,0 +1,110 @@
+"""One input after reading: its facts and its tables, wherever the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+
+from stepscope.store.manifest import Manifest
+from stepscope.tables import TABLES
+
+
+class Recording(Protocol):
+    """One recording of one rank, read and ready to be queried."""
+
+    @property
+    def source(self) -> str:
+        """Name of the source that read it."""
+
+    @property
+    def path(self) -> Path:
+        """What a user would call it."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What was read of it."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Its row of `ranks`, as the source states it."""
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Rows of each table that has any."""
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """The rows of a table with all its stored columns; empty where there are none."""
+
+
+class StoredRecording:
+    """A recording whose rows lie in the store."""
+
+    def __init__(self, directory: Path, manifest: Manifest) -> None:
+        self.directory = directory
+        self.manifest = manifest
+
+    @property
+    def source(self) -> str:
+        """Name of the source that read it."""
+        return self.manifest.source
+
+    @property
+    def path(self) -> Path:
+        """What a user would call it."""
+        return Path(self.manifest.path)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What was read of it."""
+        return tuple(Path(file) for file in self.manifest.files)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Its row of `ranks`, as the source states it."""
+        return self.manifest.facts
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Rows of each table that has any."""
+        return {name: table.rows for name, table in self.manifest.tables.items()}
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """The rows of a table with all its stored columns; empty where there are none."""
+        schema = TABLES[table].stored_schema
+        stored = self.manifest.tables.get(table)
+        if stored is None:
+            return pl.LazyFrame(schema=schema)
+        files = [self.directory / part.name for part in stored.parts]
+        # Columns without any value are not stored; the schema brings them back as null.
+        return pl.scan_parquet(files, schema=schema, missing_columns="insert", glob=False)
+
+
+class MemoryRecording:
+    """A recording whose rows lie in memory: for runs that Python code builds, and where no disk is left."""
+
+    def __init__(
+        self,
+        source: str,
+        path: Path,
+        files: tuple[Path, ...],
+        facts: Mapping[str, Any],
+        frames: Mapping[str, pl.DataFrame],
+    ) -> None:
+        self.source = source
+        self.path = path
+        self.files = files
+        self.facts = facts
+        self.frames = {name: frame for name, frame in frames.items() if frame.height}
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Rows of each table that has any."""
+        return {name: frame.height for name, frame in self.frames.items()}
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """The rows of a table with all its stored columns; empty where there are none."""
+        frame = self.frames.get(table)
+        return pl.LazyFrame(schema=TABLES[table].stored_schema) if frame is None else frame.lazy()

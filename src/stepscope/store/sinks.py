@@ -1,0 +1,192 @@
+"""Where sources write: Parquet parts in the store, or frames in memory. Both keep to the `Sink` contract."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from stepscope.store.manifest import Part, StoredTable
+from stepscope.tables import ISSUES, RANKS, Table
+
+_MAX_ISSUES = 1000
+_PART_BYTES = 64 << 20
+_BUFFER_BYTES = 256 << 20
+
+
+class StoreError(Exception):
+    """The store could not take rows: no room, no rights. No `OSError`, lest a reader mistakes it for its own."""
+
+
+class _Sink:
+    """What both kinds of sink share: checking rows, collecting issues and the facts of the rank."""
+
+    def __init__(self, source: str, workers: int) -> None:
+        self.workers = workers
+        self.facts: dict[str, Any] = dict.fromkeys(column.name for column in RANKS.columns)
+        self.facts["format"] = source
+        self._issues: list[dict[str, Any]] = []
+        self._unlisted = 0
+
+    def write(self, table: Table, frame: pl.DataFrame) -> None:
+        """Add rows to `table`.
+
+        Raises:
+            ValueError: If the rows do not fit the table.
+        """
+        if table.name == RANKS.name:
+            self._learn(table.conform(frame, with_rank="rank" in frame.columns))
+        elif frame.height:
+            self._add(table, table.conform(frame))
+
+    def issue(
+        self,
+        severity: str,
+        file: Path,
+        problem: str,
+        remedy: str,
+        *,
+        place: str | None = None,
+        lost: int | None = None,
+    ) -> None:
+        """Note what was skipped or guessed; after a thousand, the rest is only counted."""
+        if len(self._issues) >= _MAX_ISSUES:
+            self._unlisted += 1
+            return
+        self._issues.append(
+            {
+                "severity": severity,
+                "file": str(file),
+                "place": place,
+                "problem": problem,
+                "remedy": remedy,
+                "lost": lost,
+            }
+        )
+
+    def _learn(self, rows: pl.DataFrame) -> None:
+        """Keep the first stated value of each fact."""
+        for name in rows.columns:
+            stated = rows[name].drop_nulls()
+            if stated.len() and (self.facts[name] is None or name == "format"):
+                self.facts[name] = stated[0]
+
+    def _write_issues(self) -> None:
+        if self._unlisted:
+            last = self._issues[-1]
+            more = f"{self._unlisted} more issues like the ones before are not listed"
+            self._issues.append({**last, "place": None, "problem": more, "lost": None})
+        if self._issues:
+            self._add(ISSUES, ISSUES.conform(pl.DataFrame(self._issues, infer_schema_length=None)))
+        self._issues = []
+
+    @abstractmethod
+    def _add(self, table: Table, frame: pl.DataFrame) -> None:
+        """Take rows that fit the table."""
+
+
+class StoreSink(_Sink):
+    """Writes each table as Parquet parts into a directory; holds at most 256 MiB of rows back.
+
+    Args:
+        directory: Where the parts go; private to this sink until the input is done.
+        source: Name of the source that writes.
+        workers: How many processes or threads the source may use.
+    """
+
+    def __init__(self, directory: Path, source: str, workers: int = 1) -> None:
+        super().__init__(source, workers)
+        self.directory = directory
+        self._buffers: dict[str, list[pl.DataFrame]] = {}
+        self._buffered: dict[str, int] = {}
+        self._parts: dict[str, list[Part]] = {}
+        self._rows: dict[str, int] = {}
+        self._failure: StoreError | None = None
+
+    def scratch(self) -> Path:
+        """A private directory for intermediate files, removed when the input is done."""
+        return Path(tempfile.mkdtemp(prefix="scratch-", dir=self.directory))
+
+    def close(self) -> dict[str, StoredTable]:
+        """Write what is left and say what was written.
+
+        Raises:
+            StoreError: If any of the rows could not be written, also earlier on.
+        """
+        for scratch in self.directory.glob("scratch-*"):
+            shutil.rmtree(scratch, ignore_errors=True)
+        self._write_issues()
+        for name in list(self._buffers):
+            self._flush(name)
+        self.raise_failure()
+        return {name: StoredTable(self._rows[name], parts) for name, parts in self._parts.items()}
+
+    def raise_failure(self) -> None:
+        """Raise `StoreError` again if rows could not be written, for a reader may have swallowed it."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _add(self, table: Table, frame: pl.DataFrame) -> None:
+        name = table.name
+        self._buffers.setdefault(name, []).append(frame)
+        self._buffered[name] = self._buffered.get(name, 0) + int(frame.estimated_size())
+        self._rows[name] = self._rows.get(name, 0) + frame.height
+        if self._buffered[name] >= _PART_BYTES:
+            self._flush(name)
+        elif sum(self._buffered.values()) >= _BUFFER_BYTES:
+            self._flush(max(self._buffered, key=lambda n: self._buffered[n]))
+
+    def _flush(self, name: str) -> None:
+        """Write the rows held back for a table as its next part."""
+        self.raise_failure()
+        frame = pl.concat(self._buffers.pop(name), rechunk=False)
+        self._buffered.pop(name)
+        parts = self._parts.setdefault(name, [])
+        file = self.directory / (f"{name}.parquet" if not parts else f"{name}.{len(parts)}.parquet")
+        try:
+            # zstd 1 costs the CPU time of lz4 on such columns and makes files less than half as large.
+            _without_empty_columns(frame).write_parquet(file, compression="zstd", compression_level=1)
+            file.chmod(0o600)
+            parts.append(Part(file.name, file.stat().st_size))
+        except (OSError, pl.exceptions.PolarsError) as error:
+            self._failure = StoreError(str(error))
+            raise self._failure from error
+
+
+class MemorySink(_Sink):
+    """Keeps the rows in memory."""
+
+    def __init__(self, source: str, workers: int = 1) -> None:
+        super().__init__(source, workers)
+        self._frames: dict[str, list[pl.DataFrame]] = {}
+        self._scratch: list[Path] = []
+
+    def scratch(self) -> Path:
+        """A private directory for intermediate files, removed when the input is done."""
+        directory = Path(tempfile.mkdtemp(prefix="stepscope-"))
+        self._scratch.append(directory)
+        return directory
+
+    def close(self) -> dict[str, pl.DataFrame]:
+        """The rows of each table that has any."""
+        self.discard()
+        self._write_issues()
+        return {name: pl.concat(frames) for name, frames in self._frames.items()}
+
+    def discard(self) -> None:
+        """Remove the intermediate files."""
+        for directory in self._scratch:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _add(self, table: Table, frame: pl.DataFrame) -> None:
+        self._frames.setdefault(table.name, []).append(frame)
+
+
+def _without_empty_columns(frame: pl.DataFrame) -> pl.DataFrame:
+    """The columns that hold any value; at least one, for it carries the number of rows."""
+    kept = [column.name for column in frame if column.null_count() < frame.height]
+    return frame.select(kept or frame.columns[:1])

@@ -1,0 +1,100 @@
+"""The `kernel_counters` table: what the AI core's hardware counters say of each kernel."""
+
+from stepscope.tables.base import RANK, Column, Table
+
+EITHER = ("", "aic_", "aiv_")
+"""Older devices name a counter plainly; newer ones say which core it is of: cube (aic) or vector (aiv)."""
+CUBE = ("", "aic_")
+VECTOR = ("", "aiv_")
+
+_MOVES = ("gm_to_l1", "l1_to_gm", "l0c_to_l1", "l0c_to_gm", "gm_to_ub", "ub_to_gm")
+
+COUNTERS_OF_SETS: dict[str, tuple[tuple[str, tuple[str, ...], str], ...]] = {
+    "every set": (
+        ("time_ns", ("aic_", "aiv_"), "Busy time of the core."),
+        ("total_cycles", EITHER, "Cycles of the kernel, summed over cores."),
+    ),
+    "PipeUtilization": (
+        *((f"mac_{unit}", CUBE, "Matrix unit busy.") for unit in ("time_ns", "ratio", "ratio_extra")),
+        *((f"vec_{unit}", VECTOR, "Vector unit busy.") for unit in ("time_ns", "ratio")),
+        *((f"scalar_{unit}", EITHER, "Scalar unit busy.") for unit in ("time_ns", "ratio")),
+        *((f"mte1_{unit}", CUBE, "Moves L1 to L0.") for unit in ("time_ns", "ratio", "ratio_extra")),
+        *((f"mte2_{unit}", EITHER, "Moves into the core.") for unit in ("time_ns", "ratio", "ratio_extra")),
+        *((f"mte3_{unit}", EITHER, "Moves out of the core.") for unit in ("time_ns", "ratio")),
+        *((f"fixpipe_{unit}", CUBE, "Moves L0C out.") for unit in ("time_ns", "ratio")),
+        ("icache_miss_ratio", EITHER, "Instruction cache misses."),
+        ("memory_bound", ("",), "mte2 over the larger of mac and vec; above 1 is memory bound."),
+        ("cube_utilization_ratio", ("",), "Share of the cube's peak."),
+    ),
+    "ArithmeticUtilization": (
+        *((f"mac_{kind}_ratio", CUBE, "Matrix instructions of the type.") for kind in ("fp16", "int8")),
+        *(
+            (f"vec_{kind}_ratio", VECTOR, "Vector instructions of the type.")
+            for kind in ("fp32", "fp16", "int32", "misc")
+        ),
+        ("cube_fops", CUBE, "Floating point operations of the cube."),
+        ("vector_fops", VECTOR, "Floating point operations of the vector unit."),
+    ),
+    "Memory": tuple(
+        (f"{memory}_{way}_bytes_per_s", EITHER, "As the hardware states it; no sizes are recorded.")
+        for memory in ("ub", "l1", "l2", "main_mem")
+        for way in ("read", "write")
+    ),
+    "MemoryL0": (
+        *(
+            (f"{memory}_{way}_bytes_per_s", EITHER, "As the hardware states it; no sizes are recorded.")
+            for memory in ("l0a", "l0b", "l0c")
+            for way in ("read", "write")
+        ),
+        *((f"l0c_{way}_cube_bytes_per_s", CUBE, "By the cube.") for way in ("read", "write")),
+        *((f"scalar_{kind}_ratio", EITHER, "Scalar loads or stores.") for kind in ("ld", "st")),
+    ),
+    "MemoryUB": tuple(
+        (f"ub_{way}_{unit}_bytes_per_s", VECTOR, "As the hardware states it; no sizes are recorded.")
+        for unit in ("mte", "vector", "scalar")
+        for way in ("read", "write")
+    ),
+    "ResourceConflictRatio": (
+        *(
+            (f"vec_{kind}_cflt_ratio", VECTOR, "Vector cycles lost to the conflict.")
+            for kind in ("bankgroup", "bank", "resc", "mte")
+        ),
+        *((f"{unit}_iq_full_ratio", EITHER, "Queue full.") for unit in ("mte1", "mte2", "mte3", "cube", "vec")),
+    ),
+    "L2Cache": tuple(
+        (name, EITHER, "Accesses.")
+        for name in (
+            "write_cache_hit",
+            "write_cache_miss_allocate",
+            "r0_read_cache_hit",
+            "r0_read_cache_miss_allocate",
+            "r1_read_cache_hit",
+            "r1_read_cache_miss_allocate",
+        )
+    ),
+    "MemoryAccess": (
+        *((f"{way}_main_memory_bytes", EITHER, "Bytes of main memory.") for way in ("read", "write")),
+        *((f"{move}_bytes", EITHER, "Bytes moved.") for move in _MOVES),
+        *((f"{move}_usage_ratio", EITHER, "Share of the path's bandwidth.") for move in _MOVES),
+    ),
+}
+"""The counters that each metric set of the profiler records: name, the cores it may be of, meaning."""
+
+KERNEL_COUNTERS = Table(
+    name="kernel_counters",
+    doc="One row per kernel with hardware counters; which columns are filled depends on the metric set recorded.",
+    key=(
+        "rank",
+        "kernel",
+    ),
+    columns=(
+        RANK,
+        Column("kernel", "int64", "Its row in `kernels`.", nullable=False),
+        *(
+            Column(prefix + name, "float64", f"{doc} Metric set: {metric_set}.")
+            for metric_set, counters in COUNTERS_OF_SETS.items()
+            for name, prefixes, doc in counters
+            for prefix in prefixes
+        ),
+    ),
+)

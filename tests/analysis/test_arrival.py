@@ -1,0 +1,95 @@
+"""Matching of collectives over ranks."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis import arrival, clocks
+from stepscope.tables import COLLECTIVES, RANKS
+from tests.analysis.jobs import MS, job
+
+
+def calls(*rows: tuple[int, str | None, int, str, int, int]) -> pl.LazyFrame:
+    return COLLECTIVES.frame(
+        rank=[r[0] for r in rows],
+        collective=list(range(len(rows))),
+        group=[r[1] for r in rows],
+        sequence=[r[2] for r in rows],
+        operation=[r[3] for r in rows],
+        name=["n"] * len(rows),
+        start_ns=[r[4] for r in rows],
+        duration_ns=[r[5] - r[4] for r in rows],
+        on_device=[True] * len(rows),
+        wait_ns=[None] * len(rows),
+        transmit_ns=[None] * len(rows),
+        size_bytes=[1] * len(rows),
+        step=[0] * len(rows),
+    ).lazy()
+
+
+def hosts(*names: str) -> pl.LazyFrame:
+    return RANKS.frame(rank=list(range(len(names))), host=list(names)).lazy()
+
+
+def matched(table: pl.LazyFrame, *names: str) -> pl.DataFrame:
+    return arrival(table, clocks(table, hosts(*names))).sort("rank", "sequence")
+
+
+def test_the_last_to_arrive_waits_for_nobody() -> None:
+    found = matched(calls((0, "g", 0, "all_reduce", 10, 50), (1, "g", 0, "all_reduce", 40, 50)), "h", "h")
+
+    assert found["wait_ns"].to_list() == [30, 0]
+    assert found["transmit_ns"].to_list() == [10, 10]
+    assert found["is_last"].to_list() == [False, True]
+    assert found["lateness_ns"].to_list() == [-15, 15]
+
+
+def test_a_call_seen_on_one_rank_only_has_unknown_wait() -> None:
+    found = matched(calls((0, "g", 0, "all_reduce", 10, 50)), "h")
+
+    assert found["members"].to_list() == [1]
+    assert found["wait_ns"].to_list() == [None]
+
+
+def test_members_that_disagree_on_the_operation_are_not_matched() -> None:
+    found = matched(calls((0, "g", 0, "all_reduce", 10, 50), (1, "g", 0, "all_gather", 40, 50)), "h", "h")
+
+    assert found["members"].to_list() == [1, 1]
+
+
+def test_a_send_matches_its_receive() -> None:
+    found = matched(calls((0, "pp", 0, "send", 30, 50), (1, "pp", 0, "recv", 10, 50)), "h", "h")
+
+    assert found["members"].to_list() == [2, 2]
+    assert found["wait_ns"].to_list() == [0, 20]
+
+
+def test_groups_without_a_name_are_matched_by_position() -> None:
+    found = matched(calls((0, None, 0, "all_reduce", 10, 50), (1, None, 0, "all_reduce", 40, 50)), "h", "h")
+
+    assert found["wait_ns"].to_list() == [30, 0]
+
+
+def test_a_recording_that_begins_a_call_later_is_aligned_at_the_end() -> None:
+    rows = [(0, "g", k, "all_reduce", 1000 * k + 10, 1000 * k + 50) for k in range(4)]
+    rows += [(1, "g", k - 1, "all_reduce", 1000 * k + 20, 1000 * k + 50) for k in range(1, 4)]
+
+    found = matched(calls(*rows), "h", "h")
+
+    assert found.filter(pl.col("rank") == 1)["sequence"].to_list() == [1, 2, 3]
+    assert found.filter(pl.col("rank") == 1)["wait_ns"].to_list() == [0, 0, 0]
+
+
+def test_clock_offsets_between_hosts_are_recovered() -> None:
+    run = job(ranks=4, clock_ns={2: 500 * MS, 3: -20 * MS}, hosts=True)
+
+    offsets = run.analyse("clocks")["offset_ns"].to_list()
+
+    assert abs(offsets[2] - offsets[0] - 500 * MS) < MS
+    assert abs(offsets[3] - offsets[0] + 20 * MS) < MS
+
+
+def test_ranks_of_one_host_share_a_clock() -> None:
+    found = job(ranks=4, compute={1: 1.5}).analyse("clocks")
+
+    assert found["offset_ns"].to_list() == [0, 0, 0, 0]

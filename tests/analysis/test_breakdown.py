@@ -1,0 +1,105 @@
+"""Where the time of each step goes."""
+
+from __future__ import annotations
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepscope.analysis import breakdown
+from stepscope.tables import COLLECTIVES, KERNELS, OPERATORS, SLICES, STEPS
+
+SPLIT = ["computing_ns", "communication_not_overlapped_ns", "memory_not_overlapped_ns", "free_ns"]
+
+
+def steps(*windows: tuple[int, int]) -> pl.LazyFrame:
+    return STEPS.frame(
+        rank=[0] * len(windows),
+        step=list(range(len(windows))),
+        start_ns=[w[0] for w in windows],
+        end_ns=[w[1] for w in windows],
+        window_start_ns=[w[0] for w in windows],
+        window_end_ns=[w[1] for w in windows],
+        window=["device"] * len(windows),
+    ).lazy()
+
+
+def kernels(*rows: tuple[int, int, str]) -> pl.LazyFrame:
+    return KERNELS.frame(
+        rank=[0] * len(rows),
+        kernel=list(range(len(rows))),
+        start_ns=[r[0] for r in rows],
+        duration_ns=[r[1] for r in rows],
+        kind=[r[2] for r in rows],
+        name=["k"] * len(rows),
+    ).lazy()
+
+
+def test_overlap_counts_once_and_the_rest_is_free() -> None:
+    work = kernels((0, 10, "compute"), (5, 10, "communication"), (14, 4, "memory"))
+
+    row = breakdown(steps((0, 30)), work, None, None, None).row(0, named=True)
+
+    assert row["computing_ns"] == 10
+    assert row["communication_ns"] == 10
+    assert row["overlapped_ns"] == 5
+    assert row["communication_not_overlapped_ns"] == 5
+    assert row["memory_not_overlapped_ns"] == 3
+    assert row["free_ns"] == 12
+
+
+KIND = st.sampled_from(["compute", "communication", "memory"])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 50), KIND), min_size=1, max_size=20))
+def test_the_parts_of_a_step_sum_to_its_window(rows) -> None:
+    found = breakdown(steps((10, 40), (40, 90)), kernels(*rows), None, None, None)
+
+    assert found.select(pl.sum_horizontal(SPLIT) == pl.col("window_ns")).to_series().all()
+    assert found["window_ns"].to_list() == [30, 50]
+
+
+def test_whole_recording_spans_first_to_last_device_task() -> None:
+    work = kernels((100, 10, "compute"), (150, 10, "compute"))
+
+    row = breakdown(steps((0, 1000)), work, None, None, None, whole_recording=True).row(0, named=True)
+
+    assert (row["window_ns"], row["computing_ns"], row["free_ns"]) == (60, 20, 40)
+
+
+def test_on_a_cpu_operators_compute_and_gloo_communicates() -> None:
+    operators = OPERATORS.frame(
+        rank=[0, 0, 0],
+        slice=[0, 1, 2],
+        start_ns=[0, 40, 60],
+        duration_ns=[30, 5, 5],
+        name=["aten::mm", "c10d::allreduce_", "aten::stack"],
+    ).lazy()
+    collectives = COLLECTIVES.frame(
+        rank=[0], collective=[0], group=["0"], sequence=[0], operation=["all_reduce"], name=["gloo:all_reduce"],
+        start_ns=[20], duration_ns=[30], on_device=[False],
+    ).lazy()  # fmt: skip
+    slices = SLICES.frame(
+        rank=[0], slice=[9], start_ns=[55], duration_ns=[20], category=["annotation"],
+        name=["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"],
+    ).lazy()  # fmt: skip
+
+    row = breakdown(steps((0, 100)), None, collectives, operators, slices).row(0, named=True)
+
+    assert row["computing_ns"] == 30  # not the operator inside the data loader
+    assert row["communication_not_overlapped_ns"] == 20
+    assert row["data_loading_ns"] == 20
+    assert row["free_ns"] == 50
+
+
+def test_receives_are_the_bubble_of_a_pipeline() -> None:
+    collectives = COLLECTIVES.frame(
+        rank=[0], collective=[0], group=["pp"], sequence=[0], operation=["recv"], name=["recv"],
+        start_ns=[10], duration_ns=[25], on_device=[True], step=[0],
+    ).lazy()  # fmt: skip
+
+    row = breakdown(steps((0, 100)), kernels((0, 10, "compute")), collectives, None, None).row(0, named=True)
+
+    assert (row["bubble_ns"], row["stage_ns"]) == (25, 75)
+    assert row["communication_not_overlapped_exclude_receive_ns"] == 0

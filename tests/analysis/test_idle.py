@@ -1,0 +1,34 @@
+"""Why nothing ran."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tests.analysis.jobs import MS, job
+
+
+def by_cause(run, rank: int) -> dict[str, int]:
+    idle = run.analyse("idle").filter((pl.col("rank") == rank) & (pl.col("step") == 2))
+    return dict(idle.select("cause", "idle_ns").rows())
+
+
+def test_idle_time_sums_to_the_free_time_of_each_step() -> None:
+    run = job(gap_ns={1: MS}, data_ns={2: 3 * MS})
+
+    idle = run.analyse("idle").group_by("rank", "step").agg(pl.col("idle_ns").sum())
+    free = run.analyse("breakdown").select("rank", "step", "free_ns")
+
+    joined = free.join(idle, on=["rank", "step"], how="left").with_columns(pl.col("idle_ns").fill_null(0))
+    assert (joined["free_ns"] == joined["idle_ns"]).all()
+
+
+def test_a_late_launch_is_dispatch() -> None:
+    found = by_cause(job(gap_ns={1: 2 * MS}), 1)
+
+    assert found["dispatch"] >= 6 * MS
+
+
+def test_waiting_for_a_batch_is_data_loading() -> None:
+    found = by_cause(job(data_ns={1: 5 * MS}), 1)
+
+    assert found["data_loading"] >= 5 * MS

@@ -1,0 +1,66 @@
+"""Which ranks hold the others up."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.errors import Unavailable
+from tests.analysis.jobs import MS, job
+
+
+def accused(run) -> list[tuple[int, str]]:
+    return run.analyse("slow_ranks").select("rank", "kind").rows()
+
+
+def test_nobody_is_accused_where_ranks_differ_by_jitter_only() -> None:
+    assert accused(job(ranks=16)) == []
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+def test_a_rank_that_computes_longer_is_named(ranks) -> None:
+    found = job(ranks=ranks, compute={1: 1.3}).analyse("slow_ranks")
+
+    assert found.select("rank", "kind").rows() == [(1, "computing")]
+    assert found["excess_ns"].item() == pytest.approx(6 * MS, rel=0.1)
+    assert found["cost_ns"].item() == pytest.approx(6 * MS, rel=0.15)
+
+
+def test_a_rank_that_dispatches_late_is_named() -> None:
+    found = job(gap_ns={2: 2 * MS}).analyse("slow_ranks")
+
+    assert found.select("rank", "kind").rows() == [(2, "dispatch")]
+    assert found["excess_ns"].item() == pytest.approx(8 * MS, rel=0.1)
+
+
+def test_a_rank_that_waits_for_data_is_named() -> None:
+    found = job(data_ns={3: 9 * MS}).analyse("slow_ranks")
+
+    assert found.select("rank", "kind").rows() == [(3, "data_loading")]
+    assert found["times_last"].item() >= 5
+
+
+def test_two_slow_ranks_at_once_are_both_named_with_their_kinds() -> None:
+    assert sorted(accused(job(compute={6: 1.3}, gap_ns={2: 2 * MS}))) == [(2, "dispatch"), (6, "computing")]
+
+
+def test_two_equally_slow_ranks_share_the_cost() -> None:
+    found = job(compute={1: 1.3, 5: 1.3}, jitter=0.0).analyse("slow_ranks")
+
+    assert sorted(found["rank"]) == [1, 5]
+    assert found["cost_ns"].to_list() == [3 * MS, 3 * MS]
+
+
+def test_a_single_recorded_step_is_enough() -> None:
+    assert accused(job(steps=1, compute={4: 1.3})) == [(4, "computing")]
+
+
+def test_clocks_that_differ_accuse_nobody_and_hide_nobody() -> None:
+    clocks = {r: r * 700 * MS for r in range(8)}
+
+    assert accused(job(clock_ns=clocks, hosts=True)) == []
+    assert accused(job(clock_ns=clocks, hosts=True, compute={5: 1.3})) == [(5, "computing")]
+
+
+def test_one_rank_alone_cannot_be_compared() -> None:
+    with pytest.raises(Unavailable, match="at least two ranks"):
+        job(ranks=1).analyse("slow_ranks")

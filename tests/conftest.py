@@ -1,0 +1,24 @@
+"""Fixtures that several tests use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of sample recordings beside the repository; tests that need it are skipped without it."""
+    folder = Path(__file__).parents[2] / "shared"
+    if not folder.is_dir():
+        pytest.skip("no folder of sample recordings beside the repository")
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty store of the test's own."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("STEPSCOPE_CACHE", str(folder))
+    return folder

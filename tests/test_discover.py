@@ -1,0 +1,184 @@
+"""Finding inputs."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from builders import ToySource, write_toy
+from stepscope.errors import StepscopeError
+from stepscope.sources.base import Input
+from stepscope.sources.discover import Discovered, discover
+
+
+def find(*paths: Path) -> Discovered:
+    return discover(paths, [ToySource()])
+
+
+def names(found: Discovered) -> list[str]:
+    return [item.path.name for item in found.inputs]
+
+
+def test_files_and_directories_are_found_at_any_depth(tmp_path: Path) -> None:
+    write_toy(tmp_path / "a" / "b" / "c" / "deep.json")
+    write_toy(tmp_path / "top.json")
+    write_toy(tmp_path / "a" / "rank" / "toy.json")
+
+    found = find(tmp_path)
+
+    assert sorted(names(found)) == ["deep.json", "rank", "top.json"]
+    assert found.problems == []
+
+
+def test_a_claimed_directory_is_not_entered(tmp_path: Path) -> None:
+    write_toy(tmp_path / "rank" / "toy.json")
+    write_toy(tmp_path / "rank" / "inside" / "other.json")
+
+    assert names(find(tmp_path)) == ["rank"]
+
+
+def test_a_path_named_twice_is_found_once(tmp_path: Path) -> None:
+    file = write_toy(tmp_path / "one.json")
+
+    assert names(find(file, tmp_path, file)) == ["one.json"]
+
+
+def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
+    write_toy(tmp_path / "away" / "linked.json")
+    job = tmp_path / "job"
+    job.mkdir()
+    (job / "file.json").symlink_to(tmp_path / "away" / "linked.json")
+    (job / "loop").symlink_to(job)
+    (job / "nowhere").symlink_to(job / "missing")
+
+    found = find(job)
+
+    assert names(found) == ["file.json"]
+
+
+def test_gzip_is_recognised_by_content_and_may_be_cut_off(tmp_path: Path) -> None:
+    body = b'{"toy": 1, "text": "' + os.urandom(200_000).hex().encode() + b'"}'
+    packed = gzip.compress(body)
+    (tmp_path / "no_ending").write_bytes(packed)
+    (tmp_path / "cut.json.gz").write_bytes(packed[: len(packed) // 3])
+    (tmp_path / "members.gz").write_bytes(gzip.compress(b'{"to') + gzip.compress(b'y": 1}'))
+
+    assert sorted(names(find(tmp_path))) == ["cut.json.gz", "members.gz", "no_ending"]
+
+
+def test_a_reader_sees_at_most_64_kib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(ToySource, "sniff", lambda _self, _file, head: seen.append(len(head)))
+    (tmp_path / "plain.json").write_bytes(b"{" + b" " * 1_000_000)
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(b"{" + b" " * 10_000_000))
+
+    find(tmp_path)
+
+    assert seen == [64 << 10, 64 << 10]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("empty.json", b"", "is empty"),
+        ("empty.json.gz", b"", "is empty"),
+        ("empty.db", b"", "is empty"),
+        ("broken.json.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 100, "damaged gzip"),
+        ("stub.json.gz", gzip.compress(b"{}")[:12], "ends before any data"),
+        ("other.json", b'{"loss": 1}', "no recording"),
+        ("strange.json", b'{"traceEvents": []}', "no known writer"),
+        ("trace.json.zst", b"\x28\xb5\x2f\xfd", "compressed"),
+    ],
+)
+def test_what_looks_like_a_trace_and_is_none_is_told(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+    write_toy(tmp_path / "good.json")
+    (tmp_path / name).write_bytes(content)
+
+    found = find(tmp_path)
+
+    assert names(found) == ["good.json"]
+    assert [(Path(p.file).name, problem in p.problem, p.remedy != "") for p in found.problems] == [(name, True, True)]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_is_told(tmp_path: Path) -> None:
+    file = write_toy(tmp_path / "secret.json")
+    file.chmod(0)
+
+    assert "Permission denied" in find(tmp_path).problems[0].problem
+
+
+def test_what_the_system_refuses_to_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_toy(tmp_path / "good.json")
+    write_toy(tmp_path / "secret.json")
+    real_open = os.open
+
+    def refuse(path: str | Path, *args: int) -> int:
+        if "secret" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real_open(path, *args)
+
+    monkeypatch.setattr(os, "open", refuse)
+    found = find(tmp_path)
+
+    assert names(found) == ["good.json"]
+    assert "Permission denied" in found.problems[0].problem
+
+
+def test_a_file_that_the_user_names_is_never_passed_by_in_silence(tmp_path: Path) -> None:
+    picture = tmp_path / "photo.png"
+    picture.write_bytes(b"\x89PNG")
+
+    assert [p.severity for p in find(picture).problems] == ["error"]
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+
+    assert find(tmp_path).skipped == 1
+
+
+def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StepscopeError, match=r"gone.*no such file"):
+        find(tmp_path / "gone")
+
+
+def test_unrelated_files_are_counted_quickly(tmp_path: Path) -> None:
+    for number in range(10_000):
+        (tmp_path / f"{number}.jpg").write_bytes(b"\xff\xd8 picture")
+    write_toy(tmp_path / "x.json")
+
+    started = time.process_time()
+    found = find(tmp_path)
+    spent_s = time.process_time() - started
+
+    assert (names(found), found.problems, found.skipped) == (["x.json"], [], 10_000)
+    assert spent_s < 2.0
+
+
+def test_many_alike_problems_become_one(tmp_path: Path) -> None:
+    for number in range(500):
+        (tmp_path / f"{number}.json").write_text("[1, 2]")
+
+    problems = find(tmp_path).problems
+
+    assert len(problems) == 21
+    assert problems[-1].problem.startswith("480 more files")
+
+
+def test_a_reader_that_fails_hides_no_other(tmp_path: Path) -> None:
+    class Broken(ToySource):
+        def sniff(self, *_: object) -> Input | None:
+            raise KeyError("oops")
+
+    write_toy(tmp_path / "x.json")
+
+    found = discover([tmp_path], [Broken(), ToySource()])
+
+    assert names(found) == ["x.json"]
+    assert "internal error (KeyError" in found.problems[0].problem
+    assert "oops" in (found.problems[0].trace or "")
