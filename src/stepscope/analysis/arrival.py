@@ -44,6 +44,8 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame) -> pl.DataFrame:
     matched = (pl.len().over(CALL) > 1) & same_operation & one_each
     start = pl.col("start_ns")
     last = start.max().over(CALL)
+    # Medians are floats, which cannot hold ns since the epoch: take them of differences only.
+    after_first = start - start.min().over(CALL)
     wait = pl.when(matched).then(pl.min_horizontal(last - start, "duration_ns")).otherwise(pl.col("wait_ns"))
     stated = pl.when(matched).then(None).otherwise(pl.col("transmit_ns"))
     return (
@@ -52,7 +54,7 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame) -> pl.DataFrame:
             point_to_point=point_to_point,
             members=pl.when(matched).then(pl.len().over(CALL)).otherwise(1).cast(pl.Int32),
             arrival=pl.when(matched).then(start.rank("ordinal").over(CALL) - 1).cast(pl.Int32),
-            lateness_ns=pl.when(matched).then(start - start.median().over(CALL)).round().cast(pl.Int64),
+            lateness_ns=pl.when(matched).then(after_first - after_first.median().over(CALL)).round().cast(pl.Int64),
             is_last=pl.when(matched).then((start == last) & (start > start.min().over(CALL))),
             wait_ns=wait,
         )
@@ -77,7 +79,7 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame) -> pl.DataFrame:
             "wait_ns",
             "transmit_ns",
         )
-        .sort("group", "sequence", "start_ns", nulls_last=True)
+        .sort("group", "sequence", "start_ns", "rank", nulls_last=True)
     )
 
 

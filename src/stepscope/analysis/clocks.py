@@ -50,8 +50,11 @@ def clocks(collectives: pl.LazyFrame, ranks: pl.LazyFrame, limits: Limits = LIMI
             calls=pl.lit(0, pl.UInt32),
         ).sort("rank")
     host = pl.coalesce("host", pl.format("rank {}", pl.col("rank")))
-    ends = ends.join(everyone.with_columns(clock=host), on="rank").with_columns(offset=pl.lit(0.0))
     call = ["group", "sequence"]
+    # Medians are floats, which cannot hold ns since the epoch: count from the first end of each call.
+    since_first = pl.col("end_ns") - pl.col("end_ns").min().over(call)
+    ends = ends.with_columns(end_ns=since_first)
+    ends = ends.join(everyone.with_columns(clock=host), on="rank").with_columns(offset=pl.lit(0.0))
     for _ in range(limits.rounds):
         corrected = pl.col("end_ns") - pl.col("offset")
         ends = ends.with_columns(gap=pl.col("end_ns") - corrected.median().over(call))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.statistics import duration_statistics
+from stepscope.analysis.statistics import duration_statistics, sum_known
 
 
 @analysis("job")
@@ -29,8 +29,8 @@ def communication(arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.Data
         .agg(
             pl.col("rank").n_unique().cast(pl.Int32).alias("ranks"),
             *duration_statistics(),
-            _sum_known("wait_ns"),
-            _sum_known("transmit_ns"),
+            sum_known("wait_ns"),
+            sum_known("transmit_ns"),
             pl.col("transmit_ns").median().alias("transmit_median_ns"),
         )
         .with_columns(
@@ -42,8 +42,3 @@ def communication(arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.Data
         .select("group", "group_name", pl.exclude("group", "group_name"))
         .sort("total_ns", "operation", "size_bytes", descending=[True, False, False], nulls_last=True)
     )
-
-
-def _sum_known(column: str) -> pl.Expr:
-    """Sum of what is known; null where nothing is."""
-    return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum()).alias(column)

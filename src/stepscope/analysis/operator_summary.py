@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.statistics import duration_statistics, share
+from stepscope.analysis.statistics import duration_statistics, share, sum_known
 
 
 @analysis("rank")
@@ -31,7 +31,7 @@ def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> p
         rows = rows.join(launched, on="external_id", how="left")
     return (
         rows.group_by("rank", "name")
-        .agg(*duration_statistics(), pl.col("self_ns").sum(), pl.col("device_ns").sum())
+        .agg(*duration_statistics(), pl.col("self_ns").sum(), sum_known("device_ns"))
         .with_columns(share("self_ns"))
         .sort("rank", "self_ns", "name", descending=[False, True, False])
         .collect()

@@ -26,3 +26,8 @@ def share(column: str = "total_ns") -> pl.Expr:
     """Share of each row in the sum of its rank, 0 to 1; 0 where the sum is 0."""
     total = pl.col(column).sum().over("rank")
     return pl.when(total > 0).then(pl.col(column) / total).otherwise(0.0).alias("share_ratio")
+
+
+def sum_known(column: str) -> pl.Expr:
+    """Sum of what is known; null where nothing is."""
+    return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum()).alias(column)

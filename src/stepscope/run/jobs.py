@@ -117,7 +117,7 @@ def _without_copies(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[tuple[
     alike: dict[Hashable, list[_Piece]] = defaultdict(list)
     for number, piece in enumerate(pieces):
         known = piece.start is not None and (piece.rank is not None or piece.recording.facts.get("process") is not None)
-        alike[(piece.family, piece.who, piece.start, piece.end) if known else number].append(piece)
+        alike[(piece.family, piece.world_size, piece.who, piece.start, piece.end) if known else number].append(piece)
     kept: list[_Piece] = []
     remarks: list[tuple[str, Remark]] = []
     for copies in alike.values():
@@ -129,19 +129,30 @@ def _without_copies(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[tuple[
 
 def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     """Recordings that may be of one job, by family, world size and time."""
-    classes: dict[Hashable, list[_Piece]] = defaultdict(list)
+    classes: dict[tuple[str, int | None, Path | None, bool], list[_Piece]] = defaultdict(list)
     stated: dict[Hashable, set[int]] = defaultdict(set)
     for piece in pieces:
         if piece.world_size is not None:
             stated[piece.family, piece.directory].add(piece.world_size)
     for piece in pieces:
-        beside = stated[piece.family, piece.directory]
+        sizes = stated[piece.family, piece.directory]
         # A recording that states no world size goes with those beside it, if they agree.
-        world_size = piece.world_size if piece.world_size is not None or len(beside) != 1 else min(beside)
-        # Without a clock only the directory can tell; without any name neither can the clocks of hosts.
-        alone = piece.directory if piece.start is None or _is_anonymous(piece) else None
-        classes[piece.family, world_size, alone, _is_anonymous(piece)].append(piece)
-    return [cluster for members in classes.values() for cluster in _overlapping(members)]
+        world_size = piece.world_size if piece.world_size is not None or len(sizes) != 1 else min(sizes)
+        # Without any name, recordings of one folder only may be ranks of one job.
+        folder = piece.directory if piece.start is None or _is_anonymous(piece) else None
+        classes[piece.family, world_size, folder, piece.start is None].append(piece)
+    timed: dict[Hashable, list[list[_Piece]]] = defaultdict(list)
+    clusters: list[list[_Piece]] = []
+    for (family, world_size, folder, timeless), members in sorted(classes.items(), key=lambda c: c[0][-1]):
+        for cluster in [members] if timeless else _overlapping(members):
+            beside = timed[family, world_size, folder] if timeless else []
+            if len(beside) == 1:  # what has no times goes with the only job in its folder
+                beside[0].extend(cluster)
+                continue
+            clusters.append(cluster)
+            for directory in {piece.directory for piece in cluster}:
+                timed[family, world_size, directory].append(cluster)
+    return clusters
 
 
 def _is_anonymous(piece: _Piece) -> bool:
@@ -149,18 +160,16 @@ def _is_anonymous(piece: _Piece) -> bool:
 
 
 def _overlapping(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
-    """Chains of recordings that overlap in time; those without times form one chain."""
+    """Chains of recordings that overlap in time."""
     clusters: list[list[_Piece]] = []
-    latest: int | None = None
+    latest = 0
     for piece in sorted(pieces, key=lambda p: p.order):
-        slack = 0 if _is_anonymous(piece) else SLACK_NS
-        if clusters and (piece.start is None or (latest is not None and piece.start <= latest + slack)):
+        start, end = piece.start or 0, piece.end or 0
+        if clusters and start <= latest + (0 if _is_anonymous(piece) else SLACK_NS):
             clusters[-1].append(piece)
         else:
             clusters.append([piece])
-            latest = None
-        if piece.end is not None:
-            latest = piece.end if latest is None else max(latest, piece.end)
+        latest = max(latest, end)
     return clusters
 
 
@@ -264,6 +273,10 @@ def _job(pieces: Sequence[_Piece]) -> Job:
     else:
         path = Path(os.path.commonpath([str(piece.directory) for piece in pieces]))
         name = path.name
+    stated = max((piece.world_size for piece in pieces if piece.world_size is not None), default=0)
+    if stated > len(members):
+        problem = f"{len(members)} of the job's {stated} ranks are here"
+        remarks.append(Remark("note", str(path), problem, "Open the recordings of all ranks together to compare them"))
     newest = max(piece.end if piece.end is not None else piece.written for piece in pieces)
     return Job(members, name, path, newest, remarks)
 

@@ -10,6 +10,7 @@ Both become the same tables, up to what one of them does not hold:
 - communication kernels have no wait in a database.
 """
 
+from stepscope.sources.ascend.db import AscendDb
 from stepscope.sources.ascend.text import AscendText
 
-__all__ = ["AscendText"]
+__all__ = ["AscendDb", "AscendText"]

@@ -48,7 +48,7 @@ def write_tables(recording: Recording, files: RankFiles, sink: Sink) -> None:
     slice_rows = slices(recording.host, kernel_rows, collective_rows, recording.tasks, recording.steps)
     operator_rows, stacks = operators(slice_rows)
     span = _span([slice_rows, collective_rows])
-    step_rows = steps_table(recording.steps, kernel_rows, span)
+    step_rows = steps_table(recording.steps, kernel_rows, collective_rows, span)
     only_step = 0 if step_rows["step"].to_list() == [0] else None
 
     analysed = files.texts.get("communication") or files.analysis or files.path

@@ -28,8 +28,8 @@ def check_text(recording: Recording, view: TraceView, files: RankFiles, sink: Si
             _compare(overlap[name], union_ns(rows), f"the overlap analysis states {name}", files, "trace", sink)
     stated = recording.totals.filter(pl.col("level") == "kernel")["total_ns"].sum()
     if stated and not recording.compute.is_empty():
-        summed = recording.compute["duration_ns"].sum()
-        _compare(stated, summed, "op_statistic.csv states kernel time", files, "kernel_totals", sink)
+        summed = int(recording.compute["duration_ns"].sum())
+        _compare(int(stated), summed, "op_statistic.csv states kernel time", files, "kernel_totals", sink)
 
 
 def union_ns(ranges: pl.DataFrame) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,14 +75,19 @@ def read_csv(
             encoding="utf8-lossy",
             glob=False,
         )
-        frame = rows.select(
-            _value(pl.col(f"{at}"), field).alias(field.column) for at, field in chosen.items()
-        ).collect()
+        wanted = rows.select(_value(pl.col(f"{at}"), field).alias(field.column) for at, field in chosen.items())
+        with warnings.catch_warnings(record=True) as malformed:
+            warnings.simplefilter("always")
+            frame = wanted.collect()
     except pl.exceptions.NoDataError:
         return None
     except (OSError, csv.Error, pl.exceptions.PolarsError) as error:
         sink.issue("error", path, f"cannot be read: {error}", "Copy or export the file again.")
         return None
+    if malformed:
+        sink.issue(
+            "error", path, "has rows that cannot be told apart; others may be lost", "Copy or export the file again."
+        )
     if unknown:
         sink.issue(
             "note",
@@ -113,19 +120,17 @@ def _match(headers: list[str], layout: FileLayout, more: dict[str, Field]) -> tu
 
 
 def _value(column: pl.Expr, field: Field) -> pl.Expr:
-    if field.kind == "time":
-        return nanoseconds(column)
-    if field.kind == "shape":
-        return column.str.strip_chars('"')
-    if field.kind == "text":
-        return column.str.strip_chars()
-    if field.kind == "device":
-        return column.str.extract(r"(\d+)\s*$").cast(pl.Int32, strict=False)
-    if field.kind == "int":
-        return column.cast(pl.Int64, strict=False)
     if field.kind in FACTORS:
         return whole(column * FACTORS[field.kind])
-    return column
+    as_kept: dict[Kind, Callable[[pl.Expr], pl.Expr]] = {
+        "time": nanoseconds,
+        "shape": lambda text: text.str.strip_chars('"'),
+        "text": lambda text: text.str.strip_chars(),
+        "device": lambda text: text.str.extract(r"(\d+)\s*$").cast(pl.Int32, strict=False),
+        "int": lambda number: number.cast(pl.Int64, strict=False),
+        "float": lambda number: number,
+    }
+    return as_kept[field.kind](column)
 
 
 def whole(value: pl.Expr) -> pl.Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -75,12 +76,16 @@ OPERATOR_STARTS = {"correlation": pl.Int64, "operator_start_ns": pl.Int64}
 """When the framework operator began that launched the work with this correlation."""
 
 
-def empty(schema: dict[str, type[pl.DataType]] | dict[str, pl.DataType]) -> pl.DataFrame:
+Schema = Mapping[str, type[pl.DataType] | pl.DataType]
+"""Column names and types."""
+
+
+def empty(schema: Schema) -> pl.DataFrame:
     """A frame without rows."""
     return pl.DataFrame(schema=schema)
 
 
-def shaped(frame: pl.DataFrame, schema: dict[str, type[pl.DataType]] | dict[str, pl.DataType]) -> pl.DataFrame:
+def shaped(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """`frame` with exactly the columns of `schema`; missing ones are null, values of another kind too."""
     return frame.select(
         pl.col(name).cast(dtype, strict=False) if name in frame.columns else pl.lit(None, dtype).alias(name)

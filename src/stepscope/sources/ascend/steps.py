@@ -50,7 +50,9 @@ def step_at(times: pl.Series, ranges: pl.DataFrame, *, inside: bool) -> pl.Serie
     return pl.select(pl.when(times <= ends).then(steps)).to_series()
 
 
-def steps_table(ranges: pl.DataFrame, kernels: pl.DataFrame, span: tuple[int, int] | None) -> pl.DataFrame:
+def steps_table(
+    ranges: pl.DataFrame, kernels: pl.DataFrame, calls: pl.DataFrame, span: tuple[int, int] | None
+) -> pl.DataFrame:
     """Rows of `steps`.
 
     A step's window goes from its first compute or communication kernel to the first of the next step; the last
@@ -59,9 +61,11 @@ def steps_table(ranges: pl.DataFrame, kernels: pl.DataFrame, span: tuple[int, in
     Args:
         ranges: `step_ranges`; empty if the recording has none.
         kernels: Rows of `kernels` with their step.
+        calls: Rows of `collectives`, which may be all that is known of the device.
         span: First and last time of the recording; None if it is empty.
     """
-    busy = kernels.filter(pl.col("kind") != "memory")
+    times = ["step", "start_ns", "duration_ns"]
+    busy = pl.concat([kernels.filter(pl.col("kind") != "memory").select(times), calls.select(times)])
     first = busy.group_by("step").agg(first_ns=pl.min("start_ns")).drop_nulls("step").sort("first_ns")
     last_ns = busy.select((pl.col("start_ns") + pl.col("duration_ns")).max()).item()
     if ranges.is_empty() and not first.filter(pl.col("step") != 0).is_empty():

@@ -68,6 +68,8 @@ class AscendText:
             )
         if view.process is not None:
             recording.identity.process = view.process
+        if view.on_cpu_only:
+            recording.identity.device_kind = "cpu"
         check_text(recording, view, files, sink)
         write_tables(recording, files, sink)
 

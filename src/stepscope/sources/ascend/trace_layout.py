@@ -56,10 +56,11 @@ LAYOUT = Layout((OPERATORS, QUEUE, PYTHON, COLLECTION, OTHER, FLOWS, FREQUENCY, 
 HARDWARE = "Ascend Hardware"
 COMMUNICATION = ("Communication", "HCCL")
 OVERLAP = "Overlap Analysis"
+CPU_OPERATORS = "CPU OP"
 HOST_CATEGORIES = {
     "CANN": "runtime",
     "Python GC": "gc",
-    "CPU OP": "operator",
+    CPU_OPERATORS: "operator",
     "Scope Layer": "annotation",
 }
 """Processes on the host whose events carry no category, and what their events are."""

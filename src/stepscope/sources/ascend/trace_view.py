@@ -38,13 +38,14 @@ class TraceView:
     )
     """Sums of the trace's own overlap analysis, to check with."""
     process: int | None = None
-    has_device: bool = False
+    on_cpu_only: bool = False
+    """Whether the operators themselves ran on the host, as MindSpore records them on a CPU."""
 
 
 def read_trace_view(path: Path, sink: Sink) -> TraceView:
     """Read a trace_view.json; damaged events are told through `sink` and left out."""
     parts: dict[str, list[pl.DataFrame]] = {}
-    for batch in read_events(path, layout.LAYOUT, report=sink.issue, scratch=sink.scratch):
+    for batch in read_events(path, layout.LAYOUT, report=sink.issue, workers=sink.workers, scratch=sink.scratch):
         for name, frame in batch.frames.items():
             if not frame.is_empty():
                 parts.setdefault(name, []).append(frame)
@@ -133,7 +134,8 @@ def _read_device(view: TraceView, other: pl.DataFrame, threads: dict[tuple[str, 
     view.communication = called
     view.tasks = pl.concat([shaped(tasks, TASKS), subtasks])
     view.overlap = other.filter(pl.col("label") == layout.OVERLAP).group_by("name").agg(total_ns=pl.sum("duration_ns"))
-    view.has_device = not (hardware.is_empty() and called.is_empty())
+    has_device = not (hardware.is_empty() and called.is_empty())
+    view.on_cpu_only = not has_device and bool((other["label"] == layout.CPU_OPERATORS).any())
 
 
 def _communication(rows: pl.DataFrame, threads: dict[tuple[str, str], str]) -> tuple[pl.DataFrame, pl.DataFrame]:

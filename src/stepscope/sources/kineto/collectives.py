@@ -46,7 +46,7 @@ def group_rows(spool: Spool, header: Mapping[str, Any]) -> pl.DataFrame | None:
                 row["members"] = row["members"] or head.member_list(members)
                 if row["name"] is None and description not in (None, "", "undefined"):
                     row["name"] = description
-    schema = {"group": pl.String, "name": pl.String, "members": pl.List(pl.Int32)}
+    schema = {"group": pl.String(), "name": pl.String(), "members": pl.List(pl.Int32())}
     return pl.DataFrame(list(rows.values()), schema=schema) if rows else None
 
 
@@ -62,10 +62,10 @@ def _annotations(spool: Spool, tree: HostTree) -> pl.DataFrame:
             row += frame.height
             found.append(numbered.filter(pl.col("name").str.contains(pattern)))
     schema = {
-        **{c: pl.String for c in columns},
-        "start_ns": pl.Int64,
-        "duration_ns": pl.Int64,
-        "row": pl.Int64,
+        **dict.fromkeys(columns, pl.String()),
+        "start_ns": pl.Int64(),
+        "duration_ns": pl.Int64(),
+        "row": pl.Int64(),
     }
     all_found = pl.concat([pl.DataFrame(schema=schema), *found])
     sized = [comm.tensor_bytes(*pair) for pair in all_found.select("input_shapes", "input_types").iter_rows()]

@@ -45,10 +45,8 @@ def operation_of(text: pl.Expr) -> pl.Expr:
     """The kind of call, from the first word that a library, an annotation or a kernel uses for it."""
     words = text.str.to_lowercase()
     recorded = words.str.replace(r"^\w+:", "").str.extract(r"^(?:nccl\w*kernel_)?(\w+)", 1)
-    chain = pl.when(False).then(pl.lit(None, pl.String))
-    for pattern, operation in _OPERATIONS:
-        chain = chain.when(words.str.contains(pattern)).then(pl.lit(operation))
-    return chain.otherwise(recorded.fill_null("unknown"))
+    known = [pl.when(words.str.contains(pattern)).then(pl.lit(name)) for pattern, name in _OPERATIONS]
+    return pl.coalesce(*known, recorded, pl.lit("unknown"))
 
 
 def element_bytes(element_type: str | None) -> int | None:

@@ -103,8 +103,9 @@ def _without_damage(work: pl.DataFrame, spool: Spool, sink: Sink, file: Path) ->
     starts, ends = _host_span(spool)
     if starts is None or ends is None or ends <= starts:
         return work
-    first = min(starts, int(work["start_ns"].filter(work["start_ns"] > spool.base_ns).min() or starts))
-    last = max(ends, int(work["start_ns"].max() or ends))
+    timed = work.filter(pl.col("start_ns") > spool.base_ns)
+    earliest, latest = timed.select(pl.min("start_ns"), last=pl.max("start_ns")).row(0)
+    first, last = min(starts, earliest or starts), max(ends, latest or ends)
     unset = (pl.col("start_ns") == spool.base_ns) & pl.lit(starts > spool.base_ns + 3600 * 10**9)
     too_long = pl.col("duration_ns") > last - first
     for problem, test in (
@@ -158,7 +159,7 @@ def _tell(work: pl.DataFrame, spool: Spool, sink: Sink, file: Path) -> None:
             "warning",
             file,
             f"{lost} of {launches} launches have no device event: device work is missing in this recording",
-            "Warm the profiler up (schedule(warmup=1) or more) and record fewer steps; sums of device time are too small.",
+            "Record fewer steps, after a warm-up (schedule(warmup=1)); sums of device time are too small.",
             lost=lost,
         )
 

@@ -22,7 +22,7 @@ class HostTree:
             self.offsets[name] = self.rows
             self.rows += spool.rows(name)
         self._threads = _threads(spool)
-        parts = [self._coded(frame) for name in HOST_CLASSES for frame in spool.frames(name, _PLACE + ["duration_ns"])]
+        parts = [self._coded(frame) for name in HOST_CLASSES for frame in spool.frames(name, [*_PLACE, "duration_ns"])]
         empty = pl.DataFrame(schema=_CORE)
         core = pl.concat([empty, *(p.select("start_ns", "duration_ns", "thread") for p in parts)])
         nested = nest(core)
@@ -55,7 +55,7 @@ class HostTree:
         """
         stops = pl.DataFrame({"row": wanted.cast(pl.Int64)}).unique().with_columns(stop=pl.col("row"))
         table = pl.DataFrame({"row": rows.cast(pl.Int64)})
-        found = pl.Series("found", [None], dtype=pl.Int64).new_from_index(0, table.height)
+        found: pl.Series = pl.repeat(None, table.height, dtype=pl.Int64, eager=True)
         for _ in range(_MAX_CLIMB):
             hit = table.join(stops, on="row", how="left", maintain_order="left")["stop"]
             found = found.fill_null(hit)
@@ -71,7 +71,8 @@ class HostTree:
         coded = self._coded(events.select(_PLACE)).with_row_index("event").sort("start_ns")
         operators = self._starts.filter(pl.col("row") < self.offsets["annotation"]).sort("start_ns")
         last = coded.join_asof(operators, on="start_ns", by="thread", check_sortedness=False).sort("event")
-        times, rows = last["start_ns"], last["row"].cast(pl.Int64)
+        times = last["start_ns"]
+        rows: pl.Series = last["row"].cast(pl.Int64)
         for _ in range(_MAX_CLIMB):
             wrong = (self.ends.gather(rows) < times) | ~self.is_operator(rows)
             if not wrong.any():

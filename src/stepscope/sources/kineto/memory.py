@@ -46,7 +46,7 @@ def _named(blocks: pl.DataFrame, spool: Spool, tree: HostTree) -> pl.DataFrame:
     if names:
         name = pl.concat(names).gather(rows).alias("name")
     else:
-        name = pl.Series("name", [None], dtype=pl.String).new_from_index(0, blocks.height)
+        name = pl.repeat(None, blocks.height, dtype=pl.String, eager=True).alias("name")
     return blocks.select(
         name,
         "device",

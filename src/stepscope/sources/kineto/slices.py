@@ -121,8 +121,9 @@ class _Stacks:
             if text:
                 self._numbers.setdefault(text, len(self._numbers))
         if texts.null_count() == len(texts):
-            return pl.Series("stack", [None], dtype=pl.Int64).new_from_index(0, len(texts))
-        return texts.replace_strict(self._numbers, default=None, return_dtype=pl.Int64).alias("stack")
+            return pl.repeat(None, len(texts), dtype=pl.Int64, eager=True)
+        known: pl.Series = texts.replace_strict(self._numbers, default=None, return_dtype=pl.Int64)
+        return known
 
     def frame(self) -> pl.DataFrame:
         lines = [text.replace(";", "\n") for text in self._numbers]

@@ -23,7 +23,7 @@ class Steps:
     def of(self, times: pl.Series) -> pl.Series:
         """The step in which each time lies: null outside of all; 0 everywhere if there are no steps."""
         if not self.ranges.height:
-            return pl.Series("step", [0], dtype=pl.Int32).new_from_index(0, len(times))
+            return pl.repeat(0, len(times), dtype=pl.Int32, eager=True).alias("step")
         index = self.ranges["start_ns"].search_sorted(times, side="right").cast(pl.Int64) - 1
         known = pl.DataFrame({"time": times, "index": index}).with_columns(
             valid=(pl.col("index") >= 0) & pl.col("time").is_not_null(),

@@ -33,6 +33,8 @@ class Chunk:
     """Where it starts in the (inflated) file."""
     text: bytes
     last: bool
+    gap: bytes = b""
+    """What stood between it and the chunk before: a comma and space."""
 
 
 class Chunker:
@@ -88,6 +90,7 @@ class Chunker:
                 raise UnreadableInput(self._path, why, _ADVICE)
 
     def __iter__(self) -> Iterator[Chunk]:
+        gap = b""
         while True:
             text = self._held
             while len(text) < self._chunk_bytes and (more := self._stream.read(self._chunk_bytes - len(text))):
@@ -99,9 +102,10 @@ class Chunker:
             if len(text) < self._chunk_bytes or cut is None:
                 if len(text) >= MAX_EVENT_BYTES:
                     self._stream.damage = f"no event ends within {len(text)} bytes from byte {self._offset}"
-                yield Chunk(self._offset, text, last=True)
+                yield Chunk(self._offset, text, last=True, gap=gap)
                 return
-            yield Chunk(self._offset, text[: cut[0]], last=False)
+            yield Chunk(self._offset, text[: cut[0]], last=False, gap=gap)
+            gap = text[cut[0] : cut[1]]
             self._offset += cut[1]
             self._held = text[cut[1] :]
 
@@ -110,11 +114,9 @@ def last_boundary(text: bytes) -> tuple[int, int] | None:
     """End of an event and start of the next one, near the end of `text`."""
     start = max(0, len(text) - _TAIL_BYTES)
     while True:
-        found = None
-        for found in BOUNDARY.finditer(text, start):
-            pass
-        if found is not None:
-            return found.start() + 1, found.end()
+        cuts = [(found.start() + 1, found.end()) for found in BOUNDARY.finditer(text, start)]
+        if cuts:
+            return cuts[-1]
         if start == 0:
             return None
         start = max(0, start - 16 * _TAIL_BYTES)

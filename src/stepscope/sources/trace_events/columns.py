@@ -26,7 +26,7 @@ def times_ns(raw: Sequence[bytes]) -> pl.Series:
     part = both.field("field_1").fill_null("").str.slice(0, 3).str.pad_end(3, "0").cast(pl.Int64, strict=False)
     signed = pl.when(pl.col("text").str.starts_with("-")).then(-part).otherwise(part)
     in_range = whole.is_between(-_MAX_WHOLE_US, _MAX_WHOLE_US)
-    ns = text.to_frame().select(start_ns=pl.when(in_range).then(whole * 1000 + signed)).to_series()
+    ns: pl.Series = text.to_frame().select(start_ns=pl.when(in_range).then(whole * 1000 + signed)).to_series()
     if not ns.null_count():
         return ns
     odd = (ns.is_null() & (text != "") & (text != "null")).arg_true()  # exponents and the like
@@ -56,7 +56,8 @@ def texts(name: str, values: list[Any]) -> pl.Series:
     first = next((v for v in values if v is not None), None)
     try:
         if isinstance(first, int):
-            return pl.Series(name, values, dtype=pl.Int64).cast(pl.String)
+            numbers: pl.Series = pl.Series(name, values, dtype=pl.Int64).cast(pl.String)
+            return numbers
         return pl.Series(name, values, dtype=pl.String)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
         return pl.Series(name, [_text(v) for v in values], dtype=pl.String)
@@ -84,11 +85,12 @@ def json_texts(name: str, values: list[bytes]) -> pl.Series:
         series = pl.Series(name, values, dtype=pl.Binary).cast(pl.String)
     except pl.exceptions.PolarsError:
         series = pl.Series(name, [v.decode("utf-8", "replace") for v in values], dtype=pl.String)
-    series = series.to_frame().select(pl.when(~pl.col(name).is_in(["", "null"])).then(pl.col(name)).alias(name))[name]
-    quoted = series.str.starts_with('"').arg_true()
+    known = pl.when(~pl.col(name).is_in(["", "null"])).then(pl.col(name)).alias(name)
+    kept: pl.Series = series.to_frame().select(known).to_series()
+    quoted = kept.str.starts_with('"').arg_true()
     if quoted.len():
-        series = series.scatter(quoted, [_unquoted(series[i]) for i in quoted.to_list()])
-    return series
+        kept = kept.scatter(quoted, [_unquoted(kept[i]) for i in quoted.to_list()])
+    return kept
 
 
 def complete_only(frame: pl.DataFrame, problems: dict[str, Problem]) -> pl.DataFrame:

@@ -83,13 +83,13 @@ class TraceEvents:
             chunks = workers.map(iter(chunker))
             for chunk, ready in chunks:
                 if rest or ready is None:
-                    text = rest + b"," + chunk.text if rest else chunk.text
+                    text = rest + chunk.gap + chunk.text if rest else chunk.text
                     start = chunk.offset - (len(text) - len(chunk.text))
                     decoded = decoder.decode(text, last=chunk.last, offset=start)
                 else:
                     decoded = ready
-                if decoded.ended:  # much may follow the array; the cuts took only commas
-                    later = b"".join(b"," + c.text for c, _ in chunks)
+                if decoded.ended:  # much may follow the array
+                    later = b"".join(c.gap + c.text for c, _ in chunks)
                     decoded.rest += later
                     yield decoded
                     return

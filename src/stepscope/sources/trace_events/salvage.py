@@ -64,21 +64,24 @@ def salvage(
             out.events.append(event)
             position = following
             continue
-        limit = len(text) if final else max(stop, min(len(text), position + min(_SCAN_BYTES, budget)))
-        end = object_end(text, position, limit) if text[position] == 0x7B else None
-        budget = max(0, budget - ((end or limit) - position))
-        if end is None:
-            if final and text[position] == 0x7B:
-                return _unclosed(out, text, position, last=last, offset=offset)
+        if text[position] != 0x7B:  # not an object: a log line, or the inside of a broken event
             _lost(out, offset + position)
-            position = following
+            brace = text.find(b"{", position, stop)
+            position = brace if brace >= 0 else following
             continue
-        event = _try(decode, cleaned(text[position:end]), errors)
-        if event is None:
-            _lost(out, offset + position)
-        else:
+        limit = len(text) if final else max(stop, min(len(text), position + min(_SCAN_BYTES, budget)))
+        end = object_end(text, position, limit)
+        budget = max(0, budget - ((end or limit) - position))
+        if end is None and final:
+            return _unclosed(out, text, position, last=last, offset=offset)
+        event = None if end is None else _try(decode, cleaned(text[position:end]), errors)
+        if event is not None and end is not None:
             out.events.append(event)
-        position = _after(text, end, cuts, cut)
+            position = _after(text, end)
+            continue
+        _lost(out, offset + position)
+        # with brackets or quotes out of step, an end behind the next boundary is not to be believed
+        position = _after(text, end) if end is not None and end <= stop else following
     return out
 
 
@@ -91,19 +94,10 @@ def _unclosed(out: Salvaged, text: bytes, position: int, *, last: bool, offset: 
     return out
 
 
-def _after(text: bytes, end: int, cuts: list[tuple[int, int]], cut: int) -> int:
-    """Where the next event (or the bracket) starts, behind an event that ends at `end`."""
+def _after(text: bytes, end: int) -> int:
+    """Where the next event (or the bracket) should start, behind an event that ends at `end`."""
     position = _skip_space(text, end)
-    if position >= len(text) or text[position] == 0x5D:
-        return position
-    if text[position] == 0x2C:  # ,
-        return _skip_space(text, position + 1)
-    if text[position] == 0x7B:  # a missing comma
-        return position
-    while cuts[cut][1] <= position:  # text that is no JSON, e.g. a log line
-        cut += 1
-    brace = text.find(b"{", position, cuts[cut][0])
-    return brace if brace >= 0 else cuts[cut][1]
+    return _skip_space(text, position + 1) if text[position : position + 1] == b"," else position
 
 
 def _lost(out: Salvaged, position: int) -> None:

@@ -105,7 +105,7 @@ def _inflater() -> _Inflater:
 
         return cast("_Inflater", isal_zlib.decompressobj(wbits=31))
     except ImportError:
-        return zlib.decompressobj(wbits=31)
+        return cast("_Inflater", zlib.decompressobj(wbits=31))
 
 
 def open_stream(path: Path) -> ByteStream:

@@ -21,7 +21,9 @@ Progress = Callable[[int, int, str], None]
 """Called with bytes done, bytes in all, and what was done last."""
 
 _GZIP_RATIO = 15
-_WORTH_PROCESSES_BYTES = 48 << 20
+"""What traces deflate by, about."""
+_WORTH_PROCESSES_BYTES = 64 << 20
+"""Text that takes a process about a second to read; below, starting others costs more than it saves."""
 
 
 @dataclass

@@ -1,0 +1,221 @@
+"""Reading tables of a SQLite file into frames, without ever writing beside it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from stepscope.sources.base import Sink
+
+DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file makes of a query; the message of an error may itself be damaged."""
+_ROWS_AT_ONCE = 200_000
+_NUMBERS_AT_ONCE = 1_000_000
+_REMEDY = "Export the profile again, or copy the file again if it was cut."
+
+
+class Database:
+    """One open database. A table or column that it lacks makes empty frames or null columns.
+
+    Args:
+        path: The file.
+        sink: Where damage is told.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, sink: Sink) -> None:
+        self.path = path
+        self._connection = connection
+        self._sink = sink
+        self.tables: dict[str, dict[str, str]] = {}
+        """Table name in upper case to its columns: name in lower case to the name as it stands."""
+        self._strings: pl.DataFrame | None = None
+
+    def load_schema(self) -> None:
+        """Learn the tables and their columns.
+
+        Raises:
+            sqlite3.DatabaseError: If the file is no database.
+        """
+        names = self._connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        for (name,) in names.fetchall():
+            if isinstance(name, str):
+                columns = self._connection.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()
+                self.tables[name.upper()] = {str(row[1]).lower(): str(row[1]) for row in columns}
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether the database has the table, and all these columns of it."""
+        known = self.tables.get(table.upper())
+        return known is not None and all(column.lower() in known for column in columns)
+
+    def read(
+        self,
+        table: str,
+        wanted: Mapping[str, tuple[str, ...] | str],
+        schema: dict[str, type[pl.DataType]] | None = None,
+        *,
+        where: str = "",
+        needed: Sequence[str] = (),
+    ) -> pl.DataFrame:
+        """Columns of a table; missing ones are null, a missing or damaged table has no rows.
+
+        Args:
+            table: Name of the table.
+            wanted: Our column to the recorded names it may have.
+            schema: Types of columns that are not int64.
+            where: Condition in SQL, on recorded names.
+            needed: Columns without which the table is of no use.
+        """
+        types = {name: (schema or {}).get(name, pl.Int64) for name in wanted}
+        known = self.tables.get(table.upper())
+        if known is None:
+            return pl.DataFrame(schema=types)
+        chosen: dict[str, str] = {}
+        for name, spellings in wanted.items():
+            options = (spellings,) if isinstance(spellings, str) else spellings
+            found = next((known[option.lower()] for option in options if option.lower() in known), None)
+            if found:
+                chosen[name] = found
+        if missing := [name for name in needed if name not in chosen]:
+            self._tell(table, f"has no column {', '.join(str(wanted[name]) for name in missing)}")
+            return pl.DataFrame(schema=types)
+        if not chosen:
+            return pl.DataFrame(schema=types)
+        columns = ", ".join(_quoted(column) for column in chosen.values())
+        query = f"SELECT {columns} FROM {_quoted(table)} {where and 'WHERE ' + where}"
+        frame = self.query(table, query, {name: types[name] for name in chosen})
+        return frame.select(
+            pl.col(name) if name in chosen else pl.lit(None, dtype).alias(name) for name, dtype in types.items()
+        )
+
+    def query(self, table: str, query: str, schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+        """The rows of a query as columns; what was read before damage is kept.
+
+        Values that do not fit a column's type are null.
+        """
+        frames: list[pl.DataFrame] = [pl.DataFrame(schema=schema)]
+        try:
+            cursor = self._connection.execute(query)
+            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+                columns = zip(*rows, strict=True)
+                frames.append(
+                    pl.DataFrame(
+                        [
+                            _series(name, values, dtype)
+                            for (name, dtype), values in zip(schema.items(), columns, strict=True)
+                        ]
+                    )
+                )
+        except DATABASE_ERRORS as error:
+            self._tell(table, f"cannot be read to its end: {error}")
+        return pl.concat(frames)
+
+    def read_numbers(self, table: str, columns: dict[str, str], schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+        """Columns of a long table of plain numbers; nulls are kept, a damaged table has no rows.
+
+        SQLite joins each column into one text, which is taken apart here: half the work of handing over a
+        Python object for every number. Numbers keep 15 digits.
+        """
+        frames = [pl.DataFrame(schema=schema)]
+        name = _quoted(table)
+        inner = ", ".join(_quoted(column) for column in columns.values())
+        outer = ", ".join(f"group_concat(ifnull({_quoted(column)}, ''))" for column in columns.values())
+        query = f"SELECT {outer} FROM (SELECT {inner} FROM {name} WHERE rowid > ? AND rowid <= ?)"
+        try:
+            low, high = self._connection.execute(f"SELECT min(rowid), max(rowid) FROM {name}").fetchone()
+            for start in range((low or 1) - 1, high or 0, _NUMBERS_AT_ONCE):
+                texts = self._connection.execute(query, (start, start + _NUMBERS_AT_ONCE)).fetchone()
+                if texts[0] is not None:
+                    frames.append(
+                        pl.DataFrame(
+                            [
+                                pl.Series(column, [text]).str.split(",").explode().cast(schema[column], strict=False)
+                                for column, text in zip(columns, texts, strict=True)
+                            ]
+                        )
+                    )
+        except (*DATABASE_ERRORS, pl.exceptions.PolarsError) as error:
+            self._tell(table, f"cannot be read to its end: {error}")
+        return pl.concat(frames)
+
+    def with_texts(self, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+        """Replace string ids by the strings; unknown ids and `N/A` are null."""
+        if self._strings is None:
+            strings = self.read("STRING_IDS", {"id": "id", "text": "value"}, {"text": pl.String})
+            self._strings = strings.drop_nulls().filter(~pl.col("text").is_in(["N/A", ""])).unique("id")
+        for column in columns:
+            if frame.schema[column] == pl.String:
+                continue
+            texts = self._strings.rename({"id": column, "text": f"{column}_text"})
+            frame = (
+                frame.join(texts, on=column, how="left", maintain_order="left")
+                .drop(column)
+                .rename({f"{column}_text": column})
+            )
+        return frame
+
+    def enumeration(self, table: str) -> dict[int, str]:
+        """An `ENUM_` table: number to name."""
+        rows = self.read(table, {"id": "id", "name": "name"}, {"name": pl.String}).drop_nulls()
+        return dict(rows.iter_rows())
+
+    def note(self, table: str, problem: str) -> None:
+        """Tell what was left out of a table without harm."""
+        self._sink.issue(
+            "note", self.path, problem, "None needed; a newer stepscope may know them.", place=f"table {table}"
+        )
+
+    def _tell(self, table: str, problem: str) -> None:
+        self._sink.issue("error", self.path, problem, _REMEDY, place=f"table {table}")
+
+
+@contextmanager
+def open_database(path: Path, sink: Sink) -> Iterator[Database]:
+    """Open a SQLite file for reading alone: immutable, so that no journal is made or looked for beside it.
+
+    Raises:
+        sqlite3.Error: If it cannot be opened or is no database.
+    """
+    address = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+    connection = sqlite3.connect(address, uri=True)
+    try:
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        connection.execute("PRAGMA trusted_schema=OFF")
+        database = Database(path, connection, sink)
+        database.load_schema()
+        yield database
+    finally:
+        connection.close()
+
+
+def _series(name: str, values: tuple[Any, ...], dtype: type[pl.DataType]) -> pl.Series:
+    """One column. Affinities are loose in SQLite, so a column may hold values of several kinds."""
+    try:
+        return pl.Series(name, values, dtype=dtype)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series(name, [_as(value, dtype) for value in values], dtype=dtype)
+
+
+def _as(value: Any, dtype: type[pl.DataType]) -> Any:
+    """One value as `dtype` holds it; null if it does not."""
+    try:
+        if value is None or isinstance(value, bytes):
+            return None
+        if dtype == pl.String:
+            return str(value)
+        if dtype == pl.Float64:
+            return float(value)
+        whole = int(value)
+        return whole if -(2**63) <= whole < 2**63 else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,132 @@
+"""Ascend rank directories in the database export: SQLite files of events and of the communication analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.errors import UnreadableInput
+from stepscope.sources.ascend import db_device, db_extras, db_host
+from stepscope.sources.ascend.assemble import write_tables
+from stepscope.sources.ascend.database import DATABASE_ERRORS, Database, open_database
+from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
+from stepscope.sources.ascend.recording import STEPS, Recording
+from stepscope.sources.ascend.side_files import read_side_files
+from stepscope.sources.ascend.steps import clean_ranges, step_ranges
+from stepscope.sources.base import Input
+
+if TYPE_CHECKING:
+    from stepscope.sources.base import Sink
+
+_EVENT_TABLES = ("TASK", "PYTORCH_API", "CANN_API", "COMMUNICATION_OP", "STRING_IDS")
+_ANALYSIS_TABLES = ("CommAnalyzerTime", "StepTraceTime")
+_SQLITE = b"SQLite format 3\0"
+
+
+class AscendDb:
+    """Reader of the database export."""
+
+    name = "ascend_db"
+    version = 1
+
+    def find(self, directory: Path, names: Sequence[str]) -> Input | None:
+        """Recognise a rank directory, or its output folder, that has a database."""
+        files = find_rank_files(directory, names)
+        if files is None or files.database is None:
+            return None
+        return Input(self.name, directory, files.files)
+
+    def sniff(self, file: Path, head: bytes) -> Input | None:
+        """Recognise one database by its tables, whatever its name."""
+        if not head.startswith(_SQLITE) or not _looks_ours(file):
+            return None
+        return Input(self.name, file, (file,))
+
+    def read(self, item: Input, sink: Sink) -> None:
+        """Read the database export of one rank."""
+        files = sort_files(item.path, item.files)
+        if len(item.files) == 1 and files.database is None and files.analysis is None:
+            files = RankFiles(path=item.path, database=item.files[0])
+        if files.has_text:
+            sink.issue(
+                "note",
+                item.path,
+                "holds both exports, text and database; the database is read",
+                "None needed: both hold the same recording.",
+            )
+        identity, groups = read_side_files(files, self.name, sink)
+        recording = Recording(identity, groups)
+        read = [
+            _with(files.database, lambda database: _take_events(recording, database), sink),
+            _with(files.analysis, lambda database: _take_analysis(recording, database), sink),
+        ]
+        if not any(read):
+            raise UnreadableInput(
+                files.database or item.path,
+                "is no database that can be read",
+                "Copy it again; if it was cut, export the profile again",
+            )
+        write_tables(recording, files, sink)
+
+
+def _with(path: Path | None, take: Callable[[Database], None], sink: Sink) -> bool:
+    """Open a database and take from it; False if there is none or it cannot be read."""
+    if path is None:
+        return False
+    try:
+        with open_database(path, sink) as database:
+            take(database)
+    except DATABASE_ERRORS as error:
+        sink.issue("error", path, f"cannot be read: {error}", "Copy it again; if it was cut, export again.")
+        return False
+    return True
+
+
+def _take_events(recording: Recording, database: Database) -> None:
+    groups = db_extras.read_identity(database, recording.identity)
+    if groups is not None and not recording.groups.names:
+        recording.groups = groups
+    operators, recording.operator_starts = db_host.read_operators(database)
+    recording.host = pl.concat(
+        [
+            operators,
+            db_host.read_api(database),
+            db_host.read_collections(database),
+            db_host.read_marks(database),
+        ]
+    )
+    recording.steps = step_ranges(operators)
+    if recording.steps.is_empty():
+        recorded = database.read("STEP_TIME", {"step": "id", "start_ns": "startNs", "end_ns": "endNs"})
+        recording.steps = clean_ranges(recorded.with_columns(pl.col("step").cast(STEPS["step"], strict=False)))
+    tasks = db_device.read_tasks(database)
+    recording.compute = db_device.read_compute(database, tasks)
+    recording.tasks = db_device.read_other_tasks(database, tasks)
+    recording.communication = db_device.read_calls(database)
+    recording.allocations = db_extras.read_allocations(database)
+    recording.memory_curve = db_extras.read_memory_curve(database)
+    recording.counters = db_extras.read_counters(database)
+    if database.has("CommAnalyzerTime"):
+        _take_analysis(recording, database)
+
+
+def _take_analysis(recording: Recording, database: Database) -> None:
+    recording.calls, recording.packets, recording.links, recording.step_totals = db_extras.read_analysis(database)
+
+
+class _Silent:
+    """A sink for a look at a file that may not be ours."""
+
+    def issue(self, *_: object, **__: object) -> None: ...
+
+
+def _looks_ours(file: Path) -> bool:
+    try:
+        with open_database(file, _Silent()) as database:  # type: ignore[arg-type]
+            events = sum(database.has(table) for table in _EVENT_TABLES)
+            return events >= 2 or any(database.has(table) for table in _ANALYSIS_TABLES)
+    except DATABASE_ERRORS:
+        return False

@@ -1,0 +1,172 @@
+"""Device work in a database: kernels with their counters, memory operations, communication and its tasks."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.sources.ascend.collective_tables import with_payload
+from stepscope.sources.ascend.database import Database
+from stepscope.sources.ascend.groups import group_key
+from stepscope.sources.ascend.headers import column_key
+from stepscope.sources.ascend.pmu import COUNTERS, scaled
+from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, TASKS, shaped
+from stepscope.sources.ascend.trace_view import MEMORY_TASK
+
+_TASK = {
+    "start_ns": "startNs",
+    "end_ns": "endNs",
+    "device": "deviceId",
+    "correlation": "connectionId",
+    "task": "globalTaskId",
+    "task_type": "taskType",
+    "stream": "streamId",
+}
+_COMPUTE: dict[str, tuple[str, ...] | str] = {
+    "task": "globalTaskId",
+    "name": "name",
+    "block_dim": ("blockDim", "blockNum"),
+    "mix_block_dim": ("mixBlockDim", "mixBlockNum"),
+    "core": "taskType",
+    "type": "opType",
+    "input_formats": "inputFormats",
+    "input_types": "inputDataTypes",
+    "input_shapes": "inputShapes",
+    "output_formats": "outputFormats",
+    "output_types": "outputDataTypes",
+    "output_shapes": "outputShapes",
+    "state": "opState",
+}
+_COMPUTE_TEXTS = [name for name in _COMPUTE if name not in ("task", "block_dim", "mix_block_dim")]
+_CALL = {
+    "name": "opName",
+    "start_ns": "startNs",
+    "end_ns": "endNs",
+    "correlation": "connectionId",
+    "communicator": "groupName",
+    "element": "dataType",
+    "count": "count",
+    "type": "opType",
+    "device": "deviceId",
+}
+NO_CONNECTION = 4294967295
+
+
+def read_tasks(database: Database) -> pl.DataFrame:
+    """All tasks of the device: times, stream, connection id and the name of their type."""
+    tasks = database.read("TASK", _TASK, needed=("start_ns", "end_ns"))
+    tasks = database.with_texts(tasks, ["task_type"]).with_columns(
+        duration_ns=(pl.col("end_ns") - pl.col("start_ns")).clip(lower_bound=0),
+        correlation=pl.when(pl.col("correlation") != NO_CONNECTION).then("correlation"),
+        task_type=pl.col("task_type").fill_null(""),
+    )
+    return tasks.drop_nulls(["start_ns", "duration_ns"])
+
+
+def read_compute(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Compute kernels as rows of `COMPUTE`, with the columns of their counters."""
+    details = database.with_texts(database.read("COMPUTE_TASK_INFO", _COMPUTE, needed=("task",)), _COMPUTE_TEXTS)
+    details = details.with_columns(pl.col("input_shapes", "output_shapes").str.strip_chars('"'))
+    waits = _with_wait(tasks)
+    rows = details.unique("task", keep="first").join(waits.drop("task_type"), on="task", how="inner")
+    counters = _counters(database)
+    rows = rows.join(counters, on="task", how="left")
+    kept = {**COMPUTE, **{name: pl.Float64() for name in counters.columns if name != "task"}}
+    return shaped(rows.with_columns(name=pl.coalesce("name", "type", pl.lit("unknown"))), kept)
+
+
+def _with_wait(tasks: pl.DataFrame) -> pl.DataFrame:
+    """Add what kernel_details.csv calls the wait: from the end of the task before on the stream to the start."""
+    on_stream = tasks.filter(~pl.col("task_type").str.starts_with("MSTX")).sort("stream", "start_ns")
+    before = (pl.col("start_ns") + pl.col("duration_ns")).cum_max().shift(1).over("stream", "device")
+    return on_stream.with_columns(wait_ns=(pl.col("start_ns") - before).clip(lower_bound=0))
+
+
+def _counters(database: Database) -> pl.DataFrame:
+    """Hardware counters, a column each, by task."""
+    none = pl.DataFrame(schema={"task": pl.Int64})
+    if not database.has("TASK_PMU_INFO", "globalTaskId", "name", "value"):
+        return none
+    names = database.query("TASK_PMU_INFO", "SELECT DISTINCT name FROM TASK_PMU_INFO", {"id": pl.Int64})
+    named = database.with_texts(names.with_columns(name="id"), ["name"]).drop_nulls()
+    columns = {number: COUNTERS[key][0] for number, name in named.iter_rows() if (key := column_key(name)) in COUNTERS}
+    unknown = [name for _, name in named.iter_rows() if column_key(name) not in COUNTERS]
+    if unknown:
+        database.note("TASK_PMU_INFO", f"counters not known and left out: {', '.join(sorted(unknown))}")
+    if not columns:
+        return none
+    long = database.read_numbers(
+        "TASK_PMU_INFO",
+        {"task": "globalTaskId", "number": "name", "value": "value"},
+        {"task": pl.Int64, "number": pl.Int64, "value": pl.Float64},
+    )
+    return scaled(_wide(long.drop_nulls(), columns))
+
+
+def _wide(long: pl.DataFrame, columns: dict[int, str]) -> pl.DataFrame:
+    """A column for each counter, from rows of task, counter's number and value."""
+    wide = pl.DataFrame(schema={"task": pl.Int64})
+    for (number, *_), rows in long.partition_by("number", as_dict=True, include_key=False).items():
+        if number not in columns:
+            continue
+        column = rows.rename({"value": columns[number]}).unique("task", keep="first", maintain_order=True)
+        if wide.width == 1:
+            wide = column
+        elif wide["task"].equals(column["task"]):  # as a rule every kernel has every counter, in one order
+            wide = wide.with_columns(column[columns[number]])
+        else:
+            wide = wide.join(column, on="task", how="full", coalesce=True)
+    return wide
+
+
+def read_other_tasks(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Tasks that are no kernels: memory operations, tasks of communication, waits and marks."""
+    known = database.read("COMPUTE_TASK_INFO", {"task": "globalTaskId"})
+    rest = tasks.join(known, on="task", how="anti")
+    sizes = database.read("MEMCPY_INFO", {"task": "globalTaskId", "size_bytes": "size"}).unique("task", keep="first")
+    planes = database.read(
+        "COMMUNICATION_TASK_INFO", {"task": "globalTaskId", "plane": "planeId", "kind": "taskType"}
+    ).unique("task", keep="first")
+    rest = rest.join(sizes, on="task", how="left").join(planes, on="task", how="left")
+    rest = database.with_texts(rest, ["kind"])
+    is_part = pl.col("plane").is_not_null()
+    is_memory = pl.col("size_bytes").is_not_null() | pl.col("task_type").str.contains(MEMORY_TASK)
+    is_mark = pl.col("task_type").str.starts_with("MSTX")
+    category = (
+        pl.when(is_part)
+        .then(pl.lit("communication_task"))
+        .when(is_memory)
+        .then(pl.lit("memory"))
+        .when(is_mark)
+        .then(pl.lit("device_annotation"))
+        .otherwise(pl.lit("other"))
+    )
+    rest = rest.with_columns(
+        category=category,
+        name=pl.coalesce("kind", "task_type"),
+        # Marks lie over the kernels of their stream; as a process of their own they enclose none.
+        process=pl.when(is_part)
+        .then(pl.lit("Communication"))
+        .when(is_mark)
+        .then(pl.lit("MSTX"))
+        .otherwise(pl.lit("Ascend Hardware")),
+        thread=pl.when(is_part)
+        .then(pl.lit("Group Plane ") + pl.col("plane").cast(pl.String))
+        .otherwise(pl.col("stream").cast(pl.String)),
+    )
+    return shaped(rest, TASKS)
+
+
+def read_calls(database: Database) -> pl.DataFrame:
+    """Communication calls as rows of `COMMUNICATION`."""
+    rows = database.read("COMMUNICATION_OP", _CALL, {"count": pl.Float64}, needed=("name", "start_ns", "end_ns"))
+    rows = database.with_texts(rows, ["name", "communicator", "type"]).drop_nulls(["name", "start_ns", "end_ns"])
+    communicators = rows["communicator"].drop_nulls().unique().to_list()
+    keys = {text: text if text.isdecimal() else group_key(text) for text in communicators}
+    elements = database.enumeration("ENUM_HCCL_DATA_TYPE")
+    rows = rows.with_columns(
+        duration_ns=(pl.col("end_ns") - pl.col("start_ns")).clip(lower_bound=0),
+        group=pl.col("communicator").replace_strict(keys, default=None, return_dtype=pl.String),
+        element_type=pl.col("element").replace_strict(elements, default=None, return_dtype=pl.String),
+        correlation=pl.when(pl.col("correlation") != NO_CONNECTION).then("correlation"),
+    )
+    return shaped(with_payload(rows), COMMUNICATION)

@@ -1,0 +1,185 @@
+"""`stepscope analyze` on the shipped recording and on damaged input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import stepscope.report
+from stepscope.cli import main
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
+SCHEMA = Path(stepscope.report.__file__).parent / "analysis.schema.json"
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """A copy of the shipped recording that a test may damage."""
+    return Path(shutil.copytree(EXAMPLE, tmp_path / "recording"))
+
+
+def analyze_json(capfd: pytest.CaptureFixture[str], *words: object) -> dict:
+    assert main(["analyze", *map(str, words), "--json", "-"]) == 0
+    return json.loads(capfd.readouterr().out)
+
+
+def test_the_slow_loader_of_the_example_is_named(capfd) -> None:
+    found = analyze_json(capfd, EXAMPLE)
+
+    (slow,) = found["slow_ranks"]
+    assert (slow["rank"], slow["kind"]) == (2, "data_loading")
+    assert 40e6 < slow["excess_ns"] < 90e6
+    assert found["findings"][0]["where"] == {"rank": 2}
+
+
+def test_the_json_follows_its_schema(capfd) -> None:
+    found = analyze_json(capfd, EXAMPLE)
+
+    jsonschema.validate(found, json.loads(SCHEMA.read_text()))
+
+
+def test_the_parts_of_every_step_sum_to_its_window(capfd) -> None:
+    for row in analyze_json(capfd, EXAMPLE)["steps"]:
+        parts = ("computing_ns", "communication_not_overlapped_ns", "memory_not_overlapped_ns", "free_ns")
+        assert sum(row[p] for p in parts) == row["window_ns"]
+
+
+def test_the_terminal_says_the_verdict_first(capfd) -> None:
+    assert main(["analyze", str(EXAMPLE)]) == 0
+
+    out = capfd.readouterr().out
+    assert out.startswith("Rank 2 waits for data")
+    assert "Do:" in out
+    assert "Time by rank" in out
+
+
+def test_a_second_analysis_reads_the_store_and_says_the_same(capfd, monkeypatch) -> None:
+    first = analyze_json(capfd, EXAMPLE)
+    monkeypatch.setattr("stepscope.sources.SOURCES", _readers_that_fail())
+
+    assert analyze_json(capfd, EXAMPLE) == first
+
+
+def _readers_that_fail() -> list[object]:
+    """The sources, whose `read` may no longer be called."""
+    from stepscope.sources import SOURCES
+
+    class Closed:
+        def __init__(self, source: object) -> None:
+            self._source = source
+
+        def __getattr__(self, name: str) -> object:
+            if name == "read":
+                raise AssertionError("the input was read again")
+            return getattr(self._source, name)
+
+    return [Closed(source) for source in SOURCES]
+
+
+def test_ranks_and_steps_can_be_selected(capfd) -> None:
+    every = analyze_json(capfd, EXAMPLE)
+    wanted = sorted({row["step"] for row in every["steps"]})[1:3]
+
+    found = analyze_json(capfd, EXAMPLE, "--ranks", "0,2-3", "--steps", f"{wanted[0]}-{wanted[1]}")
+
+    assert {row["rank"] for row in found["steps"]} == {0, 2, 3}
+    assert {row["step"] for row in found["steps"]} == set(wanted)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--ranks", "9"], "no rank 9"),
+        (["--ranks", "x"], "x"),
+        (["--steps", "900"], "no step 900"),
+        (["--json", "/nowhere/at/all.json"], "cannot write"),
+    ],
+)
+def test_senseless_words_give_one_line_and_exit_2(capfd, words, text) -> None:
+    assert main(["analyze", str(EXAMPLE), *words]) == 2
+
+    captured = capfd.readouterr()
+    assert text in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_nothing_to_read_exits_2_and_says_what_to_do(capfd, tmp_path) -> None:
+    assert main(["analyze", str(tmp_path)]) == 2
+    assert main(["analyze", str(tmp_path / "absent")]) == 2
+
+    err = capfd.readouterr().err
+    assert "no recording that can be read" in err
+    assert "absent" in err
+
+
+def damage(path: Path, kind: str) -> None:
+    """Spoil one trace in a named way."""
+    text = gzip.decompress(path.read_bytes())
+    plain = path.with_suffix("")
+    if kind == "empty":
+        path.write_bytes(b"")
+        return
+    if kind == "cut gzip":
+        path.write_bytes(path.read_bytes()[:2000])
+        return
+    path.unlink()
+    if kind == "no trace":
+        plain.write_text('{"weights": [1, 2, 3]}')
+    elif kind == "deep":
+        plain.write_text('{"traceEvents": [' + '{"a":' * 200_000 + "}" * 200_000 + "]}")
+    elif kind == "cut json":
+        plain.write_bytes(text[: len(text) // 2])
+    elif kind == "nan":
+        trace = json.loads(text)
+        spans = [e for e in trace["traceEvents"] if e.get("ph") == "X"]
+        spans[5]["dur"], spans[6]["dur"], spans[7]["ts"] = float("nan"), -7, float("nan")
+        plain.write_text(json.dumps(trace))
+    elif kind == "not json":
+        plain.write_bytes(b'{"traceEvents": [{"ph": "X", oops')
+
+
+@pytest.mark.parametrize("kind", ["empty", "cut gzip", "no trace", "deep", "cut json", "nan", "not json"])
+def test_one_damaged_file_is_named_and_hides_no_good_one(capfd, recording, kind) -> None:
+    victim = min(p for p in recording.iterdir() if "rank-3" in p.name)
+    damage(victim, kind)
+
+    assert main(["analyze", str(recording), "--json", str(recording.parent / "out.json")]) == 0
+
+    captured = capfd.readouterr()
+    found = json.loads((recording.parent / "out.json").read_text())
+    assert "Traceback" not in captured.out + captured.err
+    assert {0, 1, 2} <= {row["rank"] for row in found["ranks"]}
+    assert (2, "data_loading") in {(row["rank"], row["kind"]) for row in found["slow_ranks"]}
+    told = [*found["unread"], *(i for i in found["issues"] if i["severity"] != "note")]
+    stem = victim.name.split(".")[0]
+    assert any(stem in entry["file"] and entry["remedy"] for entry in told), told
+
+
+def test_two_files_of_one_rank_are_told(capfd, recording) -> None:
+    original = min(p for p in recording.iterdir() if "rank-1" in p.name)
+    shutil.copy(original, recording / f"copy-of-{original.name}")
+
+    found = analyze_json(capfd, recording)
+
+    assert len(found["ranks"]) == 4
+    assert any("copy-of" in str(issue) for issue in found["issues"])
+
+
+def test_a_directory_of_unrelated_files_is_passed_by(capfd, recording) -> None:
+    for n in range(300):
+        (recording / f"notes-{n}.txt").write_text("nothing")
+
+    assert len(analyze_json(capfd, recording)["ranks"]) == 4
+
+
+def test_the_input_directory_is_left_as_it_was(recording) -> None:
+    before = {p: p.stat().st_mtime_ns for p in recording.rglob("*")}
+
+    main(["analyze", str(recording)])
+
+    assert {p: p.stat().st_mtime_ns for p in recording.rglob("*")} == before

@@ -1,0 +1,357 @@
+"""Trace events are read exactly, whatever the file's layout, size of chunks or damage."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stepscope.errors import UnreadableInput
+from stepscope.sources.trace_events import Arg, EventClass, Layout, read_events
+
+LAYOUT = Layout(
+    (
+        EventClass(
+            "special", frozenset({"X"}), frozenset({"op"}), (Arg("n", "n", "int"),), names=frozenset({"special"})
+        ),
+        EventClass(
+            "op",
+            frozenset({"X"}),
+            frozenset({"op"}),
+            (
+                Arg("n", "n", "int"),
+                Arg("N", "n", "int"),
+                Arg("x", "x", "float"),
+                Arg("label", "label", "text"),
+                Arg("dims", "dims", "json"),
+            ),
+        ),
+        EventClass("flow", frozenset({"s", "f"}), frozenset({"fwdbwd"})),
+        EventClass("rest", frozenset({"X"}), None),
+    )
+)
+
+
+class Reading:
+    """All events of a file, by class, with what was reported."""
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        self.issues: list[tuple[str, str, int | None]] = []
+
+        def report(
+            severity: str,
+            file: Path,
+            problem: str,
+            remedy: str,
+            *,
+            place: str | None = None,
+            lost: int | None = None,
+        ) -> None:
+            self.issues.append((severity, problem, lost))
+
+        self.events = read_events(path, LAYOUT, report=report, **options)
+        frames: dict[str, list[pl.DataFrame]] = {}
+        for batch in self.events:
+            for name, frame in batch.frames.items():
+                frames.setdefault(name, []).append(frame)
+        self.frames = {name: pl.concat(parts) for name, parts in frames.items()}
+
+    def names(self, cls: str = "op") -> list[str]:
+        return self.frames[cls]["name"].to_list() if cls in self.frames else []
+
+
+def op(name: str, ts: float | str = 1.5, dur: Any = 2, **args: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": "op", "name": name, "pid": 1, "tid": 2, "ts": ts, "dur": dur, "args": args}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str | bytes], Path]:
+    def write(text: str | bytes) -> Path:
+        path = tmp_path / "trace.json"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return write
+
+
+def wrapped(events: str) -> str:
+    return '{"schemaVersion": 1, "traceEvents": [' + events + '], "traceName": "t"}'
+
+
+def test_times_are_exact_to_the_ns(write: Callable[[str | bytes], Path]) -> None:
+    times = ["1712195495502094.541", '"1760000000000407.841"', "17", "-1.5", "1.7e3", "0.0009"]
+    events = ",".join(f'{{"ph":"X","cat":"op","name":"a","ts":{t},"dur":0.5}}' for t in times)
+
+    frame = Reading(write(wrapped(events))).frames["op"]
+
+    assert frame["start_ns"].to_list() == [
+        1712195495502094541,
+        1760000000000407841,
+        17000,
+        -1500,
+        1_700_000,
+        0,
+    ]
+    assert frame["duration_ns"].to_list() == [500] * 6
+
+
+def test_arguments_become_typed_columns(write: Callable[[str | bytes], Path]) -> None:
+    events = [
+        op("a", n=1, x=1, label="l", dims=[[1, 2], []]),
+        op("b", N="7", x="0.5", label=3, dims="[2]"),
+        op("c", n=10159970886766084423, x=[1], label=None, dims=None),
+        {**op("d"), "args": None},
+    ]
+
+    frame = Reading(write(wrapped(json.dumps(events)[1:-1]))).frames["op"]
+
+    assert frame["n"].to_list() == [1, 7, None, None]
+    assert frame["x"].to_list() == [1.0, 0.5, None, None]
+    assert frame["label"].to_list() == ["l", "3", None, None]
+    assert frame["dims"].to_list() == ["[[1, 2], []]", "[2]", None, None]
+
+
+def test_events_go_to_the_first_class_that_takes_them(write: Callable[[str | bytes], Path]) -> None:
+    events = [
+        {**op("a"), "cat": "OP"},
+        op("special", n=4),
+        {**op("kernel"), "cat": "kernel"},
+        {"ph": "s", "cat": "fwdbwd", "id": 7, "ts": 1, "name": "f"},
+        {"ph": "s", "cat": "ac2g", "id": 7, "ts": 1, "name": "f"},
+    ]
+
+    reading = Reading(write(json.dumps(events)))
+
+    assert reading.names() == ["a"]
+    assert reading.names("special") == ["special"]
+    assert reading.names("rest") == ["kernel"]
+    assert reading.frames["flow"]["id"].to_list() == ["7"]
+    assert reading.events.skipped == {("s", "ac2g"): 1}
+
+
+@pytest.mark.parametrize("indent", [None, 1, 4])
+@pytest.mark.parametrize("packed", [False, True])
+def test_keys_on_both_sides_of_the_events_make_the_header(
+    tmp_path: Path, indent: int | None, packed: bool
+) -> None:
+    props = [{"id": 0, "name": "GPU"}, {"id": 1, "name": "GPU"}]
+    document = {"deviceProperties": props, "traceEvents": [op("a"), op("b")], "after": {"more": props}, "base": 5}
+    text = json.dumps(document, indent=indent).encode()
+    path = tmp_path / "any.name"
+    path.write_bytes(gzip.compress(text) if packed else text)
+
+    reading = Reading(path)
+
+    assert reading.names() == ["a", "b"]
+    assert reading.events.header.values == {"deviceProperties": props, "after": {"more": props}, "base": 5}
+    assert reading.issues == []
+
+
+@pytest.mark.parametrize("text", ["[]", '{"traceEvents": []}', '{"traceEvents":[ ] , "a":1}', "[ \n"])
+def test_a_trace_without_events_gives_none(write: Callable[[str | bytes], Path], text: str) -> None:
+    reading = Reading(write(text))
+
+    assert reading.frames == {}
+    assert reading.issues == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", "not json", "ab" * 40_000, '{"a": 1}', '{"traceEvents": 3}', '{"x": {"traceEvents": [1]}}']
+)
+def test_what_is_no_trace_is_refused_with_its_name(write: Callable[[str | bytes], Path], text: str) -> None:
+    path = write(text)
+
+    with pytest.raises(UnreadableInput, match=r"trace\.json"):
+        Reading(path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableInput, match="gone"):
+        Reading(tmp_path / "gone.json")
+
+
+EVENTS = [
+    op("plain"),
+    op("nested", dims=[{"name": "x", "id": 1}, {"name": "y", "id": 2}], label='},{"name": "no"'),
+    op("escaped \" \\ } , { é", label="a\nb"),
+    {"name": "special", "ph": "X", "cat": "op", "ts": "5.25", "dur": 1},
+    {"ph": "f", "cat": "fwdbwd", "name": "f", "id": "0x1", "ts": 3},
+]
+
+
+@given(
+    picks=st.lists(st.integers(0, len(EVENTS) - 1), max_size=30),
+    chunk_bytes=st.integers(1, 3000),
+    indent=st.sampled_from([None, 0, 2]),
+    bare=st.booleans(),
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_chunks_of_any_size_give_the_same_events(
+    tmp_path: Path, picks: list[int], chunk_bytes: int, indent: int | None, bare: bool
+) -> None:
+    events = [{**EVENTS[i], "pid": number} for number, i in enumerate(picks)]
+    trailer = {"tail": [{"name": "t", "ph": 1}, {"name": "u", "ph": 2}]}
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(events if bare else {"traceEvents": events, **trailer}, indent=indent))
+
+    whole, cut = Reading(path), Reading(path, chunk_bytes=chunk_bytes)
+
+    assert whole.issues == cut.issues == []
+    assert {n: f.to_dicts() for n, f in whole.frames.items()} == {n: f.to_dicts() for n, f in cut.frames.items()}
+    assert sum(f.height for f in cut.frames.values()) == len(picks)
+    assert whole.events.header == cut.events.header
+
+
+DIRT = {
+    "NaN": '"n": NaN, "x": -Infinity',
+    "raw control character": '"label": "a\tb\x01"',
+    "bad escape": r'"label": "C:\dir\x"',
+    "trailing comma": '"n": 1,',
+}
+
+
+@pytest.mark.parametrize("dirt", DIRT.values(), ids=DIRT.keys())
+@pytest.mark.parametrize("chunk_bytes", [1, 100, 1 << 20])
+def test_repairable_dirt_costs_no_event(
+    write: Callable[[str | bytes], Path], dirt: str, chunk_bytes: int
+) -> None:
+    dirty = '{"ph":"X","cat":"op","name":"dirty","ts":1,"dur":1,"args":{' + dirt + "}}"
+    text = wrapped(",\n".join([json.dumps(op("before")), dirty, json.dumps(op("after"))]))
+
+    reading = Reading(write(text), chunk_bytes=chunk_bytes)
+
+    assert reading.names() == ["before", "dirty", "after"]
+    assert reading.issues == []
+
+
+def test_bytes_that_are_not_utf8_are_replaced(write: Callable[[str | bytes], Path]) -> None:
+    text = wrapped(json.dumps(op("before")) + "," + json.dumps(op("QQ"))).encode().replace(b"QQ", b"a\xff\xfeb")
+
+    reading = Reading(write(text))
+
+    assert reading.names() == ["before", "a��b"]
+
+
+BROKEN = {
+    "odd quote": '{"ph":"X","cat":"op","name":"a "b","ts":1,"dur":1}',
+    "even quotes": '{"ph":"X","cat":"op","name":"a "b" c","ts":1,"dur":1}',
+    "no value": '{"ph":"X","cat":"op","name":"a","ts":,"dur":1}',
+    "no object": "17",
+    "wrong type": '{"ph":"X","cat":"op","name":{"a":1},"ts":1,"dur":1}',
+    "deep": '{"ph":"X","cat":"op","name":"a","ts":1,"dur":1,"args":{"dims":' + "[" * 5000 + "]" * 5000 + "}}",
+    "unclosed": '{"ph":"X","cat":"op","name":"a","ts":1,"args":{"n":[1}',
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
+@pytest.mark.parametrize("chunk_bytes", [1, 150, 1 << 20])
+def test_a_broken_event_costs_itself_only(
+    write: Callable[[str | bytes], Path], broken: str, chunk_bytes: int
+) -> None:
+    good = [json.dumps(op(f"g{i}")) for i in range(6)]
+    text = wrapped(", ".join([*good[:3], broken, *good[3:]]))
+
+    reading = Reading(write(text), chunk_bytes=chunk_bytes)
+
+    assert reading.names() == [f"g{i}" for i in range(6)]
+    assert [(severity, lost) for severity, _, lost in reading.issues] == [("warning", 1)]
+
+
+def test_log_lines_between_events_are_stepped_over(write: Callable[[str | bytes], Path]) -> None:
+    events = [json.dumps(op(f"g{i}")) for i in range(4)]
+    text = wrapped(f"{events[0]}, {events[1]}\nWARNING: odd line\n, {events[2]}, {events[3]}")
+
+    reading = Reading(write(text))
+
+    assert reading.names() == ["g0", "g1", "g2", "g3"]
+
+
+def test_durations_that_cannot_be_true_are_left_out_and_counted(
+    write: Callable[[str | bytes], Path],
+) -> None:
+    durations = [1, None, -1, -5, 8 * 24 * 3600 * 1e6, "2.5", "x"]
+    events = [op(f"d{i}", dur=d) for i, d in enumerate(durations)]
+    del events[1]["dur"]
+    events.append({**op("no time"), "ts": None})
+
+    reading = Reading(write(json.dumps(events)))
+
+    assert reading.names() == ["d0", "d5"]
+    assert reading.frames["op"]["duration_ns"].to_list() == [1000, 2500]
+    assert sorted(lost or 0 for _, _, lost in reading.issues) == [1, 1, 1, 3]
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_file_cut_anywhere_keeps_all_complete_events(tmp_path: Path, bare: bool) -> None:
+    events = [op(f"e{i}", n=i) for i in range(8)]
+    text = json.dumps(events) if bare else wrapped(json.dumps(events)[1:-1])
+    ends = [text.index(f'"e{i}"') + len(json.dumps(op(f"e{i}", n=i))) - text[: text.index(f'"e{i}"')].count("~") for i in range(8)]
+    first = text.index('{"ph"')
+    path = tmp_path / "trace.json"
+
+    for length in range(first, len(text), 7):
+        path.write_text(text[:length])
+        reading = Reading(path, chunk_bytes=200)
+        complete = text[:length].count('}}')
+
+        assert reading.names() == [f"e{i}" for i in range(min(complete, 8))], (length, ends)
+
+
+def test_a_cut_gzip_file_keeps_what_inflates(tmp_path: Path) -> None:
+    text = wrapped(",".join(json.dumps(op(f"e{i}", x=i * 0.37)) for i in range(20_000))).encode()
+    packed = gzip.compress(text)
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(packed[: len(packed) // 2])
+
+    reading = Reading(path)
+
+    kept = reading.names()
+    assert 5_000 < len(kept) < 15_000
+    assert kept == [f"e{i}" for i in range(len(kept))]
+    assert any("gzip" in problem for _, problem, _ in reading.issues)
+
+
+def test_several_gzip_members_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    text = b"\xef\xbb\xbf" + json.dumps([op("a"), op("b")]).encode()
+    path = tmp_path / "trace"
+    path.write_bytes(gzip.compress(text[:20]) + gzip.compress(text[20:]) + b"\0" * 8)
+
+    reading = Reading(path)
+
+    assert reading.names() == ["a", "b"]
+    assert reading.issues == []
+
+
+def test_workers_give_the_same_events_in_the_same_order(tmp_path: Path) -> None:
+    events = [{**EVENTS[i % len(EVENTS)], "pid": i} for i in range(3000)]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events, "after": 1}).replace("5.25", "5.25\x00", 1))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+
+    alone = Reading(path, chunk_bytes=20_000)
+    shared = Reading(path, chunk_bytes=20_000, workers=2, scratch=lambda: scratch)
+
+    assert list(scratch.iterdir())
+    assert {n: f.to_dicts() for n, f in alone.frames.items()} == {
+        n: f.to_dicts() for n, f in shared.frames.items()
+    }
+    assert alone.issues == shared.issues
+    assert shared.events.header.values == {"after": 1}
+
+
+def test_a_worker_that_dies_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([op(f"e{i}") for i in range(500)]))
+    monkeypatch.setattr("stepscope.sources.trace_events.workers._START", "raise SystemExit(3)")
+
+    reading = Reading(path, chunk_bytes=2_000, workers=2, scratch=lambda: tmp_path)
+
+    assert reading.names() == [f"e{i}" for i in range(500)]
