@@ -16,9 +16,9 @@ def shared() -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty store of the test's own."""
+    """An empty store of the test's own, so that no test finds or leaves anything in the user's."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("STEPSCOPE_CACHE", str(folder))
     return folder

@@ -59,9 +59,7 @@ def test_times_near_the_limits_of_int64_do_no_harm() -> None:
 
 @given(ranges=st.lists(RANGE, max_size=40), block_rows=st.integers(1, 50))
 @settings(max_examples=200, deadline=None)
-def test_nesting_is_that_of_a_simple_search(
-    ranges: list[tuple[int, int, str | None]], block_rows: int
-) -> None:
+def test_nesting_is_that_of_a_simple_search(ranges: list[tuple[int, int, str | None]], block_rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nesting, "_BLOCK_ROWS", block_rows)
 

@@ -138,9 +138,7 @@ def test_events_go_to_the_first_class_that_takes_them(write: Callable[[str | byt
 
 @pytest.mark.parametrize("indent", [None, 1, 4])
 @pytest.mark.parametrize("packed", [False, True])
-def test_keys_on_both_sides_of_the_events_make_the_header(
-    tmp_path: Path, indent: int | None, packed: bool
-) -> None:
+def test_keys_on_both_sides_of_the_events_make_the_header(tmp_path: Path, indent: int | None, packed: bool) -> None:
     props = [{"id": 0, "name": "GPU"}, {"id": 1, "name": "GPU"}]
     document = {"deviceProperties": props, "traceEvents": [op("a"), op("b")], "after": {"more": props}, "base": 5}
     text = json.dumps(document, indent=indent).encode()
@@ -180,7 +178,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 EVENTS = [
     op("plain"),
     op("nested", dims=[{"name": "x", "id": 1}, {"name": "y", "id": 2}], label='},{"name": "no"'),
-    op("escaped \" \\ } , { é", label="a\nb"),
+    op('escaped " \\ } , { é', label="a\nb"),
     {"name": "special", "ph": "X", "cat": "op", "ts": "5.25", "dur": 1},
     {"ph": "f", "cat": "fwdbwd", "name": "f", "id": "0x1", "ts": 3},
 ]
@@ -219,9 +217,7 @@ DIRT = {
 
 @pytest.mark.parametrize("dirt", DIRT.values(), ids=DIRT.keys())
 @pytest.mark.parametrize("chunk_bytes", [1, 100, 1 << 20])
-def test_repairable_dirt_costs_no_event(
-    write: Callable[[str | bytes], Path], dirt: str, chunk_bytes: int
-) -> None:
+def test_repairable_dirt_costs_no_event(write: Callable[[str | bytes], Path], dirt: str, chunk_bytes: int) -> None:
     dirty = '{"ph":"X","cat":"op","name":"dirty","ts":1,"dur":1,"args":{' + dirt + "}}"
     text = wrapped(",\n".join([json.dumps(op("before")), dirty, json.dumps(op("after"))]))
 
@@ -252,9 +248,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
 @pytest.mark.parametrize("chunk_bytes", [1, 150, 1 << 20])
-def test_a_broken_event_costs_itself_only(
-    write: Callable[[str | bytes], Path], broken: str, chunk_bytes: int
-) -> None:
+def test_a_broken_event_costs_itself_only(write: Callable[[str | bytes], Path], broken: str, chunk_bytes: int) -> None:
     good = [json.dumps(op(f"g{i}")) for i in range(6)]
     text = wrapped(", ".join([*good[:3], broken, *good[3:]]))
 
@@ -292,14 +286,17 @@ def test_durations_that_cannot_be_true_are_left_out_and_counted(
 def test_a_file_cut_anywhere_keeps_all_complete_events(tmp_path: Path, bare: bool) -> None:
     events = [op(f"e{i}", n=i) for i in range(8)]
     text = json.dumps(events) if bare else wrapped(json.dumps(events)[1:-1])
-    ends = [text.index(f'"e{i}"') + len(json.dumps(op(f"e{i}", n=i))) - text[: text.index(f'"e{i}"')].count("~") for i in range(8)]
+    ends = [
+        text.index(f'"e{i}"') + len(json.dumps(op(f"e{i}", n=i))) - text[: text.index(f'"e{i}"')].count("~")
+        for i in range(8)
+    ]
     first = text.index('{"ph"')
     path = tmp_path / "trace.json"
 
     for length in range(first, len(text), 7):
         path.write_text(text[:length])
         reading = Reading(path, chunk_bytes=200)
-        complete = text[:length].count('}}')
+        complete = text[:length].count("}}")
 
         assert reading.names() == [f"e{i}" for i in range(min(complete, 8))], (length, ends)
 
@@ -340,9 +337,7 @@ def test_workers_give_the_same_events_in_the_same_order(tmp_path: Path) -> None:
     shared = Reading(path, chunk_bytes=20_000, workers=2, scratch=lambda: scratch)
 
     assert list(scratch.iterdir())
-    assert {n: f.to_dicts() for n, f in alone.frames.items()} == {
-        n: f.to_dicts() for n, f in shared.frames.items()
-    }
+    assert {n: f.to_dicts() for n, f in alone.frames.items()} == {n: f.to_dicts() for n, f in shared.frames.items()}
     assert alone.issues == shared.issues
     assert shared.events.header.values == {"after": 1}
 

@@ -13,14 +13,12 @@ CAUSES = {
     "data_loading": "its training loop waits longer for the next batch",
     "dispatch": "its host launches work late, so its device stands idle",
     "memory": "its memory copies take longer",
-    "transmit": "its transfers take longer once all ranks have arrived",
 }
 VERBS = {
     "computing": "computes slowly",
     "data_loading": "waits for data",
     "dispatch": "dispatches late",
     "memory": "copies memory slowly",
-    "transmit": "transmits slowly",
 }
 ACTIONS = {
     "computing": (
@@ -36,7 +34,6 @@ ACTIONS = {
         "synchronising calls (`.item()`, prints of tensors) or logging that only this rank does."
     ),
     "memory": "Look at host memory (pinned or pageable), the PCIe link and the NUMA placement of that rank.",
-    "transmit": "Look at the network or intra-host link of that rank: retries, cabling, a degraded port.",
 }
 
 

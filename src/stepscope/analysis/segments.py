@@ -8,9 +8,12 @@ from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces
 from stepscope.analysis.layers import layers
 
-KINDS = ("computing", "data_loading", "dispatch", "memory", "transmit")
-"""What own time is spent on: computing; waiting for the next batch; nothing, because the host gave the device no
-work in time; memory operations; transmitting. Time spent waiting for other ranks is nobody's own."""
+WORK = ("computing", "data_loading", "dispatch", "memory")
+"""What a rank needs time for on its own: computing; waiting for the next batch; nothing, because the host gave the
+device no work in time; memory operations."""
+
+KINDS = (*WORK, "transmit")
+"""What own time is spent on. Time spent waiting for other ranks is nobody's own."""
 
 STEP_GROUP = "step"
 """Group of segments that end with a step, where no collective was matched over ranks."""

@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.clocks import MAD_TO_SIGMA
-from stepscope.analysis.segments import KINDS
+from stepscope.analysis.segments import WORK
 from stepscope.errors import Unavailable
 
 CALL = ["group", "sequence"]
@@ -31,13 +31,13 @@ RESULT = {
 
 @dataclass(frozen=True)
 class Limits:
-    """When a rank is called slow."""
+    """When a rank is called slow. Ratios are of the typical rank's own work in a step."""
 
-    cost_ratio: float = 0.02  # share of the step that it must cost the job; below it is jitter
+    cost_ratio: float = 0.02  # what it must cost the job in a step; below it is jitter
     score: float = 3.5  # robust deviations; 3.5 is Iglewicz and Hoaglin's limit for modified z-scores
     steps_late_ratio: float = 0.6  # share of the steps in which it must be slow in the same way
     chance: float = 0.01  # being last so often by chance must be less likely than this
-    floor_ratio: float = 0.003  # deviations under this share of a step are never more than noise
+    floor_ratio: float = 0.003  # deviations below are never more than noise
 
 
 LIMITS = Limits()
@@ -52,33 +52,35 @@ def slow_ranks(
 ) -> pl.DataFrame:
     """Name the ranks that hold the job up, each with what it is slow at and what it costs.
 
-    For each collective, the members' own time since their last one (`segments`) is compared with the median
-    member's (with two members: the faster one's). What the slowest member needs beyond the typical one is lost to
-    all; it is shared out among the members above the typical one as in the airport game (Littlechild and Owen,
-    1973): each further delay is borne in equal parts by those who are at least so late. So two equally slow ranks
-    share the cost, and a rank hidden behind a slower one is still found.
+    For each collective, the work that members did since their last one (`segments`: computing, data loading,
+    dispatch and memory, not transmission, which all share) is compared with the median member's (of two members:
+    the other's). What the slowest member needs beyond the typical one is lost to all; it is shared out among the
+    members above the typical one as in the airport game (Littlechild and Owen, 1973): each further delay is borne
+    in equal parts by those who are at least so late. So two equally slow ranks share the cost, and a rank hidden
+    behind a slower one is still found.
 
     A rank is slow at a kind of work if its excess is beyond noise (median and MAD over ranks and steps), is there
-    in most steps, and costs the job a noticeable share of the step; or if it arrives last so often that chance
-    does not explain it, at the kind that costs most.
+    in most steps, and costs the job a noticeable share of a step's work; or if it arrives last so often that
+    chance does not explain it, at the kind that costs most.
 
     Returns:
-        One row a slow rank and kind, dearest first: `rank`, `kind` (one of `KINDS`), `cost_ns` (lost by the job
-        in a step because of it, mean) and `cost_ratio` (of the median step), `excess_ns` (more time than the
-        typical rank in a step, median), `typical_ns` (the typical rank's time for this kind), `steps`,
-        `steps_late` (with that excess), `times_last` of `calls` collectives, `score` (robust deviations).
+        One row a slow rank and kind, dearest first: `rank`, `kind` (one of `WORK`), `cost_ns` (lost by the job in
+        a step because of it, mean) and `cost_ratio` (of the median step), `excess_ns` (more time than the typical
+        rank in a step, median), `typical_ns` (the typical rank's time for this kind), `steps`, `steps_late` (with
+        that excess), `times_last` of `calls` collectives, `score` (robust deviations).
 
     Raises:
         Unavailable: With fewer than two ranks.
     """
     if segments["rank"].n_unique() < 2:
         raise Unavailable("slow ranks need the recordings of at least two ranks of one job")
-    step_ns = float(breakdown.select(pl.col("window_ns").median()).item() or 0)
-    per_step = _per_step(_with_excess(segments))
+    step_ns = _median(breakdown, pl.col("window_ns"))
+    worked = segments.with_columns(work_ns=pl.sum_horizontal(f"{kind}_ns" for kind in WORK))
+    work_ns = _median(worked.group_by("rank", "step").agg(pl.col("work_ns").sum()), pl.col("work_ns"))
+    per_step = _per_step(_with_excess(worked))
     last = _last(arrival)
-    floor = limits.floor_ratio * step_ns
     rows = [
-        row for kind in KINDS for row in _slow_at(per_step, kind, last, step_ns=step_ns, floor=floor, limits=limits)
+        row for kind in WORK for row in _slow_at(per_step, kind, last, step_ns=step_ns, work_ns=work_ns, limits=limits)
     ]
     found = pl.DataFrame(rows, schema=RESULT, orient="row")
     return found.sort("cost_ns", "rank", descending=[True, False])
@@ -87,40 +89,43 @@ def slow_ranks(
 def _with_excess(segments: pl.DataFrame) -> pl.DataFrame:
     """Add each member's excess over the typical member, and its part of what the call lost."""
     members = pl.len().over(CALL)
-
-    def typical(column: str) -> pl.Expr:
-        value = pl.col(column)
-        return pl.when(members > 2).then(value.median().over(CALL)).otherwise(value.min().over(CALL))
-
-    columns = ["own_ns", *(f"{kind}_ns" for kind in KINDS)]
+    # Half-way between two members is nobody's time: compare each of two with the other.
+    scale = pl.when(members == 2).then(2).otherwise(1)
+    columns = ["work_ns", *(f"{kind}_ns" for kind in WORK)]
     compared = segments.filter(members > 1).with_columns(
-        (pl.col(c) - typical(c)).alias(c.removesuffix("_ns") + "_excess") for c in columns
+        ((pl.col(c) - pl.col(c).median().over(CALL)) * scale).alias(c.removesuffix("_ns") + "_excess") for c in columns
     )
     # Airport game: sort by lateness; each increment is shared by those at or beyond it.
-    late = pl.col("own_excess").clip(lower_bound=0)
-    ordered = compared.sort(*CALL, "own_excess").with_columns(late=late)
+    ordered = compared.sort(*CALL, "work_excess").with_columns(late=pl.col("work_excess").clip(lower_bound=0))
     behind = pl.len().over(CALL) - pl.int_range(pl.len()).over(CALL)
     increment = pl.col("late") - pl.col("late").shift(1, fill_value=0).over(CALL)
     ordered = ordered.with_columns(cost=(increment / behind).cum_sum().over(CALL))
-    positive = [pl.col(f"{kind}_excess").clip(lower_bound=0) for kind in KINDS]
+    # Where calls overlap computing, a rank may be late at one call and early at the next: only what is left of its
+    # lateness over the step is lost.
+    step = ["rank", "step"]
+    late = pl.col("late").sum().over(step)
+    left = pl.col("work_excess").sum().over(step).clip(lower_bound=0)
+    ordered = ordered.with_columns(cost=pl.when(late > 0).then(pl.col("cost") * left / late).otherwise(0.0))
+    positive = [pl.col(f"{kind}_excess").clip(lower_bound=0) for kind in WORK]
     total = pl.sum_horizontal(positive)
     return ordered.with_columns(
         pl.when(total > 0).then(pl.col("cost") * p / total).otherwise(0.0).alias(f"{kind}_cost")
-        for kind, p in zip(KINDS, positive, strict=True)
+        for kind, p in zip(WORK, positive, strict=True)
     )
 
 
 def _per_step(excess: pl.DataFrame) -> pl.DataFrame:
     """Sum up by rank and step."""
     return excess.group_by("rank", "step").agg(
-        pl.col(f"{kind}_{what}").sum() for kind in KINDS for what in ("excess", "cost", "ns")
+        pl.col(f"{kind}_{what}").sum() for kind in WORK for what in ("excess", "cost", "ns")
     )
 
 
 def _last(arrival: pl.DataFrame | None) -> pl.DataFrame:
     """How often each rank arrived last in a collective, of how many, and how likely that is by chance."""
+    schema = {"rank": pl.Int32, "times_last": pl.Int32, "calls": pl.Int32, "chance": pl.Float64}
     if arrival is None:
-        return pl.DataFrame(schema={"rank": pl.Int32, "times_last": pl.Int32, "calls": pl.Int32, "chance": pl.Float64})
+        return pl.DataFrame(schema=schema)
     counted = (
         arrival.filter((pl.col("members") > 1) & ~pl.col("point_to_point"))
         .group_by("rank")
@@ -131,7 +136,7 @@ def _last(arrival: pl.DataFrame | None) -> pl.DataFrame:
         )
     )
     chance = [binomial_tail(row["times_last"], row["calls"], row["p"]) for row in counted.iter_rows(named=True)]
-    return counted.with_columns(chance=pl.Series(chance, dtype=pl.Float64)).drop("p")
+    return counted.with_columns(chance=pl.Series(chance, dtype=pl.Float64)).select(list(schema))
 
 
 def binomial_tail(successes: int, trials: int, probability: float) -> float:
@@ -145,30 +150,28 @@ def binomial_tail(successes: int, trials: int, probability: float) -> float:
 
 
 def _slow_at(
-    per_step: pl.DataFrame, kind: str, last: pl.DataFrame, *, step_ns: float, floor: float, limits: Limits
+    per_step: pl.DataFrame, kind: str, last: pl.DataFrame, *, step_ns: float, work_ns: float, limits: Limits
 ) -> list[tuple[object, ...]]:
     """The ranks that are slow at one kind of work, as rows of `RESULT`."""
+    floor, enough = limits.floor_ratio * work_ns, limits.cost_ratio * work_ns
     excess = pl.col(f"{kind}_excess")
     ranks = per_step.group_by("rank").agg(
         center=excess.median(),
         cost=pl.col(f"{kind}_cost").mean(),
-        total_cost=pl.sum_horizontal(pl.col(f"{k}_cost").mean() for k in KINDS),
-        best_cost=pl.max_horizontal(pl.col(f"{k}_cost").mean() for k in KINDS),
-        own=pl.col(f"{kind}_ns").median(),
+        dearest=pl.max_horizontal(pl.col(f"{k}_cost").mean() for k in WORK),
+        typical=(pl.col(f"{kind}_ns") - excess).median(),
         steps=pl.len().cast(pl.Int32),
         late=(excess > floor).sum().cast(pl.Int32),
     )
     sigma = max(_noise(per_step, ranks, kind), floor)
-    joined = ranks.join(last, on="rank", how="left")
     rows: list[tuple[object, ...]] = []
-    for r in joined.iter_rows(named=True):
+    for r in ranks.join(last, on="rank", how="left").iter_rows(named=True):
         score = r["center"] / sigma if sigma > 0 else 0.0
-        costly = r["cost"] >= limits.cost_ratio * step_ns and r["center"] > 0
+        costly = r["cost"] >= enough and r["center"] > 0
         steady = r["late"] >= limits.steps_late_ratio * r["steps"]
-        outlier = score >= limits.score and r["center"] >= limits.cost_ratio * step_ns
-        often_last = (r["chance"] or 0.0 if r["chance"] is not None else 1.0) < limits.chance
-        main_kind = r["cost"] == r["best_cost"]
-        if costly and steady and (outlier or (often_last and main_kind)):
+        outlier = score >= limits.score and r["center"] >= enough
+        often_last = r["chance"] is not None and r["chance"] < limits.chance and r["cost"] == r["dearest"]
+        if costly and steady and (outlier or often_last):
             rows.append(
                 (
                     r["rank"],
@@ -176,7 +179,7 @@ def _slow_at(
                     round(r["cost"]),
                     r["cost"] / step_ns if step_ns else 0.0,
                     round(r["center"]),
-                    round(r["own"] - r["center"]),
+                    round(r["typical"]),
                     r["steps"],
                     r["late"],
                     r["times_last"] or 0,
@@ -189,14 +192,13 @@ def _slow_at(
 
 def _noise(per_step: pl.DataFrame, ranks: pl.DataFrame, kind: str) -> float:
     """Standard deviation of an ordinary rank's excess, from MADs over ranks and over steps."""
-    residual = (
-        per_step.join(ranks.select("rank", "center"), on="rank")
-        .filter(pl.len().over("rank") > 1)
-        .select((pl.col(f"{kind}_excess") - pl.col("center")).abs().median())
-        .item()
-    )
-    spread = 0.0
+    centered = per_step.join(ranks.select("rank", "center"), on="rank").filter(pl.len().over("rank") > 1)
+    spread = _median(centered, (pl.col(f"{kind}_excess") - pl.col("center")).abs())
     if ranks.height > 2:
-        center = ranks["center"]
-        spread = float((center - center.median()).abs().median() or 0)
-    return MAD_TO_SIGMA * max(spread, float(residual or 0))
+        spread = max(spread, _median(ranks, (pl.col("center") - pl.col("center").median()).abs()))
+    return MAD_TO_SIGMA * spread
+
+
+def _median(frame: pl.DataFrame, value: pl.Expr) -> float:
+    """Median of an expression; 0 where there are no rows."""
+    return float(frame.select(value.median()).item() or 0)

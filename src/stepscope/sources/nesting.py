@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-_BLOCK_ROWS = 200_000
+_BLOCK_ROWS = 50_000
 _FOREVER = 2**63
 _NOWHERE = -1
 

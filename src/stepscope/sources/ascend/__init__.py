@@ -2,12 +2,13 @@
 
 Both become the same tables, up to what one of them does not hold:
 
-- text only: autograd sequence numbers, `Enqueue@` and `Dequeue@` where the database keeps none, one row for each
-  plane of a communication task, memory components other than the database's, the size of no memory operation
-  whose event lacks it;
-- database only: marked ranges (`MSTX_EVENTS`), the launch of memory operations, the device's name;
-- the wait before a kernel is stated in kernel_details.csv and recomputed from the stream's tasks in a database;
-- communication kernels have no wait in a database.
+- text only: sequence numbers of autograd, allocations and ranges of the task queue where the database has none
+  (and so the self time of the operators around them), memory of more components, every plane of a communication
+  task;
+- database only: marked ranges (`MSTX_EVENTS`), the call that launched a memory operation, the device's name;
+- the wait before a kernel is stated in kernel_details.csv and taken from the stream's tasks in a database, where
+  communication has none;
+- totals of API calls are summed from the calls that the export holds.
 """
 
 from stepscope.sources.ascend.db import AscendDb

@@ -5,25 +5,23 @@ from __future__ import annotations
 import csv
 import re
 
-from stepscope.sources.ascend import headers
-from stepscope.sources.ascend.headers import FileLayout, column_key
+from stepscope.sources.ascend.headers import column_key
 from stepscope.sources.ascend.trace_layout import KNOWN_PROCESSES
 
-_SIGNATURES: tuple[tuple[str, FileLayout, frozenset[str]], ...] = (
-    ("kernels", headers.KERNEL_DETAILS, frozenset({"start_time", "accelerator_core"})),
-    ("kernels", headers.KERNEL_DETAILS, frozenset({"task_start_time", "task_type", "op_name"})),
+_SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = (
+    ("kernels", frozenset({"start_time", "accelerator_core"})),
+    ("kernels", frozenset({"task_start_time", "task_type", "op_name"})),
     (
         "step_totals",
-        headers.STEP_TRACE_TIME,
         frozenset({"computing", "communication(not_overlapped)", "overlapped", "free"}),
     ),
-    ("kernel_totals", headers.OP_STATISTIC, frozenset({"op_type", "core_type", "count", "total_time"})),
-    ("api_totals", headers.API_STATISTIC, frozenset({"level", "api_name", "count", "variance"})),
-    ("allocations", headers.OPERATOR_MEMORY, frozenset({"allocation_time", "active_release_time", "size"})),
-    ("memory_curve", headers.MEMORY_RECORD, frozenset({"component", "timestamp", "total_allocated"})),
-    ("module_memory", headers.NPU_MODULE_MEM, frozenset({"component", "timestamp", "total_reserved"})),
+    ("kernel_totals", frozenset({"op_type", "core_type", "count", "total_time"})),
+    ("api_totals", frozenset({"level", "api_name", "count", "variance"})),
+    ("allocations", frozenset({"allocation_time", "active_release_time", "size"})),
+    ("memory_curve", frozenset({"component", "timestamp", "total_allocated"})),
+    ("module_memory", frozenset({"component", "timestamp", "total_reserved"})),
 )
-"""Part of a recording, the layout of its file, and headers that no other CSV file has together."""
+"""Part of a recording, and headers that no other CSV file has together."""
 
 _PROCESS = re.compile(rb'"name"\s*:\s*"(?:' + b"|".join(re.escape(p.encode()) for p in KNOWN_PROCESSES) + rb')"')
 _ARGUMENTS = re.compile(rb'"(?:Fwd thread id|Sequence number|Task Type|connection_id|notify_id)"\s*:')
@@ -47,7 +45,9 @@ def text_part(head: bytes) -> str | None:
         names = {column_key(name) for name in next(csv.reader([line.decode("utf-8", "replace")]), [])}
     except csv.Error:
         return None
-    return next((part for part, _, needed in _SIGNATURES if needed <= names), None)
+    if {"type", "index"} <= names:
+        return None  # a table of all ranks that other tools derived
+    return next((part for part, needed in _SIGNATURES if needed <= names), None)
 
 
 def _is_trace_view(start: bytes) -> bool:

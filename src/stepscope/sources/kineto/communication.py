@@ -44,7 +44,8 @@ _BYTES = {name: size for size, names in _ELEMENT_BYTES.items() for name in names
 def operation_of(text: pl.Expr) -> pl.Expr:
     """The kind of call, from the first word that a library, an annotation or a kernel uses for it."""
     words = text.str.to_lowercase()
-    recorded = words.str.replace(r"^\w+:", "").str.extract(r"^(?:nccl\w*kernel_)?(\w+)", 1)
+    bare = words.str.replace(r"^\w+:([^:])", "${1}").str.strip_prefix("void ")
+    recorded = bare.str.extract(r"^(?:nccl\w*kernel_)?(?:\w+::)*(\w+)", 1)
     known = [pl.when(words.str.contains(pattern)).then(pl.lit(name)) for pattern, name in _OPERATIONS]
     return pl.coalesce(*known, recorded, pl.lit("unknown"))
 

@@ -22,9 +22,12 @@ class HostTree:
             self.offsets[name] = self.rows
             self.rows += spool.rows(name)
         self._threads = _threads(spool)
-        parts = [self._coded(frame) for name in HOST_CLASSES for frame in spool.frames(name, [*_PLACE, "duration_ns"])]
-        empty = pl.DataFrame(schema=_CORE)
-        core = pl.concat([empty, *(p.select("start_ns", "duration_ns", "thread") for p in parts)])
+        parts = (
+            self._coded(frame).select(*_CORE)
+            for name in HOST_CLASSES
+            for frame in spool.frames(name, [*_PLACE, "duration_ns"])
+        )
+        core = pl.concat([pl.DataFrame(schema=_CORE), *parts])
         nested = nest(core)
         self.parent = nested["parent"]
         self.depth = nested["depth"]

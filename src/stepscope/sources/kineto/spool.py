@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-_MEMORY_BYTES = 256 << 20
+_MEMORY_BYTES = 64 << 20
 
 
 class Spool:

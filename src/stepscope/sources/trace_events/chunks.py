@@ -92,22 +92,27 @@ class Chunker:
     def __iter__(self) -> Iterator[Chunk]:
         gap = b""
         while True:
-            text = self._held
-            while len(text) < self._chunk_bytes and (more := self._stream.read(self._chunk_bytes - len(text))):
-                text += more
-            cut = last_boundary(text)
-            while cut is None and len(text) < MAX_EVENT_BYTES and (more := self._stream.read(self._chunk_bytes)):
-                text += more
-                cut = last_boundary(text)
-            if len(text) < self._chunk_bytes or cut is None:
-                if len(text) >= MAX_EVENT_BYTES:
-                    self._stream.damage = f"no event ends within {len(text)} bytes from byte {self._offset}"
-                yield Chunk(self._offset, text, last=True, gap=gap)
+            size = self._chunk_bytes
+            cut = last_boundary(self._filled(size))
+            while cut is None and size < MAX_EVENT_BYTES and len(self._held) >= size:
+                size *= 2
+                cut = last_boundary(self._filled(size))
+            if len(self._held) < size or cut is None:
+                if len(self._held) >= MAX_EVENT_BYTES:
+                    self._stream.damage = f"no event ends within {size} bytes from byte {self._offset}"
+                yield Chunk(self._offset, self._held, last=True, gap=gap)
                 return
-            yield Chunk(self._offset, text[: cut[0]], last=False, gap=gap)
-            gap = text[cut[0] : cut[1]]
-            self._offset += cut[1]
-            self._held = text[cut[1] :]
+            end, start = cut
+            yield Chunk(self._offset, self._held[:end], last=False, gap=gap)
+            gap = self._held[end:start]
+            self._offset += start
+            self._held = self._held[start:]
+
+    def _filled(self, size: int) -> bytes:
+        """The next `size` bytes, which stay held; fewer at the end of the file."""
+        while len(self._held) < size and (more := self._stream.read(size - len(self._held))):
+            self._held += more
+        return self._held[:size]
 
 
 def last_boundary(text: bytes) -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ def times_ns(raw: Sequence[bytes]) -> pl.Series:
 
     They are parsed as text, because a float64 holds only a quarter of a us at today's epoch.
     """
-    text = pl.Series("text", raw, dtype=pl.Binary).cast(pl.String).str.strip_chars('" ')
+    text = pl.Series("text", raw, dtype=pl.Binary).cast(pl.String, strict=False).str.strip_chars('" ')
     both = pl.col("text").str.split_exact(".", 1).struct
     whole = both.field("field_0").cast(pl.Int64, strict=False)
     part = both.field("field_1").fill_null("").str.slice(0, 3).str.pad_end(3, "0").cast(pl.Int64, strict=False)

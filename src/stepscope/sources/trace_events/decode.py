@@ -102,21 +102,25 @@ class EventDecoder:
         return Batch({n: f for n, f in frames.items() if f.height}, skipped, problems)
 
     def _frame(self, cls: EventClass, events: list[Any], problems: dict[str, Problem]) -> pl.DataFrame:
+        count, only_ranges = len(events), cls.phases == {"X"}
         series = [
-            pl.Series("phase", _each("ph", events), dtype=pl.String),
+            pl.repeat("X", count, eager=True).alias("phase") if only_ranges else _strings("phase", "ph", events),
             columns.texts("name", _each("name", events)),
-            pl.Series("category", _each("cat", events), dtype=pl.String),
+            _strings("category", "cat", events),
             columns.texts("process", _each("pid", events)),
             columns.texts("thread", _each("tid", events)),
             columns.times_ns(list(map(bytes, _each("ts", events)))),
             columns.durations_us(_each("dur", events)),
-            columns.texts("id", _each("id", events)),
+            # complete events have none by the format
+            pl.repeat(None, count, dtype=pl.String, eager=True).alias("id")
+            if only_ranges
+            else columns.texts("id", _each("id", events)),
         ]
         if cls.args:
             none = self._no_args
             series += self._arguments(cls.args, [none if a is None else a for a in _each("args", events)])
         frame = pl.DataFrame(series)
-        if cls.phases == {"X"}:
+        if only_ranges:
             frame = columns.complete_only(frame, problems)
         elif "X" in cls.phases:
             ranges = columns.complete_only(frame.filter(pl.col("phase") == "X"), problems)
@@ -146,6 +150,10 @@ class EventDecoder:
 def _each(field: str, objects: list[Any]) -> list[Any]:
     """One field of many objects, without a Python frame for each."""
     return list(map(attrgetter(field), objects))
+
+
+def _strings(name: str, field: str, objects: list[Any]) -> pl.Series:
+    return pl.Series(name, _each(field, objects), dtype=pl.String)
 
 
 @dataclass(frozen=True)

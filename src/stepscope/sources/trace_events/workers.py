@@ -14,6 +14,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -63,15 +64,15 @@ class Workers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for child in self._children:
-            if child.stdin is not None:
-                child.stdin.close()
             child.kill()
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
         for child in self._children:
             child.wait()
-            if child.stdout is not None:
-                child.stdout.close()
+            for pipe in (child.stdin, child.stdout):
+                if pipe is not None:
+                    with suppress(OSError):  # what was still to be written has no reader
+                        pipe.close()
 
     def map(self, chunks: Iterator[Chunk]) -> Iterator[tuple[Chunk, Decoded | None]]:
         """Each chunk in order, with what it decodes to; None where the caller is to decode it itself."""

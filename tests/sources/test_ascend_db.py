@@ -1,0 +1,86 @@
+"""Reading the database export of an Ascend rank directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ascend_files import EPOCH_NS, GROUP, found, rank_directory, read, write_database, write_kernels
+
+from stepscope.errors import UnreadableInput
+from stepscope.sources.ascend import AscendDb
+
+
+def test_a_database_gives_kernels_operators_calls_and_steps(tmp_path: Path) -> None:
+    output = rank_directory(tmp_path)
+    write_database(output)
+    source = AscendDb()
+
+    tables, facts = read(source, found(source, output.parent))
+
+    kernel = tables["kernels"].row(0, named=True)
+    assert (kernel["name"], kernel["type"], kernel["core"]) == ("MatMul_1", "MatMulV3", "AI_CORE")
+    assert (kernel["block_dim"], kernel["state"], kernel["step"]) == (24, None, 5)
+    assert (kernel["launch_start_ns"], kernel["launch_end_ns"]) == (EPOCH_NS + 3000, EPOCH_NS + 4000)
+    assert tables["kernel_counters"]["aic_time_ns"].to_list() == [1250.0]
+    assert tables["operators"].select("name", "duration_ns", "input_shapes").rows() == [("aten::mm", 1000, "8,16;16,4")]
+    call = tables["collectives"].row(0, named=True)
+    assert (call["group"], call["operation"], call["size_bytes"]) == (GROUP, "all_reduce", 2000)
+    assert tables["steps"].select("step", "window_start_ns", "window_end_ns").rows() == [
+        (5, EPOCH_NS + 5000, EPOCH_NS + 9000)
+    ]
+    assert (facts["rank"], facts["process"], facts["format"]) == (0, 4242, "ascend_db")
+    assert "issues" not in tables
+
+
+@pytest.mark.parametrize(
+    ("missing", "gone"),
+    [
+        ("COMPUTE_TASK_INFO", "kernel_counters"),
+        ("COMMUNICATION_OP", "collectives"),
+        ("PYTORCH_API", "operators"),
+        ("TASK_PMU_INFO", "kernel_counters"),
+    ],
+)
+def test_a_missing_table_costs_only_its_own_part(tmp_path: Path, missing: str, gone: str) -> None:
+    output = rank_directory(tmp_path)
+    write_database(output, leave_out=(missing,))
+    source = AscendDb()
+
+    tables, _ = read(source, found(source, output))
+
+    assert gone not in tables
+    assert tables["slices"].height >= 3
+
+
+def test_reading_writes_nothing_beside_the_database(tmp_path: Path) -> None:
+    output = rank_directory(tmp_path)
+    write_database(output)
+    before = sorted(path.name for path in output.iterdir())
+    source = AscendDb()
+
+    read(source, found(source, output))
+
+    assert sorted(path.name for path in output.iterdir()) == before
+
+
+def test_a_cut_database_is_reported_not_raised_through(tmp_path: Path) -> None:
+    output = rank_directory(tmp_path)
+    path = write_database(output)
+    path.write_bytes(path.read_bytes()[:3000])
+    source = AscendDb()
+
+    with pytest.raises(UnreadableInput, match="no database that can be read"):
+        read(source, found(source, output))
+
+
+def test_with_both_exports_the_database_is_read_and_that_is_told(tmp_path: Path) -> None:
+    output = rank_directory(tmp_path)
+    write_database(output)
+    write_kernels(output)
+    source = AscendDb()
+
+    tables, _ = read(source, found(source, output.parent))
+
+    assert tables["kernels"].height == 2
+    assert "both exports" in tables["issues"]["problem"][0]

@@ -1,0 +1,98 @@
+"""Telling Ascend recordings from others, by content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ascend_files import (
+    found,
+    rank_directory,
+    write_communication,
+    write_database,
+    write_kernels,
+    write_trace,
+)
+
+from stepscope.sources.ascend import AscendDb, AscendText
+from stepscope.sources.discover import discover
+
+
+def test_a_rank_directory_of_any_name_is_found(tmp_path: Path) -> None:
+    output = rank_directory(tmp_path, name="renamed by hand")
+    write_kernels(output)
+
+    item = found(AscendText(), output.parent)
+
+    assert item is not None
+    assert {path.name for path in item.files} == {
+        "kernel_details.csv", "profiler_info_0.json", "profiler_metadata.json", "info.json.3"
+    }  # fmt: skip
+
+
+def test_the_output_folder_alone_takes_the_files_above_it(tmp_path: Path) -> None:
+    output = rank_directory(tmp_path)
+    write_kernels(output)
+
+    item = found(AscendText(), output)
+
+    assert item is not None
+    assert "profiler_info_0.json" in {path.name for path in item.files}
+
+
+def test_a_directory_with_both_exports_is_one_input(tmp_path: Path) -> None:
+    output = rank_directory(tmp_path)
+    write_kernels(output)
+    write_database(output)
+
+    inputs = discover([tmp_path]).inputs
+
+    assert [item.source for item in inputs] == ["ascend_db"]
+
+
+def test_an_empty_rank_directory_is_none(tmp_path: Path) -> None:
+    output = rank_directory(tmp_path)
+
+    assert found(AscendText(), output.parent) is None
+    assert found(AscendDb(), output.parent) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["kernel_details.csv", "trace_view.json", "communication.json", "communication_matrix.json"]
+)
+def test_a_lone_file_is_known_by_its_content(tmp_path: Path, name: str) -> None:
+    output = rank_directory(tmp_path)
+    for write in (write_kernels, write_trace, write_communication):
+        write(output)
+    lone = tmp_path / f"renamed{Path(name).suffix}"
+    lone.write_bytes((output / name).read_bytes())
+
+    inputs = discover([lone]).inputs
+
+    assert [item.source for item in inputs] == ["ascend_text"]
+
+
+def test_a_lone_database_is_known_by_its_tables(tmp_path: Path) -> None:
+    path = write_database(rank_directory(tmp_path))
+    lone = path.rename(tmp_path / "renamed.sqlite")
+
+    inputs = discover([lone]).inputs
+
+    assert [item.source for item in inputs] == ["ascend_db"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '[{"ph": "X", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1.5, "dur": 2}]',
+        '{"traceEvents": [{"ph": "X", "name": "CANN", "ts": "1.500"}]}',
+        "name,start,duration\na,1,2\n",
+        "Step,Type,Index,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n1,rank,0,1,1,1,1,1\n",
+        "",
+    ],
+)
+def test_files_of_others_are_left_alone(content: str) -> None:
+    head = content.encode()
+
+    assert AscendText().sniff(Path("trace_view.json"), head) is None
+    assert AscendDb().sniff(Path("trace_view.json"), head) is None
