@@ -38,7 +38,7 @@ def job(
         jitter: Relative spread of compute times, the same pattern on each run.
         hosts: Each rank on a host of its own, so that clocks may differ.
     """
-    now = {r: 1_000_000 * MS for r in range(ranks)}
+    now = dict.fromkeys(range(ranks), 1000000 * MS)
     rows: dict[int, dict[str, list[dict[str, object]]]] = {
         r: {"kernels": [], "collectives": [], "steps": [], "slices": []} for r in range(ranks)
     }
@@ -61,7 +61,9 @@ def job(
                 arrived[r] = start + length
             end = max(arrived.values()) + TRANSFER
             for r in range(ranks):
-                rows[r]["collectives"].append(_collective(arrived[r], end - arrived[r], step, len(rows[r]["collectives"])))
+                rows[r]["collectives"].append(
+                    _collective(arrived[r], end - arrived[r], step, len(rows[r]["collectives"]))
+                )
                 now[r] = end
         for r in range(ranks):
             rows[r]["steps"].append(
@@ -72,7 +74,7 @@ def job(
     )
 
 
-def _noise(jitter: float):  # noqa: ANN202 - a generator of factors
+def _noise(jitter: float):
     """A repeatable sequence of factors around 1 (linear congruential, so that no run differs)."""
     state = 12345
     while True:
@@ -96,9 +98,7 @@ def _data_wait(start: int, length: int, step: int) -> dict[str, object]:
             "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"}  # fmt: skip
 
 
-def _frames(
-    rows: dict[str, list[dict[str, object]]], end: int, clock: int, host: str
-) -> dict[str, pl.DataFrame]:
+def _frames(rows: dict[str, list[dict[str, object]]], end: int, clock: int, host: str) -> dict[str, pl.DataFrame]:
     """Rows as tables, on the rank's own clock."""
     steps = rows["steps"]
     for step, following in zip(steps, [*steps[1:], None], strict=True):
@@ -111,7 +111,9 @@ def _frames(
     }
     shifted = {
         name: frame.with_columns(
-            pl.col(c) + clock for c in frame.columns if c.endswith("_ns") and c != "duration_ns" and c[-8:] != "_wait_ns"
+            pl.col(c) + clock
+            for c in frame.columns
+            if c.endswith("_ns") and c != "duration_ns" and c[-8:] != "_wait_ns"
         )
         for name, frame in frames.items()
     }

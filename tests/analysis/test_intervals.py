@@ -24,9 +24,7 @@ def covered(ranges: list[tuple[int, int]]) -> set[int]:
 @given(RANGES, RANGES, st.integers(0, 30), st.integers(1, 30), st.integers(0, 10))
 def test_pieces_agree_with_counting_every_nanosecond(a, b, start, length, distance) -> None:
     windows = [(start, start + length), (start + length + distance, start + 2 * length + distance)]
-    table = pl.LazyFrame(
-        {"window": [0, 1], "start_ns": [w[0] for w in windows], "end_ns": [w[1] for w in windows]}
-    )
+    table = pl.LazyFrame({"window": [0, 1], "start_ns": [w[0] for w in windows], "end_ns": [w[1] for w in windows]})
 
     cut = pieces({"a": frame(a), "b": frame(b)}, table).collect()
 

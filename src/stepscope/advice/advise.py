@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.advice import exposed_communication, idle_time, memory_copies, slow_link, slow_rank
+from stepscope.advice import exposed_communication, idle_time, memory_copies, slow_group, slow_link, slow_rank
 from stepscope.advice.base import RULES, Finding
 from stepscope.errors import Unavailable
 
 if TYPE_CHECKING:
     from stepscope.run import Run
 
-MODULES = (slow_rank, slow_link, idle_time, exposed_communication, memory_copies)
+MODULES = (slow_rank, slow_link, slow_group, idle_time, exposed_communication, memory_copies)
 """Importing a rule's module registers it; this is the one list to add to."""
 
 

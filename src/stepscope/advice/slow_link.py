@@ -10,16 +10,18 @@ from stepscope.advice.base import Finding, ms, rule
 
 
 @rule("slow-link")
-def slow_link(slow_links: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Finding]:
+def slow_link(
+    slow_links: pl.DataFrame, breakdown: pl.DataFrame, segments: pl.DataFrame | None, arrival: pl.DataFrame | None
+) -> Iterator[Finding]:
     """Name each link that `slow_links` accuses.
 
-    The saving is the time that its transfers take beyond a typical link's, but at most what the job's median rank
-    spends in communication that computing does not cover.
+    The saving is the time that its transfers take beyond a typical link's, times the share of transmission that
+    computing does not hide anyway.
     """
-    exposed = breakdown.select(pl.col("communication_not_overlapped_ns").median()).item() or 0
     step_ns = breakdown.select(pl.col("window_ns").median()).item() or 0
+    exposed = exposed_share(segments, arrival)
     for row in slow_links.iter_rows(named=True):
-        saving = round(min(row["cost_ns"], exposed))
+        saving = round(row["cost_ns"] * exposed)
         a, b = row["rank_a"], row["rank_b"]
         yield Finding(
             rule="slow-link",
@@ -40,3 +42,17 @@ def slow_link(slow_links: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Fin
             where={"ranks": [a, b]},
             evidence={name: row[name] for name in row if name not in ("rank_a", "rank_b")},
         )
+
+
+def exposed_share(segments: pl.DataFrame | None, arrival: pl.DataFrame | None) -> float:
+    """Share of transmission that computing does not cover, on the rank that covers most; 1 where unknown.
+
+    The rank that covers most is the one that the others wait for, so it is its exposure that the job feels.
+    """
+    if segments is None or arrival is None:
+        return 1.0
+    exposed = segments.group_by("rank").agg(exposed=pl.col("transmit_ns").sum())
+    all_of_it = arrival.group_by("rank").agg(transmit=pl.col("transmit_ns").sum())
+    shares = exposed.join(all_of_it.filter(pl.col("transmit") > 0), on="rank")
+    least = shares.select((pl.col("exposed") / pl.col("transmit")).min()).item()
+    return 1.0 if least is None else min(max(least, 0.0), 1.0)

@@ -12,6 +12,7 @@ from stepscope.analysis.idle import idle
 from stepscope.analysis.kernel_totals import kernel_totals, kernel_type_totals
 from stepscope.analysis.operator_summary import operator_summary
 from stepscope.analysis.segments import segments
+from stepscope.analysis.slow_groups import slow_groups
 from stepscope.analysis.slow_links import slow_links
 from stepscope.analysis.slow_ranks import slow_ranks
 
@@ -28,6 +29,7 @@ __all__ = [
     "kernel_type_totals",
     "operator_summary",
     "segments",
+    "slow_groups",
     "slow_links",
     "slow_ranks",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.slow_groups import group_names
 from stepscope.analysis.statistics import duration_statistics, sum_known
 
 
@@ -18,9 +19,6 @@ def communication(arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.Data
         neither matching nor the source tells), `wait_ratio` (of both) and `bandwidth_bytes_per_s` (payload over
         the median transmission; algorithm bandwidth), longest total first.
     """
-    names = pl.DataFrame(schema={"group": pl.String, "group_name": pl.String})
-    if groups is not None:
-        names = groups.group_by("group").agg(group_name=pl.col("name").drop_nulls().first()).collect()
     known = pl.col("wait_ns") + pl.col("transmit_ns")
     per_second = pl.col("size_bytes") / (pl.col("transmit_median_ns") / 1e9)
     return (
@@ -37,7 +35,7 @@ def communication(arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.Data
             wait_ratio=pl.when(known > 0).then(pl.col("wait_ns") / known),
             bandwidth_bytes_per_s=pl.when(pl.col("transmit_median_ns") > 0).then(per_second),
         )
-        .join(names, on="group", how="left")
+        .join(group_names(groups), on="group", how="left")
         .drop("transmit_median_ns")
         .select("group", "group_name", pl.exclude("group", "group_name"))
         .sort("total_ns", "operation", "size_bytes", descending=[True, False, False], nulls_last=True)

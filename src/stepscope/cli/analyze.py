@@ -125,6 +125,8 @@ def _tables(found: Answers) -> list[tuple[str, pl.DataFrame]]:
         tables.append(("Slow ranks", slow))
     if (links := get("slow_links")) is not None:
         tables.append(("Slow links", links.head(ROWS)))
+    if (groups := get("slow_groups")) is not None and (links is None or links.is_empty()):
+        tables.append(("Slow groups", groups.drop("group").head(ROWS)))
     if (idle := get("idle")) is not None:
         causes = idle.group_by("cause").agg(pl.col("idle_ns", "gaps").sum()).sort("idle_ns", descending=True)
         share = pl.col("idle_ns") / pl.col("idle_ns").sum()
@@ -135,7 +137,8 @@ def _tables(found: Answers) -> list[tuple[str, pl.DataFrame]]:
         named = calls.with_columns(group_name=pl.coalesce("group_name", "group"))
         tables.append(("Communication", named.select(*columns, *more_columns).head(ROWS)))
     if (kernels := get("kernel_totals")) is not None:
-        tables.append(("Kernels, all ranks", _over_ranks(kernels, ["kind", "name", "type", "core"])))
+        computing = kernels.filter(pl.col("kind") != "communication")  # that has a table of its own
+        tables.append(("Kernels, all ranks", _over_ranks(computing, ["kind", "name", "type", "core"])))
     if (operators := get("operator_summary")) is not None:
         tables.append(("Operators by own host time, all ranks", _over_ranks(operators, ["name"], "self_ns")))
     return tables

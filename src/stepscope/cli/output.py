@@ -36,7 +36,7 @@ def rich_table(frame: pl.DataFrame, heading: str, *, raw: bool = False) -> Table
         table.add_column(
             escape(column if raw else present.title(column)),
             justify="right" if right else "left",
-            no_wrap=right,
+            no_wrap=True,
             overflow="ellipsis",
             max_width=None if right else NAME_WIDTH,
         )

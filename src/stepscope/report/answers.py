@@ -18,6 +18,7 @@ QUESTIONS = (
     "communication",
     "slow_ranks",
     "slow_links",
+    "slow_groups",
     "idle",
     "kernel_totals",
     "operator_summary",

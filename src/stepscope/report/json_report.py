@@ -25,6 +25,7 @@ SECTIONS = {
     "communication": "communication",
     "slow_ranks": "slow_ranks",
     "slow_links": "slow_links",
+    "slow_groups": "slow_groups",
     "idle": "idle",
     "kernel_totals": "kernels",
     "operator_summary": "operators",

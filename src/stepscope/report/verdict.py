@@ -27,7 +27,7 @@ def verdict(answers: Answers) -> str:
         return "No step could be analysed: " + answers.unavailable.get("breakdown", "there is no timed work")
     step_ns = breakdown.select(pl.col("window_ns").median()).item()
     parts = [f"The median step takes {duration(step_ns)}: {_split(breakdown)}."]
-    culprits = [*_slow_ranks(answers), *_slow_links(answers)]
+    culprits = [*_slow_ranks(answers), *_slow_links(answers), *_slow_groups(answers)]
     if culprits:
         parts.insert(0, "; ".join(culprits) + ".")
     elif answers.findings:
@@ -52,6 +52,19 @@ def _slow_ranks(answers: Answers) -> list[str]:
         f"Rank {row['rank']} {VERBS[row['kind']]} and costs the job {duration(row['cost_ns'])} a step "
         f"({row['cost_ratio']:.0%})"
         for row in table.iter_rows(named=True)
+    ]
+
+
+def _slow_groups(answers: Answers) -> list[str]:
+    """Groups are named only where no link is."""
+    table = answers.tables.get("slow_groups")
+    if table is None or _slow_links(answers):
+        return []
+    worst = table.unique("group", keep="first", maintain_order=True)
+    return [
+        f"group {row['group_name'] or row['group']} (ranks {row['ranks']}) takes {row['transmit_ratio']:.1f} times as "
+        f"long to transmit as its like"
+        for row in worst.iter_rows(named=True)
     ]
 
 

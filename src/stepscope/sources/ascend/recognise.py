@@ -38,13 +38,17 @@ def text_part(head: bytes) -> str | None:
         if b'"Communication Time Info"' in start:
             return "communication"
         return "matrix" if b'"Transport Type"' in start else None
+    return None if start.startswith((b"{", b"SQLite")) else _table_part(start)
+
+
+def _table_part(start: bytes) -> str | None:
+    """Which part a CSV file is, by its first line."""
     line, found, _ = start.partition(b"\n")
-    if start.startswith((b"{", b"SQLite")) or not found:
-        return None
     try:
-        names = {column_key(name) for name in next(csv.reader([line.decode("utf-8", "replace")]), [])}
+        row = next(csv.reader([line.decode("utf-8", "replace")]), []) if found else []
     except csv.Error:
         return None
+    names = {column_key(name) for name in row}
     if {"type", "index"} <= names:
         return None  # a table of all ranks that other tools derived
     return next((part for part, needed in _SIGNATURES if needed <= names), None)

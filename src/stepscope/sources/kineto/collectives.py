@@ -154,8 +154,9 @@ def _recorded_calls(spool: Spool, tree: HostTree) -> pl.DataFrame:
     calls = spool.whole("call", ["start_ns", "external_id", *COMM_COLUMNS])
     if calls is None:
         texts = ("comm_name", "comm_group", "comm_group_name", "comm_members", "comm_type")
-        schema = {c: pl.String if c in texts else pl.Int64 for c in COMM_COLUMNS}
-        return pl.DataFrame(schema={**schema, "call_id": pl.Int64, "call_row": pl.Int64})
+        small = ("comm_group_size", "comm_source", "comm_destination")
+        schema = {c: pl.String() if c in texts else pl.Int32() if c in small else pl.Int64() for c in COMM_COLUMNS}
+        return pl.DataFrame(schema={**schema, "call_id": pl.Int64(), "call_row": pl.Int64()})
     first = tree.offsets["call"]
     return calls.select(
         *COMM_COLUMNS,

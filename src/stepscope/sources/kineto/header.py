@@ -31,7 +31,7 @@ def base_ns(header: Mapping[str, Any]) -> int:
 
 def rank_of(header: Mapping[str, Any], path: Path) -> tuple[int | None, str | None]:
     """The rank and where it comes from; (None, None) if neither the trace nor its name tells."""
-    stated = whole_number(distributed(header).get("rank"))
+    stated = small_number(distributed(header).get("rank"))
     if stated is not None and stated >= 0:
         return stated, "content"
     for name in (path.name, path.parent.name):
@@ -67,7 +67,7 @@ def member_list(value: Any) -> list[int] | None:
             return None
     if not isinstance(value, list) or not value:
         return None
-    members = [whole_number(v) for v in value]
+    members = [small_number(v) for v in value]
     return [m for m in members if m is not None] if None not in members else None
 
 
@@ -108,6 +108,12 @@ def whole_number(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
         return None
     return value
+
+
+def small_number(value: Any) -> int | None:
+    """Like `whole_number`, for what must fit int32: ranks, sizes of groups."""
+    number = whole_number(value)
+    return number if number is not None and -(2**31) <= number < 2**31 else None
 
 
 def _devices(header: Mapping[str, Any]) -> list[dict[str, Any]]:

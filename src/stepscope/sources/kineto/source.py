@@ -132,7 +132,7 @@ def _rank_row(
     row = {
         "rank": rank,
         "rank_origin": origin,
-        "world_size": head.whole_number(info.get("world_size")),
+        "world_size": head.small_number(info.get("world_size")),
         "host": host if isinstance(host, str) else None,
         "process": _process(spool),
         "device_kind": head.device_kind(values, work is not None),

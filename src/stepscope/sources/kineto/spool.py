@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+_SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
 _MEMORY_BYTES = 64 << 20
 
 
@@ -28,7 +29,9 @@ class Spool:
         """Added to every `start_ns` that is read back."""
 
     def add(self, name: str, frame: pl.DataFrame) -> None:
-        """Keep one more frame of a class."""
+        """Keep one more frame of a class. Small numbers that are not small are damage and become null."""
+        small = [c for c in _SMALL if c in frame.columns]
+        frame = frame.with_columns(pl.col(small).cast(pl.Int32, strict=False))
         self._bytes += int(frame.estimated_size())
         self._rows[name] = self._rows.get(name, 0) + frame.height
         kept = frame if self._bytes <= _MEMORY_BYTES else self._stored(frame)

@@ -61,8 +61,8 @@ class Problem:
 class Batch:
     """Some events of a trace as columns, in file order.
 
-    Each frame has `phase`, `name`, `category`, `process`, `thread` (strings, null if absent), `start_ns`
-    (int64, exact, without the trace's base; null if absent), `duration_ns` (int64, null if absent), `id`
+    Each frame has `phase`, `name` ("" if absent), `category`, `process`, `thread` (strings, null if absent),
+    `start_ns` (int64, exact, without the trace's base; null if absent), `duration_ns` (int64, null if absent), `id`
     (string: flow or async id), and a column for each `Arg` of its class. Complete events (phase X) without a
     usable start and duration are left out and counted in `problems`.
     """

@@ -105,7 +105,7 @@ class EventDecoder:
         count, only_ranges = len(events), cls.phases == {"X"}
         series = [
             pl.repeat("X", count, eager=True).alias("phase") if only_ranges else _strings("phase", "ph", events),
-            columns.texts("name", _each("name", events)),
+            columns.texts("name", _each("name", events)).fill_null(""),
             _strings("category", "cat", events),
             columns.texts("process", _each("pid", events)),
             columns.texts("thread", _each("tid", events)),

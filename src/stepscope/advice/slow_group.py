@@ -1,0 +1,46 @@
+"""One process group transmits more slowly than its like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.advice.base import Finding, ms, rule
+from stepscope.advice.slow_link import exposed_share
+
+
+@rule("slow-group")
+def slow_group(
+    slow_groups: pl.DataFrame,
+    breakdown: pl.DataFrame,
+    slow_links: pl.DataFrame | None,
+    segments: pl.DataFrame | None,
+    arrival: pl.DataFrame | None,
+) -> Iterator[Finding]:
+    """Name each group that `slow_groups` accuses, unless its slow link is already named.
+
+    The saving is what its calls take beyond the typical group's in a step, as far as computing does not hide it.
+    """
+    if slow_links is not None and not slow_links.is_empty():
+        return
+    step_ns = breakdown.select(pl.col("window_ns").median()).item() or 0
+    exposed = exposed_share(segments, arrival)
+    totals = slow_groups.group_by("group", "group_name", "ranks", maintain_order=True).agg(
+        pl.col("cost_ns").sum(), pl.col("transmit_ratio").max()
+    )
+    for row in totals.iter_rows(named=True):
+        saving = round(row["cost_ns"] * exposed)
+        yield Finding(
+            rule="slow-group",
+            summary=(
+                f"Group {row['group_name'] or row['group']} (ranks {row['ranks']}) takes {row['transmit_ratio']:.1f} "
+                "times as long to transmit as other groups that send the same."
+            ),
+            cause=f"Some link between these ranks is slow: their calls take {ms(row['cost_ns'])} a step longer.",
+            action="Check the links between these ranks: port state, error and retry counters, switches between them.",
+            saving_ns=saving,
+            saving_ratio=saving / step_ns if step_ns else 0.0,
+            where={"group": row["group"], "ranks": row["ranks"]},
+            evidence={"cost_ns": row["cost_ns"], "transmit_ratio": row["transmit_ratio"]},
+        )
