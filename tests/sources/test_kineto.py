@@ -337,6 +337,21 @@ def test_a_header_of_another_shape_does_no_harm(tmp_path: Path, header: dict[str
     assert tables.rank["rank"] is None
 
 
+def test_numbers_and_names_that_no_column_can_hold_become_unknown(tmp_path: Path) -> None:
+    trace = Trace(
+        distributedInfo={"rank": 2**40, "world_size": 2**40, "pg_config": [{"pg_name": "0", "ranks": [2**40]}]}
+    )
+    trace.launch("ncclKernel", 1, 5, 1, 1, **{"Group size": 2**40}).launch("k", 2, 9, 1, 2)
+    trace.events[-1]["args"].update(device=-(2**63), stream=2**40)
+    trace.events.append({"ph": "X", "cat": "cpu_op", "ts": 1, "dur": 1})
+
+    tables = trace.read(tmp_path)
+
+    assert tables["kernels"]["device"].to_list() == [0, None]
+    assert tables["operators"]["name"].to_list() == [""]
+    assert (tables.rank["rank"], tables["groups"]["members"].to_list()) == (None, [None])
+
+
 def test_a_trace_of_metadata_only_says_so(tmp_path: Path) -> None:
     trace = Trace(distributedInfo={"rank": 0})
     trace.events.append({"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}})

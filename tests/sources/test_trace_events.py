@@ -87,7 +87,8 @@ def wrapped(events: str) -> str:
 
 def test_times_are_exact_to_the_ns(write: Callable[[str | bytes], Path]) -> None:
     times = ["1712195495502094.541", '"1760000000000407.841"', "17", "-1.5", "1.7e3", "0.0009"]
-    events = ",".join(f'{{"ph":"X","cat":"op","name":"a","ts":{t},"dur":0.5}}' for t in times)
+    beyond = ["1e999999", "9e18", "-1e17", '"x"']
+    events = ",".join(f'{{"ph":"X","cat":"op","name":"a","ts":{t},"dur":0.5}}' for t in times + beyond)
 
     frame = Reading(write(wrapped(events))).frames["op"]
 
@@ -286,10 +287,6 @@ def test_durations_that_cannot_be_true_are_left_out_and_counted(
 def test_a_file_cut_anywhere_keeps_all_complete_events(tmp_path: Path, bare: bool) -> None:
     events = [op(f"e{i}", n=i) for i in range(8)]
     text = json.dumps(events) if bare else wrapped(json.dumps(events)[1:-1])
-    ends = [
-        text.index(f'"e{i}"') + len(json.dumps(op(f"e{i}", n=i))) - text[: text.index(f'"e{i}"')].count("~")
-        for i in range(8)
-    ]
     first = text.index('{"ph"')
     path = tmp_path / "trace.json"
 
@@ -298,7 +295,7 @@ def test_a_file_cut_anywhere_keeps_all_complete_events(tmp_path: Path, bare: boo
         reading = Reading(path, chunk_bytes=200)
         complete = text[:length].count("}}")
 
-        assert reading.names() == [f"e{i}" for i in range(min(complete, 8))], (length, ends)
+        assert reading.names() == [f"e{i}" for i in range(min(complete, 8))], length
 
 
 def test_a_cut_gzip_file_keeps_what_inflates(tmp_path: Path) -> None:

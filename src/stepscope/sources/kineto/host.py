@@ -45,10 +45,6 @@ class HostTree:
         """Whether rows are framework operators."""
         return rows < self.offsets["annotation"]
 
-    def is_call(self, rows: pl.Series) -> pl.Series:
-        """Whether rows are calls into the communication library as the framework records them."""
-        return (rows >= self.offsets["call"]) & (rows < self.offsets["annotation"])
-
     def climb(self, rows: pl.Series, wanted: pl.Series) -> pl.Series:
         """For each row the nearest one that is wanted: itself or an ancestor; null if there is none.
 

@@ -37,9 +37,12 @@ def times_ns(raw: Sequence[bytes]) -> pl.Series:
 
 def _exact_ns(text: str) -> int | None:
     try:
-        ns = int(Decimal(text) * 1000)
-    except (InvalidOperation, ValueError, OverflowError):
+        number = Decimal(text)
+    except InvalidOperation:
         return None
+    if not number.is_finite() or number.adjusted() > 16:  # also keeps 1e999999 from becoming an integer
+        return None
+    ns = int(number * 1000)
     return ns if abs(ns) <= _MAX_WHOLE_US * 1000 else None
 
 
