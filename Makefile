@@ -71,7 +71,7 @@ $(VENV)/.stamp-venv:
 		echo "No virtual environment could be made. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 	@touch $@
 
-$(VENV)/.stamp-base: $(VENV)/.stamp-venv pyproject.toml
+$(VENV)/.stamp-base: $(VENV)/.stamp-venv pyproject.toml hatch_build.py src/stepscope/sources/trace_events/_scan.c
 	$(PIP) -e .
 	@touch $@
 

@@ -96,6 +96,19 @@ def json_texts(name: str, values: list[bytes]) -> pl.Series:
     return kept
 
 
+def usable(frame: pl.DataFrame, phases: frozenset[str], problems: dict[str, Problem]) -> pl.DataFrame:
+    """Leave out complete events that cannot be used, and give the others whole nanoseconds."""
+    if phases == {"X"}:
+        frame = complete_only(frame, problems)
+    elif "X" in phases:
+        ranges = complete_only(frame.filter(pl.col("phase") == "X"), problems)
+        frame = pl.concat([ranges, frame.filter(pl.col("phase") != "X")])
+    return frame.select(
+        *(c for c in frame.columns if c != "duration_us"),
+        duration_ns=(pl.col("duration_us") * 1000).round().cast(pl.Int64, strict=False),
+    )
+
+
 def complete_only(frame: pl.DataFrame, problems: dict[str, Problem]) -> pl.DataFrame:
     """Drop complete events (phase X) without a usable start or duration, and count them by reason."""
     us = pl.col("duration_us")

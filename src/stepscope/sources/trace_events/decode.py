@@ -14,6 +14,8 @@ import polars as pl
 
 from stepscope.sources.trace_events import columns
 from stepscope.sources.trace_events.base import Arg, Batch, EventClass, Layout, Problem
+from stepscope.sources.trace_events.native import NativeDecoder, Refused
+from stepscope.sources.trace_events.routes import Route, route
 from stepscope.sources.trace_events.salvage import salvage
 
 _NO_RAW = msgspec.Raw(b"")
@@ -42,7 +44,11 @@ class EventDecoder:
         self._event = msgspec.json.Decoder(event)
         self._events = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
         self._no_args = msgspec.json.decode(b"{}", type=_args_type(layout)[0])
-        self._routes: dict[tuple[str, str | None], _Route] = {}
+        self._routes: dict[tuple[str, str | None], Route] = {}
+        try:
+            self._native: NativeDecoder | None = NativeDecoder(layout)
+        except Refused:
+            self._native = None
 
     def decode(self, text: bytes, *, last: bool = False, offset: int = 0) -> Decoded:
         """Decode a chunk: events separated by commas, without the brackets of the array.
@@ -54,6 +60,9 @@ class EventDecoder:
             last: True if the file ends with this chunk; it then holds the end of the array as well.
             offset: Where the chunk stands in the (inflated) file, to tell places of damage.
         """
+        decoded = self._decode_clean(text, last=last)
+        if decoded is not None:
+            return decoded
         was_enabled = gc.isenabled()
         gc.disable()  # thousands of small objects and no cycles: collections only cost time
         try:
@@ -61,6 +70,22 @@ class EventDecoder:
         finally:
             if was_enabled:
                 gc.enable()
+
+    def _decode_clean(self, text: bytes, *, last: bool) -> Decoded | None:
+        """Decode with the compiled decoder; None if there is none or the text is not plain enough for it."""
+        if self._native is None:
+            return None
+        try:
+            raw, skipped, end = self._native.decode(text, last=last)
+        except Refused:
+            return None
+        rest = text[end:] if last else b""
+        if last and not _completes(rest):
+            return None
+        problems: dict[str, Problem] = {}
+        phases = {cls.name: cls.phases for cls in self._classes}
+        frames = {name: columns.usable(frame, phases[name], problems) for name, frame in raw.items()}
+        return Decoded(Batch({n: f for n, f in frames.items() if f.height}, skipped, problems), ended=last, rest=rest)
 
     def _decode(self, text: bytes, *, last: bool, offset: int) -> Decoded:
         end, rest = _array_end(text) if last else (len(text), b"")
@@ -82,9 +107,9 @@ class EventDecoder:
             key = (event.ph, event.cat)
             target = targets.get(key)
             if target is None:
-                route = self._routes.get(key) or self._routes.setdefault(key, _route(self._classes, *key))
-                other = unclaimed.setdefault(key, []) if route.any_name is None else buckets[route.any_name]
-                named = {name: buckets[index].append for name, index in route.by_name.items()}
+                known = self._routes.get(key) or self._routes.setdefault(key, route(self._classes, *key))
+                other = unclaimed.setdefault(key, []) if known.any_name is None else buckets[known.any_name]
+                named = {name: buckets[index].append for name, index in known.by_name.items()}
                 target = targets[key] = (named, other.append)
             named, append = target
             if named:
@@ -119,16 +144,7 @@ class EventDecoder:
         if cls.args:
             none = self._no_args
             series += self._arguments(cls.args, [none if a is None else a for a in _each("args", events)])
-        frame = pl.DataFrame(series)
-        if only_ranges:
-            frame = columns.complete_only(frame, problems)
-        elif "X" in cls.phases:
-            ranges = columns.complete_only(frame.filter(pl.col("phase") == "X"), problems)
-            frame = pl.concat([ranges, frame.filter(pl.col("phase") != "X")])
-        return frame.select(
-            *(c for c in frame.columns if c != "duration_us"),
-            duration_ns=(pl.col("duration_us") * 1000).round().cast(pl.Int64, strict=False),
-        )
+        return columns.usable(pl.DataFrame(series), cls.phases, problems)
 
     def _arguments(self, wanted: tuple[Arg, ...], args: list[Any]) -> Iterable[pl.Series]:
         made: dict[str, pl.Series] = {}
@@ -154,32 +170,6 @@ def _each(field: str, objects: list[Any]) -> list[Any]:
 
 def _strings(name: str, field: str, objects: list[Any]) -> pl.Series:
     return pl.Series(name, _each(field, objects), dtype=pl.String)
-
-
-@dataclass(frozen=True)
-class _Route:
-    """Where events of one phase and category go: to a class by name, else to `any_name` (None: nowhere)."""
-
-    by_name: dict[str, int]
-    any_name: int | None
-
-
-def _route(classes: tuple[EventClass, ...], phase: str, category: str | None) -> _Route:
-    lowered = (category or "").lower()
-    fitting = [
-        index
-        for index, cls in enumerate(classes)
-        if phase in cls.phases and cls.categories is not None and lowered in cls.categories
-    ]
-    fitting += [index for index, cls in enumerate(classes) if phase in cls.phases and cls.categories is None]
-    by_name: dict[str, int] = {}
-    for index in fitting:
-        names = classes[index].names
-        if names is None:
-            return _Route(by_name, index)
-        for name in names:
-            by_name.setdefault(name, index)
-    return _Route(by_name, None)
 
 
 def _args_type(layout: Layout) -> tuple[type[msgspec.Struct], dict[str, str]]:
@@ -224,11 +214,17 @@ def _array_end(text: bytes) -> tuple[int | None, bytes]:
     guesses = [match.start(1) for match in _ARRAY_END.finditer(text)]
     for end in reversed(guesses[-_END_GUESSES:]):
         rest = text[end + 1 :]
-        if not rest.strip():
-            return end, b""
-        try:
-            msgspec.json.decode(b'{"":[]' + rest)
-        except DECODE_ERRORS:
-            continue
-        return end, rest
+        if _completes(rest):
+            return end, rest if rest.strip() else b""
     return None, b""
+
+
+def _completes(rest: bytes) -> bool:
+    """Whether what stands behind the array completes the outer object, or is nothing."""
+    if not rest.strip():
+        return True
+    try:
+        msgspec.json.decode(b'{"":[]' + rest)
+    except DECODE_ERRORS:
+        return False
+    return True

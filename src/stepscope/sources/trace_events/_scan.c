@@ -1,0 +1,712 @@
+/* Trace events -> Arrow columns, for clean JSON.
+ *
+ * `ss_scan` walks a chunk of events once and notes where each wanted value stands (a span). `ss_sort` sorts the events
+ * into classes. `ss_column` turns the spans of one field into an Arrow array. Whatever is not plain, valid JSON of the
+ * expected shape makes these functions refuse; the caller then decodes the chunk in Python, which knows how to save
+ * what can be saved. No function here calls back into Python, so callers run without the interpreter's lock.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SS_VERSION 1
+#define MAX_DEPTH 256
+#define MAX_LENGTH ((1u << 28) - 1)
+#define BASE_FIELDS 8
+#define EXPORT __attribute__((visibility("default")))
+
+enum kind { ABSENT, NUMBER, STRING, ESCAPED, NESTED, LITERAL_NULL, LITERAL_OTHER };
+enum column { COLUMN_TEXT, COLUMN_JSON, COLUMN_INT, COLUMN_FLOAT, COLUMN_TIME };
+enum answer { DONE = 0, REFUSED = -1, NO_MEMORY = -2 };
+
+/* A span: start (32 bits), kind (4 bits), length (28 bits); quotes are not part of a string's span. */
+typedef uint64_t span;
+#define SPAN(start, length, kind) (((span)(uint32_t)(start) << 32) | ((span)(kind) << 28) | (span)(length))
+#define START(s) ((uint32_t)((s) >> 32))
+#define KIND(s) ((int)(((s) >> 28) & 15))
+#define LENGTH(s) ((uint32_t)((s) & MAX_LENGTH))
+
+typedef struct {
+    const uint8_t *words;
+    const int32_t *ends; /* end of each word in `words` */
+    int32_t count;
+} word_list;
+
+typedef struct {
+    span *spans; /* events x fields */
+    int64_t count, capacity;
+    int32_t fields;
+    int32_t *order;   /* events sorted by class, in file order within a class */
+    int64_t end;      /* behind the bracket that ends the array; -1 if it does not end here */
+} scan;
+
+/* ---------------------------------------------------------------- reading */
+
+typedef struct {
+    const uint8_t *text, *at, *end;
+    const word_list *keys;
+    int16_t buckets[256], next[256]; /* key hash -> wanted keys */
+} reader;
+
+static inline void skip_space(reader *r) {
+    while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' || *r->at == '\r')) r->at++;
+}
+
+/* At the first character behind the opening quote; leaves `at` behind the closing one. */
+static int read_string(reader *r, span *out) {
+    const uint8_t *start = r->at, *p = start, *end = r->end;
+    int escaped = 0;
+    for (;;) {
+        while (end - p >= 8) { /* eight plain characters at a time */
+            uint64_t w, quote, slash, low;
+            memcpy(&w, p, 8);
+            quote = w ^ 0x2222222222222222ull;
+            slash = w ^ 0x5c5c5c5c5c5c5c5cull;
+            low = (w - 0x2020202020202020ull) & ~w;
+            quote = (quote - 0x0101010101010101ull) & ~quote;
+            slash = (slash - 0x0101010101010101ull) & ~slash;
+            if ((quote | slash | low) & 0x8080808080808080ull) break;
+            p += 8;
+        }
+        for (; p < end && *p != '"' && *p != '\\'; p++)
+            if (*p < 0x20) return 0;
+        if (p >= end) return 0;
+        if (*p == '"') break;
+        escaped = 1;
+        if (end - p < 2) return 0;
+        p += 2;
+    }
+    if (p - start > MAX_LENGTH) return 0;
+    *out = SPAN(start - r->text, p - start, escaped ? ESCAPED : STRING);
+    r->at = p + 1;
+    return 1;
+}
+
+/* At `{` or `[`; checks brackets and strings, not the grammar inside. */
+static int skip_nested(reader *r) {
+    uint8_t closing[MAX_DEPTH];
+    int depth = 0;
+    span unused;
+    while (r->at < r->end) {
+        uint8_t c = *r->at++;
+        if (c == '"') {
+            if (!read_string(r, &unused)) return 0;
+        } else if (c == '{' || c == '[') {
+            if (depth == MAX_DEPTH) return 0;
+            closing[depth++] = c == '{' ? '}' : ']';
+        } else if (c == '}' || c == ']') {
+            if (closing[--depth] != c) return 0;
+            if (depth == 0) return 1;
+        } else if (c < 0x20 && c != '\n' && c != '\t' && c != '\r') {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+static inline int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
+
+static int read_number(reader *r) {
+    const uint8_t *p = r->at, *end = r->end;
+    if (p < end && *p == '-') p++;
+    if (p >= end || !is_digit(*p)) return 0;
+    if (*p == '0' && p + 1 < end && is_digit(p[1])) return 0;
+    while (p < end && is_digit(*p)) p++;
+    if (p < end && *p == '.') {
+        if (++p >= end || !is_digit(*p)) return 0;
+        while (p < end && is_digit(*p)) p++;
+    }
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        p++;
+        if (p < end && (*p == '+' || *p == '-')) p++;
+        if (p >= end || !is_digit(*p)) return 0;
+        while (p < end && is_digit(*p)) p++;
+    }
+    r->at = p;
+    return 1;
+}
+
+static int read_literal(reader *r, const char *word, size_t length) {
+    if ((size_t)(r->end - r->at) < length || memcmp(r->at, word, length)) return 0;
+    r->at += length;
+    return 1;
+}
+
+static int read_value(reader *r, span *out) {
+    const uint8_t *start = r->at;
+    int kind;
+    if (start >= r->end) return 0;
+    switch (*start) {
+    case '"':
+        r->at++;
+        return read_string(r, out);
+    case '{':
+    case '[':
+        if (!skip_nested(r)) return 0;
+        kind = NESTED;
+        break;
+    case 'n':
+        if (!read_literal(r, "null", 4)) return 0;
+        kind = LITERAL_NULL;
+        break;
+    case 't':
+        if (!read_literal(r, "true", 4)) return 0;
+        kind = LITERAL_OTHER;
+        break;
+    case 'f':
+        if (!read_literal(r, "false", 5)) return 0;
+        kind = LITERAL_OTHER;
+        break;
+    default:
+        if (!read_number(r)) return 0;
+        kind = NUMBER;
+    }
+    if (r->at - start > MAX_LENGTH) return 0;
+    *out = SPAN(start - r->text, r->at - start, kind);
+    return 1;
+}
+
+static inline uint8_t hash_key(const uint8_t *key, uint32_t length) {
+    return length ? (uint8_t)(length * 31 + key[0] * 7 + key[length - 1] * 13 + key[length / 2]) : 0;
+}
+
+static void index_keys(reader *r) {
+    memset(r->buckets, -1, sizeof r->buckets);
+    for (int32_t i = 0; i < r->keys->count; i++) {
+        int32_t from = i ? r->keys->ends[i - 1] : 0;
+        uint8_t h = hash_key(r->keys->words + from, r->keys->ends[i] - from);
+        r->next[i] = r->buckets[h];
+        r->buckets[h] = (int16_t)i;
+    }
+}
+
+static int find_argument(const reader *r, const uint8_t *key, uint32_t length) {
+    for (int i = r->buckets[hash_key(key, length)]; i >= 0; i = r->next[i]) {
+        int32_t from = i ? r->keys->ends[i - 1] : 0;
+        if ((uint32_t)(r->keys->ends[i] - from) == length && !memcmp(r->keys->words + from, key, length)) return i;
+    }
+    return -1;
+}
+
+enum { F_PH, F_NAME, F_CAT, F_PID, F_TID, F_TS, F_DUR, F_ID, F_ARGS };
+
+static int find_field(const uint8_t *key, uint32_t length) {
+    switch (length) {
+    case 2:
+        if (key[0] == 'p' && key[1] == 'h') return F_PH;
+        if (key[0] == 't' && key[1] == 's') return F_TS;
+        if (key[0] == 'i' && key[1] == 'd') return F_ID;
+        return -1;
+    case 3:
+        if (!memcmp(key, "cat", 3)) return F_CAT;
+        if (!memcmp(key, "pid", 3)) return F_PID;
+        if (!memcmp(key, "tid", 3)) return F_TID;
+        if (!memcmp(key, "dur", 3)) return F_DUR;
+        return -1;
+    case 4:
+        if (!memcmp(key, "name", 4)) return F_NAME;
+        if (!memcmp(key, "args", 4)) return F_ARGS;
+        return -1;
+    default:
+        return -1;
+    }
+}
+
+/* At `{`; fills the spans of an event, or of its arguments. */
+static int read_object(reader *r, span *out, int arguments) {
+    span key, value;
+    r->at++;
+    skip_space(r);
+    if (r->at < r->end && *r->at == '}') {
+        r->at++;
+        return 1;
+    }
+    for (;;) {
+        int field;
+        skip_space(r);
+        if (r->at >= r->end || *r->at++ != '"' || !read_string(r, &key) || KIND(key) == ESCAPED) return 0;
+        skip_space(r);
+        if (r->at >= r->end || *r->at++ != ':') return 0;
+        skip_space(r);
+        if (arguments) {
+            field = find_argument(r, r->text + START(key), LENGTH(key));
+            if (!read_value(r, &value)) return 0;
+            if (field >= 0) out[BASE_FIELDS + field] = value;
+        } else {
+            field = find_field(r->text + START(key), LENGTH(key));
+            if (field == F_ARGS && r->at < r->end && *r->at == '{') {
+                if (!read_object(r, out, 1)) return 0;
+            } else {
+                if (!read_value(r, &value)) return 0;
+                if (field == F_ARGS && KIND(value) != LITERAL_NULL) return 0;
+                if (field >= 0 && field < F_ARGS) out[field] = value;
+            }
+        }
+        skip_space(r);
+        if (r->at >= r->end) return 0;
+        if (*r->at == '}') {
+            r->at++;
+            return 1;
+        }
+        if (*r->at++ != ',') return 0;
+    }
+}
+
+EXPORT void ss_free(scan *s) {
+    if (!s) return;
+    free(s->spans);
+    free(s->order);
+    free(s);
+}
+
+/* Scan events separated by commas. `last`: the text holds the end of the array. Returns null if it refuses. */
+EXPORT scan *ss_scan(const uint8_t *text, int64_t length, const uint8_t *words, const int32_t *ends, int32_t keys,
+                     int32_t last) {
+    word_list wanted = {words, ends, keys};
+    reader r = {.text = text, .at = text, .end = text + length, .keys = &wanted};
+    scan *s;
+    if (keys > 255 || length > UINT32_MAX || !(s = calloc(1, sizeof *s))) return NULL;
+    s->fields = BASE_FIELDS + keys;
+    s->end = -1;
+    index_keys(&r);
+    skip_space(&r);
+    while (r.at < r.end && !(last && *r.at == ']')) {
+        if (*r.at != '{') goto refuse;
+        if (s->count == s->capacity) {
+            int64_t capacity = s->capacity ? s->capacity * 2 : 4096;
+            span *grown = realloc(s->spans, (size_t)capacity * s->fields * sizeof(span));
+            if (!grown) goto refuse;
+            s->spans = grown;
+            s->capacity = capacity;
+        }
+        span *event = s->spans + s->count * s->fields;
+        memset(event, 0, s->fields * sizeof(span));
+        if (!read_object(&r, event, 0)) goto refuse;
+        s->count++;
+        skip_space(&r);
+        if (r.at >= r.end || *r.at == ']') break;
+        if (*r.at++ != ',') goto refuse;
+        skip_space(&r);
+        if (r.at >= r.end || *r.at != '{') goto refuse;
+    }
+    if (last) {
+        if (r.at >= r.end || *r.at != ']') goto refuse;
+        s->end = r.at + 1 - text;
+    } else if (r.at < r.end) {
+        goto refuse;
+    }
+    return s;
+refuse:
+    ss_free(s);
+    return NULL;
+}
+
+EXPORT int64_t ss_count(const scan *s) { return s->count; }
+EXPORT int64_t ss_end(const scan *s) { return s->end; }
+EXPORT int32_t ss_version(void) { return SS_VERSION; }
+
+/* ---------------------------------------------------------------- sorting */
+
+static int same(const uint8_t *text, span a, span b) {
+    return KIND(a) == KIND(b) && LENGTH(a) == LENGTH(b) && !memcmp(text + START(a), text + START(b), LENGTH(a));
+}
+
+/* Give each event the number of its (ph, cat) pair; `firsts` gets an event of each pair. Returns the number of pairs. */
+EXPORT int32_t ss_pairs(const scan *s, const uint8_t *text, int32_t *pairs, int32_t *firsts, int32_t most) {
+    int32_t known = 0, previous = 0;
+    for (int64_t i = 0; i < s->count; i++) {
+        const span *e = s->spans + i * s->fields;
+        int32_t n = previous;
+        if (KIND(e[F_PH]) == ESCAPED || KIND(e[F_CAT]) == ESCAPED) return REFUSED;
+        for (int32_t tried = 0; tried < known; tried++, n = n + 1 < known ? n + 1 : 0) {
+            const span *f = s->spans + (int64_t)firsts[n] * s->fields;
+            if (same(text, e[F_PH], f[F_PH]) && same(text, e[F_CAT], f[F_CAT])) goto found;
+        }
+        if (known == most) return REFUSED;
+        n = known++;
+        firsts[n] = (int32_t)i;
+    found:
+        pairs[i] = previous = n;
+    }
+    return known;
+}
+
+/* Where a base field of an event stands: start, length and kind. */
+EXPORT void ss_where(const scan *s, int64_t event, int32_t field, int64_t *out) {
+    span found = s->spans[event * s->fields + field];
+    out[0] = START(found);
+    out[1] = LENGTH(found);
+    out[2] = KIND(found);
+}
+
+/* Sort events by class. `class_of[pair]` is the class of a pair's events (-1: none), unless the event's name is
+ * `rules.words[i]` and its pair is `rule_pair[i]`: then it is `rule_class[i]`. `counts` gets the size of each class,
+ * `left` the events of no class by pair. */
+EXPORT int32_t ss_sort(scan *s, const uint8_t *text, int32_t *pairs, int32_t pair_count, const int32_t *class_of,
+                       int32_t classes, const uint8_t *words, const int32_t *ends, const int32_t *rule_pair,
+                       const int32_t *rule_class, int32_t rules, int64_t *counts, int64_t *left) {
+    memset(counts, 0, classes * sizeof *counts);
+    memset(left, 0, pair_count * sizeof *left);
+    int64_t *next = calloc(classes + 1, sizeof *next);
+    s->order = malloc((size_t)(s->count + 1) * sizeof *s->order);
+    if (!next || !s->order) {
+        free(next);
+        return NO_MEMORY;
+    }
+    for (int64_t i = 0; i < s->count; i++) {
+        int32_t pair = pairs[i], class = class_of[pair];
+        for (int32_t k = 0; k < rules; k++) {
+            span name = s->spans[i * s->fields + F_NAME];
+            int32_t from = k ? ends[k - 1] : 0;
+            if (rule_pair[k] == pair && KIND(name) == STRING && (int32_t)LENGTH(name) == ends[k] - from &&
+                !memcmp(text + START(name), words + from, LENGTH(name))) {
+                class = rule_class[k];
+                break;
+            }
+        }
+        if (class < 0) left[pair]++;
+        else counts[class]++;
+        pairs[i] = class;
+    }
+    for (int32_t c = 0; c < classes; c++) next[c + 1] = next[c] + counts[c];
+    for (int64_t i = 0; i < s->count; i++)
+        if (pairs[i] >= 0) s->order[next[pairs[i]]++] = (int32_t)i;
+    free(next);
+    return DONE;
+}
+
+/* ---------------------------------------------------------------- columns */
+
+struct ArrowSchema {
+    const char *format, *name, *metadata;
+    int64_t flags, n_children;
+    struct ArrowSchema **children, *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length, null_count, offset, n_buffers, n_children;
+    const void **buffers;
+    struct ArrowArray **children, *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+
+static void release_schema(struct ArrowSchema *schema) { schema->release = NULL; }
+
+static void release_array(struct ArrowArray *array) {
+    for (int64_t i = 0; i < array->n_buffers; i++) free((void *)array->buffers[i]);
+    free(array->buffers);
+    array->release = NULL;
+}
+
+/* Number of a hexadecimal digit quadruple, or -1. */
+static int32_t four_digits(const uint8_t *p) {
+    int32_t value = 0;
+    for (int i = 0; i < 4; i++) {
+        uint8_t c = p[i];
+        int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        if (digit < 0) return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+/* Copy a string's content without its escapes; returns its length or -1. The result is never longer than the source. */
+static int64_t unescape(const uint8_t *p, uint32_t length, uint8_t *out) {
+    const uint8_t *end = p + length;
+    uint8_t *o = out;
+    while (p < end) {
+        if (*p != '\\') {
+            *o++ = *p++;
+            continue;
+        }
+        if (end - p < 2) return -1;
+        p++;
+        switch (*p++) {
+        case '"': *o++ = '"'; break;
+        case '\\': *o++ = '\\'; break;
+        case '/': *o++ = '/'; break;
+        case 'b': *o++ = '\b'; break;
+        case 'f': *o++ = '\f'; break;
+        case 'n': *o++ = '\n'; break;
+        case 'r': *o++ = '\r'; break;
+        case 't': *o++ = '\t'; break;
+        case 'u': {
+            int32_t code, low;
+            if (end - p < 4 || (code = four_digits(p)) < 0) return -1;
+            p += 4;
+            if (code >= 0xdc00 && code < 0xe000) return -1;
+            if (code >= 0xd800 && code < 0xdc00) {
+                if (end - p < 6 || p[0] != '\\' || p[1] != 'u' || (low = four_digits(p + 2)) < 0xdc00 || low > 0xdfff)
+                    return -1;
+                p += 6;
+                code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+            }
+            if (code < 0x80) {
+                *o++ = (uint8_t)code;
+            } else if (code < 0x800) {
+                *o++ = (uint8_t)(0xc0 | code >> 6);
+                *o++ = (uint8_t)(0x80 | (code & 63));
+            } else if (code < 0x10000) {
+                *o++ = (uint8_t)(0xe0 | code >> 12);
+                *o++ = (uint8_t)(0x80 | (code >> 6 & 63));
+                *o++ = (uint8_t)(0x80 | (code & 63));
+            } else {
+                *o++ = (uint8_t)(0xf0 | code >> 18);
+                *o++ = (uint8_t)(0x80 | (code >> 12 & 63));
+                *o++ = (uint8_t)(0x80 | (code >> 6 & 63));
+                *o++ = (uint8_t)(0x80 | (code & 63));
+            }
+            break;
+        }
+        default: return -1;
+        }
+    }
+    return o - out;
+}
+
+static int is_utf8(const uint8_t *p, int64_t length) {
+    const uint8_t *end = p + length;
+    while (p < end) {
+        uint8_t c = *p;
+        int more;
+        uint32_t code;
+        if (c < 0x80) {
+            if (end - p >= 8) {
+                uint64_t w;
+                memcpy(&w, p, 8);
+                if (!(w & 0x8080808080808080ull)) {
+                    p += 8;
+                    continue;
+                }
+            }
+            p++;
+            continue;
+        }
+        if (c >= 0xc2 && c <= 0xdf) more = 1, code = c & 31;
+        else if (c >= 0xe0 && c <= 0xef) more = 2, code = c & 15;
+        else if (c >= 0xf0 && c <= 0xf4) more = 3, code = c & 7;
+        else return 0;
+        if (end - p <= more) return 0;
+        for (int i = 1; i <= more; i++) {
+            if ((p[i] & 0xc0) != 0x80) return 0;
+            code = code << 6 | (p[i] & 63);
+        }
+        if ((more == 2 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) ||
+            (more == 3 && (code < 0x10000 || code > 0x10ffff)))
+            return 0;
+        p += more + 1;
+    }
+    return 1;
+}
+
+/* Whole number of a span, if it is one that fits. */
+static int whole(const uint8_t *p, uint32_t length, int64_t *out) {
+    const uint8_t *end = p + length;
+    int negative = p < end && *p == '-';
+    uint64_t value = 0;
+    if (negative) p++;
+    if (p >= end || end - p > 18) return 0; /* 19 digits may not fit; Python looks at those */
+    for (; p < end; p++) {
+        if (!is_digit(*p)) return 0;
+        value = value * 10 + (*p - '0');
+    }
+    *out = negative ? -(int64_t)value : (int64_t)value;
+    return 1;
+}
+
+/* Decimal number of a span as a float: exact for up to 15 digits and 22 decimals, as all powers of ten involved are. */
+static int decimal(const uint8_t *p, uint32_t length, double *out) {
+    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const uint8_t *start = p, *end = p + length;
+    int negative = p < end && *p == '-', digits = 0, decimals = 0, seen_point = 0;
+    uint64_t value = 0;
+    if (negative) p++;
+    for (; p < end; p++) {
+        if (*p == '.' && !seen_point) {
+            seen_point = 1;
+        } else if (is_digit(*p)) {
+            digits++;
+            decimals += seen_point;
+            value = value * 10 + (*p - '0');
+        } else {
+            break;
+        }
+        if (digits > 15) break;
+    }
+    if (p == end && digits > 0) {
+        double magnitude = (double)value / tens[decimals];
+        *out = negative ? -magnitude : magnitude;
+        return 1;
+    }
+    char copy[64];
+    char *stop;
+    if (length >= sizeof copy || length == 0) return 0;
+    memcpy(copy, start, length);
+    copy[length] = 0;
+    *out = strtod(copy, &stop);
+    return stop == copy + length;
+}
+
+/* Decimal microseconds as nanoseconds, exactly; further digits are cut. 1: done, 0: none, -1: for Python to judge. */
+static int time_ns(const uint8_t *p, uint32_t length, int64_t *out) {
+    const uint8_t *end = p + length;
+    int negative = p < end && *p == '-', digits = 0;
+    int64_t value = 0, scale = 100;
+    if (negative) p++;
+    for (; p < end && is_digit(*p); p++) {
+        if (++digits > 16) return -1;
+        value = value * 10 + (*p - '0');
+    }
+    if (!digits || value > 9000000000000000) return -1; /* x 1000 would not fit */
+    value *= 1000;
+    if (p < end && *p == '.')
+        for (p++; p < end && is_digit(*p); p++) {
+            value += (*p - '0') * scale;
+            scale /= 10;
+        }
+    if (p != end) return -1;
+    *out = negative ? -value : value;
+    return 1;
+}
+
+/* Fill `values` and return 1 for a value, 0 for null, -1 to refuse. */
+static int fixed_value(const uint8_t *text, span s, int column, void *values, int64_t i) {
+    const uint8_t *p = text + START(s);
+    int64_t *whole_out = (int64_t *)values + i;
+    double number;
+    switch (KIND(s)) {
+    case ABSENT:
+    case LITERAL_NULL:
+        return 0;
+    case NUMBER:
+    case STRING:
+        break;
+    default: /* odd values are Python's to judge, except that they are no numbers */
+        return column == COLUMN_TIME ? -1 : KIND(s) == ESCAPED ? -1 : 0;
+    }
+    if (column == COLUMN_TIME) return time_ns(p, LENGTH(s), whole_out);
+    if (column == COLUMN_FLOAT) {
+        if (KIND(s) == STRING) return -1;
+        return decimal(p, LENGTH(s), (double *)values + i) ? 1 : -1;
+    }
+    if (whole(p, LENGTH(s), whole_out)) return 1;
+    if (KIND(s) == STRING) { /* a label where a number is expected is null, a long or signed number is not sure */
+        for (uint32_t k = 0; k < LENGTH(s); k++)
+            if (!is_digit(p[k])) return 0;
+        return LENGTH(s) ? -1 : 0;
+    }
+    if (LENGTH(s) > 18 || !decimal(p, LENGTH(s), &number)) return -1;
+    if (number != floor(number) || fabs(number) >= 9e15) return 0;
+    *whole_out = (int64_t)number;
+    return 1;
+}
+
+/* Bytes of a text value at most, -1 for null, -2 to refuse. */
+static int64_t text_room(span s, int column) {
+    switch (KIND(s)) {
+    case ABSENT:
+    case LITERAL_NULL:
+        return -1;
+    case NUMBER:
+    case STRING:
+    case ESCAPED:
+        return LENGTH(s);
+    default:
+        return column == COLUMN_JSON ? (int64_t)LENGTH(s) : -2;
+    }
+}
+
+static int32_t finish(struct ArrowArray *array, int64_t rows, int64_t nulls, void *validity, void *second, void *third) {
+    const void **buffers = malloc(3 * sizeof *buffers);
+    if (!buffers) {
+        free(validity);
+        free(second);
+        free(third);
+        return NO_MEMORY;
+    }
+    buffers[0] = validity;
+    buffers[1] = second;
+    buffers[2] = third;
+    memset(array, 0, sizeof *array);
+    array->length = rows;
+    array->null_count = nulls;
+    array->n_buffers = third ? 3 : 2;
+    array->buffers = buffers;
+    array->release = release_array;
+    return DONE;
+}
+
+/* One field of the events `order[from ... from + rows)` as an Arrow array of int64, float64 or large strings. */
+EXPORT int32_t ss_column(const scan *s, const uint8_t *text, int32_t field, int64_t from, int64_t rows, int32_t column,
+                         struct ArrowArray *array, struct ArrowSchema *schema) {
+    const int32_t *order = s->order + from;
+    int is_text = column == COLUMN_TEXT || column == COLUMN_JSON;
+    int64_t nulls = 0;
+    uint8_t *validity = calloc((size_t)rows / 8 + 64, 1), *data = NULL;
+    int64_t *values = malloc(((size_t)rows + 1) * 8);
+    if (!validity || !values) goto no_memory;
+#define FIELD(i) (s->spans[(int64_t)order[i] * s->fields + field])
+    if (is_text) {
+        int64_t room = 0, at = 0;
+        for (int64_t i = 0; i < rows; i++) {
+            int64_t need = text_room(FIELD(i), column);
+            if (need == -2) goto refuse;
+            if (need > 0) room += need;
+        }
+        if (!(data = malloc((size_t)room + 64))) goto no_memory;
+        for (int64_t i = 0; i < rows; i++) {
+            span found = FIELD(i);
+            int64_t length = text_room(found, column);
+            values[i] = at;
+            if (length < 0) {
+                nulls++;
+                continue;
+            }
+            validity[i >> 3] |= (uint8_t)(1 << (i & 7));
+            if (KIND(found) == ESCAPED) {
+                if ((length = unescape(text + START(found), LENGTH(found), data + at)) < 0) goto refuse;
+            } else {
+                memcpy(data + at, text + START(found), (size_t)length);
+            }
+            /* with valid text in all, no string may begin inside a character */
+            if (length > 0 && (data[at] & 0xc0) == 0x80) goto refuse;
+            at += length;
+        }
+        values[rows] = at;
+        if (!is_utf8(data, at)) goto refuse;
+    } else {
+        for (int64_t i = 0; i < rows; i++) {
+            int got = fixed_value(text, FIELD(i), column, values, i);
+            if (got < 0) goto refuse;
+            if (got) validity[i >> 3] |= (uint8_t)(1 << (i & 7));
+            else nulls++, values[i] = 0;
+        }
+    }
+    memset(schema, 0, sizeof *schema);
+    schema->format = is_text ? "U" : column == COLUMN_FLOAT ? "g" : "l";
+    schema->name = "";
+    schema->flags = 2; /* nullable */
+    schema->release = release_schema;
+    return finish(array, rows, nulls, validity, values, data);
+refuse:
+    free(validity);
+    free(values);
+    free(data);
+    return REFUSED;
+no_memory:
+    free(validity);
+    free(values);
+    free(data);
+    return NO_MEMORY;
+}
+
+/* What the importer has not taken over. */
+EXPORT void ss_drop(struct ArrowArray *array, struct ArrowSchema *schema) {
+    if (array->release) array->release(array);
+    if (schema->release) schema->release(schema);
+}

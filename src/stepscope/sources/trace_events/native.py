@@ -1,0 +1,215 @@
+"""The compiled decoder, where one was built: text of some events -> a batch of columns.
+
+It takes clean JSON only and refuses the rest, which `decode` then reads in Python. `_scan.c` is compiled when the
+package is built on a machine with a C compiler; without it, or with `STEPSCOPE_NATIVE=0`, nothing is lost but speed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from stepscope.sources.trace_events.base import EventClass, Layout
+from stepscope.sources.trace_events.routes import Route, route
+
+LIBRARY = Path(__file__).with_name("_scan.so")
+_VERSION = 1
+_MOST_PAIRS = 512
+_ABSENT, _STRING = 0, 2
+_TEXT, _JSON, _INT, _FLOAT, _TIME = range(5)
+_KINDS = {"text": _TEXT, "json": _JSON, "int": _INT, "float": _FLOAT}
+_BASE = {"phase": 0, "name": 1, "category": 2, "process": 3, "thread": 4, "start_ns": 5, "duration_us": 6, "id": 7}
+_ARGUMENTS = len(_BASE)
+_BASE_KINDS = {"start_ns": _TIME, "duration_us": _FLOAT}
+
+
+class _ArrowStruct(ctypes.Structure):
+    """Room for an `ArrowArray` (80 bytes) or an `ArrowSchema` (72 bytes); only the library looks inside."""
+
+    _fields_ = (("words", ctypes.c_int64 * 10),)
+
+
+def load() -> ctypes.CDLL | None:
+    """The library, or None if it was not built, is switched off or does not fit this code."""
+    if os.environ.get("STEPSCOPE_NATIVE", "1") == "0" or not LIBRARY.is_file():
+        return None
+    try:
+        library = ctypes.CDLL(str(LIBRARY))
+        if library.ss_version() != _VERSION:
+            return None
+    except (OSError, AttributeError):
+        return None
+    library.ss_scan.restype = ctypes.c_void_p
+    library.ss_count.restype = library.ss_end.restype = ctypes.c_int64
+    for function in (library.ss_count, library.ss_end, library.ss_free):
+        function.argtypes = [ctypes.c_void_p]
+    library.ss_free.restype = None
+    return library
+
+
+_LIBRARY = load()
+
+
+class _Column:
+    """An Arrow array on its way into Polars."""
+
+    def __init__(self) -> None:
+        self.array, self.schema = _ArrowStruct(), _ArrowStruct()
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:  # noqa: ARG002, PLW3201
+        return _capsule(self.schema, b"arrow_schema"), _capsule(self.array, b"arrow_array")
+
+
+def _capsule(struct: _ArrowStruct, name: bytes) -> object:
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype = ctypes.py_object
+    make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return make(ctypes.addressof(struct), name, None)
+
+
+class Refused(Exception):
+    """The text is not plain enough for the compiled decoder."""
+
+
+class NativeDecoder:
+    """Decodes clean chunks of one layout; safe to use from several threads at once.
+
+    Raises:
+        Refused: On construction, if there is no library.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        if _LIBRARY is None:
+            raise Refused
+        self._library = _LIBRARY
+        self._classes = layout.classes
+        keys = list(dict.fromkeys(arg.key for cls in layout.classes for arg in cls.args))
+        self._field = {key: _ARGUMENTS + n for n, key in enumerate(keys)}
+        self._words, self._ends = _word_list(keys)
+
+    def decode(self, text: bytes, *, last: bool) -> tuple[dict[str, pl.DataFrame], dict[tuple[str, str], int], int]:
+        """Decode a chunk.
+
+        Returns:
+            Raw frames by class (`phase`, the base columns with `duration_us`, the arguments), events of no class by
+            phase and category, and where the text behind the array begins (-1 unless `last`).
+
+        Raises:
+            Refused: If anything in it is not clean JSON of the usual shape.
+        """
+        with self._scanned(text, last=last) as scan:
+            counts, left = self._sort(scan, text)
+            frames: dict[str, pl.DataFrame] = {}
+            start = 0
+            for cls, count in zip(self._classes, counts, strict=True):
+                if count:
+                    frames[cls.name] = self._frame(scan, text, cls, start, count)
+                start += count
+            return frames, left, self._library.ss_end(scan)
+
+    @contextmanager
+    def _scanned(self, text: bytes, *, last: bool) -> Iterator[int]:
+        scan = self._library.ss_scan(
+            text, ctypes.c_int64(len(text)), self._words, self._ends, len(self._field), int(last)
+        )
+        if not scan:
+            raise Refused
+        try:
+            yield scan
+        finally:
+            self._library.ss_free(scan)
+
+    def _sort(self, scan: int, text: bytes) -> tuple[list[int], dict[tuple[str, str], int]]:
+        """Sort the events into classes; returns the size of each class, and what belongs to none."""
+        handle = ctypes.c_void_p(scan)
+        pairs = (ctypes.c_int32 * max(self._library.ss_count(scan), 1))()
+        firsts = (ctypes.c_int32 * _MOST_PAIRS)()
+        known = self._library.ss_pairs(handle, text, pairs, firsts, _MOST_PAIRS)
+        if known < 0:
+            raise Refused
+        labels = [(self._label(scan, text, first, 0), self._label(scan, text, first, 2)) for first in firsts[:known]]
+        routes = [route(self._classes, phase or "", category) for phase, category in labels]
+        rules = [(n, name, cls) for n, one in enumerate(routes) for name, cls in one.by_name.items()]
+        words, ends = _word_list([name for _, name, _ in rules])
+        counts, left = (ctypes.c_int64 * len(self._classes))(), (ctypes.c_int64 * max(known, 1))()
+        status = self._library.ss_sort(
+            handle,
+            text,
+            pairs,
+            known,
+            _int32([_default(one) for one in routes]),
+            len(self._classes),
+            words,
+            ends,
+            _int32([n for n, _, _ in rules]),
+            _int32([cls for _, _, cls in rules]),
+            len(rules),
+            counts,
+            left,
+        )
+        if status < 0:
+            raise Refused
+        skipped: dict[tuple[str, str], int] = {}
+        for (phase, category), count in zip(labels, left, strict=False):
+            if count:
+                key = (phase or "", category or "")
+                skipped[key] = skipped.get(key, 0) + count
+        return list(counts), skipped
+
+    def _label(self, scan: int, text: bytes, event: int, field: int) -> str | None:
+        where = (ctypes.c_int64 * 3)()
+        self._library.ss_where(ctypes.c_void_p(scan), ctypes.c_int64(event), field, where)
+        start, length, kind = where
+        if kind not in (_ABSENT, _STRING):
+            raise Refused
+        try:
+            return text[start : start + length].decode() if kind == _STRING else None
+        except UnicodeDecodeError:
+            raise Refused from None
+
+    def _frame(self, scan: int, text: bytes, cls: EventClass, start: int, count: int) -> pl.DataFrame:
+        ranges_only = cls.phases == {"X"}
+        series = []
+        for name, field in _BASE.items():
+            if ranges_only and name in ("phase", "id"):  # known without looking
+                constant = pl.lit("X") if name == "phase" else pl.lit(None, pl.String)
+                series.append(pl.select(pl.repeat(constant, count)).to_series().alias(name))
+                continue
+            series.append(self._column(scan, text, name, field, start, count, _BASE_KINDS.get(name, _TEXT)))
+        made: dict[str, pl.Series] = {}
+        for arg in cls.args:
+            one = self._column(scan, text, arg.column, self._field[arg.key], start, count, _KINDS[arg.kind])
+            made[arg.column] = made[arg.column].fill_null(one) if arg.column in made else one
+        return pl.DataFrame([*series, *made.values()]).with_columns(pl.col("name").fill_null(""))
+
+    def _column(self, scan: int, text: bytes, name: str, field: int, start: int, count: int, kind: int) -> pl.Series:
+        column = _Column()
+        arguments: tuple[Any, ...] = (ctypes.c_void_p(scan), text, field, ctypes.c_int64(start), ctypes.c_int64(count))
+        pointers = ctypes.byref(column.array), ctypes.byref(column.schema)
+        if self._library.ss_column(*arguments, kind, *pointers) < 0:
+            raise Refused
+        return pl.Series(column).alias(name)
+
+
+def _default(one: Route) -> int:
+    return -1 if one.any_name is None else one.any_name
+
+
+def _word_list(words: list[str]) -> tuple[bytes, ctypes.Array[ctypes.c_int32]]:
+    """Words one behind the other, and where each ends."""
+    encoded = [word.encode() for word in words]
+    ends, at = [], 0
+    for word in encoded:
+        at += len(word)
+        ends.append(at)
+    return b"".join(encoded), _int32(ends)
+
+
+def _int32(values: list[int]) -> ctypes.Array[ctypes.c_int32]:
+    return (ctypes.c_int32 * max(len(values), 1))(*values)
