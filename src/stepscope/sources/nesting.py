@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.sources.trace_events import native
+
 _BLOCK_ROWS = 50_000
 _FOREVER = 2**63
 _NOWHERE = -1
@@ -16,8 +18,8 @@ def nest(ranges: pl.DataFrame) -> pl.DataFrame:
     that overlap without one holding the other count as nested; the child's overhang is not taken off the
     parent's self time. Of ranges with the same start the longer one is outside.
 
-    The walk is a plain loop with a stack of open ranges: it takes ranges as they are, overlapping or not, needs
-    lists of one block of rows only, and costs a fraction of what decoding the same rows costs.
+    The walk is a plain loop with a stack of open ranges, compiled where there is a compiled decoder: it takes ranges
+    as they are, overlapping or not.
 
     Args:
         ranges: `start_ns`, `duration_ns` and `thread` (any type; only equality counts).
@@ -27,12 +29,10 @@ def nest(ranges: pl.DataFrame) -> pl.DataFrame:
         top) and `self_ns` (duration less the direct children).
     """
     rows = _on_one_axis(ranges)
-    open_rows, open_ends = [_NOWHERE], [_FOREVER]
-    walked = [_walk(block, open_rows, open_ends) for block in rows.iter_slices(_BLOCK_ROWS)]
-    if not walked:
+    if rows.is_empty():
         return pl.DataFrame(schema={"parent": pl.Int64, "depth": pl.Int32, "self_ns": pl.Int64})
-    nested = pl.concat([rows.select("row"), pl.concat(walked)], how="horizontal").sort("row")
-    above = nested.select(parent=pl.when(pl.col("parent") != _NOWHERE).then("parent")).to_series()
+    nested = _walked(rows).sort("row")
+    above = nested["parent"]
     end = ranges["start_ns"] + ranges["duration_ns"]
     inside = pl.DataFrame({"row": above, "end": end, "outer": end.gather(above)}).select(
         "row", ns=pl.min_horizontal("end", "outer") - ranges["start_ns"]
@@ -44,6 +44,18 @@ def nest(ranges: pl.DataFrame) -> pl.DataFrame:
         depth=pl.col("depth").cast(pl.Int32),
         self_ns=(ranges["duration_ns"] - spent.fill_null(0)).clip(lower_bound=0),
     )
+
+
+def _walked(rows: pl.DataFrame) -> pl.DataFrame:
+    """`row`, `parent` and `depth` of ranges in walking order."""
+    try:
+        places = native.nest(rows["start"], rows["end"])
+        return rows.select("row", parent=rows["row"].gather(places["parent"]), depth=places["depth"])
+    except native.Refused:
+        open_rows, open_ends = [_NOWHERE], [_FOREVER]
+        walked = pl.concat([_walk(block, open_rows, open_ends) for block in rows.iter_slices(_BLOCK_ROWS)])
+        parent = walked.select(pl.when(pl.col("parent") != _NOWHERE).then("parent")).to_series()
+        return rows.select("row", parent=parent, depth=walked["depth"])
 
 
 def _on_one_axis(ranges: pl.DataFrame) -> pl.DataFrame:

@@ -45,7 +45,7 @@ class TraceView:
 def read_trace_view(path: Path, sink: Sink) -> TraceView:
     """Read a trace_view.json; damaged events are told through `sink` and left out."""
     parts: dict[str, list[pl.DataFrame]] = {}
-    for batch in read_events(path, layout.LAYOUT, report=sink.issue, workers=sink.workers, scratch=sink.scratch):
+    for batch in read_events(path, layout.LAYOUT, report=sink.issue, workers=sink.workers):
         for name, frame in batch.frames.items():
             if not frame.is_empty():
                 parts.setdefault(name, []).append(frame)

@@ -53,7 +53,7 @@ class KinetoSource:
             UnreadableInput: If the file cannot be opened or holds no list of events.
         """
         spool = Spool(sink.scratch)
-        events = read_events(item.path, LAYOUT, report=sink.issue, workers=sink.workers, scratch=sink.scratch)
+        events = read_events(item.path, LAYOUT, report=sink.issue, workers=sink.workers)
         for batch in events:
             for name, frame in batch.frames.items():
                 spool.add(name, frame)

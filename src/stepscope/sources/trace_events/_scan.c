@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SS_VERSION 1
+#define SS_VERSION 2
 #define MAX_DEPTH 256
 #define MAX_LENGTH ((1u << 28) - 1)
 #define BASE_FIELDS 8
@@ -709,4 +709,81 @@ no_memory:
 EXPORT void ss_drop(struct ArrowArray *array, struct ArrowSchema *schema) {
     if (array->release) array->release(array);
     if (schema->release) schema->release(schema);
+}
+
+/* ---------------------------------------------------------------- nesting */
+
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *);
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
+    void *private_data;
+};
+
+/* Values of an int64 column without nulls, copied together from its chunks; null if it is something else. */
+static int64_t *whole_column(struct ArrowArrayStream *stream, int64_t rows) {
+    struct ArrowSchema schema;
+    int64_t *values, at = 0;
+    int fits;
+    if (stream->get_schema(stream, &schema)) return NULL;
+    fits = !strcmp(schema.format, "l");
+    schema.release(&schema);
+    if (!fits || !(values = malloc(((size_t)rows + 1) * sizeof *values))) return NULL;
+    for (;;) {
+        struct ArrowArray array;
+        if (stream->get_next(stream, &array)) break;
+        if (!array.release) {
+            if (at == rows) return values;
+            break;
+        }
+        fits = array.null_count == 0 && at + array.length <= rows;
+        if (fits) {
+            memcpy(values + at, (const int64_t *)array.buffers[1] + array.offset, (size_t)array.length * sizeof *values);
+            at += array.length;
+        }
+        array.release(&array);
+        if (!fits) break;
+    }
+    free(values);
+    return NULL;
+}
+
+/* Parent (place of the range that is open; null at the top) and depth of ranges sorted by start, the longer first. */
+EXPORT int32_t ss_nest(struct ArrowArrayStream *starts, struct ArrowArrayStream *ends, int64_t rows,
+                       struct ArrowArray *parents, struct ArrowSchema *parent_schema, struct ArrowArray *depths,
+                       struct ArrowSchema *depth_schema) {
+    int64_t *start = whole_column(starts, rows), *end = whole_column(ends, rows);
+    int64_t *parent = malloc(((size_t)rows + 1) * 8), *depth = malloc(((size_t)rows + 1) * 8);
+    int64_t *open = malloc(((size_t)rows + 1) * 8), height = 0, nulls = 0;
+    uint8_t *known = calloc((size_t)rows / 8 + 64, 1), *all = malloc((size_t)rows / 8 + 64);
+    int32_t status = REFUSED;
+    if (!start || !end || !parent || !depth || !open || !known || !all) goto fail;
+    memset(all, 0xff, (size_t)rows / 8 + 64);
+    for (int64_t i = 0; i < rows; i++) {
+        while (height && end[open[height - 1]] <= start[i]) height--;
+        depth[i] = height;
+        parent[i] = height ? open[height - 1] : 0;
+        if (height) known[i >> 3] |= (uint8_t)(1 << (i & 7));
+        else nulls++;
+        open[height++] = i;
+    }
+    free(start), free(end), free(open);
+    for (int k = 0; k < 2; k++) {
+        struct ArrowSchema *schema = k ? depth_schema : parent_schema;
+        memset(schema, 0, sizeof *schema);
+        schema->format = "l";
+        schema->name = "";
+        schema->flags = 2;
+        schema->release = release_schema;
+    }
+    if ((status = finish(parents, rows, nulls, known, parent, NULL))) {
+        free(depth), free(all);
+        return status;
+    }
+    if ((status = finish(depths, rows, 0, all, depth, NULL))) parents->release(parents);
+    return status;
+fail:
+    free(start), free(end), free(parent), free(depth), free(open), free(known), free(all);
+    return status;
 }

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from stepscope.sources.trace_events import columns
+from stepscope.sources.trace_events import columns, native
 from stepscope.sources.trace_events.base import Arg, Batch, EventClass, Layout, Problem
 from stepscope.sources.trace_events.native import NativeDecoder, Refused
 from stepscope.sources.trace_events.routes import Route, route
@@ -49,6 +49,11 @@ class EventDecoder:
             self._native: NativeDecoder | None = NativeDecoder(layout)
         except Refused:
             self._native = None
+
+    @staticmethod
+    def is_compiled() -> bool:
+        """Whether the compiled decoder is there."""
+        return native.is_there()
 
     def decode(self, text: bytes, *, last: bool = False, offset: int = 0) -> Decoded:
         """Decode a chunk: events separated by commas, without the brackets of the array.

@@ -19,7 +19,7 @@ from stepscope.sources.trace_events.base import EventClass, Layout
 from stepscope.sources.trace_events.routes import Route, route
 
 LIBRARY = Path(__file__).with_name("_scan.so")
-_VERSION = 1
+_VERSION = 2
 _MOST_PAIRS = 512
 _ABSENT, _STRING = 0, 2
 _TEXT, _JSON, _INT, _FLOAT, _TIME = range(5)
@@ -56,13 +56,18 @@ def load() -> ctypes.CDLL | None:
 _LIBRARY = load()
 
 
+def is_there() -> bool:
+    """Whether there is a compiled decoder."""
+    return _LIBRARY is not None
+
+
 class _Column:
     """An Arrow array on its way into Polars."""
 
     def __init__(self) -> None:
         self.array, self.schema = _ArrowStruct(), _ArrowStruct()
 
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:  # noqa: ARG002, PLW3201
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         return _capsule(self.schema, b"arrow_schema"), _capsule(self.array, b"arrow_array")
 
 
@@ -71,6 +76,33 @@ def _capsule(struct: _ArrowStruct, name: bytes) -> object:
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return make(ctypes.addressof(struct), name, None)
+
+
+def nest(starts: pl.Series, ends: pl.Series) -> pl.DataFrame:
+    """`parent` (place of the enclosing range, null at the top) and `depth` of ranges in walking order.
+
+    Args:
+        starts: Int64, ascending.
+        ends: Int64; of ranges with the same start the longer one comes first.
+
+    Raises:
+        Refused: If there is no library, or it has no room.
+    """
+    if _LIBRARY is None:
+        raise Refused
+    parent, depth = _Column(), _Column()
+    streams = [series.__arrow_c_stream__() for series in (starts, ends)]
+    pointers = [ctypes.byref(struct) for one in (parent, depth) for struct in (one.array, one.schema)]
+    if _LIBRARY.ss_nest(*map(_stream_pointer, streams), ctypes.c_int64(len(starts)), *pointers) < 0:
+        raise Refused
+    return pl.DataFrame([pl.Series(parent).alias("parent"), pl.Series(depth).alias("depth")])
+
+
+def _stream_pointer(capsule: object) -> ctypes.c_void_p:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype = ctypes.c_void_p
+    get.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.c_void_p(get(capsule, b"arrow_array_stream"))
 
 
 class Refused(Exception):

@@ -1,8 +1,8 @@
-"""`read_events`: a trace file as batches of columns, decoded here or in worker processes."""
+"""`read_events`: a trace file as batches of columns, several chunks at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -42,14 +42,12 @@ class TraceEvents:
         *,
         report: Report,
         workers: int,
-        scratch: Callable[[], Path] | None,
         chunk_bytes: int,
     ) -> None:
         self._path = path
         self._layout = layout
         self._report = report
         self._workers = workers
-        self._scratch = scratch
         self._chunk_bytes = chunk_bytes
         self.header = TraceHeader()
         self.skipped: dict[tuple[str, str], int] = {}
@@ -79,7 +77,7 @@ class TraceEvents:
         """Decode chunk by chunk; an event that a wrong cut left over goes in front of the next chunk."""
         decoder = EventDecoder(self._layout)
         rest = b""
-        with Workers(self._layout, self._workers, self._scratch) as workers:
+        with Workers(self._layout, self._workers) as workers:
             chunks = workers.map(iter(chunker))
             for chunk, ready in chunks:
                 if rest or ready is None:
@@ -134,7 +132,6 @@ def read_events(
     *,
     report: Report,
     workers: int = 1,
-    scratch: Callable[[], Path] | None = None,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> TraceEvents:
     """Read a trace file, plain or gzip, as batches of columns in file order; memory holds a few chunks only.
@@ -143,9 +140,7 @@ def read_events(
         path: The file: `{"traceEvents": [...], ...}` or a bare list of events.
         layout: Which events are wanted, as which frames.
         report: Takes what was damaged, once the events are read; usually `sink.issue`.
-        workers: Processes that decode; they start only when the file turns out large.
-        scratch: Gives a directory for what workers hand over, usually `sink.scratch`; without one they stay
-            unused. Their frames are memory-mapped from there, so it must outlive the frames.
+        workers: Chunks that are decoded at a time, each by a thread.
         chunk_bytes: About how much text is decoded at once.
 
     Returns:
@@ -154,4 +149,4 @@ def read_events(
     Raises:
         UnreadableInput: While iterating, if the file cannot be opened or holds no list of events.
     """
-    return TraceEvents(path, layout, report=report, workers=workers, scratch=scratch, chunk_bytes=chunk_bytes)
+    return TraceEvents(path, layout, report=report, workers=workers, chunk_bytes=chunk_bytes)
