@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.analysis import breakdown
+from stepscope.errors import Unavailable
 from stepscope.tables import COLLECTIVES, KERNELS, OPERATORS, SLICES, STEPS
 
 SPLIT = ["computing_ns", "communication_not_overlapped_ns", "memory_not_overlapped_ns", "free_ns"]
@@ -54,7 +56,9 @@ KIND = st.sampled_from(["compute", "communication", "memory"])
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 50), KIND), min_size=1, max_size=20))
 def test_the_parts_of_a_step_sum_to_its_window(rows) -> None:
-    found = breakdown(steps((10, 40), (40, 90)), kernels(*rows), None, None, None)
+    some_compute = (0, 1, "compute")  # without any, computing would be unknown
+
+    found = breakdown(steps((10, 40), (40, 90)), kernels(some_compute, *rows), None, None, None)
 
     assert found.select(pl.sum_horizontal(SPLIT) == pl.col("window_ns")).to_series().all()
     assert found["window_ns"].to_list() == [30, 50]
@@ -103,3 +107,8 @@ def test_receives_are_the_bubble_of_a_pipeline() -> None:
 
     assert (row["bubble_ns"], row["stage_ns"]) == (25, 75)
     assert row["communication_not_overlapped_exclude_receive_ns"] == 0
+
+
+def test_communication_alone_does_not_mean_that_nothing_was_computed() -> None:
+    with pytest.raises(Unavailable, match="without compute kernels"):
+        breakdown(steps((0, 30)), kernels((0, 10, "communication")), None, None, None)

@@ -46,14 +46,18 @@ def slow_rank(slow_ranks: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Fin
     """
     if breakdown.is_empty():
         return
+    worst: int | None = None
     for row in slow_ranks.iter_rows(named=True):
         kind, rank = row["kind"], row["rank"]
         last = f", arrives last in {row['times_last']} of {row['calls']} collectives" if row["calls"] else ""
+        worst = rank if worst is None else worst
+        hidden = row["calls"] and not row["times_last"] and rank != worst
+        shared = f" It hides behind rank {worst}: the saving comes when both are mended." if hidden else ""
         yield Finding(
             rule="slow-rank",
             summary=f"Rank {rank} {VERBS[kind]}: {ms(row['excess_ns'])} a step more than the typical rank{last}.",
             cause=f"Rank {rank} is slow because {CAUSES[kind]} "
-            f"({ms(row['typical_ns'] + row['excess_ns'])} against {ms(row['typical_ns'])} a step).",
+            f"({ms(row['typical_ns'] + row['excess_ns'])} against {ms(row['typical_ns'])} a step).{shared}",
             action=ACTIONS[kind],
             saving_ns=row["cost_ns"],
             saving_ratio=row["cost_ratio"],

@@ -7,16 +7,22 @@ import polars as pl
 from stepscope.analysis.base import analysis
 
 CALL = ("group", "sequence")
+MUTUAL = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
+"""Calls in which every member needs every other."""
+
+CLOCK_NOISE_NS = 1_000_000
+"""How far aligned clocks of different hosts may still differ; half of what NTP holds in one room, doubled."""
+
 POINT_TO_POINT = ("send", "recv", "send_recv")
 
 
-@analysis("job")
+@analysis("job", whole_job=True)
 def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame) -> pl.DataFrame:
     """Match each collective over the ranks and order its members by when they entered it.
 
     Calls are matched by group and position in the group; times are put on one clock first (see `clocks`). A call
-    whose members disagree on the operation is not matched. Within a call, a rank waits from its own arrival to
-    the last one; what remains is transmission.
+    whose members disagree on the operation, do not overlap in time or (sums) differ in size is not matched. Within a
+    call, a rank waits from its own arrival to the last one; what remains is transmission.
 
     Returns:
         One row a rank and call: `rank`, `step`, `group`, `sequence`, `operation`, `name`, `size_bytes`,
@@ -41,7 +47,17 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame) -> pl.DataFrame:
         pl.when(point_to_point).then(pl.lit("p2p")).otherwise(pl.col("operation")).n_unique().over(CALL) == 1
     )
     one_each = pl.col("rank").n_unique().over(CALL) == pl.len().over(CALL)
-    matched = (pl.len().over(CALL) > 1) & same_operation & one_each
+    several = pl.len().over(CALL) > 1
+    # Nobody leaves a call of all with all before the last has entered it, and sums need equal sizes.
+    together = ~pl.col("operation").is_in(MUTUAL) | (
+        pl.col("start_ns").max().over(CALL) <= pl.col("end_ns").min().over(CALL) + CLOCK_NOISE_NS
+    )
+    same_size = (pl.col("operation") != "all_reduce") | (pl.col("size_bytes").n_unique().over(CALL) == 1)
+    fits = several & same_operation & one_each & together & same_size
+    calls = calls.with_columns(fits=fits, several=several)
+    # Where most calls of a group do not fit, the positions do not mean the same calls, and the rest fits by chance.
+    lined_up = pl.col("fits").sum().over("group") >= pl.col("several").sum().over("group") / 2
+    matched = pl.col("fits") & lined_up
     start = pl.col("start_ns")
     last = start.max().over(CALL)
     # Medians are floats, which cannot hold ns since the epoch: take them of differences only.

@@ -31,11 +31,14 @@ class Analysis:
         function: What computes it.
         scope: `rank`: called once a rank with that rank's tables, the results stacked, so that memory does not
             grow with the number of ranks; `job`: called once with the tables of all ranks.
+        whole_job: The answer about one rank depends on the others: where a user selects ranks, it is computed over
+            all of them and then narrowed.
     """
 
     name: str
     function: Callable[..., Any]
     scope: Scope
+    whole_job: bool = False
 
     @property
     def needs(self) -> dict[str, bool]:
@@ -56,11 +59,11 @@ class Analysis:
 ANALYSES: dict[str, Analysis] = {}
 
 
-def analysis(scope: Scope) -> Callable[[F], F]:
-    """Register a function as an analysis of the given scope."""
+def analysis(scope: Scope, *, whole_job: bool = False) -> Callable[[F], F]:
+    """Register a function as an analysis; for the arguments see `Analysis`."""
 
     def register(function: F) -> F:
-        ANALYSES[function.__name__] = Analysis(function.__name__, function, scope)
+        ANALYSES[function.__name__] = Analysis(function.__name__, function, scope, whole_job)
         return function
 
     return register

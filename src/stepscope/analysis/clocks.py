@@ -24,7 +24,7 @@ class Limits:
 LIMITS = Limits()
 
 
-@analysis("job")
+@analysis("job", whole_job=True)
 def clocks(collectives: pl.LazyFrame, ranks: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Estimate each rank's clock offset against the job's median clock.
 

@@ -31,17 +31,22 @@ def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame) -> pl.Lazy
         [(2, True), (2, True), (2, True), (2, False)]
     """
     names = list(layers)
-    parts = [_ends(ranges, name, names) for name, ranges in layers.items()]
-    parts.append(_window_ends(windows, names))
-    swept = (
-        pl.concat(parts)
-        # A window that ends where the next begins must close first: closings sort before openings.
-        .sort("at", "opens")
-        .with_columns(pl.col(names).cum_sum() > 0, pl.col(WINDOW).forward_fill())
-        .with_columns(duration_ns=pl.col("at").shift(-1) - pl.col("at"))
+    # Each end carries the number of its layer, above 0 where it opens and below 0 where it closes; windows are
+    # numbered behind the layers. So little is sorted, and closings sort before openings at the same time.
+    parts = [_ends(ranges, number) for number, ranges in enumerate(layers.values(), 1)]
+    parts.append(_window_ends(windows, len(names) + 1))
+    swept = pl.concat(parts).sort("at", "end")
+    opened = (
+        ((pl.col("end") == number).cast(pl.Int32) - (pl.col("end") == -number).cast(pl.Int32)).cum_sum() > 0
+        for number in range(1, len(names) + 1)
+    )
+    cut = swept.with_columns(
+        *(is_open.alias(name) for name, is_open in zip(names, opened, strict=True)),
+        pl.col(WINDOW).forward_fill(),
+        duration_ns=pl.col("at").shift(-1) - pl.col("at"),
     )
     inside = (pl.col(WINDOW) >= 0) & (pl.col("duration_ns") > 0)
-    return swept.filter(inside).select(WINDOW, pl.col("at").alias("start_ns"), "duration_ns", *names)
+    return cut.filter(inside).select(WINDOW, pl.col("at").alias("start_ns"), "duration_ns", *names)
 
 
 def union(ranges: pl.LazyFrame) -> pl.LazyFrame:
@@ -58,32 +63,22 @@ def union(ranges: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _ends(ranges: pl.LazyFrame, name: str, names: list[str]) -> pl.LazyFrame:
-    """Both ends of each range: +1 for its layer at the start, -1 at the end."""
+def _ends(ranges: pl.LazyFrame, number: int) -> pl.LazyFrame:
+    """Both ends of each range of a layer."""
     valid = ranges.filter(pl.col("end_ns") > pl.col("start_ns"))
-    sides = [
-        valid.select(
-            at=pl.col(side).cast(pl.Int64),
-            opens=pl.lit(change > 0),
-            **{n: pl.lit(change if n == name else 0, pl.Int32) for n in names},
-            window=pl.lit(None, pl.Int64),
-        )
-        for side, change in (("start_ns", 1), ("end_ns", -1))
-    ]
-    return pl.concat(sides)
+    return pl.concat(
+        valid.select(at=pl.col(side).cast(pl.Int64), end=pl.lit(end, pl.Int8), window=pl.lit(None, pl.Int64))
+        for side, end in (("start_ns", number), ("end_ns", -number))
+    )
 
 
-def _window_ends(windows: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
+def _window_ends(windows: pl.LazyFrame, number: int) -> pl.LazyFrame:
     """Both ends of each window: its number at the start, -1 (outside) at the end."""
     valid = windows.filter(pl.col("end_ns") > pl.col("start_ns"))
-    zeros = {n: pl.lit(0, pl.Int32) for n in names}
     opening = valid.select(
-        at=pl.col("start_ns").cast(pl.Int64),
-        opens=pl.lit(True),
-        **zeros,
-        window=pl.col(WINDOW).cast(pl.Int64),
+        at=pl.col("start_ns").cast(pl.Int64), end=pl.lit(number, pl.Int8), window=pl.col(WINDOW).cast(pl.Int64)
     )
     closing = valid.select(
-        at=pl.col("end_ns").cast(pl.Int64), opens=pl.lit(False), **zeros, window=pl.lit(-1, pl.Int64)
+        at=pl.col("end_ns").cast(pl.Int64), end=pl.lit(-number, pl.Int8), window=pl.lit(-1, pl.Int64)
     )
     return pl.concat([closing, opening])

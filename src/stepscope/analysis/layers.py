@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.errors import Unavailable
+
 DATA_LOADING = r"(?i)dataloader.*__next__|^## ?(data|wait_for_batch|dataload\w*) ?##$"
 """Annotations during which the training loop waits for its next batch: PyTorch names its own
 `enumerate(DataLoader)#<iterator>.__next__`; the bare words are what training scripts commonly mark."""
@@ -40,11 +42,20 @@ def layers(
     operators: pl.LazyFrame | None,
     slices: pl.LazyFrame | None,
 ) -> Layers:
-    """Sort one rank's ranges into layers; a missing table leaves its layer empty."""
+    """Sort one rank's ranges into layers; a missing table leaves its layer empty.
+
+    Raises:
+        Unavailable: If the rank's communication was recorded, but not what its device computed: nothing recorded
+            is not the same as nothing done.
+    """
     data = nothing()
     if slices is not None:
         data = ranges(slices.filter(is_data_loading()))
-    if kernels is not None and kernels.select(pl.len()).collect().item() > 0:
+    kinds = [] if kernels is None else kernels.select(pl.col("kind").unique()).collect()["kind"].to_list()
+    on_device = bool(kinds) or (collectives is not None and _any(collectives.filter(pl.col("on_device"))))
+    if on_device and (kernels is None or "compute" not in kinds):
+        raise Unavailable("device work was recorded without compute kernels, so what it computed is unknown")
+    if on_device and kernels is not None:
         kind = pl.col("kind")
         communication = ranges(kernels.filter(kind == "communication"))
         if collectives is not None:
@@ -64,6 +75,10 @@ def layers(
     if collectives is not None:
         communication = pl.concat([communication, ranges(collectives)])
     return Layers(on_device=False, computing=computing, communication=communication, memory=nothing(), data=data)
+
+
+def _any(table: pl.LazyFrame) -> bool:
+    return not table.head(1).collect().is_empty()
 
 
 def is_data_loading() -> pl.Expr:

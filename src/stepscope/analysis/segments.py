@@ -12,8 +12,9 @@ WORK = ("computing", "data_loading", "dispatch", "memory")
 """What a rank needs time for on its own: computing; waiting for the next batch; nothing, because the host gave the
 device no work in time; memory operations."""
 
-KINDS = (*WORK, "transmit")
-"""What own time is spent on. Time spent waiting for other ranks is nobody's own."""
+KINDS = (*WORK, "transmit", "unsplit")
+"""What own time is spent on, with transmission and with communication of which it is unknown how much is waiting.
+Time known to be spent waiting for other ranks is nobody's own."""
 
 STEP_GROUP = "step"
 """Group of segments that end with a step, where no collective was matched over ranks."""
@@ -40,9 +41,10 @@ def segments(
     """
     rank = steps.select("rank").head(1).collect().item()
     calls = _calls(arrival, rank)
-    windows = _windows(calls, steps)
+    windows = _windows(calls.filter(pl.col("members") > 1), steps)
     active = layers(kernels, collectives, operators, slices)
     waits = calls.lazy().filter(pl.col("wait_ns") > 0)
+    unsplit = calls.lazy().filter(pl.col("wait_ns").is_null())
     cut = pieces(
         {
             "computing": active.computing,
@@ -50,6 +52,7 @@ def segments(
             "memory": active.memory,
             "data": active.data,
             "wait": waits.select("start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
+            "unsplit": unsplit.select("start_ns", "end_ns"),
         },
         windows.lazy().select("window", "start_ns", "end_ns"),
     )
@@ -60,6 +63,8 @@ def segments(
         .then(pl.lit("computing"))
         .when("wait")
         .then(pl.lit("wait"))
+        .when("unsplit")
+        .then(pl.lit("unsplit"))
         .when("communication")
         .then(pl.lit("transmit"))
         .when("memory")
@@ -96,15 +101,12 @@ def segments(
 
 
 def _calls(arrival: pl.DataFrame | None, rank: int) -> pl.DataFrame:
-    """The rank's matched calls on its own clock, in order."""
+    """The rank's calls on its own clock, in order."""
     if arrival is None:
-        schema = {"start_ns": pl.Int64, "wait_ns": pl.Int64, "point_to_point": pl.Boolean}
-        return pl.DataFrame(schema=schema)
-    return (
-        arrival.filter((pl.col("rank") == rank) & (pl.col("members") > 1))
-        .with_columns(start_ns=pl.col("start_ns") + pl.col("offset_ns"))
-        .sort("start_ns")
-    )
+        times = dict.fromkeys(("start_ns", "end_ns", "wait_ns"), pl.Int64)
+        return pl.DataFrame(schema={**times, "members": pl.Int32, "point_to_point": pl.Boolean})
+    own = arrival.filter(pl.col("rank") == rank)
+    return own.with_columns(pl.col("start_ns", "end_ns") + pl.col("offset_ns")).sort("start_ns")
 
 
 def _windows(calls: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:

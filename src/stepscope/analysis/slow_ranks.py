@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.clocks import MAD_TO_SIGMA
-from stepscope.analysis.segments import WORK
+from stepscope.analysis.segments import STEP_GROUP, WORK
 from stepscope.errors import Unavailable
 
 CALL = ["group", "sequence"]
@@ -48,6 +48,7 @@ def slow_ranks(
     segments: pl.DataFrame,
     breakdown: pl.DataFrame,
     arrival: pl.DataFrame | None,
+    ranks: pl.LazyFrame,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Name the ranks that hold the job up, each with what it is slow at and what it costs.
@@ -65,16 +66,18 @@ def slow_ranks(
 
     Returns:
         One row a slow rank and kind, dearest first: `rank`, `kind` (one of `WORK`), `cost_ns` (lost by the job in
-        a step because of it, mean) and `cost_ratio` (of the median step), `excess_ns` (more time than the typical
+        a step because of it, median) and `cost_ratio` (of the longest rank's median step), `excess_ns` (more time than the typical
         rank in a step, median), `typical_ns` (the typical rank's time for this kind), `steps`, `steps_late` (with
         that excess), `times_last` of `calls` collectives, `score` (robust deviations).
 
     Raises:
-        Unavailable: With fewer than two ranks.
+        Unavailable: With fewer than two ranks, or for ranks that have nothing to do with each other.
     """
     if segments["rank"].n_unique() < 2:
         raise Unavailable("slow ranks need the recordings of at least two ranks of one job")
-    step_ns = _median(breakdown, pl.col("window_ns"))
+    if not segments.filter(pl.col("group") != STEP_GROUP).height and not _is_one_job(ranks):
+        raise Unavailable("the ranks share no communication, so none of them can hold another up")
+    step_ns = _median(breakdown.group_by("step").agg(pl.col("window_ns").max()), pl.col("window_ns"))
     worked = segments.with_columns(work_ns=pl.sum_horizontal(f"{kind}_ns" for kind in WORK))
     work_ns = _median(worked.group_by("rank", "step").agg(pl.col("work_ns").sum()), pl.col("work_ns"))
     per_step = _per_step(_with_excess(worked))
@@ -84,6 +87,11 @@ def slow_ranks(
     ]
     found = pl.DataFrame(rows, schema=RESULT, orient="row")
     return found.sort("cost_ns", "rank", descending=[True, False])
+
+
+def _is_one_job(ranks: pl.LazyFrame) -> bool:
+    """Whether the recordings say themselves that they belong to a job of several ranks."""
+    return bool(ranks.select((pl.col("world_size") > 1).any()).collect().item())
 
 
 def _with_excess(segments: pl.DataFrame) -> pl.DataFrame:
@@ -105,19 +113,19 @@ def _with_excess(segments: pl.DataFrame) -> pl.DataFrame:
     step = ["rank", "step"]
     late = pl.col("late").sum().over(step)
     left = pl.col("work_excess").sum().over(step).clip(lower_bound=0)
-    ordered = ordered.with_columns(cost=pl.when(late > 0).then(pl.col("cost") * left / late).otherwise(0.0))
-    positive = [pl.col(f"{kind}_excess").clip(lower_bound=0) for kind in WORK]
-    total = pl.sum_horizontal(positive)
-    return ordered.with_columns(
-        pl.when(total > 0).then(pl.col("cost") * p / total).otherwise(0.0).alias(f"{kind}_cost")
-        for kind, p in zip(WORK, positive, strict=True)
-    )
+    return ordered.with_columns(cost=pl.when(late > 0).then(pl.col("cost") * left / late).otherwise(0.0))
 
 
 def _per_step(excess: pl.DataFrame) -> pl.DataFrame:
-    """Sum up by rank and step."""
-    return excess.group_by("rank", "step").agg(
-        pl.col(f"{kind}_{what}").sum() for kind in WORK for what in ("excess", "cost", "ns")
+    """Sum up by rank and step, and share out a step's cost over the kinds of work that took longer."""
+    sums = excess.group_by("rank", "step").agg(
+        pl.col("cost").sum(), *(pl.col(f"{kind}_{what}").sum() for kind in WORK for what in ("excess", "ns"))
+    )
+    positive = [pl.col(f"{kind}_excess").clip(lower_bound=0) for kind in WORK]
+    total = pl.sum_horizontal(positive)
+    return sums.with_columns(
+        pl.when(total > 0).then(pl.min_horizontal(pl.col("cost") * p / total, p)).otherwise(0.0).alias(f"{kind}_cost")
+        for kind, p in zip(WORK, positive, strict=True)
     )
 
 
@@ -157,8 +165,8 @@ def _slow_at(
     excess = pl.col(f"{kind}_excess")
     ranks = per_step.group_by("rank").agg(
         center=excess.median(),
-        cost=pl.col(f"{kind}_cost").mean(),
-        dearest=pl.max_horizontal(pl.col(f"{k}_cost").mean() for k in WORK),
+        cost=pl.col(f"{kind}_cost").median(),
+        dearest=pl.max_horizontal(pl.col(f"{k}_cost").median() for k in WORK),
         typical=(pl.col(f"{kind}_ns") - excess).median(),
         steps=pl.len().cast(pl.Int32),
         late=(excess > floor).sum().cast(pl.Int32),

@@ -50,7 +50,11 @@ class Answers:
         )
         if key not in self._known:
             try:
-                if analysis.scope == "rank" and rank is None:
+                if analysis.whole_job and self.run.whole is not self.run:
+                    everyone = self.run.whole.analyse(analysis.name, **options)
+                    kept = [r.rank for r in self.run.ranks]
+                    self._known[key] = everyone.filter(pl.col("rank").is_in(kept))
+                elif analysis.scope == "rank" and rank is None:
                     self._known[key] = self._stack(analysis, options)
                 else:
                     supplied = self._supply(analysis, rank)

@@ -54,6 +54,8 @@ class Run:
         self.skipped = skipped
         self.others: list[Run] = []
         """Further runs under the paths that were opened."""
+        self.whole: Run = self
+        """The run with all its ranks, of which this one may be a selection."""
         self._answers = Answers(self)
 
     @classmethod
@@ -183,6 +185,8 @@ class Run:
             skipped=self.skipped,
         )
         run.others = self.others
+        if wanted_ranks is not None:
+            run.whole = self.select(steps=steps) if wanted_steps is not None else self
         return run
 
     def analyse(self, question: str | Callable[..., Any], **options: Any) -> Any:
