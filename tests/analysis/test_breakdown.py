@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.analysis import breakdown
+from stepscope.analysis import activity, breakdown, marks
 from stepscope.errors import Unavailable
 from stepscope.tables import COLLECTIVES, KERNELS, OPERATORS, SLICES, STEPS
 
@@ -37,10 +37,16 @@ def kernels(*rows: tuple[int, int, str]) -> pl.LazyFrame:
     ).lazy()
 
 
+def split(windows, work, collectives=None, operators=None, slices=None, **options) -> pl.DataFrame:
+    """The breakdown of one rank from its tables."""
+    found = activity(windows, work, collectives, operators, None if slices is None else marks(slices))
+    return breakdown(windows, found, collectives, **options)
+
+
 def test_overlap_counts_once_and_the_rest_is_free() -> None:
     work = kernels((0, 10, "compute"), (5, 10, "communication"), (14, 4, "memory"))
 
-    row = breakdown(steps((0, 30)), work, None, None, None).row(0, named=True)
+    row = split(steps((0, 30)), work).row(0, named=True)
 
     assert row["computing_ns"] == 10
     assert row["communication_ns"] == 10
@@ -58,7 +64,7 @@ KIND = st.sampled_from(["compute", "communication", "memory"])
 def test_the_parts_of_a_step_sum_to_its_window(rows) -> None:
     some_compute = (0, 1, "compute")  # without any, computing would be unknown
 
-    found = breakdown(steps((10, 40), (40, 90)), kernels(some_compute, *rows), None, None, None)
+    found = split(steps((10, 40), (40, 90)), kernels(some_compute, *rows))
 
     assert found.select(pl.sum_horizontal(SPLIT) == pl.col("window_ns")).to_series().all()
     assert found["window_ns"].to_list() == [30, 50]
@@ -67,7 +73,7 @@ def test_the_parts_of_a_step_sum_to_its_window(rows) -> None:
 def test_whole_recording_spans_first_to_last_device_task() -> None:
     work = kernels((100, 10, "compute"), (150, 10, "compute"))
 
-    row = breakdown(steps((0, 1000)), work, None, None, None, whole_recording=True).row(0, named=True)
+    row = split(steps((0, 1000)), work, whole_recording=True).row(0, named=True)
 
     assert (row["window_ns"], row["computing_ns"], row["free_ns"]) == (60, 20, 40)
 
@@ -89,7 +95,7 @@ def test_on_a_cpu_operators_compute_and_gloo_communicates() -> None:
         name=["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"],
     ).lazy()  # fmt: skip
 
-    row = breakdown(steps((0, 100)), None, collectives, operators, slices).row(0, named=True)
+    row = split(steps((0, 100)), None, collectives, operators, slices).row(0, named=True)
 
     assert row["computing_ns"] == 30  # not the operator inside the data loader
     assert row["communication_not_overlapped_ns"] == 20
@@ -103,7 +109,7 @@ def test_receives_are_the_bubble_of_a_pipeline() -> None:
         start_ns=[10], duration_ns=[25], on_device=[True], step=[0],
     ).lazy()  # fmt: skip
 
-    row = breakdown(steps((0, 100)), kernels((0, 10, "compute")), collectives, None, None).row(0, named=True)
+    row = split(steps((0, 100)), kernels((0, 10, "compute")), collectives).row(0, named=True)
 
     assert (row["bubble_ns"], row["stage_ns"]) == (25, 75)
     assert row["communication_not_overlapped_exclude_receive_ns"] == 0
@@ -111,4 +117,4 @@ def test_receives_are_the_bubble_of_a_pipeline() -> None:
 
 def test_communication_alone_does_not_mean_that_nothing_was_computed() -> None:
     with pytest.raises(Unavailable, match="without compute kernels"):
-        breakdown(steps((0, 30)), kernels((0, 10, "communication")), None, None, None)
+        split(steps((0, 30)), kernels((0, 10, "communication")))

@@ -3,6 +3,7 @@
 Importing this package registers all of them in `ANALYSES`.
 """
 
+from stepscope.analysis.activity import activity
 from stepscope.analysis.arrival import arrival
 from stepscope.analysis.base import ANALYSES, Analysis, analysis
 from stepscope.analysis.breakdown import breakdown
@@ -10,6 +11,7 @@ from stepscope.analysis.clocks import clocks
 from stepscope.analysis.communication import communication
 from stepscope.analysis.idle import idle
 from stepscope.analysis.kernel_totals import kernel_totals, kernel_type_totals
+from stepscope.analysis.marks import marks
 from stepscope.analysis.operator_summary import operator_summary
 from stepscope.analysis.segments import segments
 from stepscope.analysis.slow_groups import slow_groups
@@ -19,6 +21,7 @@ from stepscope.analysis.slow_ranks import slow_ranks
 __all__ = [
     "ANALYSES",
     "Analysis",
+    "activity",
     "analysis",
     "arrival",
     "breakdown",
@@ -27,6 +30,7 @@ __all__ = [
     "idle",
     "kernel_totals",
     "kernel_type_totals",
+    "marks",
     "operator_summary",
     "segments",
     "slow_groups",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.activity import WORK, active, computing, runs_on_device
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces
-from stepscope.analysis.layers import layers
-
-LAYERS = ("computing", "communication", "memory", "data")
 
 SUMS: dict[str, pl.Expr] = {
     "computing_ns": pl.col("computing"),
@@ -27,10 +25,8 @@ SUMS: dict[str, pl.Expr] = {
 @analysis("rank")
 def breakdown(
     steps: pl.LazyFrame,
-    kernels: pl.LazyFrame | None,
+    activity: pl.DataFrame,
     collectives: pl.LazyFrame | None,
-    operators: pl.LazyFrame | None,
-    slices: pl.LazyFrame | None,
     whole_recording: bool = False,
 ) -> pl.DataFrame:
     """Split each step's window by what the rank was doing.
@@ -43,10 +39,8 @@ def breakdown(
 
     Args:
         steps: One rank's steps; their windows are used as the source set them.
-        kernels: Device work; without any, the host's operators and collectives are used.
-        collectives: Communication calls.
-        operators: Host operators, for CPU-only recordings.
-        slices: For annotations of data loading.
+        activity: What the rank was doing when.
+        collectives: Communication calls, for receives.
         whole_recording: Use one window from the first to the last device task, step 0, instead of steps
             (as HTA's temporal breakdown does).
 
@@ -56,19 +50,8 @@ def breakdown(
         receive calls), `stage_ns` (`window_ns - bubble_ns`) and
         `communication_not_overlapped_exclude_receive_ns`, as the Ascend profiler defines them.
     """
-    active = layers(kernels, collectives, operators, slices)
-    windows = _windows(steps, kernels if active.on_device and whole_recording else None)
-    cut = pieces(
-        {
-            "computing": active.computing,
-            "communication": active.communication,
-            "memory": active.memory,
-            "data": active.data,
-        },
-        windows.lazy(),
-    )
-    if not active.on_device:
-        cut = cut.with_columns(computing=pl.col("computing") & ~pl.col("data"))
+    windows = _windows(steps, activity if whole_recording and runs_on_device(activity) else None)
+    cut = pieces(active(activity, (*WORK, "data")), windows.lazy()).with_columns(computing=computing(activity))
     sums = (
         cut.group_by("window")
         .agg(pl.col("duration_ns").filter(where).sum().alias(name) for name, where in SUMS.items())
@@ -102,21 +85,18 @@ def breakdown(
     )
 
 
-def _windows(steps: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
-    """Numbered windows with their step; one for the whole recording if `kernels` are given."""
-    if kernels is not None:
-        end = pl.col("start_ns") + pl.col("duration_ns")
-        return (
-            kernels.select(
-                pl.col("rank").first(),
-                step=pl.lit(0, pl.Int32),
-                start_ns=pl.col("start_ns").min(),
-                end_ns=end.max(),
-                window_kind=pl.lit("recording"),
-                preparing_ns=pl.lit(None, pl.Int64),
-                window=pl.lit(0, pl.Int64),
-            )
-        ).collect()
+def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame:
+    """Numbered windows with their step; one for the whole recording if `activity` is given."""
+    if activity is not None:
+        return activity.filter(pl.col("what").is_in(WORK)).select(
+            pl.col("rank").first(),
+            step=pl.lit(0, pl.Int32),
+            start_ns=pl.col("start_ns").min(),
+            end_ns=pl.col("end_ns").max(),
+            window_kind=pl.lit("recording"),
+            preparing_ns=pl.lit(None, pl.Int64),
+            window=pl.lit(0, pl.Int64),
+        )
     preparing = pl.when(pl.col("window") == "device").then(pl.col("window_start_ns") - pl.col("start_ns"))
     return (
         steps.sort("window_start_ns")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.activity import KINDS, active, computing, runs_on_device
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces
-from stepscope.analysis.layers import SYNCHRONISATION, layers, nothing, ranges
 
 CAUSES = (
     "data_loading",
@@ -25,10 +25,8 @@ for another stream, an event or the hardware; (CPU) Python code outside any oper
 @analysis("rank")
 def idle(
     steps: pl.LazyFrame,
+    activity: pl.DataFrame,
     kernels: pl.LazyFrame | None,
-    collectives: pl.LazyFrame | None,
-    operators: pl.LazyFrame | None,
-    slices: pl.LazyFrame | None,
 ) -> pl.DataFrame:
     """Split the free time of each step by its cause.
 
@@ -36,8 +34,7 @@ def idle(
         `rank`, `step`, `cause` (one of `CAUSES`), `idle_ns`, `gaps` (pieces). Over the causes of a step,
         `idle_ns` sums to `breakdown`'s `free_ns`.
     """
-    active = layers(kernels, collectives, operators, slices)
-    host = _host_ranges(slices)
+    on_device = runs_on_device(activity)
     windows = (
         steps.sort("window_start_ns")
         .select("rank", "step", start_ns="window_start_ns", end_ns="window_end_ns")
@@ -45,20 +42,9 @@ def idle(
         .with_columns(pl.col("window").cast(pl.Int64))
         .collect()
     )
-    cut = pieces(
-        {
-            "computing": active.computing,
-            "communication": active.communication,
-            "memory": active.memory,
-            "data": active.data,
-            **host,
-        },
-        windows.lazy(),
-    )
-    if not active.on_device:
-        cut = cut.with_columns(computing=pl.col("computing") & ~pl.col("data"))
+    cut = pieces(active(activity, KINDS), windows.lazy()).with_columns(computing=computing(activity))
     free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("start_ns")
-    if active.on_device and kernels is not None:
+    if on_device and kernels is not None:
         launches = (
             # Copies are left out: not every source records the call that starts them, and what the device waits
             # for in a gap is its next real work.
@@ -78,7 +64,7 @@ def idle(
         .then(pl.lit("data_loading"))
         .when("gc")
         .then(pl.lit("garbage_collection"))
-        .when(pl.col("sync") & pl.lit(active.on_device))
+        .when(pl.col("sync") & pl.lit(on_device))
         .then(pl.lit("synchronisation"))
         .when(late)
         .then(pl.lit("dispatch"))
@@ -97,19 +83,3 @@ def idle(
         .sort("rank", "step", "idle_ns", descending=[False, False, True])
         .collect()
     )
-
-
-def _host_ranges(slices: pl.LazyFrame | None) -> dict[str, pl.LazyFrame]:
-    """Host ranges that explain idle time."""
-    if slices is None:
-        return {"sync": nothing(), "gc": nothing(), "python": nothing()}
-    category = pl.col("category")
-    return {
-        "sync": ranges(
-            slices.filter(category.is_in(["runtime", "operator"]) & pl.col("name").str.contains(SYNCHRONISATION))
-        ),
-        "gc": ranges(slices.filter(category == "gc")),
-        # Only the innermost frames would show what runs; all together show that Python runs at all, which the
-        # outermost frame of a recording (the script) always does, so whole-recording frames are left out.
-        "python": ranges(slices.filter((category == "python") & (pl.col("depth") > 1))),
-    }

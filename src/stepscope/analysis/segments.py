@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.activity import WORK as ACTIVE
+from stepscope.analysis.activity import active, computing
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces
-from stepscope.analysis.layers import layers
 
 WORK = ("computing", "data_loading", "dispatch", "memory")
 """What a rank needs time for on its own: computing; waiting for the next batch; nothing, because the host gave the
@@ -24,10 +25,7 @@ STEP_GROUP = "step"
 def segments(
     arrival: pl.DataFrame | None,
     steps: pl.LazyFrame,
-    kernels: pl.LazyFrame | None,
-    collectives: pl.LazyFrame | None,
-    operators: pl.LazyFrame | None,
-    slices: pl.LazyFrame | None,
+    activity: pl.DataFrame,
 ) -> pl.DataFrame:
     """Cut a rank's time at its arrivals in collectives and split each segment by what the rank did.
 
@@ -42,22 +40,17 @@ def segments(
     rank = steps.select("rank").head(1).collect().item()
     calls = _calls(arrival, rank)
     windows = _windows(calls.filter(pl.col("members") > 1), steps)
-    active = layers(kernels, collectives, operators, slices)
     waits = calls.lazy().filter(pl.col("wait_ns") > 0)
     unsplit = calls.lazy().filter(pl.col("wait_ns").is_null())
     cut = pieces(
         {
-            "computing": active.computing,
-            "communication": active.communication,
-            "memory": active.memory,
-            "data": active.data,
+            **active(activity, (*ACTIVE, "data")),
             "wait": waits.select("start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
             "unsplit": unsplit.select("start_ns", "end_ns"),
         },
         windows.lazy().select("window", "start_ns", "end_ns"),
     )
-    if not active.on_device:
-        cut = cut.with_columns(computing=pl.col("computing") & ~pl.col("data"))
+    cut = cut.with_columns(computing=computing(activity))
     doing = (
         pl.when("computing")
         .then(pl.lit("computing"))

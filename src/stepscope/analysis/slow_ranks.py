@@ -66,9 +66,9 @@ def slow_ranks(
 
     Returns:
         One row a slow rank and kind, dearest first: `rank`, `kind` (one of `WORK`), `cost_ns` (lost by the job in
-        a step because of it, median) and `cost_ratio` (of the longest rank's median step), `excess_ns` (more time than the typical
-        rank in a step, median), `typical_ns` (the typical rank's time for this kind), `steps`, `steps_late` (with
-        that excess), `times_last` of `calls` collectives, `score` (robust deviations).
+        a step because of it, median) and `cost_ratio` (of the median step of the longest rank), `excess_ns` (more
+        time than the typical rank in a step, median), `typical_ns` (the typical rank's time for this kind), `steps`,
+        `steps_late` (with that excess), `times_last` of `calls` collectives, `score` (robust deviations).
 
     Raises:
         Unavailable: With fewer than two ranks, or for ranks that have nothing to do with each other.

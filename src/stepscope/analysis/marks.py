@@ -1,0 +1,52 @@
+"""When the host loaded data, waited for the device, collected garbage or ran plain Python."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.base import analysis
+from stepscope.analysis.intervals import union
+
+DATA_LOADING = r"(?i)dataloader.*__next__|^## ?(data|wait_for_batch|dataload\w*) ?##$"
+"""Annotations during which the training loop waits for its next batch: PyTorch names its own
+`enumerate(DataLoader)#<iterator>.__next__`; the bare words are what training scripts commonly mark."""
+
+SYNCHRONISATION = r"(?i)synchronize|^(aten::item|aten::_local_scalar_dense)$"
+"""Host calls that wait for the device."""
+
+KINDS = ("data", "sync", "gc", "python")
+
+
+@analysis("rank")
+def marks(slices: pl.LazyFrame) -> pl.DataFrame:
+    """Find the host ranges that explain why a device, or the framework, had nothing to do.
+
+    Returns:
+        `rank`, `what` (one of `KINDS`), `start_ns`, `end_ns`: ranges of one kind are merged.
+    """
+    rank = pl.lit(slices.select("rank").head(1).collect().item(), pl.Int32).alias("rank")
+    category, name = pl.col("category"), pl.col("name")
+    what = (
+        pl.when((category == "annotation") & name.str.contains(DATA_LOADING))
+        .then(pl.lit("data"))
+        .when(category.is_in(["runtime", "operator"]) & name.str.contains(SYNCHRONISATION))
+        .then(pl.lit("sync"))
+        # The outermost Python frames of a recording are the script itself and tell nothing.
+        .when((category == "gc") | ((category == "python") & (pl.col("depth") > 1)))
+        .then(category)
+    )
+    found = (
+        slices.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"), what=what)
+        .drop_nulls("what")
+        .collect()
+    )
+    return merged(found).select(rank, "what", "start_ns", "end_ns")
+
+
+def merged(ranges: pl.DataFrame) -> pl.DataFrame:
+    """Merge ranges (`what`, `start_ns`, `end_ns`) of one kind that touch or overlap."""
+    parts = ranges.partition_by("what", as_dict=True)
+    unions = [
+        union(part.lazy()).select(pl.lit(what).alias("what"), "start_ns", "end_ns") for (what,), part in parts.items()
+    ]
+    return pl.concat(pl.collect_all(unions)) if unions else ranges.select("what", "start_ns", "end_ns")
