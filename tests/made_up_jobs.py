@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from traces import COLLECTIVE, COPY, EPOCH_NS, LOADER, Dialect, RankTrace, Span, Work
+
+from traces import COLLECTIVE, COPY, EPOCH_NS, LOADER, Dialect, Kind, RankTrace, Span, Work
 
 OPERATORS = ("aten::mm", "aten::add_", "c10d::allreduce_", "autograd::engine::evaluate_function: MmBackward0")
 KERNELS = ("gemm_f16_128x128", "void at::native::vectorized_elementwise_kernel<4>(int)", "flash_fwd_kernel")
@@ -88,7 +89,7 @@ class Host:
 
     def launch(self, name: str, action: str, delay: int, length: int, stream: int) -> None:
         """Launch a kernel or a copy that starts `delay` ticks after the call begins."""
-        kind = "memory" if action == "copy" else "compute"
+        kind: Kind = "memory" if action == "copy" else "compute"
         start_ns = self.now + delay * self.plan.grid_ns
         self.work.append(Work(kind, name, start_ns, length * self.plan.grid_ns, stream, self.call("cudaLaunchKernel")))
 
@@ -131,7 +132,7 @@ def rank_traces(draw: st.DrawFn, plan: Plan, rank: int) -> RankTrace:
         began = main.now
         main.wait(1)
         if plan.orderly and plan.on_device:
-            main.launch(KERNELS[0], "launch", 0, draw(_SMALL), STREAMS[0])
+            main.launch(KERNELS[0], "launch", 0, draw(st.integers(1, 20)), STREAMS[0])
         main.operators.append(Span(OPERATORS[0], main.now, plan.grid_ns))
         main.wait(1)
         main.act(draw(_ACTIONS))

@@ -9,33 +9,72 @@ import sys
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from builders import ToySource, write_toy
 from stepscope.errors import StepscopeError
 from stepscope.ingest import Ingested, ingest
+from stepscope.sources import SOURCES
 from stepscope.sources.base import Input, Sink
 from stepscope.store import StoreSink
 
 
-def read(*files: Path, source: ToySource | None = None, **options: object) -> Ingested:
-    items = [Input("toy", file, (file,)) for file in files]
-    return ingest(items, sources=[source or ToySource()], **options)  # type: ignore[arg-type]
+class Nosy(ToySource):
+    """Tells which process reads, how many workers it may use, and how many threads Polars has."""
+
+    name = "nosy"
+
+    def read(self, item: Input, sink: Sink) -> None:
+        sink.issue("note", item.path, f"{os.getpid()} {sink.workers} {pl.thread_pool_size()}", "-")
+        super().read(item, sink)
+
+
+class Loud(ToySource):
+    """Prints while it reads."""
+
+    name = "loud"
+
+    def read(self, item: Input, sink: Sink) -> None:
+        print("reading", item.path, flush=True)
+        super().read(item, sink)
+
+
+class Full(ToySource):
+    """Takes away the directory that its rows go to, if any."""
+
+    name = "full"
+
+    def read(self, item: Input, sink: Sink) -> None:
+        if isinstance(sink, StoreSink):
+            sink.directory.rmdir()
+        super().read(item, sink)
+
+
+TOY, NOSY, LOUD, FULL = REGISTERED = (ToySource(), Nosy(), Loud(), Full())
+START = "import sys; sys.path[:] = sys.argv[1:]; import test_ingest; test_ingest.serve()"
+
+
+def serve() -> None:
+    """What a worker runs: one that knows the toy formats."""
+    from stepscope.ingest.worker import main
+
+    SOURCES.extend(REGISTERED)
+    main()
+
+
+def read(*files: Path, source: ToySource = TOY, **options: object) -> Ingested:
+    items = [Input(source.name, file, (file,)) for file in files]
+    return ingest(items, sources=[source], **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading in two processes, however little there is to read."""
     monkeypatch.setenv("STEPSCOPE_WORKERS", "2")
+    monkeypatch.setattr("stepscope.sources.SOURCES", [*SOURCES, *REGISTERED])
+    monkeypatch.setattr("stepscope.ingest.pool._START", START)
     monkeypatch.setattr("stepscope.ingest.inputs._WORTH_PROCESSES_BYTES", 0)
-
-
-class Nosy(ToySource):
-    """Tells which process reads, and how many workers it may use."""
-
-    def read(self, item: Input, sink: Sink) -> None:
-        sink.issue("note", item.path, f"{os.getpid()} {sink.workers}", "-")
-        super().read(item, sink)
 
 
 def told(done: Ingested) -> list[list[int]]:
@@ -43,25 +82,30 @@ def told(done: Ingested) -> list[list[int]]:
     return [[int(number) for number in note.split()] for note in notes]
 
 
+def readers(done: Ingested) -> set[int]:
+    """The processes that read."""
+    return {process for process, _, _ in told(done)}
+
+
 @pytest.mark.usefixtures("cache", "processes")
 def test_several_inputs_are_read_by_processes(tmp_path: Path) -> None:
-    done = read(*(write_toy(tmp_path / f"{n}.json", rank=n) for n in range(5)), source=Nosy())
+    done = read(*(write_toy(tmp_path / f"{n}.json", rank=n) for n in range(5)), source=NOSY)
 
     assert [recording.facts["rank"] for recording in done.recordings] == [0, 1, 2, 3, 4]
-    assert os.getpid() not in {process for process, _ in told(done)}
-    assert {workers for _, workers in told(done)} == {1}
+    assert os.getpid() not in readers(done)
+    assert {(workers, threads) for _, workers, threads in told(done)} == {(1, 1)}
 
 
 @pytest.mark.usefixtures("cache", "processes")
 def test_a_single_input_is_read_here_with_all_workers(tmp_path: Path) -> None:
-    assert told(read(write_toy(tmp_path / "0.json"), source=Nosy())) == [[os.getpid(), 2]]
+    assert told(read(write_toy(tmp_path / "0.json"), source=NOSY)) == [[os.getpid(), 2, pl.thread_pool_size()]]
 
 
 @pytest.mark.usefixtures("cache")
 def test_small_inputs_are_not_worth_a_process(tmp_path: Path) -> None:
-    done = read(*(write_toy(tmp_path / f"{n}.json") for n in range(5)), source=Nosy())
+    done = read(*(write_toy(tmp_path / f"{n}.json") for n in range(5)), source=NOSY)
 
-    assert {process for process, _ in told(done)} == {os.getpid()}
+    assert readers(done) == {os.getpid()}
 
 
 @pytest.mark.usefixtures("cache", "processes")
@@ -95,23 +139,69 @@ def test_a_reader_that_fails_is_told_with_the_file(
     assert len(list(cache.iterdir())) == 1
 
 
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.usefixtures("cache")
+def test_names_and_texts_that_are_not_utf8_are_told_in_escapes(
+    tmp_path: Path, parallel: bool, request: pytest.FixtureRequest
+) -> None:
+    if parallel:
+        request.getfixturevalue("processes")
+    good = [write_toy(tmp_path / f"{n}.json", rank=n) for n in range(2)]
+    named = write_toy(tmp_path / "\udcff.json")
+    texts = write_toy(tmp_path / "texts.json", unreadable="cut at \ud800")
+
+    done = read(named, *good, texts)
+
+    assert [recording.path for recording in done.recordings] == good
+    assert [(u.file, u.problem) for u in done.unread] == [
+        (f"{tmp_path}/\\udcff.json", "has a name that is not UTF-8"),
+        (str(texts), "cut at \\ud800"),
+    ]
+
+
 @pytest.mark.usefixtures("cache", "processes")
-def test_a_source_that_no_worker_can_import_is_read_here(tmp_path: Path) -> None:
-    class Local(Nosy):
-        pass
-
-    done = read(*(write_toy(tmp_path / f"{n}.json") for n in range(3)), source=Local())
-
-    assert {process for process, _ in told(done)} == {os.getpid()}
-
-
-@pytest.mark.usefixtures("cache", "processes")
-def test_without_a_python_to_start_inputs_are_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-
+def test_a_source_of_the_users_own_is_read_here_even_if_one_of_its_name_is_registered(tmp_path: Path) -> None:
     done = read(*(write_toy(tmp_path / f"{n}.json") for n in range(3)), source=Nosy())
 
-    assert {process for process, _ in told(done)} == {os.getpid()}
+    assert readers(done) == {os.getpid()}
+
+
+@pytest.mark.usefixtures("cache", "processes")
+@pytest.mark.parametrize("attribute", ["name", "version"])
+def test_a_source_that_workers_do_not_know_is_read_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attribute: str
+) -> None:
+    stranger = Nosy()
+    setattr(stranger, attribute, {"name": "stranger", "version": 7}[attribute])
+    monkeypatch.setattr("stepscope.sources.SOURCES", [stranger])
+
+    done = read(*(write_toy(tmp_path / f"{n}.json") for n in range(3)), source=stranger)
+
+    assert readers(done) == {os.getpid()}
+
+
+@pytest.mark.usefixtures("cache", "processes")
+@pytest.mark.parametrize("python", ["/bin/false", "/no/such/python", "", None])
+def test_without_a_python_to_start_inputs_are_read_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str | None
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+
+    done = read(*(write_toy(tmp_path / f"{n}.json") for n in range(3)), source=NOSY)
+
+    assert readers(done) == {os.getpid()}
+
+
+@pytest.mark.usefixtures("cache", "processes")
+@pytest.mark.parametrize("words", ["hello", "welcome to this machine", "\\0" * 8])
+def test_a_python_that_talks_at_its_start_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.setattr("stepscope.ingest.pool._START", f"print('{words}', flush=True); {START}")
+
+    done = read(*(write_toy(tmp_path / f"{n}.json") for n in range(3)), source=NOSY)
+
+    assert readers(done) == {os.getpid()}
 
 
 @pytest.mark.usefixtures("cache", "processes")
@@ -121,32 +211,15 @@ def test_what_a_reader_prints_does_no_harm(tmp_path: Path) -> None:
     assert (len(done.recordings), done.unread) == (3, [])
 
 
-class Loud(ToySource):
-    """Prints while it reads."""
-
-    def read(self, item: Input, sink: Sink) -> None:
-        print("reading", item.path, flush=True)
-        super().read(item, sink)
-
-
 @pytest.mark.usefixtures("processes")
 def test_a_store_that_fails_midway_costs_a_warning_only(cache: Path, tmp_path: Path) -> None:
     files = [write_toy(tmp_path / f"{n}.json", rank=n) for n in range(4)]
 
-    done = read(*files, source=Full())
+    done = read(*files, source=FULL)
 
     assert [recording.facts["rank"] for recording in done.recordings] == [0, 1, 2, 3]
     assert len(done.warnings) == 1
     assert list(cache.iterdir()) == []
-
-
-class Full(ToySource):
-    """Takes away the directory that its rows go to, if any."""
-
-    def read(self, item: Input, sink: Sink) -> None:
-        if isinstance(sink, StoreSink):
-            sink.directory.rmdir()
-        super().read(item, sink)
 
 
 @pytest.mark.usefixtures("cache")
@@ -172,8 +245,11 @@ def test_an_interrupted_reading_leaves_nothing(cache: Path, tmp_path: Path) -> N
     code = f"""if 1:
         import stepscope.ingest.inputs as i
         i._WORTH_PROCESSES_BYTES = 0
+        import stepscope.ingest.pool as p
         from pathlib import Path
-        from test_ingest import read
+        from test_ingest import REGISTERED, SOURCES, START, read
+        p._START = START
+        SOURCES.extend(REGISTERED)
         read(*sorted(Path({str(tmp_path)!r}).glob("*.json")))
     """
     for n in range(4):

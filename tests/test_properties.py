@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
-from made_up_jobs import Job, jobs
 from polars.testing import assert_frame_equal
-from traces import ELEMENTS, LOADER, RankTrace, Span, Work, operator_id, write_kineto
 
-from stepscope import Run, Unavailable, open_run
+from made_up_jobs import Job, Plan, jobs
+from stepscope import Run, open_run
 from stepscope.analysis.segments import KINDS
 from stepscope.report.answers import answers
+from stepscope.sources.trace_events import native
 from stepscope.tables import TABLES
+from traces import ELEMENTS, EPOCH_NS, LOADER, Dialect, RankTrace, Span, Work, operator_id, write_kineto
+
+PARTS = ("computing_ns", "communication_not_overlapped_ns", "memory_not_overlapped_ns", "free_ns")
+"""What each step's window consists of."""
 
 
 def sampled(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -50,30 +56,23 @@ def opened(job: Job) -> Iterator[Run]:
         yield open_run(folder, use_store=False)
 
 
-@sampled(25)
-@given(jobs())
-def test_what_was_recorded_comes_back(job: Job) -> None:
-    with opened(job) as run:
-        assert [rank.rank for rank in run.ranks] == list(range(job.plan.world_size))
-        for rank, trace in zip(run.ranks, job.traces, strict=True):
-            tables = {name: rank.table(name).collect() for name in rank.rows}
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "python"])
+@sampled(20)
+@given(job=jobs())
+def test_what_was_recorded_comes_back(job: Job, compiled: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiled:
+            patch.setattr(native, "_LIBRARY", None)
+        with opened(job) as run:
+            tables = [{name: rank.table(name).collect() for name in rank.rows} for rank in run.ranks]
 
-            assert tables["slices"].height == len(trace.spans) + len(trace.work)
-            assert steps_of(tables["steps"], trace)
-            assert rows_of(tables, "operators", "name", "start_ns", "duration_ns", "thread", "external_id", "step") == (
-                Counter(
-                    (s.name, s.start_ns, s.duration_ns, str(s.thread), operator_id(n), step_at(trace, s.start_ns))
-                    for n, s in enumerate(trace.operators)
-                )
-            )
-            assert rows_of(
-                tables,
-                *("kernels", "kind", "name", "start_ns", "duration_ns", "stream", "correlation"),
-                *("launch_start_ns", "launch_end_ns", "step"),
-            ) == Counter(kernel_row(trace, number, work) for number, work in enumerate(trace.work, start=1))
-            assert rows_of(tables, "collectives", "group", "sequence", "start_ns", "duration_ns", "size_bytes") == (
-                Counter(collective_rows(job, trace))
-            )
+    assert [rank.rank for rank in run.ranks] == list(range(job.plan.world_size))
+    for rank, trace in zip(tables, job.traces, strict=True):
+        assert rank["slices"].height == len(trace.spans) + len(trace.work)
+        assert steps_of(rank["steps"], trace)
+        for name, expected in rows_by_hand(job, trace).items():
+            found = rank[name].select(expected.columns).rows() if name in rank else []
+            assert Counter(found) == Counter(expected.rows)
 
 
 @sampled(12)
@@ -107,14 +106,27 @@ def test_sums_add_up(job: Job) -> None:
     with opened(job) as run:
         breakdown, idle, segments = (run.analyse(name) for name in ("breakdown", "idle", "segments"))
 
-    parts = ("computing_ns", "communication_not_overlapped_ns", "memory_not_overlapped_ns", "free_ns")
-    assert breakdown.select(pl.sum_horizontal(parts) == pl.col("window_ns")).to_series().all()
+    assert breakdown.select(pl.sum_horizontal(PARTS) == pl.col("window_ns")).to_series().all()
     assert breakdown.select(pl.min_horizontal(pl.selectors.ends_with("_ns")) >= 0).to_series().drop_nulls().all()
     free = {(rank, step): ns for rank, step, ns in breakdown.select("rank", "step", "free_ns").rows() if ns}
     assert {(rank, step): ns for rank, step, ns in sums(idle, "idle_ns")} == free
     assert (idle["idle_ns"] > 0).all() and (idle["gaps"] > 0).all()
     assert segments.select(pl.sum_horizontal(f"{kind}_ns" for kind in KINDS) == pl.col("own_ns")).to_series().all()
     assert segments.select(pl.min_horizontal("wait_ns", *(f"{kind}_ns" for kind in KINDS)) >= 0).to_series().all()
+
+
+def test_sums_add_up_where_a_step_launches_nothing() -> None:
+    steps = [(step, Span(f"ProfilerStep#{step}", EPOCH_NS + step * 100, 100)) for step in range(3)]
+    work = [
+        Work("compute", "gemm", EPOCH_NS + at + 5, 20, launch=Span("cudaLaunchKernel", EPOCH_NS + at, 1))
+        for at in (5, 245)
+    ]
+    job = Job(Plan(1, 1, range(3), True, {}, [], False), [RankTrace(0, 1, steps, work=work)], Dialect())
+
+    with opened(job) as run:
+        breakdown = run.analyse("breakdown")
+
+    assert breakdown.select(pl.sum_horizontal(PARTS) == pl.col("window_ns")).to_series().all()
 
 
 @sampled(15)
@@ -137,12 +149,13 @@ def test_totals_are_those_of_the_rows_they_sum(job: Job) -> None:
 def test_any_job_gets_its_answers(job: Job) -> None:
     with opened(job) as run:
         told = answers(run)
-        if job.plan.world_size == 1:
-            with pytest.raises(Unavailable, match="two ranks"):
-                run.analyse("slow_ranks")
-        else:
-            assert (run.analyse("slow_ranks")["cost_ns"] >= 0).all()
 
+    if "slow_ranks" in told.tables:
+        assert (told.tables["slow_ranks"]["cost_ns"] >= 0).all()
+    else:
+        silent = [trace for trace in job.traces if trace.work and all(w.kind != "compute" for w in trace.work)]
+        assert job.plan.world_size - len(silent) < 2
+        assert re.search("two ranks|without compute kernels", told.unavailable["slow_ranks"])
     calls = sum(len(calls) for calls in job.plan.calls)
     if "arrival" not in told.tables:
         assert calls == 0
@@ -163,9 +176,28 @@ def steps_of(steps: pl.DataFrame, trace: RankTrace) -> bool:
     return steps.select("step", "start_ns", "end_ns").rows() == marked
 
 
-def rows_of(tables: dict[str, pl.DataFrame], name: str, *columns: str) -> Counter[tuple[object, ...]]:
-    """Rows of a table in no order; none if there is no such table."""
-    return Counter(tables[name].select(columns).rows()) if name in tables else Counter()
+class Rows(NamedTuple):
+    """Rows of a table, in no order."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[object, ...]]
+
+
+def rows_by_hand(job: Job, trace: RankTrace) -> dict[str, Rows]:
+    """What a trace must give, by table."""
+    spans = ("name", "start_ns", "duration_ns")
+    operators = [
+        (s.name, s.start_ns, s.duration_ns, str(s.thread), operator_id(number), step_at(trace, s.start_ns))
+        for number, s in enumerate(trace.operators)
+    ]
+    kernels = [kernel_row(trace, number, work) for number, work in enumerate(trace.work, start=1)]
+    launch = ("correlation", "launch_start_ns", "launch_end_ns", "step")
+    call = ("group", "sequence", "start_ns", "duration_ns", "size_bytes")
+    return {
+        "operators": Rows((*spans, "thread", "external_id", "step"), operators),
+        "kernels": Rows((*spans, "kind", "stream", *launch), kernels),
+        "collectives": Rows(call, list(collective_rows(job, trace))),
+    }
 
 
 def step_at(trace: RankTrace, ns: int) -> int | None:
@@ -181,10 +213,10 @@ def step_of(trace: RankTrace, work: Work) -> int | None:
 
 
 def kernel_row(trace: RankTrace, number: int, work: Work) -> tuple[object, ...]:
-    launch = work.launch
-    assert launch is not None
-    times = (work.start_ns, work.duration_ns, work.stream, number, launch.start_ns, launch.end_ns)
-    return (work.kind, work.name, *times, step_of(trace, work))
+    """Name, times, kind, stream, correlation, launch and step of one piece of work."""
+    assert work.launch is not None
+    launch = (number, work.launch.start_ns, work.launch.end_ns, step_of(trace, work))
+    return (work.name, work.start_ns, work.duration_ns, work.kind, work.stream, *launch)
 
 
 def collective_rows(job: Job, trace: RankTrace) -> Iterator[tuple[object, ...]]:
@@ -192,9 +224,8 @@ def collective_rows(job: Job, trace: RankTrace) -> Iterator[tuple[object, ...]]:
     count: Counter[str | None] = Counter()
     known = not job.dialect.old_names and job.plan.on_device
     only = next(iter(trace.groups)) if len(trace.groups) == 1 else None
-    calls = [w for w in trace.work if w.kind == "communication"] or [
-        s for s in trace.annotations if s.name.startswith("gloo:")
-    ]
+    calls: list[Span | Work] = [w for w in trace.work if w.kind == "communication"]
+    calls += [s for s in trace.annotations if s.name.startswith("gloo:")]
     for call in sorted(calls, key=lambda call: call.start_ns):
         group = call.group if known and isinstance(call, Work) else only
         yield (group, count[group], call.start_ns, call.duration_ns, ELEMENTS * 4 if known else None)

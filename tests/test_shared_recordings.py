@@ -61,7 +61,8 @@ def slow_links(run: Run) -> list[tuple[int, int]]:
 def temporal(run: Run) -> pl.DataFrame:
     """The whole recording's breakdown in us, in the three parts that HTA has."""
     exposed = pl.col("communication_not_overlapped_ns") + pl.col("memory_not_overlapped_ns")
-    return run.analyse("breakdown", whole_recording=True).select(
+    breakdown: pl.DataFrame = run.analyse("breakdown", whole_recording=True)
+    return breakdown.select(
         pl.col("rank").cast(pl.Int64),
         idle=pl.col("free_ns") / 1000,
         computing=pl.col("computing_ns") / 1000,
@@ -191,7 +192,7 @@ def test_exactly_the_injected_faults_of_the_ascend_jobs_are_named(shared: Path, 
     "question",
     [
         *("breakdown", "communication", "slow_ranks", "slow_links", "slow_groups", "idle", "kernel_totals"),
-        pytest.param("arrival", marks=pytest.mark.xfail(reason="members that enter together are ordered at random")),
+        "arrival",
     ],
 )
 def test_text_and_database_of_one_ascend_job_give_the_same_answer(shared: Path, question: str) -> None:

@@ -121,7 +121,11 @@ def write_kineto(directory: Path, trace: RankTrace, dialect: Dialect = Dialect()
     if trace.groups:
         info["pg_count"] = len(trace.groups)
         info["pg_config"] = [{"pg_name": name, "ranks": list(ranks)} for name, ranks in trace.groups.items()]
-    content: dict[str, Any] = {"schemaVersion": 1, "distributedInfo": info, "traceEvents": list(_events(trace, dialect))}
+    content: dict[str, Any] = {
+        "schemaVersion": 1,
+        "distributedInfo": info,
+        "traceEvents": list(_events(trace, dialect)),
+    }
     if dialect.base_ns:
         content["baseTimeNanoseconds"] = dialect.base_ns
     text = json.dumps(content, indent=2 if dialect.pretty else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 TITLES = {
@@ -16,19 +17,63 @@ TITLES = {
     "preparing_ns": "preparing",
     "share_ratio": "share",
     "bandwidth_bytes_per_s": "bandwidth",
+    "bandwidth_ratio": "of typical",
     "typical_bytes_per_s": "typical",
+    "slowdown_factor": "times typical",
     "size_bytes": "size",
     "group_name": "group",
 }
 """Titles that the column's own name does not give."""
 
+SUFFIXES = {"_ns": "", "_ratio": " %", "_factor": "", "_bytes_per_s": "", "_bytes": ""}
+"""Unit suffixes, and what stands for them in a title: a share is told from the figure that it is a share of."""
+
+EXPENDABLE = (
+    "score",
+    "min_ns",
+    "max_ns",
+    "calls",
+    "times_last",
+    "steps_late",
+    "steps",
+    "core",
+    "type",
+    "source",
+    "median_ns",
+    "overlapped_ns",
+    "mean_ns",
+    "memory_not_overlapped_ns",
+    "communication_ns",
+    "typical_ns",
+    "typical_bytes_per_s",
+    "transmit_ns",
+    "ranks",
+    "bandwidth_bytes_per_s",
+    "wait_ratio",
+    "data_loading_ns",
+    "excess_ns",
+    "share_ratio",
+    "cost_ratio",
+    "count",
+    "gaps",
+)
+"""Figures that a narrow table does without, the least important first; all others stay, and so do texts but these."""
+
+EXPENDABLE_TEXTS = ("core", "type", "source")
+
 
 def title(column: str) -> str:
-    """A column's title: its name without unit suffix and underscores, or the one in `TITLES`."""
+    """A column's title: its name without unit suffix and underscores, or the one in `TITLES`.
+
+    Examples:
+        >>> title("cost_ns"), title("cost_ratio")
+        ('cost', 'cost %')
+    """
     if column in TITLES:
         return TITLES[column]
-    for suffix in ("_ns", "_ratio", "_bytes_per_s", "_bytes"):
-        column = column.removesuffix(suffix)
+    for suffix, instead in SUFFIXES.items():
+        if column.endswith(suffix):
+            return column.removesuffix(suffix).replace("_", " ") + instead
     return column.replace("_", " ")
 
 
@@ -40,6 +85,8 @@ def cell(column: str, value: Any) -> str:
         return duration(value)
     if column.endswith("_ratio"):
         return f"{value:.1%}"
+    if column.endswith("_factor"):
+        return f"{value:.2f}x"
     if column.endswith("_bytes_per_s"):
         return f"{value / 1e9:.2f} GB/s"
     if column.endswith("_bytes"):
@@ -65,6 +112,48 @@ def size(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def is_number(column: str) -> bool:
-    """Whether a column is shown flush right."""
-    return column.endswith(("_ns", "_ratio", "_bytes", "_bytes_per_s")) or column in ("count", "calls", "rank", "step")
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """A count with its noun.
+
+    Examples:
+        >>> plural(1, "step"), plural(2, "step"), plural(0, "entry", "entries")
+        ('1 step', '2 steps', '0 entries')
+    """
+    return f"{count} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def listed(words: list[str], last: str = "and") -> str:
+    """Words as a sentence lists them.
+
+    Examples:
+        >>> listed(["a", "b", "c"])
+        'a, b and c'
+    """
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Text without what a terminal would obey: control, format and unpaired surrogate characters become escapes.
+
+    Args:
+        text: Any text; names of files and operators may hold anything.
+        keep: Control characters that are meant.
+
+    Examples:
+        >>> printable("a\x1b[31m\n")
+        'a\\x1b[31m\\n'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c in keep or not _is_obeyed(c) else _escape(c) for c in text)
+
+
+def _is_obeyed(character: str) -> bool:
+    """Control (Cc), format such as writing direction (Cf), surrogates (Cs), line and paragraph ends (Zl, Zp)."""
+    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def _escape(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":  # a byte of a file name that is no UTF-8
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")

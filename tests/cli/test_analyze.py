@@ -8,10 +8,16 @@ import shutil
 from pathlib import Path
 
 import jsonschema
+import polars as pl
 import pytest
 
 import stepscope.report
+from stepscope.advice import Finding
 from stepscope.cli import main
+from stepscope.cli.analyze import _show_findings
+from stepscope.cli.output import Output
+from stepscope.cli.tables import tables_of
+from stepscope.report.answers import Answers
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 SCHEMA = Path(stepscope.report.__file__).parent / "analysis.schema.json"
@@ -56,6 +62,39 @@ def test_the_terminal_says_the_verdict_first(capfd) -> None:
     assert out.startswith("Rank 2 waits for data")
     assert "Do:" in out
     assert "Time by rank" in out
+
+
+def test_all_findings_are_shown_those_beyond_the_third_in_a_line(capfd) -> None:
+    findings = [Finding("r", f"Finding {n}.", "why", "do", 10**6 * (9 - n), 0.1, {}, {}) for n in range(1, 6)]
+
+    _show_findings(Output(), Answers({}, findings))
+
+    out = capfd.readouterr().out
+    assert out.count("Why:") == 3
+    assert "4. Finding 4. Saves about 5.00 ms a step (10%)." in out
+    assert "5. Finding 5. Saves about" in out
+
+
+def test_operators_show_their_mean_beside_their_own_time() -> None:
+    totals = {"count": 4, "total_ns": 4000, "self_ns": 400, "min_ns": 500, "max_ns": 1500}
+    table = pl.DataFrame([{"rank": 0, "name": "aten::mm", **totals}])
+
+    ((_, shown),) = tables_of(Answers({"operator_summary": table}, []))
+
+    assert shown.select("self_ns", "total_ns", "mean_ns").row(0) == (400, 4000, 1000)
+
+
+def test_kernels_are_shares_of_all_device_work_and_point_to_communication() -> None:
+    common = {"rank": 0, "type": None, "core": None, "count": 1, "min_ns": 1, "max_ns": 1}
+    kernels = [
+        {**common, "kind": "compute", "name": "gemm", "total_ns": 100},
+        {**common, "kind": "communication", "name": "nccl", "total_ns": 300},
+    ]
+
+    ((heading, shown),) = tables_of(Answers({"kernel_totals": pl.DataFrame(kernels)}, []))
+
+    assert "see Communication" in heading
+    assert shown.select("name", "share_ratio").rows() == [("gemm", 0.25)]
 
 
 def test_a_second_analysis_reads_the_store_and_says_the_same(capfd, monkeypatch) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from stepscope.cli import main
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
@@ -15,7 +17,8 @@ def test_info_shows_each_rank_and_what_is_missing(capfd) -> None:
 
     out = capfd.readouterr().out
     assert "kineto" in out
-    assert "missing kernels" in out
+    assert "kernels: a CPU-only job" in out
+    assert "4 ranks" in out
 
 
 def test_sql_answers_as_csv_and_json(capfd) -> None:
@@ -42,6 +45,28 @@ def test_a_wrong_query_names_the_columns(capfd) -> None:
     assert "Traceback" not in err
 
 
+def test_a_failed_query_is_told_in_a_line_without_the_plan(capfd) -> None:
+    assert main(["sql", EXAMPLE, "SELECT nonsense FROM steps"]) == 2
+
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith('stepscope: the query failed: unable to find column "nonsense". Columns: steps(')
+
+
+@pytest.mark.parametrize("query", ["drop table steps", "DELETE FROM steps", "create table t as select 1", " ", "-- x"])
+def test_only_questions_are_accepted(capfd, query) -> None:
+    assert main(["sql", EXAMPLE, query]) == 2
+
+    assert "only SELECT, WITH ... SELECT and SHOW TABLES" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["/* all */ select 1 AS x FROM ranks", "WITH r AS (SELECT * FROM ranks) SELECT rank FROM r", "show tables"],
+)
+def test_questions_of_any_form_are_accepted(capfd, query) -> None:
+    assert main(["sql", EXAMPLE, query]) == 0
+
+
 def test_the_cache_is_listed_and_cleared(capfd) -> None:
     main(["info", EXAMPLE])
     capfd.readouterr()
@@ -51,6 +76,31 @@ def test_the_cache_is_listed_and_cleared(capfd) -> None:
 
     assert main(["cache", "clear"]) == 0
     assert capfd.readouterr().out.startswith("removed 4 entries")
+
+
+@pytest.mark.parametrize("command", ["list", "clear"])
+def test_a_cache_that_cannot_be_used_is_told(capfd, tmp_path, monkeypatch, command) -> None:
+    (tmp_path / "file").write_text("mine")
+    monkeypatch.setenv("STEPSCOPE_CACHE", str(tmp_path / "file"))
+
+    assert main(["cache", command]) == 2
+
+    err = capfd.readouterr().err
+    assert "the cache cannot be opened" in err
+    assert "STEPSCOPE_CACHE" in err
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_the_listed_cache_tells_the_ranks_apart_in_a_narrow_terminal(capfd, monkeypatch) -> None:
+    main(["info", EXAMPLE])
+    capfd.readouterr()
+    monkeypatch.setattr("stepscope.cli.output.Output.room", 80)
+
+    assert main(["cache", "list"]) == 0
+
+    out = capfd.readouterr().out
+    assert all(f"rank-{rank}." in out for rank in range(4))
+    assert "4 entries" in out
 
 
 def test_wrong_words_exit_2_without_a_traceback(capfd) -> None:

@@ -297,8 +297,12 @@ def test_ids_of_kernels_that_only_repeat_the_correlation_are_replaced(tmp_path: 
 
 
 def test_device_times_that_cannot_be_true_are_left_out_and_told(tmp_path: Path) -> None:
-    start = 1_700_000_000_000_000
-    trace = Trace().add("cpu_op", "a", start, 1000).launch("good", start + 1, start + 5, 5, 1)
+    start = 3 * 3600 * 10**6
+    trace = (
+        Trace(baseTimeNanoseconds=1_700_000_000 * 10**9)
+        .add("cpu_op", "a", start, 1000)
+        .launch("good", start + 1, start + 5, 5, 1)
+    )
     trace.launch("too long", start + 2, start + 6, 10**9, 2).launch("unset", start + 3, 0, 5, 3)
     trace.launch("empty", start + 4, start + 20, 0, 4).launch("overlapping", start + 5, start + 7, 1, 5)
 

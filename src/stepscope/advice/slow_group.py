@@ -27,20 +27,20 @@ def slow_group(
     step_ns = breakdown.select(pl.col("window_ns").median()).item() or 0
     exposed = exposed_share(segments, arrival)
     totals = slow_groups.group_by("group", "group_name", "ranks", maintain_order=True).agg(
-        pl.col("cost_ns").sum(), pl.col("transmit_ratio").max()
+        pl.col("cost_ns").sum(), pl.col("slowdown_factor").max()
     )
     for row in totals.iter_rows(named=True):
         saving = round(row["cost_ns"] * exposed)
         yield Finding(
             rule="slow-group",
             summary=(
-                f"Group {row['group_name'] or row['group']} (ranks {row['ranks']}) takes {row['transmit_ratio']:.1f} "
+                f"Group {row['group_name'] or row['group']} (ranks {row['ranks']}) takes {row['slowdown_factor']:.1f} "
                 "times as long to transmit as other groups that send the same."
             ),
             cause=f"Some link between these ranks is slow: their calls take {ms(row['cost_ns'])} a step longer.",
             action="Check the links between these ranks: port state, error and retry counters, switches between them.",
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
-            where={"group": row["group"], "ranks": row["ranks"]},
-            evidence={"cost_ns": row["cost_ns"], "transmit_ratio": row["transmit_ratio"]},
+            where={"group": row["group"], "group_name": row["group_name"], "ranks": row["ranks"]},
+            evidence={"cost_ns": row["cost_ns"], "slowdown_factor": row["slowdown_factor"]},
         )

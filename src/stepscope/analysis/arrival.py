@@ -38,6 +38,7 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame) -> pl.DataFrame:
         .with_columns(offset_ns=pl.col("offset_ns").fill_null(0))
         .with_columns(start_ns=pl.col("start_ns") - pl.col("offset_ns"))
         .with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        .sort("rank", "collective")  # members that enter together are ordered by rank
         .collect()
     )
     sequence = _aligned_sequences(calls)

@@ -64,6 +64,7 @@ def clocks(collectives: pl.LazyFrame, ranks: pl.LazyFrame, limits: Limits = LIMI
     noise = limits.sigmas * pl.col("spread") / pl.col("calls").sqrt()
     real = (pl.col("offset").abs() > limits.significant_ns) & (pl.col("offset").abs() > noise)
     offset = pl.when(real & (pl.len() > 1)).then(pl.col("offset")).otherwise(0.0)
+    calls = ends.group_by("rank").agg(own_calls=pl.len())
     return (
         everyone.with_columns(clock=host)
         .join(
@@ -73,6 +74,7 @@ def clocks(collectives: pl.LazyFrame, ranks: pl.LazyFrame, limits: Limits = LIMI
             on="clock",
             how="left",
         )
-        .select("rank", pl.col("offset_ns").fill_null(0), "spread_ns", pl.col("calls").fill_null(0))
+        .join(calls, on="rank", how="left")
+        .select("rank", pl.col("offset_ns").fill_null(0), "spread_ns", calls=pl.col("own_calls").fill_null(0))
         .sort("rank")
     )

@@ -16,7 +16,7 @@ SAME = ["operation", "size_bytes", "members"]
 class Limits:
     """When a group is called slow."""
 
-    transmit_ratio: float = 1.25  # of the median group's transmission; healthy groups of a kind agree within 10 %
+    slowdown_factor: float = 1.25  # of the median group's transmission; healthy groups of a kind agree within 10 %
     score: float = 3.5  # robust deviations of the logarithm of the transmission
     floor: float = 0.05  # relative spread below which differences are noise
     groups: int = 3  # fewer groups that do the same give no median to compare with
@@ -35,7 +35,7 @@ def slow_groups(arrival: pl.DataFrame, groups: pl.LazyFrame | None, limits: Limi
     Returns:
         One row a slow group and kind of call, dearest first: `group`, `group_name`, `ranks` (members that were
         recorded, as text), `operation`, `size_bytes`, `transmit_ns` (median call), `typical_ns` (median group),
-        `transmit_ratio`, `calls` (in a step), `cost_ns` (a step), `score`.
+        `slowdown_factor`, `calls` (in a step), `cost_ns` (a step), `score`.
     """
     matched = arrival.filter((pl.col("members") > 1) & pl.col("group").is_not_null() & ~pl.col("point_to_point"))
     calls = matched.group_by("group", "sequence", "step", *SAME).agg(pl.col("transmit_ns").min())
@@ -49,11 +49,11 @@ def slow_groups(arrival: pl.DataFrame, groups: pl.LazyFrame | None, limits: Limi
         typical_ns=pl.col("transmit_ns").median().over(SAME),
         score=(pl.col("log") - center) / pl.max_horizontal(spread, pl.lit(limits.floor)),
         others=pl.len().over(SAME),
-    ).with_columns(transmit_ratio=pl.col("transmit_ns") / pl.col("typical_ns"))
+    ).with_columns(slowdown_factor=pl.col("transmit_ns") / pl.col("typical_ns"))
     slow = compared.filter(
         (pl.col("others") >= limits.groups)
         & (pl.col("score") >= limits.score)
-        & (pl.col("transmit_ratio") >= limits.transmit_ratio)
+        & (pl.col("slowdown_factor") >= limits.slowdown_factor)
     )
     cost = (pl.col("transmit_ns") - pl.col("typical_ns")) * pl.col("calls")
     members = matched.group_by("group").agg(ranks=pl.col("rank").unique().sort().cast(pl.String).str.join(", "))
@@ -67,7 +67,7 @@ def slow_groups(arrival: pl.DataFrame, groups: pl.LazyFrame | None, limits: Limi
             "operation",
             "size_bytes",
             pl.col("transmit_ns", "typical_ns").round().cast(pl.Int64),
-            "transmit_ratio",
+            "slowdown_factor",
             "calls",
             cost.round().cast(pl.Int64).alias("cost_ns"),
             "score",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
+from pathlib import Path
 
 EXIT_OK, EXIT_FAILED = 0, 2
 
@@ -14,45 +17,72 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: Words after the program's name; those of the process by default.
 
     Returns:
-        0 if the command did its work (inputs that it could not read are listed), 2 if nothing was readable or the
-        words make no sense.
+        0 if the command did its work (inputs that it could not read are listed), 2 if nothing was readable, the
+        words make no sense, or the answer could not be written.
     """
-    from stepscope.cli.app import app
-    from stepscope.errors import StepscopeError
-
     words = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in words
+    _prepare_output()
     try:
-        result = app(words, prog_name="stepscope", standalone_mode=False)
-    except StepscopeError as error:
-        if debug:
-            raise
-        return _fail(str(error))
+        code = _run(words)
+        sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told
+        return code
     except BrokenPipeError:  # the reader, e.g. `head`, has seen enough
-        sys.stderr.close()
+        _drop_output()
         return EXIT_OK
     except KeyboardInterrupt:
         return _fail("interrupted")
-    except SystemExit as stop:
-        return int(stop.code or 0)
     except Exception as error:
+        if isinstance(error, OSError):
+            _drop_output()
         if debug:
             raise
-        return _fail_unexpected(error)
-    return int(result or 0)
+        return _explain(error)
 
 
-def _fail(message: str) -> int:
-    print(f"stepscope: {message}", file=sys.stderr)
-    return EXIT_FAILED
+def _run(words: list[str]) -> int:
+    from stepscope.cli.app import app
+
+    try:
+        return int(app(words, prog_name="stepscope", standalone_mode=False) or 0)
+    except SystemExit as stop:
+        return int(stop.code or 0)
 
 
-def _fail_unexpected(error: Exception) -> int:
-    """Usage errors of the command-line library show themselves; anything else is a fault of ours."""
+def _prepare_output() -> None:
+    """Make sure that there is a standard output, and that it takes any character."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Send what is still to be written nowhere, so that the end of the process does not fail over it again."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)
+
+
+def _explain(error: Exception) -> int:
+    """One line for an error, and its exit code."""
+    from stepscope.errors import StepscopeError
+
+    if isinstance(error, StepscopeError):
+        return _fail(str(error))
     show = getattr(error, "show", None)
-    if show is not None:
+    if show is not None:  # a usage error of the command-line library
         show(file=sys.stderr)
         return EXIT_FAILED
+    if isinstance(error, OSError):
+        return _fail(f"{error.filename or 'the output'}: {error.strerror or error}. Check the disk and your rights")
     return _fail(
         f"internal error: {type(error).__name__}: {error}. Run the same command with --debug and report what it prints."
     )
+
+
+def _fail(message: str) -> int:
+    from stepscope.present import printable
+
+    print(f"stepscope: {printable(message, keep=chr(10))}", file=sys.stderr)
+    return EXIT_FAILED

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stepscope import present
 from stepscope.cli.options import Debug, Format, FormatOption
+from stepscope.errors import StepscopeError
+
+if TYPE_CHECKING:
+    from stepscope.store import Store
 
 cache = typer.Typer(help="List or clear the cache of parsed inputs.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -18,20 +23,26 @@ def list_(form: FormatOption = Format.TABLE, debug: Debug = False) -> None:  # n
 
     import polars as pl
 
-    from stepscope.cli.output import print_frame
-    from stepscope.store import Store, cache_directory
+    from stepscope.cli.output import Output, print_frame
 
-    directory = cache_directory()
-    entries = Store(directory).list_entries()
-    columns = {
-        "input": [str(e.manifest.path) for e in entries],
-        "source": [e.manifest.source for e in entries],
-        "size_mb": [round(e.manifest.size_bytes / 1e6, 2) for e in entries],
-        "used": [datetime.fromtimestamp(e.used).isoformat(sep=" ", timespec="seconds") for e in entries],
-    }
-    schema = {"input": pl.String, "source": pl.String, "size_mb": pl.Float64, "used": pl.String}
-    frame = pl.DataFrame(columns, schema=schema).sort("used", descending=True)
-    print_frame(frame, form, f"{directory}: {len(entries)} entries, {frame['size_mb'].sum():.1f} MB")
+    store = _store()
+    entries = store.list_entries()  # the most recently used first
+    schema = {"input": pl.String, "source": pl.String, "size_bytes": pl.Int64, "used": pl.String}
+    rows = [
+        (
+            present.printable(str(e.manifest.path)),
+            e.manifest.source,
+            e.manifest.size_bytes,
+            datetime.fromtimestamp(e.used).isoformat(sep=" ", timespec="minutes"),
+        )
+        for e in entries
+    ]
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    if form is Format.TABLE:
+        held = present.plural(frame.height, "entry", "entries")
+        Output().table(frame, f"{store.directory}: {held}, {present.size(frame['size_bytes'].sum())}")
+    else:
+        print_frame(frame, form)
 
 
 @cache.command("clear")
@@ -40,8 +51,24 @@ def clear(
     debug: Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
     """Remove stored inputs; they are read again when they are needed."""
+    store = _store()
+    removed, freed = store.clear(unused_s=unused_days * 86400)
+    print(f"removed {present.plural(removed, 'entry', 'entries')}, {present.size(freed)}, from {store.directory}")
+
+
+def _store() -> Store:
+    """The store.
+
+    Raises:
+        StepscopeError: If its directory cannot be used.
+    """
     from stepscope.store import Store, cache_directory
 
     directory = cache_directory()
-    removed, freed = Store(directory).clear(unused_s=unused_days * 86400)
-    print(f"removed {removed} entries, {freed / 1e6:.1f} MB, from {directory}")
+    try:
+        return Store(directory)
+    except OSError as error:
+        raise StepscopeError(
+            f"{directory}: the cache cannot be opened: {error.strerror or error}. Let STEPSCOPE_CACHE name a directory "
+            "that you may read and write"
+        ) from error

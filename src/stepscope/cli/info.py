@@ -10,27 +10,49 @@ from stepscope.cli.progress import ProgressBar
 if TYPE_CHECKING:
     import polars as pl
 
+    from stepscope.cli.output import Output
     from stepscope.run import Run
+
+FACTS = ("format", "framework", "device_kind", "device_name", "host", "world_size", "rank_origin")
+"""Facts that are told once where they are the same on all ranks."""
 
 
 def info(paths: Paths, no_store: NoStore = False, debug: Debug = False) -> None:  # noqa: ARG001 - read by main()
     """Show which ranks and data are there, and what is missing."""
-    from stepscope.cli.output import console, rich_table
+    from stepscope.cli.output import Output
     from stepscope.cli.troubles import show_troubles
     from stepscope.run import open_runs
 
     with ProgressBar() as progress:
         runs = open_runs(list(paths), use_store=not no_store, progress=progress)
-    out = console()
+    out = Output()
     for run in runs:
-        out.print(rich_table(_ranks(run), f"{run.name}: {len(run.ranks)} rank(s)", raw=True))
-        out.print(rich_table(_coverage(run), "Rows of each kind of data", raw=True))
-        for reason in _missing(run):
-            out.print(f"missing {reason}", style="dim", markup=False, highlight=False, soft_wrap=True)
-        out.print()
+        _show(out, run)
     for run in runs:
         show_troubles(out, run)
         run.unread.clear()  # shared by all runs: told once
+
+
+def _show(out: Output, run: Run) -> None:
+    from stepscope.present import plural
+    from stepscope.report.reasons import missing_data
+
+    ranks = _ranks(run)
+    alike = [name for name in FACTS if ranks[name].n_unique() == 1]
+    facts = [f"{name} {ranks[name][0]}" for name in alike if ranks[name][0] is not None]
+    out.say(f"{run.name}: {plural(len(run.ranks), 'rank')}", "bold")
+    out.say(", ".join(facts), indent=2)
+    out.say("")
+    out.table(ranks.drop(alike), raw=True)
+    out.say("")
+    out.table(_coverage(run), raw=True)
+    missing = missing_data(run)
+    if missing:
+        out.say("")
+        out.say("Missing:")
+    for line in missing:
+        out.say(f"  {line}", "dim", indent=4)
+    out.say("")
 
 
 def _ranks(run: Run) -> pl.DataFrame:
@@ -51,10 +73,9 @@ def _ranks(run: Run) -> pl.DataFrame:
         {"rank": [r.rank for r in run.ranks], "input": [str(r.path) for r in run.ranks]},
         schema={"rank": pl.Int32, "input": pl.String},
     )
-    columns = ["rank", "rank_origin", "world_size", "host", "format", "framework", "device_kind", "device_name"]
     return (
         run.table("ranks")
-        .select(*columns, span_ms=span)
+        .select("rank", *FACTS, span_ms=span)
         .join(steps, on="rank", how="left")
         .join(paths.lazy(), on="rank", how="left")
         .sort("rank")
@@ -63,13 +84,16 @@ def _ranks(run: Run) -> pl.DataFrame:
 
 
 def _coverage(run: Run) -> pl.DataFrame:
-    """Rank by kind of data, kinds that no rank has left out."""
-    coverage = run.coverage()
-    return coverage.select(c for c in coverage.columns if c == "rank" or coverage[c].sum() > 0)
+    """One row for each kind of data: its rows in all, on which ranks, and the least and most of a rank."""
+    import polars as pl
 
+    from stepscope.selection import describe_numbers
 
-def _missing(run: Run) -> list[str]:
-    """Each kind of data that some rank lacks, and why."""
     coverage = run.coverage()
-    kinds = [c for c in coverage.columns if c not in ("rank", "issues") and (coverage[c] == 0).any()]
-    return [f"{kind}: {run.missing(kind)}" for kind in kinds]
+    rows = [
+        (name, counts.sum(), describe_numbers(coverage["rank"].filter(counts > 0)), counts.min(), counts.max())
+        for name, counts in ((name, coverage[name]) for name in coverage.columns[1:])
+        if counts.sum() > 0
+    ]
+    schema = {"table": pl.String, "rows": pl.Int64, "ranks": pl.String, "least": pl.Int64, "most": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")

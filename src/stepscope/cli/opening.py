@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope.cli.progress import ProgressBar
+from stepscope.present import printable
 from stepscope.run import Run, open_run
+from stepscope.selection import Choice, describe_ranges, parse_selection
 
 
 def opened(
@@ -19,9 +22,41 @@ def opened(
 ) -> Run:
     """Open the run under `paths`, with a progress bar if that takes a while.
 
+    Chosen ranks and steps that are not there are told on standard error; the others are opened.
+
     Raises:
         NothingReadable: If no input could be read.
         StepscopeError: If the selection of ranks or steps is empty or no list of numbers.
     """
     with ProgressBar(quiet=quiet) as progress:
-        return open_run(list(paths), use_store=use_store, ranks=ranks, steps=steps, progress=progress)
+        run = open_run(list(paths), use_store=use_store, ranks=ranks, steps=steps, progress=progress)
+    absent = {
+        "rank": missing(ranks, [rank.rank for rank in run.ranks], "ranks"),
+        "step": missing(steps, run.steps if steps else (), "steps"),
+    }
+    for what, numbers in absent.items():
+        if numbers:
+            told = f"stepscope: no {what} {numbers} in {run.name}; the other chosen {what}s are used"
+            print(printable(told), file=sys.stderr)
+    return run
+
+
+def missing(chosen: Choice, there: Sequence[int], what: str) -> str:
+    """The chosen numbers that are not there, in the shortest spelling; empty if all are.
+
+    An open end such as `7-` asks for what there is, so nothing is missing from it unless it is empty.
+
+    Examples:
+        >>> missing("0-3,7,9-", [0, 1, 9, 11], "ranks")
+        '2-3,7'
+    """
+    selection = parse_selection(chosen, what)
+    gaps: list[tuple[int, int | None]] = []
+    for first, last in () if selection is None else selection.ranges:
+        inside = sorted(n for n in set(there) if n >= first and (last is None or n <= last))
+        if last is None:
+            gaps.extend([] if inside else [(first, None)])
+            continue
+        bounds = [first - 1, *inside, last + 1]
+        gaps.extend((a + 1, b - 1) for a, b in zip(bounds, bounds[1:], strict=False) if b - a > 1)
+    return describe_ranges(gaps)

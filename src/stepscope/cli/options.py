@@ -16,7 +16,7 @@ OnePath = Annotated[Path, typer.Argument(help="Trace file or directory.", show_d
 Ranks = Annotated[str | None, typer.Option(help="Only these ranks, e.g. 0,3-5.", metavar="LIST")]
 Steps = Annotated[str | None, typer.Option(help="Only these steps, e.g. 10-12.", metavar="LIST")]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Neither use nor fill the cache of parsed inputs.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict and the findings.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict, the findings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 

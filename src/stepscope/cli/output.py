@@ -1,64 +1,110 @@
-"""Tables for the terminal, for spreadsheets and for programs."""
+"""Text and tables for the terminal, for spreadsheets and for programs."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+import textwrap
+from typing import NoReturn
+
+import polars as pl
+from rich.console import Console
 
 from stepscope import present
+from stepscope.cli.layout import Column, lay_out, lay_out_whole
 from stepscope.cli.options import Format
 
-if TYPE_CHECKING:
-    import polars as pl
-    from rich.console import Console
-    from rich.table import Table
+TEXT_WIDTH = 120
+"""Longer lines of prose are hard to read, however wide the terminal is."""
 
-NAME_WIDTH = 48
-"""Longer names are cut in the terminal; `--json` and `sql` give them whole."""
+PATHS = ("input", "file", "path")
+"""Columns whose end tells one value from the next."""
 
 
-def console() -> Console:
-    """Standard output; without a terminal wide enough for the tables instead of wrapped at 80."""
-    from rich.console import Console
+class Output(Console):
+    """Standard output. Names in what is printed are never taken for markup, and a closed pipe is an error."""
 
-    wide = Console()
-    return wide if wide.is_terminal else Console(width=max(wide.width, 140))
+    def __init__(self) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False)
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave it to the command line's `main`."""
+        raise BrokenPipeError
+
+    @property
+    def room(self) -> int | None:
+        """Cells a line has; None where it may be as long as it needs: in files and pipes."""
+        return self.width if self.file.isatty() else None
+
+    def say(self, text: str, style: str | None = None, *, indent: int = 0) -> None:
+        """Print a sentence, wrapped between words in a terminal.
+
+        Args:
+            text: One line.
+            style: Its style.
+            indent: Spaces before the lines after the first.
+        """
+        text = present.printable(text)
+        if self.room is not None:
+            width = max(min(self.room, TEXT_WIDTH), indent + 20)
+            text = textwrap.fill(
+                text,
+                width,
+                subsequent_indent=" " * indent,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        self.print(text, style=style, soft_wrap=True)
+
+    def table(self, frame: pl.DataFrame, heading: str = "", *, raw: bool = False, whole: bool = False) -> None:
+        """Print a frame.
+
+        Args:
+            frame: The rows.
+            heading: A line above it.
+            raw: Keep names and values as they are, without titles and units.
+            whole: Lose nothing: where it is too wide, fold texts instead of cutting them.
+        """
+        columns = [_column(frame, name, raw=raw) for name in frame.columns]
+        laid = (lay_out_whole if whole else lay_out)(columns, self.room)
+        if heading:
+            self.say(heading, "bold")
+        for line in laid.header:
+            self.out(line, style="bold", highlight=False)
+        if laid.rule:
+            self.out(laid.rule, style="dim", highlight=False)
+        if laid.body:
+            self.out("\n".join(laid.body), highlight=False)
+        if laid.dropped:
+            self.say(f"… {', '.join(laid.dropped)}: shown in a wider terminal", "dim")
 
 
-def rich_table(frame: pl.DataFrame, heading: str, *, raw: bool = False) -> Table:
-    """A frame as a Rich table; `raw` keeps names and values as they are."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=escape(heading), title_justify="left", title_style="bold", header_style="bold", expand=False)
-    for column, dtype in frame.schema.items():
-        right = dtype.is_numeric() if raw else present.is_number(column)
-        table.add_column(
-            escape(column if raw else present.title(column)),
-            justify="right" if right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            max_width=None if right else NAME_WIDTH,
-        )
-    for row in frame.iter_rows(named=True):
-        cells = (("" if v is None else str(v)) if raw else present.cell(c, v) for c, v in row.items())
-        table.add_row(*(escape(text) for text in cells))
-    return table
+def _column(frame: pl.DataFrame, name: str, *, raw: bool) -> Column:
+    dtype = frame.schema[name]
+    values = frame[name].to_list()
+    texts = ["" if v is None else str(v) for v in values] if raw else [present.cell(name, v) for v in values]
+    is_text = dtype == pl.String or dtype.is_nested()
+    may_go = name in (present.EXPENDABLE_TEXTS if is_text else present.EXPENDABLE)
+    expendable = present.EXPENDABLE.index(name) if may_go and not raw else None
+    return Column(
+        present.printable(name if raw else present.title(name)),
+        [present.printable(text) for text in texts],
+        right=dtype.is_numeric(),
+        cut=None if not is_text else "start" if name in PATHS else "end",
+        expendable=expendable,
+    )
 
 
 def print_frame(frame: pl.DataFrame, form: Format, heading: str = "") -> None:
-    """Print any frame in the asked form, with its own column names."""
-    if form is Format.CSV:
-        sys.stdout.write(_flat(frame).write_csv())
-    elif form is Format.JSON:
-        sys.stdout.write(frame.write_json() + "\n")
-    else:
-        console().print(rich_table(frame, heading, raw=True))
+    """Print any frame in the asked form, with its own column names and whole values."""
+    if form is Format.TABLE:
+        Output().table(frame, heading, raw=True, whole=True)
+        return
+    text = _flat(frame).write_csv() if form is Format.CSV else frame.write_json() + "\n"
+    # What a program reads stays as it is; a terminal must not obey it.
+    sys.stdout.write(present.printable(text, keep="\n") if sys.stdout.isatty() else text)
 
 
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:
     """CSV has no lists: join them with spaces."""
-    import polars as pl
-
     lists = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
     return frame.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in lists)

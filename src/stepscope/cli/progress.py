@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from stepscope.present import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -31,13 +33,13 @@ class ProgressBar:
                 return
             self._start(total)
         assert self._bar is not None and self._task is not None
-        self._bar.update(self._task, completed=done, total=total, description=f"reading {label}")
+        self._bar.update(self._task, completed=done, total=total, description=printable(f"reading {label}"))
 
     def _start(self, total: int) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self._bar.start()
         self._task = self._bar.add_task("reading", total=total)

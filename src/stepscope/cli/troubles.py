@@ -2,57 +2,89 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from stepscope.present import plural
 
+if TYPE_CHECKING:
+    from stepscope.cli.output import Output
     from stepscope.run import Run
+    from stepscope.sources.discover import Unread
 
 LISTED = 8
 """Lines of each kind before the rest is only counted."""
 
 STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
+_ALIKE = re.compile(r"(\d+) more files")
+_OTHERS = re.compile(r"\d+ more runs? lie")
 
-def show_troubles(out: Console, run: Run, *, quiet: bool = False) -> None:
-    """Print unread inputs, then issues: errors first, the same issue of several files once.
+
+def show_troubles(out: Output, run: Run, *, quiet: bool = False) -> None:
+    """Print unread inputs, further runs, then issues: errors first, the same issue of several files once.
 
     Args:
         out: Where to print.
         run: The run.
-        quiet: Leave out warnings and notes.
+        quiet: Leave out issues that are no errors, and only count unread files that may be no recordings.
     """
-    for unread in run.unread[:LISTED]:
-        _line(out, "unread", f"{unread.file}: {unread.problem}. {unread.remedy}", "red")
-    _rest(out, len(run.unread), "unread inputs")
+    unread = sorted(run.unread, key=lambda u: u.severity != "error")
+    listed = [u for u in unread if not quiet or u.severity == "error"][:LISTED]
+    for item in listed:
+        _line(out, "unread", f"{item.file}: {item.problem}. {item.remedy}", STYLES[item.severity])
+    _rest(out, _count(unread[len(listed) :]), "unread input")
     for warning in run.warnings:
-        _line(out, "warning", warning, "yellow")
-    if quiet:
-        return
+        _line(out, "warning", warning, STYLES["warning"])
+    if run.others:
+        _show_others(out, run)
+    rows = _issues(run)
+    rows = [row for row in rows if not quiet or row["severity"] == "error"]
+    for row in rows[:LISTED]:
+        files = row["file"]
+        where = files[0] if len(files) == 1 else f"{Path(files[0]).name} and {len(files) - 1} more"
+        _line(out, row["severity"], f"{where}: {row['problem']}. {row['remedy']}", STYLES[row["severity"]])
+    _rest(out, len(rows) - LISTED, "issue", "; `stepscope sql PATH 'SELECT * FROM issues'` lists all")
+
+
+def _issues(run: Run) -> list[dict[str, Any]]:
+    """The issues that nothing else has told, the same problem once with all its files."""
     told = {(u.file, u.problem) for u in run.unread}
     order = {severity: n for n, severity in enumerate(STYLES)}
     grouped = (
-        run.issues.with_columns(order=pl.col("severity").replace_strict(order, default=9))
-        .group_by("order", "severity", "problem", "remedy", maintain_order=True)
-        .agg(pl.col("file"), pl.col("lost").sum())
-        .sort("order", maintain_order=True)
+        run.issues.filter(
+            [
+                (file, problem) not in told and not (run.others and _OTHERS.match(problem))
+                for file, problem in run.issues.select("file", "problem").iter_rows()
+            ]
+        )
+        .group_by("severity", "problem", "remedy", maintain_order=True)
+        .agg(pl.col("file").unique(maintain_order=True))
+        .sort(pl.col("severity").replace_strict(order, default=9), maintain_order=True)
     )
-    lines = [row for row in grouped.iter_rows(named=True) if (row["file"][0], row["problem"]) not in told]
-    for row in lines[:LISTED]:
-        files = Path(row["file"][0]).name if len(row["file"]) > 1 else row["file"][0]
-        more = f" and {len(row['file']) - 1} more" if len(row["file"]) > 1 else ""
-        _line(out, row["severity"], f"{files}{more}: {row['problem']}. {row['remedy']}", STYLES[row["severity"]])
-    _rest(out, len(lines), "issues; `stepscope sql PATH 'SELECT * FROM issues'` lists all")
+    return grouped.to_dicts()
 
 
-def _line(out: Console, label: str, text: str, style: str) -> None:
-    out.print(f"{label}: {text}", style=style, markup=False, highlight=False, soft_wrap=True)
+def _show_others(out: Output, run: Run) -> None:
+    """Say that the answers are about one run of several."""
+    there = plural(len(run.others), "more run")
+    names = ", ".join(f"{other.name} ({other.path})" for other in run.others[:LISTED])
+    more = f" and {len(run.others) - LISTED} more" if len(run.others) > LISTED else ""
+    _line(out, "note", f"this is {run.name}; {there} found: {names}{more}. Name the path of one to see it", "yellow")
 
 
-def _rest(out: Console, count: int, what: str) -> None:
-    if count > LISTED:
-        out.print(f"... and {count - LISTED} more {what}", style="dim", markup=False, highlight=False)
+def _count(unread: list[Unread]) -> int:
+    """How many inputs these are; one may stand for many alike."""
+    return sum(int(m[1]) if (m := _ALIKE.match(item.problem)) else 1 for item in unread)
+
+
+def _line(out: Output, label: str, text: str, style: str) -> None:
+    out.say(f"{label}: {text}", style, indent=2)
+
+
+def _rest(out: Output, count: int, what: str, where: str = "") -> None:
+    if count > 0:
+        out.say(f"... and {plural(count, 'more ' + what)}{where}", "dim")

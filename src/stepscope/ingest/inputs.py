@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepscope.errors import StepscopeError
+from stepscope.ingest.messages import NotLoaded
 from stepscope.ingest.pool import Outcome, read_in_processes
-from stepscope.ingest.read import Task, read_into_memory, read_into_store
-from stepscope.ingest.worker import LoadError
+from stepscope.ingest.read import Task, printable, read_into_memory, read_into_store
 from stepscope.sources.base import Input, Source
 from stepscope.sources.discover import Unread, all_sources, unreadable
 from stepscope.store import Recording, Store, StoreError, cache_directory, identify, max_bytes
@@ -93,6 +93,11 @@ class _Ingestion:
 
     def _task(self, item: Input) -> Task | None:
         source = self.sources[item.source]
+        for path in (item.path, *item.files):
+            if printable(str(path)) != str(path):
+                problem, remedy = "has a name that is not UTF-8", "Rename it, or the directory that it lies in"
+                self.result.unread.append(Unread(printable(str(path)), problem, remedy))
+                return None
         try:
             key = identify(source.name, source.version, item.path, item.files)
             return Task(item, source, key, sum(file.stat().st_size for file in item.files))
@@ -134,13 +139,13 @@ class _Ingestion:
         """Read by as many processes as pay for their start, or in this one."""
         alone: list[Task] = []
         count = min(self.workers, len(pending))
-        threads = max(1, self.workers // len(pending))
+        threads = self.workers // count  # processes times threads are never more than the workers asked for
         if self.store is None or count < 2 or sum(map(_weight, pending)) < _WORTH_PROCESSES_BYTES:
             alone.extend(pending)
         else:
             with closing(read_in_processes(pending, self.store, count, threads)) as outcomes:
                 for task, outcome in outcomes:
-                    if isinstance(outcome, LoadError):
+                    if isinstance(outcome, NotLoaded):
                         alone.append(task)
                     else:
                         yield task, outcome
@@ -156,6 +161,8 @@ class _Ingestion:
     def _open_store(self) -> Store | None:
         directory = cache_directory()
         try:
+            if printable(str(directory)) != str(directory):
+                raise OSError("its name is not UTF-8")
             return Store(directory)
         except OSError as error:
             self._warn(directory, str(error))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import selectors
 import signal
 import subprocess
@@ -12,9 +11,21 @@ from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 
+import msgspec
+
+from stepscope.ingest.messages import (
+    Answer,
+    NotLoaded,
+    Order,
+    Refused,
+    Stored,
+    StoreFailed,
+    decode_answer,
+    receive,
+    send,
+)
 from stepscope.ingest.read import Task
-from stepscope.ingest.worker import LoadError
-from stepscope.sources.discover import Unread
+from stepscope.sources.discover import Unread, all_sources
 from stepscope.store import Recording, Store, StoreError
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from stepscope.ingest.worker import main; main()"
@@ -24,7 +35,7 @@ Outcome = Recording | Unread | StoreError
 
 def read_in_processes(
     tasks: Sequence[Task], store: Store, count: int, threads: int
-) -> Generator[tuple[Task, Outcome | LoadError], None, None]:
+) -> Generator[tuple[Task, Outcome | NotLoaded], None, None]:
     """Read inputs into the store by several processes.
 
     Args:
@@ -34,51 +45,61 @@ def read_in_processes(
         threads: How many threads or processes each of them may use.
 
     Yields:
-        Each task with its outcome, as they come; `LoadError` for what this process has to read itself.
+        Each task with its outcome, as they come; `NotLoaded` for what this process has to read itself.
     """
-    waiting: deque[tuple[Task, bytes]] = deque()
-    for task in tasks:
-        try:
-            waiting.append((task, pickle.dumps((task, store, threads))))
-        except Exception as error:
-            yield task, LoadError(str(error))
+    registered = all_sources()
+    waiting = deque(task for task in tasks if task.source in registered)
+    yield from ((task, NotLoaded()) for task in tasks if task.source not in registered)
     with selectors.DefaultSelector() as selector:
 
-        def start_next() -> None:
-            worker = _Worker(threads)
-            selector.register(worker.stdout, selectors.EVENT_READ, worker)
-            worker.give(*waiting.popleft())
+        def start_one() -> None:
+            with suppress(OSError):  # without any worker, all is left to this process
+                worker = _Worker(threads)
+                selector.register(worker.stdout, selectors.EVENT_READ, worker)
 
         try:
             for _ in range(min(count, len(waiting))):
-                start_next()
+                start_one()
             while selector.get_map():
                 for key, _ in selector.select():
                     worker: _Worker = key.data
-                    outcome = worker.receive()
-                    if isinstance(outcome, str):
-                        continue
-                    yield worker.task, worker.explain_death() if outcome is None else outcome
-                    if outcome is not None and waiting:
-                        worker.give(*waiting.popleft())
+                    answer = worker.receive()
+                    if worker.task is not None:
+                        yield worker.task, _outcome(answer, worker, worker.task, store)
+                    if answer is not None and waiting:
+                        worker.give(waiting.popleft(), store)
                         continue
                     selector.unregister(worker.stdout)
                     worker.end()
-                    if waiting:
-                        start_next()
+                    if worker.task is not None and waiting:
+                        start_one()
         finally:
             for key in list(selector.get_map().values()):
                 key.data.end()
+    yield from ((task, NotLoaded()) for task in waiting)
+
+
+def _outcome(answer: Answer | None, worker: _Worker, task: Task, store: Store) -> Outcome | NotLoaded:
+    """What has become of a task."""
+    match answer:
+        case None:
+            return worker.explain_death(task)
+        case Stored(key):
+            return store.find(key) or StoreError("an entry was removed as soon as it was written")
+        case Refused(unread):
+            return unread
+        case StoreFailed(problem):
+            return StoreError(problem)
+        case _:
+            return NotLoaded()
 
 
 class _Worker:
-    """One process and the task it is at."""
-
-    task: Task
+    """One process and the task it is at, if it has come that far."""
 
     def __init__(self, threads: int) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _START, *sys.path],
+            [sys.executable or "", "-c", _START, *sys.path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # A crash shows as an issue of its input; the noise of it is for those who look for the bug.
@@ -87,34 +108,46 @@ class _Worker:
         )
         assert self.process.stdin is not None and self.process.stdout is not None
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
-        self.ready = False
+        self.threads = threads
+        self.task: Task | None = None
 
-    def give(self, task: Task, message: bytes) -> None:
+    def give(self, task: Task, store: Store) -> None:
         """Hand it a task; if it is dead by now, `receive` will tell."""
         self.task = task
+        item = task.item
         with suppress(OSError):
-            pickle.dump(message, self.stdin)
-            self.stdin.flush()
+            send(
+                self.stdin,
+                Order(
+                    source=task.source.name,
+                    source_version=task.source.version,
+                    path=str(item.path),
+                    files=[str(file) for file in item.files],
+                    input_bytes=task.input_bytes,
+                    store=str(store.directory),
+                    key=task.key,
+                    workers=self.threads,
+                ),
+            )
 
-    def receive(self) -> Outcome | LoadError | str | None:
-        """The outcome of its task, a greeting before the first one, or None if it died."""
+    def receive(self) -> Answer | None:
+        """Its greeting, then one answer to each task; None if it died or talks nonsense."""
         try:
-            outcome: Outcome | LoadError | str = pickle.load(self.stdout)
-        except (EOFError, OSError, pickle.UnpicklingError):
+            return decode_answer(receive(self.stdout))
+        except (EOFError, OSError):
             return None
-        self.ready = True
-        return outcome
+        except msgspec.MsgspecError:
+            self.process.kill()
+            return None
 
-    def explain_death(self) -> Unread | LoadError:
+    def explain_death(self, task: Task) -> Unread:
         """What to say about the task over which it died."""
-        if not self.ready:
-            return LoadError("the worker did not start")
         status = self.process.wait()
         how = f"exit status {status}"
         with suppress(ValueError):
             how = signal.Signals(-status).name
         return Unread(
-            str(self.task.item.path),
+            str(task.item.path),
             f"the process that read it died ({how})",
             "If memory ran out, set STEPSCOPE_WORKERS=1; else please report it with the output of --debug",
         )

@@ -86,8 +86,26 @@ def read_into_memory(task: Task, workers: int) -> Recording | Unread:
         sink.discard()
 
 
+def printable(text: str) -> str:
+    """`text` with escapes for what UTF-8 has no place for: names of files may hold any bytes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _read(task: Task, sink: Sink) -> Unread | None:
-    """Let the source read; None if all went well."""
+    """Let the source read; None if all went well, else what to tell, fit to be printed."""
+    unread = _try(task, sink)
+    if unread is None:
+        return None
+    return Unread(
+        printable(unread.file),
+        printable(unread.problem),
+        printable(unread.remedy),
+        unread.severity,
+        None if unread.trace is None else printable(unread.trace),
+    )
+
+
+def _try(task: Task, sink: Sink) -> Unread | None:
     path = task.item.path
     try:
         task.source.read(task.item, sink)
@@ -97,7 +115,9 @@ def _read(task: Task, sink: Sink) -> Unread | None:
         return Unread(error.path, error.problem, error.remedy)
     except MemoryError:
         return Unread(
-            str(path), "needs more memory than there is", "Read fewer inputs at a time: set STEPSCOPE_WORKERS=1"
+            str(path),
+            "needs more memory than there is",
+            "Set STEPSCOPE_WORKERS=1 so that nothing else is read meanwhile, else use a machine with more memory",
         )
     except OSError as error:
         return unreadable(Path(error.filename) if isinstance(error.filename, str) else path, error)

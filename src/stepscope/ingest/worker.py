@@ -1,4 +1,4 @@
-"""The process that reads inputs for another one: tasks come by standard input, outcomes go by standard output.
+"""The process that reads inputs for another one: orders come by standard input, answers go by standard output.
 
 Such a process is started as a command of its own, not by `multiprocessing`: that would run the user's script
 a second time in each worker, and fail where the script does not guard against it.
@@ -7,56 +7,75 @@ a second time in each worker, and fail where the script does not guard against i
 from __future__ import annotations
 
 import os
-import pickle
 import queue
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import BinaryIO
 
-from stepscope.ingest.read import Task, read_into_store
+import msgspec
+
+from stepscope.ingest.messages import (
+    Answer,
+    NotLoaded,
+    Order,
+    Ready,
+    Refused,
+    Stored,
+    StoreFailed,
+    decode_order,
+    receive,
+    send,
+)
+from stepscope.ingest.read import Task, printable, read_into_store
+from stepscope.sources import SOURCES
+from stepscope.sources.base import Input, Source
+from stepscope.sources.discover import Unread
 from stepscope.store import Store, StoreError
-
-_READY = "ready"
-
-
-class LoadError(Exception):
-    """A task cannot be handed to a worker, e.g. because its source is defined in a notebook."""
 
 
 def main() -> None:
     """Serve until standard input ends; that also happens when the parent dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which then ends us
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a reader prints must not mix with outcomes
-    messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(sys.stdin.buffer, messages), daemon=True).start()
-    outcome: object = _READY
+    os.dup2(2, 1)  # what a reader prints must not mix with answers
+    orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(sys.stdin.buffer, orders), daemon=True).start()
+    answer: Answer = Ready()
     while True:
-        pickle.dump(outcome, out)
-        out.flush()
-        outcome = _work(messages.get())
+        send(out, answer)
+        answer = _work(orders.get())
 
 
-def _receive(stream: BinaryIO, messages: queue.SimpleQueue[bytes]) -> None:
+def _receive(stream: BinaryIO, orders: queue.SimpleQueue[bytes]) -> None:
     while True:
         try:
-            messages.put(pickle.load(stream))
+            orders.put(receive(stream))
         except EOFError:
             os._exit(0)
 
 
-def _work(message: bytes) -> object:
+def _work(payload: bytes) -> Answer:
     try:
-        task, store, workers = _unpack(message)
-        return read_into_store(task, store, workers)
-    except (StoreError, LoadError) as error:
-        return error
+        order = decode_order(payload)
+    except msgspec.MsgspecError:
+        return NotLoaded()
+    source = _source(order)
+    if source is None:
+        return NotLoaded()
+    item = Input(order.source, Path(order.path), tuple(map(Path, order.files)))
+    task = Task(item, source, order.key, order.input_bytes)
+    try:
+        outcome = read_into_store(task, Store(Path(order.store)), order.workers)
+    except (StoreError, OSError) as error:
+        return StoreFailed(printable(str(error)))
+    return Refused(outcome) if isinstance(outcome, Unread) else Stored(order.key)
 
 
-def _unpack(message: bytes) -> tuple[Task, Store, int]:
-    try:
-        task: tuple[Task, Store, int] = pickle.loads(message)
-    except Exception as error:
-        raise LoadError(str(error)) from None
-    return task
+def _source(order: Order) -> Source | None:
+    """The source that is to read; None if this process knows none like it."""
+    for source in SOURCES:
+        if (source.name, source.version) == (order.source, order.source_version):
+            return source
+    return None

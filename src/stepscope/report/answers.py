@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from stepscope.advice import Finding, advise
 from stepscope.errors import Unavailable
+from stepscope.report.reasons import explain
 
 if TYPE_CHECKING:
     from stepscope.run import Run
@@ -34,7 +35,7 @@ class Answers:
     Args:
         tables: Result of each analysis that the data allows, by name.
         findings: Advice, greatest saving first.
-        unavailable: Why an analysis has no result, by name.
+        unavailable: Why an analysis has no result, for people, by name.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -50,5 +51,13 @@ def answers(run: Run) -> Answers:
         try:
             tables[question] = run.analyse(question)
         except Unavailable as reason:
-            unavailable[question] = str(reason)
-    return Answers(tables, advise(run), unavailable)
+            unavailable[question] = explain(run, question, str(reason))
+    findings = advise(run)
+    if len(run.ranks) == 1:
+        findings = [_of_one_rank(finding) for finding in findings]
+    return Answers(tables, findings, unavailable)
+
+
+def _of_one_rank(finding: Finding) -> Finding:
+    """The finding without a comparison that one rank does not allow."""
+    return replace(finding, summary=finding.summary.replace("The typical rank", "This rank"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ def document(run: Run, answers: Answers) -> dict[str, Any]:
         "stepscope_version": __version__,
         "run": {
             "name": run.name,
-            "path": str(run.path),
+            "path": _path(run.path),
             "formats": sorted(set(facts["format"].drop_nulls())),
             "frameworks": sorted(set(facts["framework"].drop_nulls())),
             "devices": sorted(set(facts["device_kind"].drop_nulls())),
@@ -55,15 +56,20 @@ def document(run: Run, answers: Answers) -> dict[str, Any]:
             "world_size": facts["world_size"].max(),
             "start_ns": facts["start_ns"].min(),
             "end_ns": facts["end_ns"].max(),
-            "others": [str(other.path) for other in run.others],
+            "others": [_path(other.path) for other in run.others],
         },
         "ranks": facts.to_dicts(),
         **{key: _rows(name, answers.tables.get(name)) for name, key in SECTIONS.items()},
         "findings": [{**asdict(f), "severity": f.severity} for f in answers.findings],
         "issues": run.issues.to_dicts(),
-        "unread": [{"file": str(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],
+        "unread": [{"file": _path(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],
         "unavailable": answers.unavailable,
     }
+
+
+def _path(path: object) -> str:
+    """A path as JSON can hold it: bytes that are no UTF-8 become escapes."""
+    return os.fsencode(str(path)).decode("utf-8", "backslashreplace")
 
 
 def _rows(name: str, table: pl.DataFrame | None) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The answer in one or two sentences."""
+"""The answer in a few sentences."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from stepscope.advice.slow_rank import VERBS
 from stepscope.present import duration
 
 if TYPE_CHECKING:
+    from stepscope.advice import Finding
     from stepscope.report.answers import Answers
 
 SPLIT = {
@@ -19,60 +20,68 @@ SPLIT = {
     "free_ns": "idle",
 }
 
+CULPRITS = ("slow-rank", "slow-link", "slow-group")
+"""Rules that accuse a rank, a link or a group; what they accuse is always named."""
+
+NAMED = 5
+"""Culprits that are named before the rest is only counted."""
+
 
 def verdict(answers: Answers) -> str:
-    """What costs this job the time: slow ranks and links first, else the largest finding, else how time splits."""
+    """What costs this job the time: the greatest finding, then slow ranks and links, then how the step splits."""
     breakdown = answers.tables.get("breakdown")
     if breakdown is None or breakdown.is_empty():
-        return "No step could be analysed: " + answers.unavailable.get("breakdown", "there is no timed work")
+        return "No step could be analysed: " + answers.unavailable.get("breakdown", "there is no timed work") + "."
     step_ns = breakdown.select(pl.col("window_ns").median()).item()
-    parts = [f"The median step takes {duration(step_ns)}: {_split(breakdown)}."]
-    culprits = [*_slow_ranks(answers), *_slow_links(answers), *_slow_groups(answers)]
+    findings = sorted(answers.findings, key=lambda finding: -finding.saving_ns)
+    culprits = [finding for finding in findings if finding.rule in CULPRITS]
+    parts = []
+    if findings and findings[0] not in culprits:
+        parts.append(findings[0].summary)
     if culprits:
-        parts.insert(0, "; ".join(culprits) + ".")
-    elif answers.findings:
-        parts.insert(0, answers.findings[0].summary)
-    elif "slow_ranks" in answers.tables:
-        parts.insert(0, "No rank, link or stage stands out.")
+        parts.append(_sentence(culprits))
+    if not findings:
+        parts.append("No rank, link or stage stands out." if "slow_ranks" in answers.tables else "Nothing stands out.")
+    parts.append(f"The median step takes {duration(step_ns)}: {_split(breakdown)}.")
     return " ".join(parts)
 
 
+def _sentence(culprits: list[Finding]) -> str:
+    """The culprits and what each costs, e.g. `Rank 2 waits for data (25.66 ms a step, 6%); rank 3 ....`"""
+    named = [
+        f"{_accusation(finding)} ({duration(finding.saving_ns)} a step, {finding.saving_ratio:.0%})"
+        for finding in culprits[:NAMED]
+    ]
+    if len(culprits) > NAMED:
+        named.append(f"{len(culprits) - NAMED} more " + ("is" if len(culprits) == NAMED + 1 else "are") + " slow")
+    text = "; ".join(named)
+    return text[0].upper() + text[1:] + "."
+
+
+def _accusation(finding: Finding) -> str:
+    """Who is slow at what, in half a sentence."""
+    where, evidence = finding.where, finding.evidence
+    if finding.rule == "slow-rank" and evidence.get("kind") in VERBS:
+        return f"rank {where['rank']} {VERBS[evidence['kind']]}"
+    if finding.rule == "slow-link":
+        a, b = where["ranks"]
+        return f"link {a}-{b} has {evidence['bandwidth_ratio']:.0%} of the typical bandwidth"
+    if finding.rule == "slow-group":
+        name = where["group_name"] or where["group"]
+        factor = evidence["slowdown_factor"]
+        return f"group {name} (ranks {where['ranks']}) takes {factor:.1f} times as long to transmit as its like"
+    return finding.summary.rstrip(".")
+
+
 def _split(breakdown: pl.DataFrame) -> str:
-    """Shares of the median step of all ranks."""
-    sums = breakdown.select(pl.col("window_ns", *SPLIT).sum()).row(0, named=True)
-    shares = {name: sums[column] / max(sums["window_ns"], 1) for column, name in SPLIT.items()}
-    return ", ".join(f"{share:.0%} {name}" for name, share in shares.items() if share >= 0.005)
+    """Shares of a typical rank's step: the median of each share, so that one outlier does not shift them.
 
-
-def _slow_ranks(answers: Answers) -> list[str]:
-    table = answers.tables.get("slow_ranks")
-    if table is None:
-        return []
-    return [
-        f"Rank {row['rank']} {VERBS[row['kind']]} and costs the job {duration(row['cost_ns'])} a step "
-        f"({row['cost_ratio']:.0%})"
-        for row in table.iter_rows(named=True)
-    ]
-
-
-def _slow_groups(answers: Answers) -> list[str]:
-    """Groups are named only where no link is."""
-    table = answers.tables.get("slow_groups")
-    if table is None or _slow_links(answers):
-        return []
-    worst = table.unique("group", keep="first", maintain_order=True)
-    return [
-        f"group {row['group_name'] or row['group']} (ranks {row['ranks']}) takes {row['transmit_ratio']:.1f} times as "
-        f"long to transmit as its like"
-        for row in worst.iter_rows(named=True)
-    ]
-
-
-def _slow_links(answers: Answers) -> list[str]:
-    table = answers.tables.get("slow_links")
-    if table is None:
-        return []
-    return [
-        f"link {row['rank_a']}-{row['rank_b']} has {row['bandwidth_ratio']:.0%} of the typical bandwidth"
-        for row in table.iter_rows(named=True)
-    ]
+    Medians need not add up to 1, so they are scaled to do so.
+    """
+    shares = breakdown.filter(pl.col("window_ns") > 0).select(pl.col(c) / pl.col("window_ns") for c in SPLIT)
+    medians = {name: shares[column].median() or 0.0 for column, name in SPLIT.items()}
+    total = sum(medians.values())
+    if not total:  # no part is there in most steps
+        medians = {name: shares[column].mean() or 0.0 for column, name in SPLIT.items()}
+        total = sum(medians.values()) or 1.0
+    return ", ".join(f"{share / total:.0%} {name}" for name, share in medians.items() if share / total >= 0.005)

@@ -29,7 +29,7 @@ STEPS = Table(
         Column(
             "window",
             "string",
-            "How the window is set: `device` (first device task of the step to first of the next), `host` (the step's own range), `recording` (no steps: all of it).",
+            "How the window is set: `device` (first device task of the step to first of the next; empty for a step without any), `host` (the step's own range), `recording` (no steps: all of it).",
             nullable=False,
         ),
         Column("forward_start_ns", "int64", "Start of the forward pass, where marked."),

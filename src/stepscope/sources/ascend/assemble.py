@@ -65,7 +65,8 @@ def write_tables(recording: Recording, files: RankFiles, sink: Sink) -> None:
         sink.write(table, frame)
 
     sink.write(RANKS, identity.frame(*(span or (None, None))))
-    write(STEPS, step_rows)
+    if not recording.device_is_lost:  # a rank of which only the host is known is not to be compared with others
+        write(STEPS, step_rows)
     write(KERNELS, kernel_rows)
     write(KERNEL_COUNTERS, counters)
     write(COLLECTIVES, collective_rows)

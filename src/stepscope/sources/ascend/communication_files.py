@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
+from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
+
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
 
@@ -87,7 +89,28 @@ def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFra
             if isinstance(band, Mapping):
                 packets += _packets((step, group or None, name, transport), band)
     _tell(bad, path, sink)
-    return _frame(calls, CALLS), _frame(packets, PACKETS)
+    return timed_calls(_frame(calls, CALLS), path, sink), _frame(packets, PACKETS)
+
+
+def timed_calls(calls: pl.DataFrame, path: Path, sink: Sink, *, table: str | None = None) -> pl.DataFrame:
+    """Calls whose times can be true. A call without times is kept: it still says how a step's time was spent.
+
+    Args:
+        calls: Rows of `CALLS`.
+        path: Where they were read.
+        sink: Where it is told how many were left out.
+        table: The table of a database that held them.
+    """
+    start = (pl.col("start_us") * 1000).cast(pl.Int64, strict=False)
+    lasted = (pl.col("elapse_ms") * 1e6).cast(pl.Int64, strict=False)
+    times = Times()
+    times.add(calls.select(start).to_series())
+    stated = calls.select(missing=pl.any_horizontal(pl.col("start_us", "elapse_ms").is_null())).to_series()
+    checked = sort_out(calls.filter(~stated), times.middle_ns, start=start, end=start + lasted)
+    if checked.lost:
+        problem = f"table {table}: {checked.problem()}" if table else checked.problem()
+        sink.issue("error", path, problem, STRAY_REMEDY, place="collectives", lost=checked.lost)
+    return pl.concat([checked.rows, calls.filter(stated)]) if stated.any() else checked.rows
 
 
 def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
@@ -166,4 +189,6 @@ def _frame(rows: list[tuple[Any, ...]], schema: dict[str, type[pl.DataType]]) ->
 
 def _tell(bad: int, path: Path, sink: Sink) -> None:
     if bad:
-        sink.issue("error", path, "entries of unexpected form were left out", "Export the profile again.", lost=bad)
+        sink.issue(
+            "error", path, f"{bad} entries of unexpected form are left out", "Export the profile again.", lost=bad
+        )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.sources.ascend.headers import Field, FileLayout, Kind, column_key
+from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
@@ -85,8 +86,13 @@ def read_csv(
         sink.issue("error", path, f"cannot be read: {error}", "Copy or export the file again.")
         return None
     if malformed:
+        lost = max(0, _lines(path) - 1 - frame.height)
         sink.issue(
-            "error", path, "has rows that cannot be told apart; others may be lost", "Copy or export the file again."
+            "error",
+            path,
+            f"has rows that cannot be told apart; {lost or 'some'} others may be lost",
+            "Copy or export the file again.",
+            lost=lost or None,
         )
     if unknown:
         sink.issue(
@@ -97,6 +103,19 @@ def read_csv(
             place="line 1",
         )
     return _keep_whole_rows(frame, path, layout, sink)
+
+
+def _lines(path: Path) -> int:
+    """Lines of a file, the last one with or without its end; 0 if it cannot be read."""
+    count, last = 0, b"\n"
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(HEADER_LIMIT):
+                count += piece.count(b"\n")
+                last = piece
+    except OSError:
+        return 0
+    return count + (not last.endswith(b"\n"))
 
 
 def _match(headers: list[str], layout: FileLayout, more: dict[str, Field]) -> tuple[dict[int, Field], list[str]]:
@@ -150,14 +169,26 @@ def nanoseconds(text: pl.Expr) -> pl.Expr:
 
 
 def _keep_whole_rows(frame: pl.DataFrame, path: Path, layout: FileLayout, sink: Sink) -> pl.DataFrame:
-    required = [field.column for field in layout.fields if field.required]
-    kept = frame.drop_nulls(required)
+    """Leave out rows that lack what they need, or whose times cannot be true."""
+    required = [field for field in layout.fields if field.required]
+    kept = frame.drop_nulls([field.column for field in required])
     if lost := frame.height - kept.height:
         sink.issue(
             "error",
             path,
-            f"rows without a readable {', '.join(required)} were left out",
+            f"{lost} of {frame.height} rows have no readable {' or '.join(field.headers[0] for field in required)} "
+            "and are left out",
             "The file was cut or damaged; copy or export it again.",
             lost=lost,
         )
-    return kept
+    time = next((field.column for field in required if field.kind == "time"), None)
+    if time is None:
+        return kept
+    duration = next((pl.col(field.column) for field in required if field.kind == "duration"), None)
+    times = Times()
+    times.add(kept[time])
+    end = None if duration is None else pl.col(time) + duration
+    checked = sort_out(kept, times.middle_ns, start=pl.col(time), end=end)
+    if checked.lost:
+        sink.issue("error", path, checked.problem(), STRAY_REMEDY, lost=checked.lost)
+    return checked.rows

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote_from_bytes
 
 import polars as pl
+
+from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
@@ -18,7 +22,22 @@ DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file makes of a query; the message of an error may itself be damaged."""
 _ROWS_AT_ONCE = 200_000
 _NUMBERS_AT_ONCE = 1_000_000
-_REMEDY = "Export the profile again, or copy the file again if it was cut."
+REMEDY = "Export the profile again, or copy the file again if it was cut."
+FILLS = {
+    "TASK": "kernels",
+    "COMPUTE_TASK_INFO": "kernels",
+    "COMMUNICATION_OP": "collectives",
+    "STRING_IDS": "operators",
+    "PYTORCH_API": "operators",
+    "CANN_API": "slices",
+    "STEP_TIME": "steps",
+    "COMMANALYZERTIME": "collectives",
+    "COMMANALYZERMATRIX": "links",
+    "STEPTRACETIME": "step_totals",
+}
+"""Tables of a recording, in upper case, to the table here that is missing without them: the place of an issue."""
+_TIMED = ("TASK", "PYTORCH_API", "CANN_API", "COMMUNICATION_OP", "STEP_TIME", "MSTX_EVENTS")
+_SAMPLES = 500
 
 
 class Database:
@@ -32,7 +51,7 @@ class Database:
     def __init__(self, path: Path, connection: sqlite3.Connection, sink: Sink) -> None:
         self.path = path
         self._connection = connection
-        self._sink = sink
+        self.sink = sink
         self.tables: dict[str, dict[str, str]] = {}
         """Table name in upper case to its columns: name in lower case to the name as it stands."""
         self._strings: pl.DataFrame | None = None
@@ -83,7 +102,7 @@ class Database:
             if found:
                 chosen[name] = found
         if missing := [name for name in needed if name not in chosen]:
-            self._tell(table, f"has no column {', '.join(str(wanted[name]) for name in missing)}")
+            self.tell(table, f"has no column {', '.join(str(wanted[name]) for name in missing)}")
             return pl.DataFrame(schema=types)
         if not chosen:
             return pl.DataFrame(schema=types)
@@ -93,6 +112,67 @@ class Database:
         return frame.select(
             pl.col(name) if name in chosen else pl.lit(None, dtype).alias(name) for name, dtype in types.items()
         )
+
+    def read_ranges(
+        self,
+        table: str,
+        wanted: Mapping[str, tuple[str, ...] | str],
+        schema: dict[str, type[pl.DataType]] | None = None,
+        *,
+        where: str = "",
+        needed: Sequence[str] = (),
+    ) -> pl.DataFrame:
+        """Like `read`, for rows with `start_ns` and `end_ns`; adds `duration_ns`.
+
+        Rows whose times cannot be true are left out and told.
+        """
+        rows = self.read(table, wanted, schema, where=where, needed=("start_ns", "end_ns", *needed))
+        checked = self._checked(table, rows, pl.col("start_ns"), pl.col("end_ns"))
+        return checked.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+
+    def timed(self, table: str, rows: pl.DataFrame, time: str) -> pl.DataFrame:
+        """Rows of a table whose `time` can be true; the others are told."""
+        return self._checked(table, rows, pl.col(time))
+
+    def _checked(self, table: str, rows: pl.DataFrame, start: pl.Expr, end: pl.Expr | None = None) -> pl.DataFrame:
+        checked = sort_out(rows, self.middle_ns, start=start, end=end)
+        if checked.lost:
+            self.tell(table, f"is damaged: {checked.problem()}", STRAY_REMEDY, lost=checked.lost)
+        return checked.rows
+
+    @cached_property
+    def middle_ns(self) -> int | None:
+        """About the middle of the recording, from some starts of each table of ranges."""
+        times = Times()
+        for table in _TIMED:
+            if not self.has(table, "startNs"):
+                continue
+            try:
+                low, high = self._connection.execute(f"SELECT min(rowid), max(rowid) FROM {_quoted(table)}").fetchone()
+                rows = range(low, high + 1, max(1, (high - low) // _SAMPLES)) if low is not None else ()
+                marks = ",".join("?" * len(rows))
+                query = f"SELECT startNs FROM {_quoted(table)} WHERE rowid IN ({marks})"
+                starts = [row[0] for row in self._connection.execute(query, list(rows)).fetchall()]
+            except DATABASE_ERRORS:
+                continue  # told when the table itself is read
+            times.add(_series("start_ns", tuple(starts), pl.Int64))
+        return times.middle_ns
+
+    def is_filled(self, table: str) -> bool:
+        """Whether the database has the table and any row in it."""
+        if not self.has(table):
+            return False
+        try:
+            return bool(self._connection.execute(f"SELECT 1 FROM {_quoted(table)} LIMIT 1").fetchall())
+        except DATABASE_ERRORS:
+            return True  # told when it is read
+
+    def named(self, table: str, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of a table that have a name; the others are told, unless all names are missing."""
+        kept = rows.drop_nulls("name")
+        if (lost := rows.height - kept.height) and self.is_filled("STRING_IDS"):
+            self.tell(table, f"has {lost} rows whose name is not in STRING_IDS; they are left out", lost=lost)
+        return kept
 
     def query(self, table: str, query: str, schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
         """The rows of a query as columns; what was read before damage is kept.
@@ -113,7 +193,7 @@ class Database:
                     )
                 )
         except DATABASE_ERRORS as error:
-            self._tell(table, f"cannot be read to its end: {error}")
+            self.tell(table, f"cannot be read to its end: {error}")
         return pl.concat(frames)
 
     def read_numbers(self, table: str, columns: dict[str, str], schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
@@ -141,7 +221,7 @@ class Database:
                         )
                     )
         except (*DATABASE_ERRORS, pl.exceptions.PolarsError) as error:
-            self._tell(table, f"cannot be read to its end: {error}")
+            self.tell(table, f"cannot be read to its end: {error}")
         return pl.concat(frames)
 
     def with_texts(self, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
@@ -167,12 +247,14 @@ class Database:
 
     def note(self, table: str, problem: str) -> None:
         """Tell what was left out of a table without harm."""
-        self._sink.issue(
+        self.sink.issue(
             "note", self.path, problem, "None needed; a newer stepscope may know them.", place=f"table {table}"
         )
 
-    def _tell(self, table: str, problem: str) -> None:
-        self._sink.issue("error", self.path, problem, _REMEDY, place=f"table {table}")
+    def tell(self, table: str, problem: str, remedy: str = REMEDY, *, lost: int | None = None) -> None:
+        """Tell of damage in a table."""
+        place = FILLS.get(table.upper(), f"table {table}")
+        self.sink.issue("error", self.path, f"table {table} {problem}", remedy, place=place, lost=lost)
 
 
 @contextmanager
@@ -182,7 +264,7 @@ def open_database(path: Path, sink: Sink) -> Iterator[Database]:
     Raises:
         sqlite3.Error: If it cannot be opened or is no database.
     """
-    address = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+    address = f"file:{quote_from_bytes(os.fsencode(path.absolute()))}?mode=ro&immutable=1"
     connection = sqlite3.connect(address, uri=True)
     try:
         connection.text_factory = lambda data: data.decode("utf-8", "replace")

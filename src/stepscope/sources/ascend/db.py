@@ -11,7 +11,14 @@ import polars as pl
 from stepscope.errors import UnreadableInput
 from stepscope.sources.ascend import db_device, db_extras, db_host
 from stepscope.sources.ascend.assemble import write_tables
-from stepscope.sources.ascend.database import DATABASE_ERRORS, Database, open_database
+from stepscope.sources.ascend.database import DATABASE_ERRORS, REMEDY, Database, open_database
+from stepscope.sources.ascend.db_checks import (
+    ANALYSIS_TABLES,
+    EVENT_TABLES,
+    check_events,
+    expects_device,
+    is_usable,
+)
 from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
 from stepscope.sources.ascend.recording import STEPS, Recording
 from stepscope.sources.ascend.side_files import read_side_files
@@ -21,8 +28,6 @@ from stepscope.sources.base import Input
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
 
-_EVENT_TABLES = ("TASK", "PYTORCH_API", "CANN_API", "COMMUNICATION_OP", "STRING_IDS")
-_ANALYSIS_TABLES = ("CommAnalyzerTime", "StepTraceTime")
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -60,27 +65,37 @@ class AscendDb:
         identity, groups = read_side_files(files, self.name, sink)
         recording = Recording(identity, groups)
         read = [
-            _with(files.database, lambda database: _take_events(recording, database), sink),
-            _with(files.analysis, lambda database: _take_analysis(recording, database), sink),
+            _with(files.database, lambda database: _take_events(recording, database), sink, "kernels"),
+            _with(files.analysis, lambda database: _take_analysis(recording, database), sink, "links"),
         ]
         if not any(read):
             raise UnreadableInput(
                 files.database or item.path,
-                "is no database that can be read",
+                "is no database that can be read, or an empty one",
                 "Copy it again; if it was cut, export the profile again",
             )
+        _tell_lost_device(recording, files, sink)
         write_tables(recording, files, sink)
 
 
-def _with(path: Path | None, take: Callable[[Database], None], sink: Sink) -> bool:
-    """Open a database and take from it; False if there is none or it cannot be read."""
+def _with(path: Path | None, take: Callable[[Database], None], sink: Sink, holds: str) -> bool:
+    """Open a database and take from it; False if there is none or it cannot be read.
+
+    Args:
+        path: The file.
+        take: Takes what it holds.
+        sink: Where damage is told.
+        holds: The table that is missing without it.
+    """
     if path is None:
         return False
     try:
         with open_database(path, sink) as database:
+            if not is_usable(database, sink, holds):
+                return False
             take(database)
     except DATABASE_ERRORS as error:
-        sink.issue("error", path, f"cannot be read: {error}", "Copy it again; if it was cut, export again.")
+        sink.issue("error", path, f"cannot be read: {error}", REMEDY, place=holds)
         return False
     return True
 
@@ -100,7 +115,7 @@ def _take_events(recording: Recording, database: Database) -> None:
     )
     recording.steps = step_ranges(operators)
     if recording.steps.is_empty():
-        recorded = database.read("STEP_TIME", {"step": "id", "start_ns": "startNs", "end_ns": "endNs"})
+        recorded = database.read_ranges("STEP_TIME", {"step": "id", "start_ns": "startNs", "end_ns": "endNs"})
         recording.steps = clean_ranges(recorded.with_columns(pl.col("step").cast(STEPS["step"], strict=False)))
     tasks = db_device.read_tasks(database)
     recording.compute = db_device.read_compute(database, tasks)
@@ -111,6 +126,21 @@ def _take_events(recording: Recording, database: Database) -> None:
     recording.counters = db_extras.read_counters(database)
     if database.has("CommAnalyzerTime"):
         _take_analysis(recording, database)
+    check_events(database, recording)
+
+
+def _tell_lost_device(recording: Recording, files: RankFiles, sink: Sink) -> None:
+    """Say so if the device's part of a recording is gone."""
+    frames = (recording.compute, recording.communication, recording.calls)
+    recording.device_is_lost = expects_device(recording.identity) and all(frame.is_empty() for frame in frames)
+    if recording.device_is_lost:
+        sink.issue(
+            "error",
+            files.database or files.path,
+            "no work of the device can be read, so where its steps begin and end is not known",
+            REMEDY,
+            place="steps",
+        )
 
 
 def _take_analysis(recording: Recording, database: Database) -> None:
@@ -126,7 +156,7 @@ class _Silent:
 def _looks_ours(file: Path) -> bool:
     try:
         with open_database(file, _Silent()) as database:  # type: ignore[arg-type]
-            events = sum(database.has(table) for table in _EVENT_TABLES)
-            return events >= 2 or any(database.has(table) for table in _ANALYSIS_TABLES)
+            events = sum(database.has(table) for table in EVENT_TABLES)
+            return events >= 2 or any(database.has(table) for table in ANALYSIS_TABLES)
     except DATABASE_ERRORS:
         return False

@@ -53,13 +53,11 @@ NO_CONNECTION = 4294967295
 
 def read_tasks(database: Database) -> pl.DataFrame:
     """All tasks of the device: times, stream, connection id and the name of their type."""
-    tasks = database.read("TASK", _TASK, needed=("start_ns", "end_ns"))
-    tasks = database.with_texts(tasks, ["task_type"]).with_columns(
-        duration_ns=(pl.col("end_ns") - pl.col("start_ns")).clip(lower_bound=0),
+    tasks = database.read_ranges("TASK", _TASK)
+    return database.with_texts(tasks, ["task_type"]).with_columns(
         correlation=pl.when(pl.col("correlation") != NO_CONNECTION).then("correlation"),
         task_type=pl.col("task_type").fill_null(""),
     )
-    return tasks.drop_nulls(["start_ns", "duration_ns"])
 
 
 def read_compute(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
@@ -158,13 +156,12 @@ def read_other_tasks(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
 
 def read_calls(database: Database) -> pl.DataFrame:
     """Communication calls as rows of `COMMUNICATION`."""
-    rows = database.read("COMMUNICATION_OP", _CALL, {"count": pl.Float64}, needed=("name", "start_ns", "end_ns"))
-    rows = database.with_texts(rows, ["name", "communicator", "type"]).drop_nulls(["name", "start_ns", "end_ns"])
+    rows = database.read_ranges("COMMUNICATION_OP", _CALL, {"count": pl.Float64}, needed=("name",))
+    rows = database.named("COMMUNICATION_OP", database.with_texts(rows, ["name", "communicator", "type"]))
     communicators = rows["communicator"].drop_nulls().unique().to_list()
     keys = {text: text if text.isdecimal() else group_key(text) for text in communicators}
     elements = database.enumeration("ENUM_HCCL_DATA_TYPE")
     rows = rows.with_columns(
-        duration_ns=(pl.col("end_ns") - pl.col("start_ns")).clip(lower_bound=0),
         group=pl.col("communicator").replace_strict(keys, default=None, return_dtype=pl.String),
         element_type=pl.col("element").replace_strict(elements, default=None, return_dtype=pl.String),
         correlation=pl.when(pl.col("correlation") != NO_CONNECTION).then("correlation"),

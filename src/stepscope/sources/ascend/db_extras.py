@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import polars as pl
 
-from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS, step_number
+from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS, step_number, timed_calls
 from stepscope.sources.ascend.csv_tables import whole
 from stepscope.sources.ascend.database import Database
 from stepscope.sources.ascend.groups import Groups
@@ -68,8 +68,10 @@ def read_memory_curve(database: Database) -> pl.DataFrame:
     names = {**MODULES, **database.enumeration("ENUM_MODULE")}
     name = pl.col("module").replace_strict(names, default=None, return_dtype=pl.String)
     modules = modules.with_columns(component=pl.coalesce(name, pl.col("module").cast(pl.String)))
-    rows = pl.concat([shaped(frame, MEMORY_CURVE.stored_schema) for frame in (totals, modules)])
-    return rows.drop_nulls("time_ns").sort("time_ns", "component", nulls_last=True)
+    parts = {"MEMORY_RECORD": totals, "NPU_MODULE_MEM": modules}
+    timed = [database.timed(table, frame, "time_ns") for table, frame in parts.items()]
+    rows = pl.concat([shaped(frame, MEMORY_CURVE.stored_schema) for frame in timed])
+    return rows.sort("time_ns", "component", nulls_last=True)
 
 
 def read_allocations(database: Database) -> pl.DataFrame:
@@ -86,7 +88,7 @@ def read_allocations(database: Database) -> pl.DataFrame:
         },
         needed=("size_bytes", "allocation_ns"),
     )
-    rows = database.with_texts(rows, ["name"]).drop_nulls(["size_bytes", "allocation_ns"])
+    rows = database.timed("OP_MEMORY", database.with_texts(rows, ["name"]).drop_nulls("size_bytes"), "allocation_ns")
     return shaped(rows, ALLOCATIONS.stored_schema)
 
 
@@ -97,7 +99,8 @@ def read_counters(database: Database) -> pl.DataFrame:
         {"time_ns": "timestampNs", "value": "freq", "device": "deviceId"},
         {"value": pl.Float64},
     )
-    named = rows.drop_nulls(["time_ns", "value"]).with_columns(name=pl.lit("ai_core_frequency_mhz"))
+    timed = database.timed("AICORE_FREQ", rows.drop_nulls("value"), "time_ns")
+    named = timed.with_columns(name=pl.lit("ai_core_frequency_mhz"))
     return shaped(named, COUNTERS.stored_schema)
 
 
@@ -156,7 +159,7 @@ def read_analysis(database: Database) -> tuple[pl.DataFrame, pl.DataFrame, pl.Da
     no_totals = pl.col("name").str.starts_with("Total Op Info")
     links = links.with_columns(pl.col("name").replace("", None))
     return (
-        shaped(calls.filter(~no_totals), CALLS),
+        timed_calls(shaped(calls.filter(~no_totals), CALLS), database.path, database.sink, table="CommAnalyzerTime"),
         shaped(packets.filter(~no_totals), PACKETS),
         shaped(links, LINKS),
         _step_totals(database),

@@ -40,13 +40,13 @@ _CATEGORIES = {"op": "operator", "queue": "queue", "trace": "python", "mstx": "a
 def read_operators(database: Database) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Framework ranges as rows of `HOST`, and when the operator began behind each connection id."""
     kinds = {**_OPERATOR_TYPES, **database.enumeration("ENUM_API_TYPE")}
-    rows = database.read("PYTORCH_API", _OPERATOR, needed=("start_ns", "end_ns", "name"))
-    rows = database.with_texts(rows, ["name", "input_types", "input_shapes"])
+    rows = database.read_ranges("PYTORCH_API", _OPERATOR, needed=("name",))
+    rows = database.named("PYTORCH_API", database.with_texts(rows, ["name", "input_types", "input_shapes"]))
     rows = rows.join(_stacks(database), on="chain", how="left", maintain_order="left")
     kind = pl.col("kind").replace_strict(kinds, default="op", return_dtype=pl.String).fill_null("op")
     links = database.read("CONNECTION_IDS", {"connections": "id", "correlation": "connectionId"})
     links = links.drop_nulls().filter(pl.col("correlation") != NO_CONNECTION)
-    rows = _timed(rows).with_columns(
+    rows = _on_thread(rows).with_columns(
         category=annotated(kind.replace_strict(_CATEGORIES, default="other", return_dtype=pl.String), pl.col("name")),
         process=pl.lit("Python"),
         sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
@@ -69,8 +69,8 @@ def read_api(database: Database) -> pl.DataFrame:
         for number, level in {**_API_TYPES, **database.enumeration("ENUM_API_TYPE")}.items()
         if level in API_WORDS
     }
-    rows = database.read("CANN_API", _API, needed=("start_ns", "end_ns", "name"))
-    rows = _timed(database.with_texts(rows, ["name"]))
+    rows = database.read_ranges("CANN_API", _API, needed=("name",))
+    rows = _on_thread(database.named("CANN_API", database.with_texts(rows, ["name"])))
     word = pl.col("kind").replace_strict(words, default=None, return_dtype=pl.String)
     return shaped(
         rows.with_columns(
@@ -86,15 +86,16 @@ def read_api(database: Database) -> pl.DataFrame:
 def read_collections(database: Database) -> pl.DataFrame:
     """Garbage collections as rows of `HOST`."""
     wanted = {"start_ns": "startNs", "end_ns": "endNs", "global_thread": "globalTid"}
-    rows = _timed(database.read("GC_RECORD", wanted).with_columns(name=pl.lit("GC")))
+    rows = _on_thread(database.read_ranges("GC_RECORD", wanted).with_columns(name=pl.lit("GC")))
     return shaped(rows.with_columns(category=pl.lit("gc"), process=pl.lit("Python GC")), HOST)
 
 
 def read_marks(database: Database) -> pl.DataFrame:
     """Ranges that the user marked, as rows of `HOST`; instants are left out."""
     wanted = {"start_ns": "startNs", "end_ns": "endNs", "global_thread": "globalTid", "name": "message"}
-    rows = database.with_texts(database.read("MSTX_EVENTS", {**wanted, "correlation": "connectionId"}), ["name"])
-    rows = _timed(rows).filter(pl.col("duration_ns") > 0)
+    columns = {**wanted, "correlation": "connectionId"}
+    rows = database.read_ranges("MSTX_EVENTS", columns, where="endNs IS NOT NULL")
+    rows = _on_thread(database.with_texts(rows, ["name"]).drop_nulls("name")).filter(pl.col("duration_ns") > 0)
     return shaped(
         rows.with_columns(
             category=pl.lit("annotation"),
@@ -105,12 +106,9 @@ def read_marks(database: Database) -> pl.DataFrame:
     )
 
 
-def _timed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Whole rows with their duration and thread; a global thread id is the process id and the thread's."""
-    return rows.drop_nulls(["start_ns", "end_ns", "name"]).with_columns(
-        duration_ns=(pl.col("end_ns") - pl.col("start_ns")).clip(lower_bound=0),
-        thread=pl.col("global_thread").mod(1 << 32).cast(pl.String),
-    )
+def _on_thread(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with their thread: a global thread id is the process id and the thread's."""
+    return rows.with_columns(thread=pl.col("global_thread").mod(1 << 32).cast(pl.String))
 
 
 def _stacks(database: Database) -> pl.DataFrame:

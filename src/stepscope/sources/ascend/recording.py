@@ -120,3 +120,5 @@ class Recording:
     memory_curve: pl.DataFrame = field(default_factory=lambda: no_rows(MEMORY_CURVE))
     counters: pl.DataFrame = field(default_factory=lambda: no_rows(COUNTERS))
     flows: pl.DataFrame = field(default_factory=lambda: no_rows(FLOWS))
+    device_is_lost: bool = False
+    """Whether the device ran something of which nothing can be read: then nobody knows where steps end."""

@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.sources.ascend.recording import STEPS as HOST_RANGES
 from stepscope.sources.ascend.recording import no_rows, shaped
+from stepscope.sources.windows import device_windows
 from stepscope.tables import STEPS
 
 STEP_NAME = r"^ProfilerStep#(\d{1,9})"
@@ -56,7 +57,7 @@ def steps_table(
     """Rows of `steps`.
 
     A step's window goes from its first compute or communication kernel to the first of the next step; the last
-    one ends with the last such kernel. A step without kernels keeps its host range as window.
+    one ends with the last such kernel (see `device_windows`).
 
     Args:
         ranges: `step_ranges`; empty if the recording has none.
@@ -85,15 +86,9 @@ def steps_table(
             window=["recording"],
         )
     rows = ranges.join(first, on="step", how="left").sort("start_ns")
-    next_ns = pl.col("first_ns").shift(-1).fill_null(strategy="backward").fill_null(last_ns)
-    on_device = pl.col("first_ns").is_not_null()
-    return STEPS.conform(
-        rows.with_columns(next_ns=next_ns).select(
-            "step",
-            "start_ns",
-            "end_ns",
-            window_start_ns=pl.coalesce("first_ns", "start_ns"),
-            window_end_ns=pl.when(on_device).then(pl.max_horizontal("next_ns", "first_ns")).otherwise("end_ns"),
-            window=pl.when(on_device).then(pl.lit("device")).otherwise(pl.lit("host")),
-        )
-    )
+    if not rows["first_ns"].count():
+        host = rows.select("step", "start_ns", "end_ns", window_start_ns="start_ns", window_end_ns="end_ns")
+        return STEPS.conform(host.with_columns(window=pl.lit("host")))
+    windows = device_windows(rows["first_ns"], last_ns)
+    laid = pl.concat([rows.select("step", "start_ns", "end_ns"), windows], how="horizontal")
+    return STEPS.conform(laid.with_columns(window=pl.lit("device")))

@@ -12,6 +12,7 @@ from stepscope.sources.ascend import trace_layout as layout
 from stepscope.sources.ascend.collective_tables import with_payload
 from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, HOST, TASKS, empty, no_rows, shaped
 from stepscope.sources.ascend.slice_tables import annotated
+from stepscope.sources.plausible import STRAY, STRAY_REMEDY, without_strays
 from stepscope.sources.trace_events import read_events
 from stepscope.tables import COUNTERS, FLOWS
 
@@ -50,6 +51,9 @@ def read_trace_view(path: Path, sink: Sink) -> TraceView:
             if not frame.is_empty():
                 parts.setdefault(name, []).append(frame)
     frames = {name: pl.concat(batches, how="vertical") for name, batches in parts.items()}
+    frames, strays = without_strays(frames)
+    if strays:
+        sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
     processes, threads, labels = _labels(frames.get("metadata"))
     other = frames.get("other")
     if other is None:

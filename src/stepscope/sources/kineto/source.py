@@ -18,6 +18,7 @@ from stepscope.sources.kineto.memory import write_memory
 from stepscope.sources.kineto.slices import write_device, write_host
 from stepscope.sources.kineto.spool import Spool
 from stepscope.sources.kineto.steps import find_steps, step_rows
+from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.trace_events import TraceHeader, read_events
 from stepscope.tables import COLLECTIVES, FLOWS, GROUPS, RANKS, STEPS
 
@@ -58,6 +59,9 @@ class KinetoSource:
             for name, frame in batch.frames.items():
                 spool.add(name, frame)
         spool.base_ns = head.base_ns(events.header.values)
+        device_events = spool.rows("device")
+        if strays := sum(spool.drop_strays().values()):
+            sink.issue("warning", item.path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
         if not any(spool.rows(name) for name in (*HOST_CLASSES, *DEVICE_CLASSES)):
             sink.issue(
                 "error",
@@ -65,10 +69,20 @@ class KinetoSource:
                 "the trace has no timed events",
                 "Record again: the profiler's active steps were not reached, or nothing ran while it was on.",
             )
-        _write_tables(item.path, events.header, spool, sink)
+        lost_device = device_events > 0 and not spool.rows("device")
+        if lost_device:
+            sink.issue(
+                "error",
+                item.path,
+                f"none of the {device_events} device events has a usable time, so steps cannot be told",
+                "Update the profiler or the driver, then record again.",
+                place=STEPS.name,
+                lost=device_events,
+            )
+        _write_tables(item.path, events.header, spool, sink, with_steps=not lost_device)
 
 
-def _write_tables(path: Path, header: TraceHeader, spool: Spool, sink: Sink) -> None:
+def _write_tables(path: Path, header: TraceHeader, spool: Spool, sink: Sink, *, with_steps: bool) -> None:
     values = header.values
     tree = HostTree(spool)
     steps, overlapping = find_steps(spool)
@@ -82,7 +96,7 @@ def _write_tables(path: Path, header: TraceHeader, spool: Spool, sink: Sink) -> 
         )
     work = device_work(spool, tree, steps, sink, path)
     recording = _recording(spool, work)
-    if recording is not None:
+    if recording is not None and with_steps:  # without its device work a rank is not to be compared with others
         sink.write(STEPS, step_rows(steps, work, recording))
     sink.write(RANKS, _rank_row(path, header, spool, work, recording))
     groups = group_rows(spool, values)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.sources.plausible import Times, is_near
+
 _SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
 _MEMORY_BYTES = 64 << 20
 
@@ -25,6 +27,7 @@ class Spool:
         self._rows: dict[str, int] = {}
         self._bytes = 0
         self._files = 0
+        self._times = Times()
         self.base_ns = 0
         """Added to every `start_ns` that is read back."""
 
@@ -34,6 +37,7 @@ class Spool:
         frame = frame.with_columns(pl.col(small).cast(pl.Int32, strict=False))
         self._bytes += int(frame.estimated_size())
         self._rows[name] = self._rows.get(name, 0) + frame.height
+        self._times.add(frame["start_ns"])
         kept = frame if self._bytes <= _MEMORY_BYTES else self._stored(frame)
         self._parts.setdefault(name, []).append(kept)
 
@@ -47,6 +51,22 @@ class Spool:
             return frame
         self._files += 1
         return file
+
+    def drop_strays(self) -> dict[str, int]:
+        """Leave out what starts far from the rest of the recording; how many of each class that were."""
+        if not self._times.has_strays:
+            return {}
+        near = is_near(pl.col("start_ns"), self._times.middle_ns)
+        dropped: dict[str, int] = {}
+        for name, parts in self._parts.items():
+            for number, part in enumerate(parts):
+                frame = pl.read_ipc(part, memory_map=False) if isinstance(part, Path) else part
+                kept = frame.filter(near)
+                if lost := frame.height - kept.height:
+                    parts[number] = self._stored(kept) if isinstance(part, Path) else kept
+                    dropped[name] = dropped.get(name, 0) + lost
+                    self._rows[name] -= lost
+        return dropped
 
     def rows(self, name: str) -> int:
         """How many rows a class has."""

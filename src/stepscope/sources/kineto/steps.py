@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.kineto.spool import Spool
+from stepscope.sources.windows import device_windows
 
 STEP_PREFIX = "ProfilerStep#"
 _SCHEMA = {"step": pl.Int32(), "start_ns": pl.Int64(), "end_ns": pl.Int64()}
@@ -85,17 +86,11 @@ def step_rows(steps: Steps, device: pl.DataFrame | None, recording: tuple[int, i
     if work is None:
         return steps.ranges.with_columns(window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("host"))
     joined = steps.ranges.join(work.drop_nulls("step"), on="step", how="left", maintain_order="left")
-    # a step ends where the device work of the next step that has any begins
-    following = pl.col("first_ns").shift(-1).fill_null(strategy="backward")
-    end = pl.coalesce(following, "last_ns")
-    on_device = pl.col("first_ns").is_not_null() & (end > pl.col("first_ns"))
-    return joined.select(
-        "step",
-        "start_ns",
-        "end_ns",
-        window_start_ns=pl.when(on_device).then("first_ns").otherwise("start_ns"),
-        window_end_ns=pl.when(on_device).then(end).otherwise("end_ns"),
-        window=pl.when(on_device).then(pl.lit("device")).otherwise(pl.lit("host")),
+    if not joined["first_ns"].count():  # the device worked before or after the steps only
+        return steps.ranges.with_columns(window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("host"))
+    windows = device_windows(joined["first_ns"], joined.select(pl.col("last_ns").max()).item())
+    return pl.concat([joined.select("step", "start_ns", "end_ns"), windows], how="horizontal").with_columns(
+        window=pl.lit("device")
     )
 
 

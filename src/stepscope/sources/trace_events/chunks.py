@@ -12,7 +12,7 @@ import msgspec
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.trace_events.decode import DECODE_ERRORS
-from stepscope.sources.trace_events.salvage import BOUNDARY, cleaned
+from stepscope.sources.trace_events.salvage import BOUNDARY, TOKEN, cleaned
 from stepscope.sources.trace_events.stream import ByteStream
 
 CHUNK_BYTES = 8 << 20
@@ -57,19 +57,22 @@ class Chunker:
         """True if the file is a bare list of events."""
         self.header: dict[str, Any] = {}
         """The keys that stand before the events."""
+        self.header_problem: str | None = None
+        """Why these keys cannot be read, if so."""
         self._offset = 0
         self._held = b""
         self._find_array()
 
     def _find_array(self) -> None:
         text, searched = b"", 0
+        depth = _Depth()
         while True:
             more = self._stream.read(_READ_BYTES)
             text += more
             start = _document_start(text)
             if start is None:
                 if not more or len(text) > MAX_HEADER_BYTES:
-                    raise UnreadableInput(self._path, "the file is empty", _ADVICE)
+                    raise UnreadableInput(self._path, self._stream.damage or "the file is empty", _ADVICE)
                 continue
             if text[start] == 0x5B:  # [
                 self.is_list = True
@@ -78,9 +81,9 @@ class Chunker:
             if text[start] != 0x7B:  # {
                 raise UnreadableInput(self._path, f"no JSON at byte {start}", _ADVICE)
             for match in _ARRAY_START.finditer(text, max(start, searched - 64)):
-                header = _members(text[start : match.start()])
-                if header is not None:
-                    self.header = header
+                header, problem = _members(text[start : match.start()])
+                if header is not None or depth.at(text, match.start()) == 1:
+                    self.header, self.header_problem = header or {}, problem
                     self._offset, self._held = match.end(), text[match.end() :]
                     return
             searched = len(text)
@@ -127,30 +130,50 @@ def last_boundary(text: bytes) -> tuple[int, int] | None:
         start = max(0, start - 16 * _TAIL_BYTES)
 
 
-def trailing_members(text: bytes) -> dict[str, Any]:
-    """The keys of the outer object that stand behind the array of events, e.g. `, "traceName": "x"}`."""
-    for candidate in (text, cleaned(text)):
-        try:
-            found = msgspec.json.decode(b'{"":[]' + candidate)
-        except DECODE_ERRORS:
-            continue
-        if isinstance(found, dict):
-            found.pop("", None)
-            return found
-    return {}
+def trailing_members(text: bytes) -> dict[str, Any] | None:
+    """The keys of the outer object that stand behind the array of events, e.g. `, "traceName": "x"}`.
+
+    Returns:
+        The keys; None if the text cannot be read.
+    """
+    return _object(b'{"":[]', text, b"")[0] if text.strip() else {}
 
 
-def _members(text: bytes) -> dict[str, Any] | None:
-    """The keys before the array, from `{"a": 1, `; None if that is not the start of the outer object."""
+def _members(text: bytes) -> tuple[dict[str, Any] | None, str | None]:
+    """The keys before the array, from `{"a": 1, `; else None and why that cannot be read."""
+    return _object(b"", text, b'"":[]}')
+
+
+def _object(before: bytes, text: bytes, behind: bytes) -> tuple[dict[str, Any] | None, str | None]:
+    """The object that `text` completes, clean or not, without its empty key; else None and the problem."""
+    problem = None
     for candidate in (text, cleaned(text)):
         try:
-            found = msgspec.json.decode(candidate + b'"":[]}')
+            found = msgspec.json.decode(before + candidate + behind)
+        except RecursionError:
+            problem = "nested too deeply"
         except DECODE_ERRORS:
-            continue
-        if isinstance(found, dict):
-            found.pop("", None)
-            return found
-    return None
+            problem = problem or "not valid JSON"
+        else:
+            if isinstance(found, dict):
+                found.pop("", None)
+                return found, None
+    return None, problem
+
+
+class _Depth:
+    """Counts brackets up to places in a growing text, each part of it once."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._end = 0
+
+    def at(self, text: bytes, place: int) -> int | None:
+        """How many objects and lists are open at `place`, which lies behind the one before; None in a string."""
+        for match in TOKEN.finditer(text, self._end, place):
+            self._depth += {0x7B: 1, 0x5B: 1, 0x7D: -1, 0x5D: -1}.get(text[match.start()], 0)
+            self._end = match.end()
+        return self._depth if text.find(b'"', self._end, place) < 0 else None
 
 
 def _document_start(text: bytes) -> int | None:

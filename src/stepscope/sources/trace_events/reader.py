@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from stepscope.sources.base import Severity
 from stepscope.sources.trace_events.base import Batch, Layout, Problem, TraceHeader
@@ -59,6 +59,8 @@ class TraceEvents:
         try:
             chunker = Chunker(stream, self._path, self._chunk_bytes)
             values = dict(chunker.header)
+            if chunker.header_problem is not None:
+                self._report_keys("before", chunker.header_problem)
             ended = False
             for decoded in self._decoded(chunker):
                 self._account(decoded.batch)
@@ -66,7 +68,7 @@ class TraceEvents:
                 if decoded.ended:
                     ended = True
                     if not chunker.is_list:
-                        values.update(trailing_members(decoded.rest))
+                        values.update(self._trailing(decoded.rest))
             self.header = TraceHeader(values)
             self._report_problems()
             self._report_end(stream.damage, ended=ended, is_list=chunker.is_list)
@@ -100,6 +102,23 @@ class TraceEvents:
         for text, problem in batch.problems.items():
             known = self._problems.setdefault(text, Problem(place=problem.place))
             known.count += problem.count
+
+    def _trailing(self, text: bytes) -> dict[str, Any]:
+        """The keys behind the list of events."""
+        found = trailing_members(text)
+        if found is None:
+            self._report_keys("behind", "not valid JSON")
+        return found or {}
+
+    def _report_keys(self, where: str, problem: str) -> None:
+        self._report(
+            "warning",
+            self._path,
+            f"the keys {where} the list of events cannot be read ({problem}); what they say of rank, groups and "
+            "devices is not known",
+            "Copy or record the file again if rank or groups are missing.",
+            place=f"{where} `traceEvents`",
+        )
 
     def _report_problems(self) -> None:
         for text, problem in self._problems.items():

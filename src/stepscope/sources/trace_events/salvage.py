@@ -7,17 +7,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from stepscope.sources.trace_events.base import Problem
 
 BROKEN = "are not valid JSON"
+WRONG = "have a value of a kind that no trace event has there"
+TOO_DEEP = "are nested too deeply"
+CUT_OFF = "are cut off where the file ends"
 
 EVENT_KEYS = rb"ph|name|cat|pid|tid|ts|dur|args|id|s|bp"
 BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{\s*\"(?:" + EVENT_KEYS + rb")\"\s*:)")
 """The text between two events. It also stands between other objects, so a cut there must be proved."""
 
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+"""A string or a bracket."""
 _DIRT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|nan|Infinity|Inf|inf)\b|,(?=\s*[}\]])', re.DOTALL)
-_SPECIAL = re.compile(rb'[\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})?')
+_SPECIAL = re.compile(
+    rb"[\x00-\x1f]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+    rb'|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})?'
+)
+_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]..", re.DOTALL)
 _SPACE = re.compile(rb"\s*")
 _SCAN_BYTES = 1 << 20
 
@@ -59,7 +69,7 @@ def salvage(
         if text[position] == 0x5D:  # ]
             out.ended, out.rest = True, text[position + 1 :]
             return out
-        event = _try(decode, text[position:stop], errors)
+        event, _ = _try(decode, text[position:stop], errors)
         if event is not None:
             out.events.append(event)
             position = following
@@ -74,12 +84,14 @@ def salvage(
         budget = max(0, budget - ((end or limit) - position))
         if end is None and final:
             return _unclosed(out, text, position, last=last, offset=offset)
-        event = None if end is None else _try(decode, cleaned(text[position:end]), errors)
-        if event is not None and end is not None:
-            out.events.append(event)
-            position = _after(text, end)
-            continue
-        _lost(out, offset + position)
+        error = None
+        if end is not None:
+            event, error = _try(decode, cleaned(text[position:end]), errors)
+            if event is not None:
+                out.events.append(event)
+                position = _after(text, end)
+                continue
+        _lost(out, offset + position, error)
         # with brackets or quotes out of step, an end behind the next boundary is not to be believed
         position = _after(text, end) if end is not None and end <= stop else following
     return out
@@ -87,7 +99,7 @@ def salvage(
 
 def _unclosed(out: Salvaged, text: bytes, position: int, *, last: bool, offset: int) -> Salvaged:
     if last:
-        note = out.problems.setdefault("are cut off where the file ends", Problem(place=f"byte {offset + position}"))
+        note = out.problems.setdefault(CUT_OFF, Problem(place=f"byte {offset + position}"))
         note.count += 1
     else:
         out.rest = text[position:]
@@ -100,15 +112,23 @@ def _after(text: bytes, end: int) -> int:
     return _skip_space(text, position + 1) if text[position : position + 1] == b"," else position
 
 
-def _lost(out: Salvaged, position: int) -> None:
-    out.problems.setdefault(BROKEN, Problem(place=f"byte {position}")).count += 1
+def _lost(out: Salvaged, position: int, error: Exception | None = None) -> None:
+    problem, place = BROKEN, f"byte {position}"
+    if isinstance(error, msgspec.ValidationError):  # well-formed, but not what an event is
+        problem, place = WRONG, f"{place}: {error}"
+    elif isinstance(error, RecursionError):
+        problem = TOO_DEEP
+    out.problems.setdefault(problem, Problem(place=place)).count += 1
 
 
-def _try(decode: Callable[[bytes], Any], text: bytes, errors: tuple[type[Exception], ...]) -> Any:
+def _try(
+    decode: Callable[[bytes], Any], text: bytes, errors: tuple[type[Exception], ...]
+) -> tuple[Any, Exception | None]:
+    """The decoded event, or why there is none."""
     try:
-        return decode(text)
-    except errors:
-        return None
+        return decode(text), None
+    except errors as error:
+        return None, error
 
 
 def _skip_space(text: bytes, position: int) -> int:
@@ -119,7 +139,7 @@ def _skip_space(text: bytes, position: int) -> int:
 def object_end(text: bytes, start: int, limit: int) -> int | None:
     """Position behind the object or array that starts at `start`; None if it is not closed before `limit`."""
     depth = 0
-    for match in _TOKEN.finditer(text, start, limit):
+    for match in TOKEN.finditer(text, start, limit):
         token = text[match.start()]
         if token in b"{[":
             depth += 1
@@ -134,7 +154,7 @@ def cleaned(text: bytes) -> bytes:
     """JSON text with the usual dirt of hand-written writers repaired.
 
     NaN and infinities become null, trailing commas go, raw control characters and bad escapes in strings are
-    escaped, bytes that are not UTF-8 become the replacement character.
+    escaped, bytes that are not UTF-8 and halves of surrogate pairs become the replacement character.
     """
     utf8 = text.decode("utf-8", "replace").encode()
     return _DIRT.sub(_clean_token, utf8)
@@ -153,4 +173,6 @@ def _clean_character(match: re.Match[bytes]) -> bytes:
     found = match[0]
     if found == b"\\":
         return b"\\\\"
+    if _HALF_PAIR.fullmatch(found):
+        return rb"\ufffd"
     return found if found.startswith(b"\\") else b"\\u%04x" % found[0]

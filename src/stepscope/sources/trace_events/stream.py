@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 from stepscope.errors import UnreadableInput
+from stepscope.sources.trace_events.damaged_gzip import CHECKSUM, inflate_to_damage
 
 GZIP_MAGIC = b"\x1f\x8b"
 _READ_BYTES = 1 << 20
@@ -50,6 +51,10 @@ class GzipStream:
         self._file = file
         self._members = _inflater()
         self._offset = 0
+        self._member_offset = 0
+        """Where the current member starts in the file."""
+        self._member_bytes = 0
+        """How much of it was inflated."""
         self._ended = False
         self._held = b""
         self.damage: str | None = None
@@ -69,12 +74,22 @@ class GzipStream:
                 self._ended = True
                 return
             self._members = _inflater()
+            self._member_offset, self._member_bytes = self._offset - len(data), 0
         try:
             self._held = self._members.decompress(data, size)
-        except Exception as error:  # isal and zlib raise their own error classes
+        except Exception:  # isal and zlib raise their own error classes
             self._ended = True
-            self.damage = f"the gzip data is damaged near byte {self._offset} of the file ({error})"
+            try:
+                self._held, place, problem = inflate_to_damage(self._file, self._member_offset, self._member_bytes)
+            except OSError as error:
+                place, problem = self._offset, str(error)
+            self.damage = f"the gzip data is damaged at byte {place} of the file ({problem})"
+            if problem == CHECKSUM:
+                self.damage = (
+                    f"the gzip data is damaged before byte {place} of the file ({problem}), so values may be wrong"
+                )
             return
+        self._member_bytes += len(self._held)
         if not data and not self._held and not self._members.eof:
             self._ended = True
             self.damage = f"the gzip data ends early, at byte {self._offset} of the file"

@@ -1,0 +1,167 @@
+"""Fitting a table of texts to a width: names are cut first, then columns go; figures are never cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+GAP = 2
+"""Spaces between columns."""
+
+NAME_WIDTH = 60
+"""Longest name where the width is free; paths are whole there."""
+
+Cut = Literal["end", "start"]
+
+ENOUGH: dict[Cut, int] = {"end": 24, "start": 48}
+"""Names, and paths, are not cut below this as long as a column may go instead."""
+
+LEAST = 10
+"""They are never cut below this; rows become records before."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column as text.
+
+    Args:
+        title: Its title.
+        cells: Its values.
+        right: Flush right.
+        cut: Where a long value loses characters; None if it must not.
+        expendable: How soon the column may go, 0 first; None if it stays.
+    """
+
+    title: str
+    cells: list[str]
+    right: bool = False
+    cut: Cut | None = None
+    expendable: int | None = None
+
+    @property
+    def natural(self) -> int:
+        """Width that shows all values whole; the title may take several lines."""
+        return max(map(cell_len, [*self.title.split(), *self.cells]), default=0)
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A table that fits.
+
+    Args:
+        header: Lines of the titles; none where rows became records.
+        rule: Line under them.
+        body: Lines of the rows.
+        dropped: Titles of the columns that had to go.
+    """
+
+    header: list[str]
+    rule: str
+    body: list[str]
+    dropped: list[str]
+
+
+def lay_out(columns: list[Column], width: int | None) -> Laid:
+    """Lay a table out within `width` cells (None: as wide as it needs, names up to `NAME_WIDTH`).
+
+    Where not even the columns that must stay fit, each row becomes a record with one line a value.
+    """
+    if width is None:
+        return _table(columns, [min(c.natural, NAME_WIDTH) if c.cut == "end" else c.natural for c in columns], [])
+    kept, dropped = list(columns), list[str]()
+    while True:
+        expendable = [c for c in kept if c.expendable is not None]
+        widths = _fit(kept, width, ENOUGH if expendable else dict.fromkeys(ENOUGH, LEAST))
+        if widths is not None:
+            return _table(kept, widths, [c.title for c in columns if c.title in dropped])
+        if not expendable:
+            return records(columns)
+        least = min(expendable, key=lambda c: c.expendable or 0)
+        kept.remove(least)
+        dropped.append(least.title)
+
+
+def lay_out_whole(columns: list[Column], width: int | None) -> Laid:
+    """Lay a table out without losing a character: long texts are folded, or rows become records."""
+    if width is None:
+        return _table(columns, [c.natural for c in columns], [])
+    widths = _fit(columns, width, dict.fromkeys(ENOUGH, ENOUGH["end"]))
+    if widths is None:
+        return records(columns)
+    parts = [[chop_cells(cell, w) or [""] for cell in c.cells] for c, w in zip(columns, widths, strict=True)]
+    folded: list[list[str]] = [[] for _ in columns]
+    for row in zip(*parts, strict=True):
+        height = max(map(len, row), default=1)
+        for cells, lines in zip(folded, row, strict=True):
+            cells.extend([*lines, *[""] * (height - len(lines))])
+    return _table([replace(c, cells=cells) for c, cells in zip(columns, folded, strict=True)], widths, [])
+
+
+def records(columns: list[Column]) -> Laid:
+    """Each row as lines of `title  value`, rows parted by an empty line."""
+    titles = max((cell_len(c.title) for c in columns), default=0)
+    body: list[str] = []
+    for row in zip(*(c.cells for c in columns), strict=True):
+        body.extend(f"{_pad(c.title, titles)}  {cell}".rstrip() for c, cell in zip(columns, row, strict=True))
+        body.append("")
+    return Laid([], "", body[:-1], [])
+
+
+def _fit(columns: list[Column], width: int, least: Mapping[Cut, int]) -> list[int] | None:
+    """A width for each column, names not below `least`; None if they do not fit."""
+    widths = [c.natural for c in columns]
+    floors = [w if c.cut is None else min(w, least[c.cut]) for c, w in zip(columns, widths, strict=True)]
+    excess = sum(widths) + GAP * (len(columns) - 1) - width
+    while excess > 0:
+        spare = [n for n in range(len(columns)) if widths[n] > floors[n]]
+        if not spare:
+            return None
+        widths[max(spare, key=lambda n: widths[n])] -= 1
+        excess -= 1
+    return widths
+
+
+def _table(columns: list[Column], widths: list[int], dropped: list[str]) -> Laid:
+    titles = [_wrap(c.title, w) for c, w in zip(columns, widths, strict=True)]
+    height = max(map(len, titles), default=0)
+    titles = [[""] * (height - len(lines)) + lines for lines in titles]
+    right = [c.right for c in columns]
+    cells = [[_cut(cell, w, c.cut) for cell in c.cells] for c, w in zip(columns, widths, strict=True)]
+    header = [_line(row, widths, right) for row in zip(*titles, strict=True)]
+    body = [_line(row, widths, right) for row in zip(*cells, strict=True)]
+    return Laid(header, "─" * (sum(widths) + GAP * max(len(widths) - 1, 0)), body, dropped)
+
+
+def _line(cells: tuple[str, ...], widths: list[int], right: list[bool]) -> str:
+    padded = (_pad(cell, w, right=r) for cell, w, r in zip(cells, widths, right, strict=True))
+    return (" " * GAP).join(padded).rstrip()
+
+
+def _pad(text: str, width: int, *, right: bool = False) -> str:
+    spaces = " " * (width - cell_len(text))
+    return spaces + text if right else text + spaces
+
+
+def _cut(text: str, width: int, where: Cut | None) -> str:
+    """Text within `width` cells, an ellipsis for what is lost."""
+    if where is None or cell_len(text) <= width:
+        return text
+    if where == "start":
+        return "…" + set_cell_size(text[::-1], width - 1)[::-1].lstrip()
+    return set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def _wrap(title: str, width: int) -> list[str]:
+    """A title in lines of at most `width` cells, broken between words."""
+    lines: list[str] = []
+    for word in title.split():
+        if lines and cell_len(lines[-1]) + 1 + cell_len(word) <= width:
+            lines[-1] += " " + word
+        elif cell_len(word) <= width:
+            lines.append(word)
+        else:
+            lines.append(_cut(word, width, "end"))
+    return lines

@@ -1,0 +1,120 @@
+"""What a process that reads inputs and the one that started it say to each other: msgpack, each behind its length."""
+
+from __future__ import annotations
+
+from typing import IO
+
+import msgspec
+
+from stepscope.sources.discover import Unread
+
+_LENGTH_BYTES = 8
+_MAX_BYTES = 64 << 20
+"""No message is nearly as long; what claims to be is text that something printed between messages."""
+
+
+class Order(msgspec.Struct, frozen=True):
+    """One input to read into a store.
+
+    Args:
+        source: Name of the source that reads it.
+        source_version: Its version, on which `key` depends.
+        path: The input, as a user would call it.
+        files: What is to be read of it.
+        input_bytes: Size of these files.
+        store: Directory of the store.
+        key: The key under which the rows are stored.
+        workers: How many processes or threads the source may use.
+    """
+
+    source: str
+    source_version: int
+    path: str
+    files: list[str]
+    input_bytes: int
+    store: str
+    key: str
+    workers: int
+
+
+class Ready(msgspec.Struct, frozen=True, tag=True):
+    """The worker has started. It answers each order that it gets now with one of the other messages."""
+
+
+class Stored(msgspec.Struct, frozen=True, tag=True):
+    """The rows are in the store, under `key`."""
+
+    key: str
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """The input cannot be read."""
+
+    unread: Unread
+
+
+class StoreFailed(msgspec.Struct, frozen=True, tag=True):
+    """The store could not take the rows; the input itself may be good."""
+
+    problem: str
+
+
+class NotLoaded(msgspec.Struct, frozen=True, tag=True):
+    """No worker can take the order, e.g. because its source is defined in a notebook."""
+
+
+Answer = Ready | Stored | Refused | StoreFailed | NotLoaded
+
+
+def send(stream: IO[bytes], message: Order | Answer) -> None:
+    """Write one message.
+
+    Raises:
+        OSError: If nobody reads any more.
+    """
+    payload = _ENCODER.encode(message)
+    stream.write(len(payload).to_bytes(_LENGTH_BYTES, "little") + payload)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> bytes:
+    """Wait for one message, for `decode_order` or `decode_answer`.
+
+    Raises:
+        EOFError: If the other side has ended.
+        msgspec.MsgspecError: If this is no message.
+    """
+    size = int.from_bytes(_read(stream, _LENGTH_BYTES), "little")
+    if size > _MAX_BYTES:
+        raise msgspec.DecodeError("too long for a message")
+    return _read(stream, size)
+
+
+def decode_order(payload: bytes) -> Order:
+    """Read an order.
+
+    Raises:
+        msgspec.MsgspecError: If it is none, e.g. one of another version of this package.
+    """
+    return _ORDERS.decode(payload)
+
+
+def decode_answer(payload: bytes) -> Answer:
+    """Read an answer.
+
+    Raises:
+        msgspec.MsgspecError: If it is none.
+    """
+    return _ANSWERS.decode(payload)
+
+
+def _read(stream: IO[bytes], size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_ORDERS = msgspec.msgpack.Decoder(Order)
+_ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)

@@ -1,0 +1,147 @@
+"""Why data or answers are missing, in words for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.present import listed
+from stepscope.run.answers import find_analysis
+from stepscope.selection import describe_numbers
+from stepscope.tables import ISSUES, RANKS, TABLES
+
+if TYPE_CHECKING:
+    from stepscope.run import Run
+
+NOUNS = {
+    "groups": "process groups",
+    "steps": "steps",
+    "slices": "timed ranges",
+    "operators": "framework operators",
+    "kernels": "accelerator work",
+    "kernel_counters": "hardware counters of kernels",
+    "collectives": "communication calls",
+    "links": "link figures",
+    "transports": "transport figures",
+    "memory_curve": "memory curve",
+    "host_usage": "samples of host usage",
+    "input_pipeline": "samples of the input pipeline",
+}
+"""What a table holds; its name without underscores where nothing else stands here."""
+
+_PYTORCH = "PyTorch traces hold none"
+_MEMORY = "recorded without profile_memory=True"
+_LEVEL_0 = "one device only, or recorded at profiler level 0"
+_DATASET = "only MindSpore's dataset profiling writes them"
+
+WHY: dict[str, dict[str, str]] = {
+    "groups": {"kineto": "one process only, or written by an old PyTorch", "ascend": _LEVEL_0},
+    "operators": {"": "recorded without CPU activities"},
+    "kernels": {
+        "kineto": "a CPU-only job, or recorded without accelerator activities",
+        "ascend": "recorded without NPU activities",
+    },
+    "kernel_counters": {"kineto": _PYTORCH, "ascend": "recorded without aic_metrics"},
+    "collectives": {"kineto": "one process only, or recorded between two calls", "ascend": _LEVEL_0},
+    "links": {
+        "kineto": _PYTORCH,
+        "ascend_text": "communication_matrix.json is missing or empty",
+        "ascend_db": "the database has no communication matrix",
+    },
+    "transports": {
+        "kineto": _PYTORCH,
+        "ascend_text": "communication.json is missing or empty",
+        "ascend_db": "the database has no bandwidth table",
+    },
+    "allocations": {"": _MEMORY},
+    "memory_curve": {"": _MEMORY},
+    "flows": {"": "no arrows between forward and backward work were recorded"},
+    "counters": {"kineto": _PYTORCH, "ascend": "no frequencies were recorded"},
+    "stacks": {"": "recorded without with_stack=True"},
+    "input_pipeline": {"kineto": _PYTORCH, "ascend": _DATASET},
+    "host_usage": {"kineto": _PYTORCH, "ascend": "no samples of the host were recorded"},
+}
+"""Table to format (or the word before its underscore; empty for any) to the usual reason why there are no rows."""
+
+NO_BLOCKS = "changes of memory were recorded, but not the blocks that they belong to"
+"""Why there are no `allocations` although there is a `memory_curve`."""
+
+INSTEAD_OF = {"step_totals": "steps", "operator_totals": "operators"}
+"""Totals that sources write who have no events; nobody misses them where the events are."""
+
+ANSWERS = {
+    "breakdown": "time by step",
+    "idle": "causes of idle time",
+    "kernel_totals": "kernels",
+    "operator_summary": "operators",
+    "arrival": "arrival times",
+}
+"""What an analysis gives; its name without underscores where nothing else stands here."""
+
+
+def explain(run: Run, question: str, reason: str) -> str:
+    """Why a run cannot answer a question.
+
+    Args:
+        run: The run.
+        question: Name of the analysis.
+        reason: What the analysis itself said; used where no data is missing.
+    """
+    table = _missing_table(run, question)
+    if table is None:
+        return reason.rstrip(".")
+    return f"the recording has no {_noun(table)}; {'; '.join(_why(run, table))}"
+
+
+def unanswered(unavailable: dict[str, str]) -> list[str]:
+    """A sentence for each reason, with all the answers that are missing because of it."""
+    names: dict[str, list[str]] = {}
+    for question, reason in unavailable.items():
+        names.setdefault(reason, []).append(ANSWERS.get(question, question.replace("_", " ")))
+    return [f"No {listed(answers, 'or')}: {reason}." for reason, answers in names.items()]
+
+
+def missing_data(run: Run) -> list[str]:
+    """A line for each reason why kinds of data are missing: the kinds, on which ranks, and the reason."""
+    kinds: dict[str, list[str]] = {}
+    for table in TABLES:
+        lacking = [rank.rank for rank in run.ranks if not rank.has(table)]
+        needless = table in (RANKS.name, ISSUES.name) or (table in INSTEAD_OF and run.has(INSTEAD_OF[table]))
+        if needless or not lacking:
+            continue
+        some = f" (rank {describe_numbers(lacking)})" if len(lacking) < len(run.ranks) else ""
+        kinds.setdefault("; ".join(_why(run, table)), []).append(table + some)
+    return [f"{', '.join(tables)}: {reason}" for reason, tables in kinds.items()]
+
+
+def _missing_table(run: Run, question: str) -> str | None:
+    """The table that is missing first among those that an analysis, and those before it, cannot do without."""
+    for name, required in find_analysis(question).needs.items():
+        if not required:
+            continue
+        if name not in TABLES:
+            found = _missing_table(run, name)
+            if found is not None:
+                return found
+        elif name != ISSUES.name and not run.has(name):
+            return name
+    return None
+
+
+def _why(run: Run, table: str) -> list[str]:
+    """What the import said about the table; else the usual reason of each format that lacks it."""
+    lacking = [rank for rank in run.ranks if not rank.has(table)]
+    told = run.issues.filter(pl.col("place") == table, pl.col("rank").is_in([rank.rank for rank in lacking]))
+    if told.height:
+        return told["problem"].unique(maintain_order=True).to_list()
+    if table == "allocations" and run.has("memory_curve"):
+        return [NO_BLOCKS]
+    reasons = WHY.get(table, {})
+    formats = [str(rank.facts["format"] or rank.recording.source) for rank in lacking]
+    found = (reasons.get(f) or reasons.get(f.split("_")[0]) or reasons.get("") for f in formats)
+    return list(dict.fromkeys(reason or "the recording holds none" for reason in found))
+
+
+def _noun(table: str) -> str:
+    return NOUNS.get(table, table.replace("_", " "))

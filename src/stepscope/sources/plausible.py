@@ -1,0 +1,114 @@
+"""Which times can belong to one recording: those within a week of its middle.
+
+A damaged event at time 0 among events of today would make a recording of decades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+WEEK_NS = 7 * 24 * 3600 * 10**9
+"""No recording lasts as long, and no range in one."""
+STRAY = "start more than a week away from the middle of the recording"
+STRAY_REMEDY = "A clock was wrong, or the file is damaged; the rest is complete. Record again if they matter."
+
+
+class Times:
+    """The times of a recording that comes in parts: where its middle is, and whether any lie far off."""
+
+    def __init__(self) -> None:
+        self._medians: list[tuple[int, int]] = []
+        self._first: int | None = None
+        self._last: int | None = None
+
+    def add(self, starts: pl.Series) -> None:
+        """Take in some starts (ns); nulls do not count."""
+        known = starts.drop_nulls()
+        if known.is_empty():
+            return
+        first, middle, last = pl.select(
+            first=known.min(), middle=pl.lit(known).quantile(0.5, "lower").cast(pl.Int64), last=known.max()
+        ).row(0)
+        self._medians.append((middle, len(known)))
+        self._first = first if self._first is None else min(self._first, first)
+        self._last = last if self._last is None else max(self._last, last)
+
+    @property
+    def middle_ns(self) -> int | None:
+        """The median of the parts' medians, each counted by its rows."""
+        rows = sum(count for _, count in self._medians)
+        for middle, count in sorted(self._medians):
+            rows -= 2 * count
+            if rows <= 0:
+                return middle
+        return None
+
+    @property
+    def has_strays(self) -> bool:
+        """Whether any start lies more than a week from the middle."""
+        middle = self.middle_ns
+        if middle is None or self._first is None or self._last is None:
+            return False
+        return self._first < middle - WEEK_NS or self._last > middle + WEEK_NS
+
+
+def is_near(start: pl.Expr, middle_ns: int | None) -> pl.Expr:
+    """Whether a start lies within a week of the middle; unknown ones are not doubted."""
+    if middle_ns is None:
+        return pl.lit(True)
+    return start.is_between(middle_ns - WEEK_NS, middle_ns + WEEK_NS).fill_null(True)
+
+
+def without_strays(frames: dict[str, pl.DataFrame]) -> tuple[dict[str, pl.DataFrame], int]:
+    """Frames of one recording without the rows whose `start_ns` lies far off, and how many these were."""
+    times = Times()
+    for frame in frames.values():
+        times.add(frame["start_ns"])
+    if not times.has_strays:
+        return frames, 0
+    near = is_near(pl.col("start_ns"), times.middle_ns)
+    kept = {name: frame.filter(near) for name, frame in frames.items()}
+    return kept, sum(frame.height for frame in frames.values()) - sum(frame.height for frame in kept.values())
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """Rows whose times can be true, and how many others there were, by what is wrong with them."""
+
+    rows: pl.DataFrame
+    wrong: Mapping[str, int]
+
+    @property
+    def lost(self) -> int:
+        """Rows left out."""
+        return sum(self.wrong.values())
+
+    def problem(self) -> str:
+        """What was left out, in words."""
+        parts = ", ".join(f"{count} {reason}" for reason, count in self.wrong.items() if count)
+        return f"{self.lost} of {self.lost + self.rows.height} rows are left out: {parts}"
+
+
+def sort_out(rows: pl.DataFrame, middle_ns: int | None, *, start: pl.Expr, end: pl.Expr | None = None) -> Sorted:
+    """Leave out rows whose times cannot be true.
+
+    Args:
+        rows: The rows.
+        middle_ns: Middle of the recording; None if it is not known.
+        start: Start of a row in ns, or its only time; null where it could not be read.
+        end: End of a row in ns, likewise.
+    """
+    # Far-off starts come before sums of them, which would overflow.
+    tests = {"have no readable time": start.is_null(), STRAY: ~is_near(start, middle_ns)}
+    if end is not None:
+        tests["have no readable time"] |= end.is_null()
+        tests |= {"end before they start": end < start, "last longer than a week": end > start + WEEK_NS}
+    verdict = pl.coalesce(*(pl.when(test).then(pl.lit(reason)) for reason, test in tests.items()))
+    judged = rows.select(verdict=verdict).to_series()
+    if judged.null_count() == rows.height:
+        return Sorted(rows, {})
+    counts = dict(judged.drop_nulls().value_counts().iter_rows())
+    return Sorted(rows.filter(judged.is_null()), {reason: counts.get(reason, 0) for reason in tests})

@@ -1,0 +1,115 @@
+"""What the commands print: in terminals of any width, into files and into pipes that close."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.cells import cell_len
+
+from stepscope.cli import main
+from stepscope.cli.output import Output
+
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Standard output is a terminal of this width."""
+    monkeypatch.setattr(Output, "room", width)
+
+
+def run(*words: str, stdout: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a shell, its output redirected: `> FILE` or `| COMMAND`."""
+    line = f'set -o pipefail; "$0" -m stepscope "$@" {stdout}'
+    return subprocess.run(["bash", "-c", line, sys.executable, *words], capture_output=True, text=True, env=os.environ)
+
+
+@pytest.mark.parametrize("words", [["analyze", EXAMPLE], ["info", EXAMPLE], ["cache", "list"]])
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(capfd, monkeypatch, words, width) -> None:
+    terminal(monkeypatch, width)
+
+    assert main(words) == 0
+
+    assert max(cell_len(line) for line in capfd.readouterr().out.splitlines()) <= width
+
+
+def test_the_same_figures_are_shown_in_a_narrow_terminal(capfd, monkeypatch) -> None:
+    main(["analyze", EXAMPLE])
+    wide = capfd.readouterr().out
+    terminal(monkeypatch, 80)
+    main(["analyze", EXAMPLE])
+    narrow = capfd.readouterr().out
+
+    table = narrow[narrow.index("Time by rank") : narrow.index("Slow ranks")]
+    cells = {cell for line in table.splitlines() for cell in line.split("  ") if cell.strip().endswith(("ms", "us"))}
+    assert cells
+    assert all(cell.strip() in wide for cell in cells)
+
+
+def test_a_query_result_is_whole_in_a_file_and_in_a_terminal(capfd, monkeypatch) -> None:
+    name = "k" * 300
+    query = f"SELECT '{name}' AS name, 1234567890123456789 AS n, 0.1234567890123 AS x FROM ranks LIMIT 1"
+
+    assert main(["sql", EXAMPLE, query]) == 0
+    out = capfd.readouterr().out
+    assert name in out and "1234567890123456789" in out and "0.1234567890123" in out
+
+    terminal(monkeypatch, 70)
+    assert main(["sql", EXAMPLE, query]) == 0
+    out = capfd.readouterr().out
+    assert out.count("k") == 300
+    assert "1234567890123456789" in out and "0.1234567890123" in out
+
+
+def test_names_are_neither_markup_nor_obeyed(capfd) -> None:
+    frame = pl.DataFrame({"name": ["[red]x[/red] :bug: \x1b[2J\n"]})
+
+    Output().table(frame, "[bold]")
+
+    out = capfd.readouterr().out
+    assert "[red]x[/red] :bug: \\x1b[2J\\n" in out
+    assert "[bold]" in out
+
+
+def test_names_of_files_are_escaped(capfd, tmp_path) -> None:
+    (tmp_path / "a\x1b[2J\n.json").write_text("")
+
+    assert main(["info", EXAMPLE, str(tmp_path)]) == 0
+
+    out = capfd.readouterr().out
+    assert "\x1b" not in out
+    assert "a\\x1b[2J\\n.json" in out
+
+
+def test_a_pipe_that_closes_early_is_no_error() -> None:
+    for words in (["analyze", EXAMPLE], ["sql", EXAMPLE, "SELECT * FROM slices", "-f", "csv"]):
+        done = run(*words, stdout="| head -1")
+
+        assert done.returncode == 0
+        assert done.stderr == ""
+        assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full to write to")
+@pytest.mark.parametrize("words", [["analyze", EXAMPLE], ["analyze", EXAMPLE, "--json", "-"], ["--version"]])
+def test_a_full_disk_is_told(words) -> None:
+    done = run(*words, stdout="> /dev/full")
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "stepscope: the output: No space left on device. Check the disk and your rights"
+    ]
+
+
+def test_an_output_that_takes_no_unicode_gets_escapes(monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+
+    done = run("analyze", EXAMPLE, stdout="| cat")
+
+    assert done.returncode == 0
+    assert "internal error" not in done.stderr

@@ -1,0 +1,102 @@
+"""What could not be read is told, also in few words."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from stepscope import open_run
+from stepscope.cli import main
+from stepscope.cli.opening import missing
+from stepscope.cli.output import Output
+from stepscope.cli.troubles import LISTED, show_troubles
+from stepscope.run import Run
+from stepscope.sources.discover import Unread
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
+
+
+def shown(capfd: pytest.CaptureFixture[str], run: Run, *, quiet: bool = False) -> list[str]:
+    show_troubles(Output(), run, quiet=quiet)
+    return capfd.readouterr().out.splitlines()
+
+
+def run_with(*unread: Unread) -> Run:
+    run = open_run(EXAMPLE)
+    run.unread.extend(unread)
+    return run
+
+
+def test_a_row_that_stands_for_many_inputs_counts_as_many(capfd) -> None:
+    listed = [Unread(f"{n}.json", "is empty", "Record again") for n in range(20)]
+    more = Unread("(several files)", "17 more files like those before: each is empty", "Record again")
+
+    lines = shown(capfd, run_with(*listed, more))
+
+    assert f"... and {20 - LISTED + 17} more unread inputs" in lines
+
+
+def test_one_more_is_one(capfd) -> None:
+    lines = shown(capfd, run_with(*(Unread(f"{n}.json", "is empty", "Record again") for n in range(LISTED + 1))))
+
+    assert lines[-1] == "... and 1 more unread input"
+
+
+def test_quiet_names_errors_and_counts_the_rest(capfd) -> None:
+    bad = Unread("bad.json", "is empty", "Record again")
+    odd = Unread("odd.json", "is JSON, but no recording", "Nothing", "note")
+
+    lines = shown(capfd, run_with(odd, bad), quiet=True)
+
+    assert lines == ["unread: bad.json: is empty. Record again", "... and 1 more unread input"]
+
+
+def test_quiet_tells_of_data_that_was_lost(capfd, tmp_path) -> None:
+    recording = Path(shutil.copytree(EXAMPLE, tmp_path / "recording"))
+    victim = min(p for p in recording.iterdir() if "rank-3" in p.name)
+    victim.write_bytes(victim.read_bytes()[: victim.stat().st_size // 2])
+
+    assert main(["analyze", "--quiet", str(recording)]) == 0
+
+    assert "rank-3" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], ["--quiet"]])
+def test_further_runs_are_told(capfd, tmp_path, words) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for file in EXAMPLE.glob("*rank-[01].*"):
+        shutil.copy(file, other)
+    shutil.copytree(EXAMPLE, tmp_path / "job")
+
+    assert main(["analyze", str(tmp_path), *words]) == 0
+
+    (line,) = [line for line in capfd.readouterr().out.splitlines() if "more run" in line]
+    assert "1 more run found: other" in line
+
+
+def test_ranks_and_steps_that_are_not_there_are_told(capfd) -> None:
+    assert main(["analyze", str(EXAMPLE), "-q", "--ranks", "0,2,99-100", "--steps", "4-5,77"]) == 0
+
+    assert capfd.readouterr().err.splitlines() == [
+        f"stepscope: no rank 99-100 in {EXAMPLE.name}; the other chosen ranks are used",
+        f"stepscope: no step 77 in {EXAMPLE.name}; the other chosen steps are used",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "there", "absent"),
+    [
+        (None, [0], ""),
+        ("all", [0], ""),
+        ("0-3", [0, 1, 2, 3], ""),
+        ("0-3,7", [0, 3], "1-2,7"),
+        ("0-9999999999", [5], "0-4,6-9999999999"),
+        ("2-", [0, 3], ""),
+        ("9-", [0], "9-"),
+    ],
+)
+def test_what_is_missing_from_a_selection(chosen, there, absent) -> None:
+    assert missing(chosen, there, "ranks") == absent
