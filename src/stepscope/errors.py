@@ -1,5 +1,7 @@
 """The errors that stepscope raises on purpose. Each message names the thing, the place and the remedy."""
 
+from stepscope.paths import shown
+
 
 class StepscopeError(Exception):
     """Base of all errors that a user can act on; the CLI prints its text and no traceback."""
@@ -19,8 +21,8 @@ class UnreadableInput(StepscopeError):
     """
 
     def __init__(self, path: object, problem: str, remedy: str) -> None:
-        super().__init__(f"{path}: {problem}. {remedy}")
-        self.path = str(path)
+        self.path = shown(str(path))
+        super().__init__(f"{self.path}: {problem}. {remedy}")
         self.problem = problem
         self.remedy = remedy
 

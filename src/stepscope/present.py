@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from typing import Any
 
 TITLES = {
@@ -81,16 +82,9 @@ def cell(column: str, value: Any) -> str:
     """A value as text, with its unit by the column's suffix; null is a dash."""
     if value is None:
         return "-"
-    if column.endswith("_ns"):
-        return duration(value)
-    if column.endswith("_ratio"):
-        return f"{value:.1%}"
-    if column.endswith("_factor"):
-        return f"{value:.2f}x"
-    if column.endswith("_bytes_per_s"):
-        return f"{value / 1e9:.2f} GB/s"
-    if column.endswith("_bytes"):
-        return size(value)
+    for suffix, text in TEXTS.items():
+        if column.endswith(suffix):
+            return text(value)
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
@@ -110,6 +104,16 @@ def size(count: float) -> str:
         if abs(count) >= factor:
             return f"{count / factor:.2f} {unit}"
     return f"{count:.0f} B"
+
+
+TEXTS: dict[str, Callable[[Any], str]] = {
+    "_ns": duration,
+    "_ratio": "{:.1%}".format,
+    "_factor": "{:.2f}x".format,
+    "_bytes_per_s": lambda rate: f"{rate / 1e9:.2f} GB/s",
+    "_bytes": size,
+}
+"""Unit suffixes, and how such a value is told."""
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:

@@ -13,6 +13,7 @@ from stepscope.cli.opening import missing
 from stepscope.cli.output import Output
 from stepscope.cli.troubles import LISTED, show_troubles
 from stepscope.run import Run
+from stepscope.run.remark import Remark
 from stepscope.sources.discover import Unread
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
@@ -63,18 +64,15 @@ def test_quiet_tells_of_data_that_was_lost(capfd, tmp_path) -> None:
     assert "rank-3" in capfd.readouterr().out
 
 
-@pytest.mark.parametrize("words", [[], ["--quiet"]])
-def test_further_runs_are_told(capfd, tmp_path, words) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    for file in EXAMPLE.glob("*rank-[01].*"):
-        shutil.copy(file, other)
-    shutil.copytree(EXAMPLE, tmp_path / "job")
+@pytest.mark.parametrize("quiet", [False, True])
+def test_further_runs_are_told_once(capfd, quiet) -> None:
+    run = run_with()
+    run.others = [open_run(EXAMPLE)]
+    run.remarks.append(Remark("note", str(run.path), "1 more runs lie under the same path: x", "Name the path"))
 
-    assert main(["analyze", str(tmp_path), *words]) == 0
+    (line,) = shown(capfd, run, quiet=quiet)
 
-    (line,) = [line for line in capfd.readouterr().out.splitlines() if "more run" in line]
-    assert "1 more run found: other" in line
+    assert f"this is {EXAMPLE.name}; 1 more run found: {EXAMPLE.name}" in line
 
 
 def test_ranks_and_steps_that_are_not_there_are_told(capfd) -> None:

@@ -201,6 +201,7 @@ def write_database(output: Path, *, leave_out: tuple[str, ...] = ()) -> Path:
             ],
         ),
         "CONNECTION_IDS": ("id, connectionId", [(7, 1)]),
+        "STEP_TIME": ("id, startNs, endNs", [(5, t, t + 9500)]),
     }
     connection = sqlite3.connect(path)
     for name, (columns, rows) in tables.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from pathlib import Path
 
 EXIT_OK, EXIT_FAILED = 0, 2
 
@@ -52,7 +51,7 @@ def _run(words: list[str]) -> int:
 def _prepare_output() -> None:
     """Make sure that there is a standard output, and that it takes any character."""
     if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
+        sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 

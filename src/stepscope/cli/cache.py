@@ -39,8 +39,9 @@ def list_(form: FormatOption = Format.TABLE, debug: Debug = False) -> None:  # n
     ]
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     if form is Format.TABLE:
+        size = sum(e.manifest.size_bytes for e in entries)
         held = present.plural(frame.height, "entry", "entries")
-        Output().table(frame, f"{store.directory}: {held}, {present.size(frame['size_bytes'].sum())}")
+        Output().table(frame, f"{store.directory}: {held}, {present.size(size)}")
     else:
         print_frame(frame, form)
 

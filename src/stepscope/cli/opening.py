@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from stepscope.cli.progress import ProgressBar
@@ -58,5 +59,5 @@ def missing(chosen: Choice, there: Sequence[int], what: str) -> str:
             gaps.extend([] if inside else [(first, None)])
             continue
         bounds = [first - 1, *inside, last + 1]
-        gaps.extend((a + 1, b - 1) for a, b in zip(bounds, bounds[1:], strict=False) if b - a > 1)
+        gaps.extend((a + 1, b - 1) for a, b in pairwise(bounds) if b - a > 1)
     return describe_ranges(gaps)

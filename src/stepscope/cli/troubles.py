@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LISTED = 8
 """Lines of each kind before the rest is only counted."""
 
+NAMED = 3
+"""Further runs that are named."""
+
 STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
 _ALIKE = re.compile(r"(\d+) more files")
@@ -71,8 +74,8 @@ def _issues(run: Run) -> list[dict[str, Any]]:
 def _show_others(out: Output, run: Run) -> None:
     """Say that the answers are about one run of several."""
     there = plural(len(run.others), "more run")
-    names = ", ".join(f"{other.name} ({other.path})" for other in run.others[:LISTED])
-    more = f" and {len(run.others) - LISTED} more" if len(run.others) > LISTED else ""
+    names = ", ".join(f"{other.name} ({other.path})" for other in run.others[:NAMED])
+    more = "; `stepscope info` lists the others" if len(run.others) > NAMED else ""
     _line(out, "note", f"this is {run.name}; {there} found: {names}{more}. Name the path of one to see it", "yellow")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import msgspec
 import polars as pl
 
 from stepscope._version import __version__
+from stepscope.paths import shown
 
 if TYPE_CHECKING:
     from stepscope.report.answers import Answers
@@ -48,7 +48,7 @@ def document(run: Run, answers: Answers) -> dict[str, Any]:
         "stepscope_version": __version__,
         "run": {
             "name": run.name,
-            "path": _path(run.path),
+            "path": shown(run.path),
             "formats": sorted(set(facts["format"].drop_nulls())),
             "frameworks": sorted(set(facts["framework"].drop_nulls())),
             "devices": sorted(set(facts["device_kind"].drop_nulls())),
@@ -56,20 +56,15 @@ def document(run: Run, answers: Answers) -> dict[str, Any]:
             "world_size": facts["world_size"].max(),
             "start_ns": facts["start_ns"].min(),
             "end_ns": facts["end_ns"].max(),
-            "others": [_path(other.path) for other in run.others],
+            "others": [shown(other.path) for other in run.others],
         },
         "ranks": facts.to_dicts(),
         **{key: _rows(name, answers.tables.get(name)) for name, key in SECTIONS.items()},
         "findings": [{**asdict(f), "severity": f.severity} for f in answers.findings],
         "issues": run.issues.to_dicts(),
-        "unread": [{"file": _path(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],
+        "unread": [{"file": shown(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],
         "unavailable": answers.unavailable,
     }
-
-
-def _path(path: object) -> str:
-    """A path as JSON can hold it: bytes that are no UTF-8 become escapes."""
-    return os.fsencode(str(path)).decode("utf-8", "backslashreplace")
 
 
 def _rows(name: str, table: pl.DataFrame | None) -> list[dict[str, Any]]:

@@ -78,10 +78,11 @@ def _split(breakdown: pl.DataFrame) -> str:
 
     Medians need not add up to 1, so they are scaled to do so.
     """
-    shares = breakdown.filter(pl.col("window_ns") > 0).select(pl.col(c) / pl.col("window_ns") for c in SPLIT)
-    medians = {name: shares[column].median() or 0.0 for column, name in SPLIT.items()}
-    total = sum(medians.values())
-    if not total:  # no part is there in most steps
-        medians = {name: shares[column].mean() or 0.0 for column, name in SPLIT.items()}
-        total = sum(medians.values()) or 1.0
-    return ", ".join(f"{share / total:.0%} {name}" for name, share in medians.items() if share / total >= 0.005)
+    steps = breakdown.filter(pl.col("window_ns") > 0)
+    shares = steps.select((pl.col(column) / pl.col("window_ns")).alias(name) for column, name in SPLIT.items())
+    for typical in (shares.median(), shares.mean()):  # where no part is there in most steps, all medians are 0
+        parts = {name: share or 0.0 for name, share in typical.row(0, named=True).items()}
+        total = sum(parts.values())
+        if total > 0:
+            break
+    return ", ".join(f"{share / total:.0%} {name}" for name, share in parts.items() if share >= 0.005 * total > 0)

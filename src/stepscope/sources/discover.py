@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stepscope.errors import StepscopeError, UnreadableInput
+from stepscope.paths import shown
 from stepscope.sources.base import Input, Severity, Source
-from stepscope.sources.head import is_json, read_head
+from stepscope.sources.head import broken_at, is_json, read_head
 
 _MAX_ALIKE = 20
+_PEEK_BYTES = 512
 _TRACE_ENDINGS = (".json", ".json.gz", ".db")
 _UNPACKERS = {
     ".json.zst": "unzstd",
@@ -30,7 +32,7 @@ class Unread:
     """Something that was not read.
 
     Args:
-        file: File or directory.
+        file: File or directory, as `shown`.
         problem: What is wrong with it.
         remedy: What to do about it.
         severity: `error` if data is missing because of it, `note` if it may never have been a recording.
@@ -70,7 +72,7 @@ def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = Non
         raise StepscopeError("no path given. Name a trace file or a directory of recordings")
     for start in starts:
         if not start.exists():
-            raise StepscopeError(f"{start}: no such file or directory. Check the path")
+            raise StepscopeError(f"{shown(start)}: no such file or directory. Check the path")
     walk = _Walk(all_sources() if sources is None else sources)
     for start in starts:
         walk.start(start)
@@ -88,7 +90,7 @@ def all_sources() -> Sequence[Source]:
 def internal_error(path: Path, error: BaseException) -> Unread:
     """What to say when a reader fails in a way that nobody foresaw."""
     return Unread(
-        str(path),
+        shown(path),
         f"internal error ({type(error).__name__}: {error})",
         "Please report it with the output of the same command with --debug",
         trace="".join(traceback.format_exception(error)),
@@ -102,7 +104,7 @@ def unreadable(path: Path, error: OSError) -> Unread:
         if isinstance(error, PermissionError)
         else "Check the file and the disk that it is on"
     )
-    return Unread(str(path), f"cannot be read: {error.strerror or error}", remedy)
+    return Unread(shown(path), f"cannot be read: {error.strerror or error}", remedy)
 
 
 class _Walk:
@@ -171,7 +173,7 @@ class _Walk:
                     return
                 problem = _why_unclaimed(file, head)
             elif stat.S_ISREG(info.st_mode) and (asked_for or file.name.lower().endswith(_TRACE_ENDINGS)):
-                problem = Unread(str(file), "is empty", "Record again; the writer was stopped or the disk was full")
+                problem = Unread(shown(file), "is empty", "Record again; the writer was stopped or the disk was full")
             else:
                 problem = None
         except OSError as error:
@@ -181,7 +183,7 @@ class _Walk:
         if problem is not None:
             self._tell(replace(problem, severity="error") if asked_for else problem)
         elif asked_for:
-            self._tell(Unread(str(file), "is in no format that stepscope reads", "Name the trace file itself"))
+            self._tell(Unread(shown(file), "is in no format that stepscope reads", "Name the trace file itself"))
         else:
             self.found.skipped += 1
 
@@ -229,18 +231,41 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 
 def _why_unclaimed(file: Path, head: bytes | None) -> Unread | None:
     """Why a file that looks like a trace is none, or None for a file that looks like something else."""
+    name = file.name.lower()
     for ending, unpacker in _UNPACKERS.items():
-        if file.name.lower().endswith(ending):
+        if name.endswith(ending):
             return Unread(
-                str(file), "is compressed in a way that is not read", f"Unpack it with {unpacker}, or use gzip"
+                shown(file), "is compressed in a way that is not read", f"Unpack it with {unpacker}, or use gzip"
             )
-    if head is None or not is_json(head):
-        return None
-    if b'"traceEvents"' in head:
-        return Unread(str(file), "has trace events of no known writer", "Give the file that the profiler itself wrote")
-    return Unread(
-        str(file),
-        "is JSON, but no recording that stepscope knows",
-        "Nothing, unless it should be one: then give the file that the profiler itself wrote",
-        "note",
-    )
+    if head is not None and is_json(head):
+        if b'"traceEvents"' in head:
+            return Unread(
+                shown(file), "has trace events of no known writer", "Give the file that the profiler itself wrote"
+            )
+        if broken_at(head) is None:
+            return Unread(
+                shown(file),
+                "is JSON, but no recording that stepscope knows",
+                "Nothing, unless it should be one: then give the file that the profiler itself wrote",
+                "note",
+            )
+    if name.endswith((".json", ".json.gz")):
+        return Unread(
+            shown(file),
+            f"is named like JSON, but {_what_instead(file, head)}",
+            "Copy or record it again if it should be a recording",
+        )
+    return None
+
+
+def _what_instead(file: Path, head: bytes | None) -> str:
+    """What a file holds that is named like JSON and is none."""
+    if head is not None and is_json(head):
+        return f"is no JSON from byte {broken_at(head)} on"
+    with file.open("rb") as stream:
+        start = stream.read(_PEEK_BYTES)
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start[:2] and start.strip(b"\0"):
+        return "is UTF-16 text; only UTF-8 is read"
+    if not start.strip(b"\0"):
+        return "holds zeros: it was never written to the end"
+    return "is binary" if b"\0" in start else "its text is no JSON"

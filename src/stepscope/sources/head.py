@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import cast
 
+import msgspec
 from isal import isal_zlib
 
 from stepscope.errors import UnreadableInput
+from stepscope.sources.trace_events.salvage import cleaned
 
 HEAD_BYTES = 64 << 10
 _PEEK_BYTES = 512
+_PLACE = re.compile(r"\(byte (\d+)\)")
+_CUT_BYTES = 8
 _SLICE_BYTES = 4 << 10
 _GZIP = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"
@@ -49,6 +54,22 @@ def read_head(file: Path) -> bytes | None:
 def is_json(head: bytes) -> bool:
     """Whether a file with this head may be JSON."""
     return head.removeprefix(_BOM).lstrip()[:1] in (b"{", b"[")
+
+
+def broken_at(head: bytes) -> int | None:
+    """The byte from which on a head is no JSON; None if it is the start of some."""
+    start = len(head) - len(head.removeprefix(_BOM))
+    try:
+        msgspec.json.decode(cleaned(head[start:]))
+    except msgspec.DecodeError as error:
+        place = _PLACE.search(str(error))
+        cut = len(head) == HEAD_BYTES
+        if place is None or (cut and int(place[1]) > len(head) - _CUT_BYTES):
+            return None  # only its end is missing
+        return start + int(place[1])
+    except RecursionError:
+        return None
+    return None
 
 
 def _may_be_ours(name: str, head: bytes) -> bool:

@@ -88,8 +88,11 @@ class Sorted:
 
     def problem(self) -> str:
         """What was left out, in words."""
-        parts = ", ".join(f"{count} {reason}" for reason, count in self.wrong.items() if count)
-        return f"{self.lost} of {self.lost + self.rows.height} rows are left out: {parts}"
+        parts = [f"{count} {reason}" for reason, count in self.wrong.items() if count]
+        all_rows = self.lost + self.rows.height
+        if len(parts) == 1:
+            return f"{self.lost} of {all_rows} rows {parts[0].partition(' ')[2]} and are left out"
+        return f"{self.lost} of {all_rows} rows are left out: {', '.join(parts)}"
 
 
 def sort_out(rows: pl.DataFrame, middle_ns: int | None, *, start: pl.Expr, end: pl.Expr | None = None) -> Sorted:

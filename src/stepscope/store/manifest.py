@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from stepscope.paths import shown
+
 MANIFEST = "manifest.json"
 _MAGIC = b"PAR1"
 
@@ -34,13 +36,14 @@ class Manifest(msgspec.Struct, frozen=True):
         source_version: Its version.
         schema: Fingerprint of the table definitions.
         stepscope: Version of the package that wrote it.
-        path: The input, as a user would call it.
-        files: What the source read of it.
+        path: The input, as a user would call it. As `shown` once it is written.
+        files: What the source read of it, likewise.
         input_bytes: Size of these files.
         tables: The tables that have rows.
         facts: The input's row of `ranks`.
         created_ns: When it was written, ns since the epoch.
         size_bytes: Size of all parts.
+        raw_files: The names of `files` as bytes, if any is not UTF-8.
     """
 
     source: str
@@ -54,6 +57,12 @@ class Manifest(msgspec.Struct, frozen=True):
     facts: dict[str, Any]
     created_ns: int
     size_bytes: int
+    raw_files: list[bytes] | None = None
+
+    def paths(self) -> tuple[Path, ...]:
+        """What the source read, to be opened."""
+        names = self.files if self.raw_files is None else map(os.fsdecode, self.raw_files)
+        return tuple(map(Path, names))
 
 
 _DECODER = msgspec.json.Decoder(Manifest)
@@ -70,8 +79,15 @@ def read_manifest(directory: Path) -> Manifest | None:
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write the manifest of an entry, readable by its owner only."""
     file = directory / MANIFEST
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(_writable(manifest))))
     file.chmod(0o600)
+
+
+def _writable(manifest: Manifest) -> Manifest:
+    """The manifest as JSON can hold it, whatever bytes the names are made of."""
+    files = [shown(file) for file in manifest.files]
+    raw = None if files == manifest.files else [os.fsencode(file) for file in manifest.files]
+    return msgspec.structs.replace(manifest, path=shown(manifest.path), files=files, raw_files=raw)
 
 
 def is_whole(directory: Path, manifest: Manifest) -> bool:

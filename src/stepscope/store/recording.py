@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from stepscope.paths import shown
 from stepscope.store.manifest import Manifest
 from stepscope.tables import TABLES
 
@@ -21,7 +22,7 @@ class Recording(Protocol):
 
     @property
     def path(self) -> Path:
-        """What a user would call it."""
+        """What a user would call it, as `shown`."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -59,7 +60,7 @@ class StoredRecording:
     @property
     def files(self) -> tuple[Path, ...]:
         """What was read of it."""
-        return tuple(Path(file) for file in self.manifest.files)
+        return self.manifest.paths()
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -94,7 +95,7 @@ class MemoryRecording:
         frames: Mapping[str, pl.DataFrame],
     ) -> None:
         self.source = source
-        self.path = path
+        self.path = Path(shown(path))
         self.files = files
         self.facts = facts
         self.frames = {name: frame for name, frame in frames.items() if frame.height}

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.paths import shown
 from stepscope.store.manifest import Part, StoredTable
 from stepscope.tables import ISSUES, RANKS, Table
 
@@ -60,7 +61,7 @@ class _Sink:
         self._issues.append(
             {
                 "severity": severity,
-                "file": str(file),
+                "file": shown(file),
                 "place": place,
                 "problem": problem,
                 "remedy": remedy,

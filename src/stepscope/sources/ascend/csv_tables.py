@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.paths import shown
 from stepscope.sources.ascend.headers import Field, FileLayout, Kind, column_key
 from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
 
@@ -63,7 +64,7 @@ def read_csv(
             )
             return None
         rows = pl.scan_csv(
-            path,
+            path if shown(path) == str(path) else path.read_bytes(),  # Polars takes no other names than UTF-8
             has_header=False,
             skip_rows=1,
             schema={

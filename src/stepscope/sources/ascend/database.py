@@ -137,7 +137,7 @@ class Database:
     def _checked(self, table: str, rows: pl.DataFrame, start: pl.Expr, end: pl.Expr | None = None) -> pl.DataFrame:
         checked = sort_out(rows, self.middle_ns, start=start, end=end)
         if checked.lost:
-            self.tell(table, f"is damaged: {checked.problem()}", STRAY_REMEDY, lost=checked.lost)
+            self.tell(table, f"is damaged, {checked.problem()}", STRAY_REMEDY, lost=checked.lost)
         return checked.rows
 
     @cached_property
@@ -245,11 +245,9 @@ class Database:
         rows = self.read(table, {"id": "id", "name": "name"}, {"name": pl.String}).drop_nulls()
         return dict(rows.iter_rows())
 
-    def note(self, table: str, problem: str) -> None:
-        """Tell what was left out of a table without harm."""
-        self.sink.issue(
-            "note", self.path, problem, "None needed; a newer stepscope may know them.", place=f"table {table}"
-        )
+    def note(self, table: str, problem: str, remedy: str) -> None:
+        """Tell what a table lacks without harm."""
+        self.sink.issue("note", self.path, f"table {table} {problem}", remedy, place=f"table {table}")
 
     def tell(self, table: str, problem: str, remedy: str = REMEDY, *, lost: int | None = None) -> None:
         """Tell of damage in a table."""

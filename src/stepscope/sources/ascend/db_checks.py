@@ -27,15 +27,15 @@ class _Essential:
 
 _NAMES = _Essential("STRING_IDS", "all names, and with them operators and communication calls")
 _DEVICE = (
-    _Essential("TASK", "all work of the device but communication"),
+    _Essential("TASK", "all work of the device except communication"),
     _Essential("COMPUTE_TASK_INFO", "which work of the device is compute kernels"),
 )
 _HOST = (
-    _Essential("PYTORCH_API", "the framework's operators and steps"),
+    _Essential("PYTORCH_API", "the framework's operators"),
     _Essential("CANN_API", "which host call launched which kernel"),
 )
 _CALLS = _Essential("COMMUNICATION_OP", "communication calls as the device ran them")
-_STEPS = _Essential("STEP_TIME", "where steps begin and end, which no range on the host tells either")
+_STEPS = _Essential("STEP_TIME", "where steps begin and end, which no range on the host tells either,")
 
 
 def is_usable(database: Database, sink: Sink, place: str) -> bool:
@@ -57,8 +57,11 @@ def check_events(database: Database, recording: Recording) -> None:
             wanted.append(_CALLS)
     if "CPU" in _activities(identity) and identity.framework == "pytorch":
         wanted += _HOST
-    if recording.steps.is_empty() and not database.has("STEP_TIME"):
-        wanted.append(_STEPS)
+    if not database.has("STEP_TIME"):
+        if recording.steps.is_empty():
+            wanted.append(_STEPS)
+        elif identity.framework == "pytorch":
+            database.note("STEP_TIME", "is missing; steps are taken from the host's ProfilerStep ranges", "None needed.")
     for essential in wanted:
         if not database.is_filled(essential.table):
             state = "is empty" if database.has(essential.table) else "is missing"

@@ -89,7 +89,11 @@ def _counters(database: Database) -> pl.DataFrame:
     columns = {number: COUNTERS[key][0] for number, name in named.iter_rows() if (key := column_key(name)) in COUNTERS}
     unknown = [name for _, name in named.iter_rows() if column_key(name) not in COUNTERS]
     if unknown:
-        database.note("TASK_PMU_INFO", f"counters not known and left out: {', '.join(sorted(unknown))}")
+        database.note(
+            "TASK_PMU_INFO",
+            f"has counters that are not known and left out: {', '.join(sorted(unknown))}",
+            "None needed; a newer stepscope may know them.",
+        )
     if not columns:
         return none
     long = database.read_numbers(

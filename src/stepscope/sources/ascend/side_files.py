@@ -19,6 +19,7 @@ from stepscope.sources.ascend.rank_files import (
     RANK_DIRECTORY,
     RankFiles,
 )
+from stepscope.paths import shown
 from stepscope.tables import RANKS
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _read_directory_name(identity: Identity, files: RankFiles) -> None:
     root = files.path.parent if files.path.name == OUTPUT or files.path.is_file() else files.path
     for directory in (root, root.parent):
         if match := RANK_DIRECTORY.match(directory.name):
-            identity.host = match["host"]
+            identity.host = shown(match["host"])
             identity.process = int(match["process"][:18])
             identity.framework = "pytorch" if match["framework"] == "pt" else "mindspore"
             return
