@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
+from stepscope.advice.slow_link import exposed_share
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,17 @@ LIMITS = Limits()
 
 @rule("exposed-communication")
 def exposed_communication(
-    segments: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS
+    segments: pl.DataFrame,
+    breakdown: pl.DataFrame,
+    slow_links: pl.DataFrame | None,
+    arrival: pl.DataFrame | None,
+    limits: Limits = LIMITS,
 ) -> Iterator[Finding]:
     """Report transmission that no computing covers, without the time that ranks merely wait for each other.
 
-    The saving is the part of the median rank's exposed transmission that better overlap usually hides. Where it is
-    unknown how much of the communication is waiting, no saving is claimed.
+    The saving is the part of the median rank's exposed transmission that better overlap usually hides, without what
+    mending a slow link saves already (`slow-link`). Where it is unknown how much of the communication is waiting, no
+    saving is claimed.
     """
     step_ns = breakdown.select(pl.col("window_ns").median()).item() or 0
     per_step = segments.group_by("rank", "step").agg(pl.col("transmit_ns", "wait_ns", "unsplit_ns").sum())
@@ -50,7 +56,10 @@ def exposed_communication(
             evidence=evidence,
         )
         return
-    saving = exposed * limits.hideable_ratio
+    claimed = 0.0
+    if slow_links is not None and not slow_links.is_empty():
+        claimed = float(slow_links["cost_ns"][0]) * exposed_share(segments, arrival)
+    saving = max(exposed - claimed, 0.0) * limits.hideable_ratio
     yield Finding(
         rule="exposed-communication",
         summary=(
