@@ -16,8 +16,9 @@ STEPSCOPE_LOAD = """
 import sys
 import stepscope
 from stepscope.tables import TABLES
-with stepscope.open_run([sys.argv[1]], use_store=False) as run:
-    for name in TABLES:
+run = stepscope.open_run([sys.argv[1]], use_store=False)
+for name in TABLES:
+    if run.has(name):
         run.table(name).collect()
 """
 
