@@ -36,9 +36,10 @@ class CompileDecoder(BuildHookInterface):
 def compiled(source: Path, target: Path) -> bool:
     """Compile `source`; on any trouble say so, leave nothing behind and go on without."""
     target.unlink(missing_ok=True)
-    compiler = shlex.split(os.environ.get("CC", "")) or [
-        found for found in map(shutil.which, ("cc", "gcc", "clang")) if found
-    ][:1]
+    compiler = (
+        shlex.split(os.environ.get("CC", ""))
+        or [found for found in map(shutil.which, ("cc", "gcc", "clang")) if found][:1]
+    )
     if not compiler or sys.platform == "win32" or os.environ.get("STEPSCOPE_NATIVE") == "0":
         print("stepscope: no C compiler is used; traces are decoded in Python, at a third of the speed")
         return False

@@ -88,10 +88,18 @@ def test_a_reader_sees_at_most_64_kib(tmp_path: Path, monkeypatch: pytest.Monkey
         ("empty.json.gz", b"", "is empty"),
         ("empty.db", b"", "is empty"),
         ("broken.json.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 100, "damaged gzip"),
-        ("stub.json.gz", gzip.compress(b"{}")[:10], "ends before any data"),
+        ("stub.json.gz", gzip.compress(b"{}", mtime=0)[:10], "ends before any data"),
         ("other.json", b'{"loss": 1}', "no recording"),
         ("strange.json", b'{"traceEvents": []}', "no known writer"),
         ("trace.json.zst", b"\x28\xb5\x2f\xfd", "compressed"),
+        ("wide.json", '{"traceEvents": []}'.encode("utf-16"), "UTF-16"),
+        ("wide_without_mark.json", '{"traceEvents": []}'.encode("utf-16-be"), "UTF-16"),
+        ("zeros.json", b"\0" * 5000, "holds zeros"),
+        ("binary.json", b"\x89PNG\r\n\x1a\n\0\0\0", "is binary"),
+        ("binary.json.gz", gzip.compress(b"\x89PNG\0\0"), "is binary"),
+        ("text.json", b"step 1 done\n", "its text is no JSON"),
+        ("toml.json", b'[project]\nname = "x"\n', "no JSON from byte 1"),
+        ("numbers.json", b"[" + b"1.25," * 40_000 + b"1]", "is JSON, but no recording"),
     ],
 )
 def test_what_looks_like_a_trace_and_is_none_is_told(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
@@ -102,6 +110,33 @@ def test_what_looks_like_a_trace_and_is_none_is_told(tmp_path: Path, name: str, 
 
     assert names(found) == ["good.json"]
     assert [(Path(p.file).name, problem in p.problem, p.remedy != "") for p in found.problems] == [(name, True, True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pyproject.toml", b'[project]\nname = "x"\n'),
+        ("table.csv", b"[1,2],3\n[4,5],6\n"),
+        ("train.log", b"[2024-01-01 00:00] step 1\n"),
+    ],
+)
+def test_text_in_brackets_is_not_called_json(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+
+    found = find(tmp_path)
+
+    assert (found.problems, found.skipped) == ([], 1)
+
+
+def test_names_that_are_not_utf8_are_found_and_can_be_printed(tmp_path: Path) -> None:
+    write_toy(tmp_path / "good.json")
+    strange = write_toy(tmp_path / "b\udcff" / "x\udcfe.json")
+    (tmp_path / "empty\udcff.json").write_bytes(b"")
+
+    found = find(tmp_path)
+
+    assert {item.path for item in found.inputs} == {tmp_path / "good.json", strange}
+    assert [problem.file for problem in found.problems] == [f"{tmp_path}/empty\\xff.json"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

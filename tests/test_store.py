@@ -54,6 +54,24 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
     assert entry.scan("kernels").collect().schema == KERNELS.stored_schema
 
 
+def test_an_entry_of_files_whose_names_are_not_utf8_opens_them_and_shows_their_names(tmp_path: Path) -> None:
+    files = [tmp_path / "r\udcff.json", tmp_path / "good.json"]
+    store = Store(tmp_path / "store")
+    with store.drafting(KEY) as draft:
+        sink = StoreSink(draft, "toy")
+        sink.issue("error", files[0], "is damaged", "Copy it again.")
+        tables = sink.close()
+        manifest = Manifest("toy", 1, "", "0", str(files[0]), [str(file) for file in files], 0, tables, {}, 0, 0)
+        write_manifest(draft, manifest)
+        entry = store.publish(KEY, draft)
+
+    assert entry is not None
+    assert entry.files == tuple(files)
+    assert entry.path == tmp_path / "r\\xff.json"
+    assert entry.scan("issues").collect()["file"].to_list() == [f"{tmp_path}/r\\xff.json"]
+    assert entry.manifest.files == [f"{tmp_path}/r\\xff.json", f"{tmp_path}/good.json"]
+
+
 def test_columns_without_values_take_no_room_and_come_back_as_null(tmp_path: Path) -> None:
     entry = build(Store(tmp_path), KEY)
 

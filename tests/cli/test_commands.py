@@ -102,7 +102,7 @@ def test_the_listed_cache_tells_the_ranks_apart_in_a_narrow_terminal(capfd, monk
 
     out = capfd.readouterr().out
     assert all(f"rank-{rank}." in out for rank in range(4))
-    assert "4 entries" in out
+    assert "4 entries" in " ".join(out.split())  # the path may take the line
 
 
 def test_wrong_words_exit_2_without_a_traceback(capfd) -> None:

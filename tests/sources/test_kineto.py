@@ -316,6 +316,44 @@ def test_device_times_that_cannot_be_true_are_left_out_and_told(tmp_path: Path) 
     assert "1 device events overlap" in told
 
 
+@pytest.mark.parametrize("spooled", [False, True])
+@pytest.mark.parametrize("time", [0, -1e15])
+def test_events_at_impossible_times_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: float, spooled: bool
+) -> None:
+    if spooled:
+        monkeypatch.setattr("stepscope.sources.kineto.spool._MEMORY_BYTES", 0)
+    trace = Trace()
+    start = 1_700_000_000_000_000
+    for number in range(21):
+        trace.launch("k", start + 10 * number, start + 10 * number + 5, 2, number + 1)
+    for event in trace.events[::7]:
+        event["ts"] = time
+
+    tables = trace.read(tmp_path)
+
+    assert tables.problems()[0] == (
+        "6 events start more than a week away from the middle of the recording; they are left out"
+    )
+    assert tables["issues"]["lost"][0] == 6
+    assert tables["slices"]["slice"].sort().to_list() == list(range(36))
+    window = tables["steps"].row(0, named=True)
+    assert window["window_end_ns"] - window["window_start_ns"] < 1_000_000
+
+
+def test_a_recording_whose_device_times_are_all_wrong_has_no_steps_to_compare(tmp_path: Path) -> None:
+    trace = Trace().add("user_annotation", "ProfilerStep#1", 10**15, 500)
+    for number in range(20):
+        trace.launch("k", 10**15 + 10 * number, 5 + number, 2, number + 1)
+        trace.add("cpu_op", "aten::mm", 10**15 + 10 * number, 4)
+
+    tables = trace.read(tmp_path)
+
+    assert "steps" not in tables.frames
+    assert tables["operators"].height == 20
+    assert ("error", "steps") in tables["issues"].select("severity", "place").rows()
+
+
 def test_launches_without_device_work_are_told(tmp_path: Path) -> None:
     trace = Trace().launch("k", 0, 10, 1, 1)
     for number in range(20):

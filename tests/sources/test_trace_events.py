@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ class Reading:
 
     def __init__(self, path: Path, **options: Any) -> None:
         self.issues: list[tuple[str, str, int | None]] = []
+        self.places: list[str | None] = []
 
         def report(
             severity: str,
@@ -55,6 +57,7 @@ class Reading:
             lost: int | None = None,
         ) -> None:
             self.issues.append((severity, problem, lost))
+            self.places.append(place)
 
         self.events = read_events(path, LAYOUT, report=report, **options)
         frames: dict[str, list[pl.DataFrame]] = {}
@@ -259,6 +262,69 @@ def test_a_broken_event_costs_itself_only(write: Callable[[str | bytes], Path], 
     assert [(severity, lost) for severity, _, lost in reading.issues] == [("warning", 1)]
 
 
+@pytest.mark.parametrize(
+    ("broken", "problem", "place"),
+    [
+        ('{"ph":"X","cat":"op","name":"a","ts":1,"dur":1,"args":[1]}', "of a kind that no trace event", "$.args"),
+        ('{"ph":"X","cat":"op","name":true,"ts":1,"dur":1}', "of a kind that no trace event", "$.name"),
+        (BROKEN["no value"], "are not valid JSON", "byte "),
+        (BROKEN["deep"], "are nested too deeply", "byte "),
+    ],
+)
+def test_what_is_wrong_with_an_event_is_told_with_its_place(
+    write: Callable[[str | bytes], Path], broken: str, problem: str, place: str
+) -> None:
+    reading = Reading(write(wrapped(", ".join([json.dumps(op("a")), broken, json.dumps(op("b"))]))))
+
+    assert problem in reading.issues[0][1]
+    assert place in (reading.places[0] or "")
+
+
+def test_halves_of_surrogate_pairs_are_replaced_and_whole_ones_kept(write: Callable[[str | bytes], Path]) -> None:
+    names = [r"\ud800", r"x\udfffy", r"\ud83d\ude00", r"\ud83d\ud83d\ude00", r"\\ud800", r"\uD800\u0041"]
+    events = ",".join(f'{{"ph":"X","cat":"op","name":"{name}","ts":1,"dur":1}}' for name in names)
+
+    reading = Reading(write(wrapped(events)))
+
+    assert reading.names() == ["\ufffd", "x\ufffdy", "😀", "\ufffd😀", r"\ud800", "\ufffdA"]
+    assert reading.issues == []
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        ('"deep": ' + "[" * 5000 + "]" * 5000, "nested too deeply"),
+        ('"a": 1 2, "text": "\\"traceEvents\\": ["', "not valid JSON"),
+    ],
+)
+def test_events_are_read_even_if_the_keys_before_them_cannot(
+    write: Callable[[str | bytes], Path], header: str, reason: str
+) -> None:
+    text = f'{{{header}, "traceEvents": [{json.dumps(op("a"))}], "after": 1}}'
+
+    reading = Reading(write(text))
+
+    assert reading.names() == ["a"]
+    assert reading.events.header.values == {"after": 1}
+    assert [severity for severity, _, _ in reading.issues] == ["warning"]
+    assert reason in reading.issues[0][1]
+
+
+def test_keys_behind_the_events_that_cannot_be_read_are_told(write: Callable[[str | bytes], Path]) -> None:
+    reading = Reading(write(f'{{"a": 1, "traceEvents": [{json.dumps(op("a"))}], "after": 1 2}}'))
+
+    assert reading.names() == ["a"]
+    assert "keys behind the list of events cannot be read" in reading.issues[0][1]
+
+
+def test_a_list_that_ends_within_an_event_is_called_cut(write: Callable[[str | bytes], Path]) -> None:
+    reading = Reading(write(json.dumps([op("a"), op("b")])[:-20]))
+
+    assert reading.names() == ["a"]
+    assert [severity for severity, _, _ in reading.issues] == ["error"]
+    assert "ends inside the list of events" in reading.issues[0][1]
+
+
 def test_log_lines_between_events_are_stepped_over(write: Callable[[str | bytes], Path]) -> None:
     events = [json.dumps(op(f"g{i}")) for i in range(4)]
     text = wrapped(f"{events[0]}, {events[1]}\nWARNING: odd line\n, {events[2]}, {events[3]}")
@@ -310,6 +376,48 @@ def test_a_cut_gzip_file_keeps_what_inflates(tmp_path: Path) -> None:
     assert 5_000 < len(kept) < 15_000
     assert kept == [f"e{i}" for i in range(len(kept))]
     assert any("gzip" in problem for _, problem, _ in reading.issues)
+
+
+@pytest.mark.parametrize("chunk_bytes", [10_000, 1 << 23])
+def test_gzip_that_is_damaged_in_its_middle_keeps_what_stands_before(tmp_path: Path, chunk_bytes: int) -> None:
+    text = wrapped(",".join(json.dumps(op(f"e{i}", x=i * 0.37)) for i in range(20_000))).encode()
+    packed = bytearray(gzip.compress(text, mtime=0))
+    middle = len(packed) // 2
+    packed[middle : middle + 200] = b"\xff" * 200
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(packed)
+
+    reading = Reading(path, chunk_bytes=chunk_bytes)
+
+    kept = reading.names()
+    assert len(kept) > 8_000
+    assert kept[:8_000] == [f"e{i}" for i in range(8_000)]
+    damage = next(problem for severity, problem, _ in reading.issues if severity == "error")
+    place = re.search(r"gzip data is damaged (?:at|before) byte (\d+)", damage)
+    assert place is not None
+    assert int(place[1]) >= middle
+
+
+def test_gzip_with_a_wrong_checksum_keeps_all_and_is_doubted(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(json.dumps([op("a"), op("b")]).encode()))
+    packed[-8:-4] = b"oops"
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(packed)
+
+    reading = Reading(path)
+
+    assert reading.names() == ["a", "b"]
+    assert "so values may be wrong" in reading.issues[0][1]
+
+
+def test_gzip_that_is_damaged_at_its_start_is_not_called_empty(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(json.dumps([op("a")] * 50).encode()))
+    packed[10:20] = b"\xff" * 10
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(packed)
+
+    with pytest.raises(UnreadableInput, match="gzip data is damaged at byte 10"):
+        Reading(path)
 
 
 def test_several_gzip_members_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ def _what_instead(file: Path, head: bytes | None) -> str:
         return f"is no JSON from byte {broken_at(head)} on"
     with file.open("rb") as stream:
         start = stream.read(_PEEK_BYTES)
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start[:2] and start.strip(b"\0"):
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or (b"\0" in start[:2] and start.strip(b"\0")):
         return "is UTF-16 text; only UTF-8 is read"
     if not start.strip(b"\0"):
         return "holds zeros: it was never written to the end"

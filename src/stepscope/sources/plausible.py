@@ -38,7 +38,7 @@ class Times:
 
     @property
     def middle_ns(self) -> int | None:
-        """The median of the parts' medians, each counted by its rows."""
+        """The median of the parts' medians, each counted by its rows; to a microsecond."""
         rows = sum(count for _, count in self._medians)
         for middle, count in sorted(self._medians):
             rows -= 2 * count

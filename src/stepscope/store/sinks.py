@@ -15,8 +15,8 @@ from stepscope.store.manifest import Part, StoredTable
 from stepscope.tables import ISSUES, RANKS, Table
 
 _MAX_ISSUES = 1000
-_PART_BYTES = 64 << 20
-_BUFFER_BYTES = 256 << 20
+_PART_BYTES = 24 << 20
+_BUFFER_BYTES = 24 << 20
 
 
 class StoreError(Exception):

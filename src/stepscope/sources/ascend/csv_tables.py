@@ -52,6 +52,9 @@ def read_csv(
     """
     try:
         headers = [column_key(header) for header in header_of(path)]
+        if not headers:
+            sink.issue("error", path, "is empty", "Copy or export the file again.")
+            return None
         chosen, unknown = _match(headers, layout, more or {})
         missing = [f.headers[0] for f in layout.fields if f.required and f not in chosen.values()]
         if missing:
@@ -63,28 +66,14 @@ def read_csv(
                 place="line 1",
             )
             return None
-        rows = pl.scan_csv(
-            path if shown(path) == str(path) else path.read_bytes(),  # Polars takes no other names than UTF-8
-            has_header=False,
-            skip_rows=1,
-            schema={
-                f"{at}": READ_AS.get(chosen[at].kind, pl.Float64) if at in chosen else pl.String
-                for at in range(len(headers))
-            },
-            null_values=["N/A", "NA", ""],
-            truncate_ragged_lines=True,
-            ignore_errors=True,
-            encoding="utf8-lossy",
-            glob=False,
-        )
-        wanted = rows.select(_value(pl.col(f"{at}"), field).alias(field.column) for at, field in chosen.items())
         with warnings.catch_warnings(record=True) as malformed:
             warnings.simplefilter("always")
-            frame = wanted.collect()
+            frame = _read_rows(path, len(headers), chosen, sink)
     except pl.exceptions.NoDataError:
         return None
     except (OSError, csv.Error, pl.exceptions.PolarsError) as error:
-        sink.issue("error", path, f"cannot be read: {error}", "Copy or export the file again.")
+        problem = str(error).partition("\n")[0]  # advice for callers of Polars follows
+        sink.issue("error", path, f"cannot be read: {problem}", "Copy or export the file again.")
         return None
     if malformed:
         lost = max(0, _lines(path) - 1 - frame.height)
@@ -104,6 +93,42 @@ def read_csv(
             place="line 1",
         )
     return _keep_whole_rows(frame, path, layout, sink)
+
+
+def _read_rows(path: Path, width: int, chosen: dict[int, Field], sink: Sink) -> pl.DataFrame:
+    """The rows behind the header; of a file that was cut, all but the last.
+
+    Raises:
+        polars.exceptions.PolarsError: If they cannot be told apart.
+    """
+    # Polars takes no other names than those in UTF-8
+    source = path if shown(path) == str(path) else path.read_bytes()
+    try:
+        return _scan(source, width, chosen).collect()
+    except pl.exceptions.ComputeError:
+        whole_lines, _, rest = path.read_bytes().rpartition(b"\n")
+        if not rest:
+            raise
+        frame = _scan(whole_lines + b"\n", width, chosen).collect()
+    sink.issue("error", path, "its last row is cut off and is left out", "Copy or export the file again.", lost=1)
+    return frame
+
+
+def _scan(source: Path | bytes, width: int, chosen: dict[int, Field]) -> pl.LazyFrame:
+    rows = pl.scan_csv(
+        source,
+        has_header=False,
+        skip_rows=1,
+        schema={
+            f"{at}": READ_AS.get(chosen[at].kind, pl.Float64) if at in chosen else pl.String for at in range(width)
+        },
+        null_values=["N/A", "NA", ""],
+        truncate_ragged_lines=True,
+        ignore_errors=True,
+        encoding="utf8-lossy",
+        glob=False,
+    )
+    return rows.select(_value(pl.col(f"{at}"), field).alias(field.column) for at, field in chosen.items())
 
 
 def _lines(path: Path) -> int:

@@ -16,9 +16,9 @@ from stepscope.sources.ascend.db_checks import (
     ANALYSIS_TABLES,
     EVENT_TABLES,
     check_events,
-    expects_device,
     is_usable,
 )
+from stepscope.sources.ascend.lost_device import activities, tell_lost_device
 from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
 from stepscope.sources.ascend.recording import STEPS, Recording
 from stepscope.sources.ascend.side_files import read_side_files
@@ -35,7 +35,7 @@ class AscendDb:
     """Reader of the database export."""
 
     name = "ascend_db"
-    version = 1
+    version = 2
 
     def find(self, directory: Path, names: Sequence[str]) -> Input | None:
         """Recognise a rank directory, or its output folder, that has a database."""
@@ -74,7 +74,8 @@ class AscendDb:
                 "is no database that can be read, or an empty one",
                 "Copy it again; if it was cut, export the profile again",
             )
-        _tell_lost_device(recording, files, sink)
+        if "NPU" in (activities(identity) or "NPU"):
+            tell_lost_device(recording, files.database or item.path, sink)
         write_tables(recording, files, sink)
 
 
@@ -127,20 +128,6 @@ def _take_events(recording: Recording, database: Database) -> None:
     if database.has("CommAnalyzerTime"):
         _take_analysis(recording, database)
     check_events(database, recording)
-
-
-def _tell_lost_device(recording: Recording, files: RankFiles, sink: Sink) -> None:
-    """Say so if the device's part of a recording is gone."""
-    frames = (recording.compute, recording.communication, recording.calls)
-    recording.device_is_lost = expects_device(recording.identity) and all(frame.is_empty() for frame in frames)
-    if recording.device_is_lost:
-        sink.issue(
-            "error",
-            files.database or files.path,
-            "no work of the device can be read, so where its steps begin and end is not known",
-            REMEDY,
-            place="steps",
-        )
 
 
 def _take_analysis(recording: Recording, database: Database) -> None:

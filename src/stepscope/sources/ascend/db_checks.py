@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.sources.ascend.database import REMEDY, Database
+from stepscope.sources.ascend.lost_device import activities
 from stepscope.sources.ascend.recording import Recording
-from stepscope.sources.ascend.side_files import Identity
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
@@ -51,30 +51,26 @@ def check_events(database: Database, recording: Recording) -> None:
     """Tell which tables are missing or empty, and what is not known without them."""
     identity = recording.identity
     wanted = [_NAMES]
-    if expects_device(identity):
+    recorded = activities(identity) or "CPU NPU"
+    if "NPU" in recorded:
         wanted += _DEVICE
         if _communicates(recording):
             wanted.append(_CALLS)
-    if "CPU" in _activities(identity) and identity.framework == "pytorch":
+    if "CPU" in recorded and identity.framework == "pytorch":
         wanted += _HOST
     if not database.has("STEP_TIME"):
         if recording.steps.is_empty():
             wanted.append(_STEPS)
         elif identity.framework == "pytorch":
-            database.note("STEP_TIME", "is missing; steps are taken from the host's ProfilerStep ranges", "None needed.")
+            database.note(
+                "STEP_TIME", "is missing; steps are taken from the host's ProfilerStep ranges", "None needed."
+            )
     for essential in wanted:
         if not database.is_filled(essential.table):
             state = "is empty" if database.has(essential.table) else "is missing"
             database.tell(essential.table, f"{state}; without it {essential.lost} cannot be known")
-
-
-def expects_device(identity: Identity) -> bool:
-    """Whether device work was to be recorded; so unless the options say otherwise."""
-    return "NPU" in _activities(identity)
-
-
-def _activities(identity: Identity) -> str:
-    return str(identity.options.get("activities") or "CPU NPU")
+    if recording.compute.is_empty() and all(database.is_filled(essential.table) for essential in _DEVICE):
+        database.tell("COMPUTE_TASK_INFO", "has no row that belongs to a usable one of TASK: no kernels are known")
 
 
 def _communicates(recording: Recording) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
+from stepscope.paths import shown
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.rank_files import (
     DATABASE,
@@ -19,7 +19,7 @@ from stepscope.sources.ascend.rank_files import (
     RANK_DIRECTORY,
     RankFiles,
 )
-from stepscope.paths import shown
+from stepscope.sources.json_text import json_text
 from stepscope.tables import RANKS
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Identity:
     def frame(self, start_ns: int | None, end_ns: int | None) -> pl.DataFrame:
         """The row of `ranks`."""
         texts = {
-            name: json.dumps(value, sort_keys=True) if value else None
+            name: json_text(value)
             for name, value in (
                 ("options", self.options),
                 ("environment", self.environment),

@@ -14,6 +14,7 @@ from stepscope.sources.ascend.assemble import write_tables
 from stepscope.sources.ascend.checks import check_text
 from stepscope.sources.ascend.communication_files import read_communication, read_matrix
 from stepscope.sources.ascend.csv_tables import read_csv
+from stepscope.sources.ascend.lost_device import activities, tell_lost_device, tell_lost_kernels
 from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
 from stepscope.sources.ascend.recognise import text_part
 from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, Recording, empty, shaped
@@ -34,7 +35,7 @@ class AscendText:
     """Reader of the text export."""
 
     name = "ascend_text"
-    version = 1
+    version = 2
 
     def find(self, directory: Path, names: Sequence[str]) -> Input | None:
         """Recognise a rank directory, or its output folder, that has the text export and no database."""
@@ -70,6 +71,10 @@ class AscendText:
             recording.identity.process = view.process
         if view.on_cpu_only:
             recording.identity.device_kind = "cpu"
+        # A file alone holds a part only, and an export without its options may be one of a host.
+        if item.path.is_dir() and not view.on_cpu_only and "NPU" in (activities(identity) or ""):
+            tell_lost_kernels(recording, item.path, sink)
+            tell_lost_device(recording, item.path, sink)
         check_text(recording, view, files, sink)
         write_tables(recording, files, sink)
 

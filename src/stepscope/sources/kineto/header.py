@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from stepscope.sources.json_text import json_text
+
 _RANK_IN_NAME = re.compile(r"(?<![a-z0-9])(?:rank|worker|r)[-_]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _LOCAL = re.compile(r"local[-_]?rank[-_]?\d+", re.IGNORECASE)
 _OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
@@ -98,7 +100,7 @@ def options_json(header: Mapping[str, Any]) -> str | None:
     options |= {key: header[key] for key in _VERSIONS if key in header}
     if "nccl_version" in distributed(header):
         options["nccl_version"] = distributed(header)["nccl_version"]
-    return json.dumps(options) if options else None
+    return json_text(options)
 
 
 def whole_number(value: Any) -> int | None:

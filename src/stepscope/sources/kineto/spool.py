@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.sources.plausible import Times, is_near
 
 _SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
-_MEMORY_BYTES = 64 << 20
+_MEMORY_BYTES = 16 << 20
 
 
 class Spool:
@@ -60,7 +60,7 @@ class Spool:
         dropped: dict[str, int] = {}
         for name, parts in self._parts.items():
             for number, part in enumerate(parts):
-                frame = pl.read_ipc(part, memory_map=False) if isinstance(part, Path) else part
+                frame = pl.read_ipc(part) if isinstance(part, Path) else part
                 kept = frame.filter(near)
                 if lost := frame.height - kept.height:
                     parts[number] = self._stored(kept) if isinstance(part, Path) else kept

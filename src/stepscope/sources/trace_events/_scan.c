@@ -9,8 +9,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
-#define SS_VERSION 2
+#define SS_VERSION 3
 #define MAX_DEPTH 256
 #define MAX_LENGTH ((1u << 28) - 1)
 #define BASE_FIELDS 8
@@ -300,6 +303,13 @@ EXPORT scan *ss_scan(const uint8_t *text, int64_t length, const uint8_t *words, 
 refuse:
     ss_free(s);
     return NULL;
+}
+
+/* Give memory of finished scans back to the system. */
+EXPORT void ss_trim(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }
 
 EXPORT int64_t ss_count(const scan *s) { return s->count; }

@@ -25,7 +25,8 @@ def inflate_to_damage(file: BinaryIO, start: int, skip: int) -> tuple[bytes, int
     """
     file.seek(start)
     inflater: Any = zlib.decompressobj(wbits=31)
-    place, found = start, []
+    place = start
+    found: list[bytes] = []
     while data := file.read(_STEP_BYTES):
         before = inflater.copy()
         try:

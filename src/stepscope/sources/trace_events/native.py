@@ -19,7 +19,7 @@ from stepscope.sources.trace_events.base import EventClass, Layout
 from stepscope.sources.trace_events.routes import Route, route
 
 LIBRARY = Path(__file__).with_name("_scan.so")
-_VERSION = 2
+_VERSION = 3
 _MOST_PAIRS = 512
 _ABSENT, _STRING = 0, 2
 _TEXT, _JSON, _INT, _FLOAT, _TIME = range(5)
@@ -76,6 +76,12 @@ def _capsule(struct: _ArrowStruct, name: bytes) -> object:
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return make(ctypes.addressof(struct), name, None)
+
+
+def trim() -> None:
+    """Give the memory of finished scans back to the system; worth it once a large trace is read."""
+    if _LIBRARY is not None:
+        _LIBRARY.ss_trim()
 
 
 def nest(starts: pl.Series, ends: pl.Series) -> pl.DataFrame:

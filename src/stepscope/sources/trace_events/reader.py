@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from stepscope.sources.base import Severity
+from stepscope.sources.trace_events import native
 from stepscope.sources.trace_events.base import Batch, Layout, Problem, TraceHeader
 from stepscope.sources.trace_events.chunks import CHUNK_BYTES, Chunker, trailing_members
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder
+from stepscope.sources.trace_events.salvage import CUT_OFF
 from stepscope.sources.trace_events.stream import open_stream
 from stepscope.sources.trace_events.workers import Workers
 
@@ -70,10 +72,13 @@ class TraceEvents:
                     if not chunker.is_list:
                         values.update(self._trailing(decoded.rest))
             self.header = TraceHeader(values)
+            # Writers may leave out the bracket of a bare list, but no part of an event.
+            cut = self._problems.pop(CUT_OFF, None) is not None or not (ended or chunker.is_list)
             self._report_problems()
-            self._report_end(stream.damage, ended=ended, is_list=chunker.is_list)
+            self._report_end(stream.damage, cut=cut)
         finally:
             stream.close()
+            native.trim()
 
     def _decoded(self, chunker: Chunker) -> Iterator[Decoded]:
         """Decode chunk by chunk; an event that a wrong cut left over goes in front of the next chunk."""
@@ -131,12 +136,12 @@ class TraceEvents:
                 lost=problem.count,
             )
 
-    def _report_end(self, damage: str | None, *, ended: bool, is_list: bool) -> None:
+    def _report_end(self, damage: str | None, *, cut: bool) -> None:
         if damage is not None:
             self._report(
                 "error", self._path, f"{damage}; events up to there are read", "Copy or record the file again."
             )
-        elif not ended and not is_list:  # writers may leave out the bracket of a bare list
+        elif cut:
             self._report(
                 "error",
                 self._path,

@@ -1,0 +1,36 @@
+"""Noticing that the device's part of a recording is gone: nothing recorded must not pass for nothing done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.sources.ascend.recording import Recording
+from stepscope.sources.ascend.side_files import Identity
+
+if TYPE_CHECKING:
+    from stepscope.sources.base import Sink
+
+_REMEDY = "Export the profile again, or copy its files again."
+
+
+def activities(identity: Identity) -> str | None:
+    """What was to be recorded, e.g. `CPU NPU`; None if the options do not say."""
+    stated = identity.options.get("activities")
+    return str(stated) if stated else None
+
+
+def tell_lost_kernels(recording: Recording, path: Path, sink: Sink) -> None:
+    """Say that a recording should have compute kernels, if it has none."""
+    if recording.compute.is_empty():
+        problem = "no compute kernels can be read, so what the device did is unknown"
+        sink.issue("error", path, problem, _REMEDY, place="kernels")
+
+
+def tell_lost_device(recording: Recording, path: Path, sink: Sink) -> None:
+    """If a recording should have work of the device and has none at all, say so and mark it."""
+    frames = (recording.compute, recording.communication, recording.calls)
+    recording.device_is_lost = all(frame.is_empty() for frame in frames)
+    if recording.device_is_lost:
+        problem = "no work of the device can be read, so where its steps begin and end is unknown"
+        sink.issue("error", path, problem, _REMEDY, place="steps")
