@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stepscope._allocator import spare_memory
 from stepscope._version import __version__
 
 if TYPE_CHECKING:
@@ -30,4 +31,5 @@ def __getattr__(name: str) -> Any:
 
     if name not in _HOMES:
         raise AttributeError(f"module 'stepscope' has no attribute {name!r}")
+    spare_memory()
     return getattr(importlib.import_module(_HOMES[name]), name)

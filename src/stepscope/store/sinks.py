@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from abc import abstractmethod
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,9 @@ class _Sink:
 
 
 class StoreSink(_Sink):
-    """Writes each table as Parquet parts into a directory; holds at most 256 MiB of rows back.
+    """Writes each table as Parquet parts into a directory; holds some 24 MiB of rows back.
+
+    With several workers a part is written by a thread while the source goes on; at most one is under way.
 
     Args:
         directory: Where the parts go; private to this sink until the input is done.
@@ -107,6 +110,8 @@ class StoreSink(_Sink):
         self._parts: dict[str, list[Part]] = {}
         self._rows: dict[str, int] = {}
         self._failure: StoreError | None = None
+        self._writer = ThreadPoolExecutor(1) if workers > 1 else None
+        self._writing: Future[None] | None = None
 
     def scratch(self) -> Path:
         """A private directory for intermediate files, removed when the input is done."""
@@ -121,8 +126,13 @@ class StoreSink(_Sink):
         for scratch in self.directory.glob("scratch-*"):
             shutil.rmtree(scratch, ignore_errors=True)
         self._write_issues()
-        for name in list(self._buffers):
-            self._flush(name)
+        try:
+            for name in list(self._buffers):
+                self._flush(name)
+            self._await_writer()
+        finally:
+            if self._writer is not None:
+                self._writer.shutdown()
         self.raise_failure()
         return {name: StoredTable(self._rows[name], parts) for name, parts in self._parts.items()}
 
@@ -143,9 +153,23 @@ class StoreSink(_Sink):
 
     def _flush(self, name: str) -> None:
         """Write the rows held back for a table as its next part."""
-        self.raise_failure()
+        self._await_writer()
         frame = pl.concat(self._buffers.pop(name), rechunk=False)
         self._buffered.pop(name)
+        if self._writer is None:
+            self._write_part(name, frame)
+            self.raise_failure()
+        else:
+            self._writing = self._writer.submit(self._write_part, name, frame)
+
+    def _await_writer(self) -> None:
+        """Let the part that is under way be finished."""
+        if self._writing is not None:
+            self._writing.result()
+            self._writing = None
+        self.raise_failure()
+
+    def _write_part(self, name: str, frame: pl.DataFrame) -> None:
         parts = self._parts.setdefault(name, [])
         file = self.directory / (f"{name}.parquet" if not parts else f"{name}.{len(parts)}.parquet")
         try:
@@ -155,7 +179,6 @@ class StoreSink(_Sink):
             parts.append(Part(file.name, file.stat().st_size))
         except (OSError, pl.exceptions.PolarsError) as error:
             self._failure = StoreError(str(error))
-            raise self._failure from error
 
 
 class MemorySink(_Sink):

@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.sources.plausible import Times, is_near
 
 _SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
-_MEMORY_BYTES = 16 << 20
+_MEMORY_BYTES = 64 << 20
 
 
 class Spool:
