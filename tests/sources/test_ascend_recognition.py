@@ -15,6 +15,7 @@ from ascend_files import (
 )
 
 from stepscope.sources.ascend import AscendDb, AscendText
+from stepscope.sources.ascend.rank_files import find_rank_files
 from stepscope.sources.discover import discover
 
 
@@ -96,3 +97,12 @@ def test_files_of_others_are_left_alone(content: str) -> None:
 
     assert AscendText().sniff(Path("trace_view.json"), head) is None
     assert AscendDb().sniff(Path("trace_view.json"), head) is None
+
+
+def test_a_stray_database_beside_other_traces_hides_none_of_them(tmp_path: Path) -> None:
+    (tmp_path / "ascend_pytorch_profiler_3.db").write_bytes(b"SQLite format 3\0")
+    names = ["ascend_pytorch_profiler_3.db", "rank-0.pt.trace.json.gz"]
+    (tmp_path / names[1]).write_bytes(b"")
+
+    assert find_rank_files(tmp_path, names) is None
+    assert find_rank_files(tmp_path, names[:1]) is not None

@@ -13,6 +13,9 @@ from pathlib import Path
 from stepscope.run.remark import Remark
 from stepscope.store.recording import Recording
 
+_WHOLE = 0.9
+"""A recording with less than this part of a rival's rows was cut short."""
+
 SLACK_NS = 10_000_000_000
 """How far clocks of hosts may differ, and starts of recordings lie apart, in one job."""
 
@@ -47,6 +50,11 @@ class _Piece:
     start: int | None
     end: int | None
     written: int
+
+    @property
+    def size(self) -> int:
+        """How much was recorded: rows of all tables."""
+        return sum(self.recording.rows.values())
 
     @property
     def directory(self) -> Path:
@@ -206,12 +214,14 @@ def _split_by_directory(pieces: list[_Piece]) -> list[list[_Piece]]:
 
 
 def _without_rivals(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[Remark]]:
-    """Of recordings of one rank at the same time, keep the newest file."""
+    """Of recordings of one rank at the same time, keep the newest file, but not one that was cut short."""
     dropped: dict[int, Remark] = {}
     for a, b in _rivals(pieces):
-        older, newer = sorted((a, b), key=lambda piece: piece.written)
         if id(a) not in dropped and id(b) not in dropped:
-            dropped[id(older)] = _rival(older, newer)
+            lesser, better = sorted((a, b), key=lambda piece: piece.written)
+            if better.size < lesser.size * _WHOLE:
+                lesser, better = better, lesser
+            dropped[id(lesser)] = _rival(lesser, better)
     return [piece for piece in pieces if id(piece) not in dropped], list(dropped.values())
 
 
@@ -219,7 +229,7 @@ def _rival(dropped: _Piece, kept: _Piece) -> Remark:
     return Remark(
         "warning",
         str(dropped.recording.path),
-        f"records the same rank and time as {kept.recording.path}, which is newer and was used",
+        f"records the same rank and time as {kept.recording.path}, which is newer or more complete and was used",
         "Move one of the two elsewhere, or open each by itself",
         kept.rank,
     )

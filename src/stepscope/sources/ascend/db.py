@@ -19,7 +19,7 @@ from stepscope.sources.ascend.db_checks import (
     is_usable,
 )
 from stepscope.sources.ascend.lost_device import activities, tell_lost_device
-from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
+from stepscope.sources.ascend.rank_files import DATABASE, RankFiles, find_rank_files, sort_files
 from stepscope.sources.ascend.recording import STEPS, Recording
 from stepscope.sources.ascend.side_files import read_side_files
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
@@ -45,8 +45,8 @@ class AscendDb:
         return Input(self.name, directory, files.files)
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
-        """Recognise one database by its tables, whatever its name."""
-        if not head.startswith(_SQLITE) or not _looks_ours(file):
+        """Recognise one database by its tables, whatever its name; one of the export's name is told if it has none."""
+        if not head.startswith(_SQLITE) or not (_looks_ours(file) or DATABASE.search(file.name)):
             return None
         return Input(self.name, file, (file,))
 

@@ -82,13 +82,14 @@ def sort_files(path: Path, files: Iterable[Path]) -> RankFiles:
 def find_rank_files(directory: Path, names: Sequence[str]) -> RankFiles | None:
     """Recognise `directory` as one rank's recording: its root, or the output folder itself.
 
-    Several databases in one folder are several recordings, so such a folder is not one.
+    Several databases in one folder are several recordings, so such a folder is not one; nor is a folder of another
+    name in which other recordings may lie beside.
     """
     if OUTPUT in names:
         root, output = directory, directory / OUTPUT
     elif directory.name == OUTPUT:
         root, output = directory.parent, directory
-    elif ENOUGH.intersection(names) or any(DATABASE.search(name) for name in names):
+    elif (ENOUGH.intersection(names) or any(DATABASE.search(name) for name in names)) and not _strangers(names):
         root = output = directory
     else:
         return None
@@ -97,6 +98,19 @@ def find_rank_files(directory: Path, names: Sequence[str]) -> RankFiles | None:
     if len(databases) > 1 or not (databases or any(path.name in ENOUGH for path in found)):
         return None
     return sort_files(directory, [*found, *databases, *_side_files(root)])
+
+
+def _strangers(names: Sequence[str]) -> bool:
+    """Whether any file looks like a recording of its own and is no part of an export."""
+    return any(
+        name.endswith((".json", ".gz", ".db"))
+        and name not in TEXT_FILES
+        and name not in ANALYSIS
+        and name != METADATA
+        and not DATABASE.search(name)
+        and not PROFILER_INFO.match(name)
+        for name in names
+    )
 
 
 def _side_files(root: Path) -> list[Path]:
