@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
 from stepscope.advice.slow_link import exposed_share
+from stepscope.analysis.statistics import median
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def exposed_communication(
     mending a slow link saves already (`slow-link`). Where it is unknown how much of the communication is waiting, no
     saving is claimed.
     """
-    step_ns = breakdown.select(pl.col("window_ns").median()).item() or 0
+    step_ns = median(breakdown, pl.col("window_ns"))
     per_step = segments.group_by("rank", "step").agg(pl.col("transmit_ns", "wait_ns", "unsplit_ns").sum())
     exposed, waiting, unsplit = per_step.select(pl.col("transmit_ns", "wait_ns", "unsplit_ns").median()).row(0)
     if not step_ns or (exposed + unsplit) / step_ns < limits.exposed_ratio:

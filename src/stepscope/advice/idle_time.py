@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
+from stepscope.analysis.statistics import median
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,14 @@ def idle_time(idle: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMI
     A rank that is slower than the others is the matter of `slow-rank`; here the median over all ranks counts. The
     saving is the median idle time of that cause.
     """
-    step_ns = breakdown.select(pl.col("window_ns").median()).item() or 0
+    step_ns = median(breakdown, pl.col("window_ns"))
     if not step_ns:
         return
     # A step without a cause has 0 of it, and that 0 counts in the median.
     steps = breakdown.select("rank", "step")
     for cause, (verb, why, action) in TEXTS.items():
         per_step = steps.join(idle.filter(pl.col("cause") == cause), on=["rank", "step"], how="left")
-        typical = per_step.select(pl.col("idle_ns").fill_null(0).median()).item() or 0
+        typical = median(per_step, pl.col("idle_ns").fill_null(0))
         ratio = typical / step_ns
         if ratio >= (limits.data_ratio if cause == "data_loading" else limits.idle_ratio):
             yield Finding(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
+from stepscope.analysis.statistics import median
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ LIMITS = Limits()
 @rule("memory-copies")
 def memory_copies(breakdown: pl.DataFrame, limits: Limits = LIMITS) -> Iterator[Finding]:
     """Report memory operations that neither computing nor communication covers (median rank and step)."""
-    step_ns = breakdown.select(pl.col("window_ns").median()).item() or 0
-    exposed = breakdown.select(pl.col("memory_not_overlapped_ns").median()).item() or 0
+    step_ns = median(breakdown, pl.col("window_ns"))
+    exposed = median(breakdown, pl.col("memory_not_overlapped_ns"))
     ratio = exposed / step_ns if step_ns else 0.0
     if ratio >= limits.exposed_ratio:
         yield Finding(

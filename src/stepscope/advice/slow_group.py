@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
 from stepscope.advice.slow_link import exposed_share
+from stepscope.analysis.statistics import median
 
 
 @rule("slow-group")
@@ -24,7 +25,7 @@ def slow_group(
     """
     if slow_links is not None and not slow_links.is_empty():
         return
-    step_ns = breakdown.select(pl.col("window_ns").median()).item() or 0
+    step_ns = median(breakdown, pl.col("window_ns"))
     exposed = exposed_share(segments, arrival)
     totals = slow_groups.group_by("group", "group_name", "ranks", maintain_order=True).agg(
         pl.col("cost_ns").sum(), pl.col("slowdown_factor").max()

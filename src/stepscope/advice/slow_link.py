@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
+from stepscope.analysis.statistics import median
 
 
 @rule("slow-link")
@@ -18,7 +19,7 @@ def slow_link(
     The saving is the time that its transfers take beyond a typical link's, times the share of transmission that
     computing does not hide anyway.
     """
-    step_ns = breakdown.select(pl.col("window_ns").median()).item() or 0
+    step_ns = median(breakdown, pl.col("window_ns"))
     exposed = exposed_share(segments, arrival)
     for row in slow_links.iter_rows(named=True):
         saving = round(row["cost_ns"] * exposed)

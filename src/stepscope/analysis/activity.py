@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from stepscope.analysis.base import analysis
+from stepscope.analysis.base import analysis, rank_of
 from stepscope.analysis.marks import KINDS as MARKS
 from stepscope.analysis.marks import merged
 from stepscope.errors import Unavailable
@@ -65,7 +65,7 @@ def activity(
             parts.append(_named(operators.select("name", "start_ns", "duration_ns").collect(), what))
         if calls is not None:
             parts.append(_named(calls, pl.lit("communication")))
-    rank = pl.lit(steps.select("rank").head(1).collect().item(), pl.Int32).alias("rank")
+    rank = pl.lit(rank_of(steps), pl.Int32).alias("rank")
     work = pl.concat(parts) if parts else _nothing()
     found = merged(work)
     if marks is not None:

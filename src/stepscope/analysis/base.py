@@ -14,9 +14,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from stepscope.tables import TABLES
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Scope = Literal["rank", "job"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,6 +60,11 @@ class Analysis:
 
 
 ANALYSES: dict[str, Analysis] = {}
+
+
+def rank_of(table: pl.LazyFrame) -> int:
+    """The rank of a table that holds one rank's rows, for analyses of that scope."""
+    return int(table.select("rank").head(1).collect().item())
 
 
 def analysis(scope: Scope, *, whole_job: bool = False) -> Callable[[F], F]:

@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.activity import WORK, active, computing, runs_on_device
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces
+from stepscope.analysis.step_windows import step_windows
 
 SUMS: dict[str, pl.Expr] = {
     "computing_ns": pl.col("computing"),
@@ -97,21 +98,7 @@ def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame
             preparing_ns=pl.lit(None, pl.Int64),
             window=pl.lit(0, pl.Int64),
         )
-    preparing = pl.when(pl.col("window") == "device").then(pl.col("window_start_ns") - pl.col("start_ns"))
-    return (
-        steps.sort("window_start_ns")
-        .select(
-            "rank",
-            "step",
-            start_ns=pl.col("window_start_ns"),
-            end_ns=pl.col("window_end_ns"),
-            window_kind=pl.col("window"),
-            preparing_ns=preparing,
-        )
-        .with_row_index("window")
-        .with_columns(pl.col("window").cast(pl.Int64))
-        .collect()
-    )
+    return step_windows(steps)
 
 
 def _bubbles(collectives: pl.LazyFrame | None) -> pl.DataFrame:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
-
-MAD_TO_SIGMA = 1.4826
-"""Standard deviation of a normal distribution over its median absolute deviation."""
+from stepscope.analysis.statistics import MAD_TO_SIGMA
 
 
 @dataclass(frozen=True)

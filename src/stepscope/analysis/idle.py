@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.activity import KINDS, active, computing, runs_on_device
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces
+from stepscope.analysis.step_windows import step_windows
 
 CAUSES = (
     "data_loading",
@@ -35,13 +36,7 @@ def idle(
         `idle_ns` sums to `breakdown`'s `free_ns`.
     """
     on_device = runs_on_device(activity)
-    windows = (
-        steps.sort("window_start_ns")
-        .select("rank", "step", start_ns="window_start_ns", end_ns="window_end_ns")
-        .with_row_index("window")
-        .with_columns(pl.col("window").cast(pl.Int64))
-        .collect()
-    )
+    windows = step_windows(steps)
     cut = pieces(active(activity, KINDS), windows.lazy()).with_columns(computing=computing(activity))
     free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("start_ns")
     if on_device and kernels is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.base import analysis
+from stepscope.analysis.base import analysis, rank_of
 from stepscope.analysis.intervals import union
 
 DATA_LOADING = r"(?i)dataloader.*__next__|^## ?(data|wait_for_batch|dataload\w*) ?##$"
@@ -24,7 +24,7 @@ def marks(slices: pl.LazyFrame) -> pl.DataFrame:
     Returns:
         `rank`, `what` (one of `KINDS`), `start_ns`, `end_ns`: ranges of one kind are merged.
     """
-    rank = pl.lit(slices.select("rank").head(1).collect().item(), pl.Int32).alias("rank")
+    rank = pl.lit(rank_of(slices), pl.Int32).alias("rank")
     category, name = pl.col("category"), pl.col("name")
     what = (
         pl.when((category == "annotation") & name.str.contains(DATA_LOADING))

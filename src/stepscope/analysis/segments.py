@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.analysis.activity import WORK as ACTIVE
 from stepscope.analysis.activity import active, computing
-from stepscope.analysis.base import analysis
+from stepscope.analysis.base import analysis, rank_of
 from stepscope.analysis.intervals import pieces
 
 WORK = ("computing", "data_loading", "dispatch", "memory")
@@ -37,7 +37,7 @@ def segments(
         `start_ns`, `own_ns` (length less exposed waiting), `wait_ns` (exposed: waiting for other ranks and not
         computing) and `<kind>_ns` for each of `KINDS`, which sum to `own_ns`.
     """
-    rank = steps.select("rank").head(1).collect().item()
+    rank = rank_of(steps)
     calls = _calls(arrival, rank)
     windows = _windows(calls.filter(pl.col("members") > 1), steps)
     waits = calls.lazy().filter(pl.col("wait_ns") > 0)

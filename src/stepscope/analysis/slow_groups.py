@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.clocks import MAD_TO_SIGMA
+from stepscope.analysis.statistics import log_score
 
 SAME = ["operation", "size_bytes", "members"]
 
@@ -42,14 +42,15 @@ def slow_groups(arrival: pl.DataFrame, groups: pl.LazyFrame | None, limits: Limi
     by_group = calls.group_by("group", *SAME).agg(
         pl.col("transmit_ns").median(), calls=pl.len() / pl.col("step").n_unique().clip(lower_bound=1)
     )
-    by_group = by_group.filter(pl.col("transmit_ns") > 0).with_columns(log=pl.col("transmit_ns").log())
-    center = pl.col("log").median().over(SAME)
-    spread = (pl.col("log") - center).abs().median().over(SAME) * MAD_TO_SIGMA
-    compared = by_group.with_columns(
-        typical_ns=pl.col("transmit_ns").median().over(SAME),
-        score=(pl.col("log") - center) / pl.max_horizontal(spread, pl.lit(limits.floor)),
-        others=pl.len().over(SAME),
-    ).with_columns(slowdown_factor=pl.col("transmit_ns") / pl.col("typical_ns"))
+    compared = (
+        by_group.filter(pl.col("transmit_ns") > 0)
+        .with_columns(
+            typical_ns=pl.col("transmit_ns").median().over(SAME),
+            score=log_score("transmit_ns", SAME, limits.floor),
+            others=pl.len().over(SAME),
+        )
+        .with_columns(slowdown_factor=pl.col("transmit_ns") / pl.col("typical_ns"))
+    )
     slow = compared.filter(
         (pl.col("others") >= limits.groups)
         & (pl.col("score") >= limits.score)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.clocks import MAD_TO_SIGMA
+from stepscope.analysis.statistics import log_score
 
 LINK = ["rank_a", "rank_b", "transport"]
 
@@ -62,17 +62,14 @@ def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         .with_columns(
             typical=pl.col("rate").median().over("transport"),
             links=pl.len().over("transport"),
-            log=pl.col("rate").log(),
         )
         .collect()
     )
-    deviation = (pl.col("log") - pl.col("log").median()).abs().median().over("transport") * MAD_TO_SIGMA
-    score = (pl.col("log").median().over("transport") - pl.col("log")) / pl.max_horizontal(
-        deviation, pl.lit(limits.floor)
-    )
     excess = pl.col("duration_ns") - pl.col("size_bytes") / pl.col("typical") * 1e9
     return (
-        pairs.with_columns(score=score, bandwidth_ratio=pl.col("rate") / pl.col("typical"))
+        pairs.with_columns(
+            score=-log_score("rate", "transport", limits.floor), bandwidth_ratio=pl.col("rate") / pl.col("typical")
+        )
         .filter(
             (pl.col("links") >= limits.links)
             & (pl.col("score") >= limits.score)

@@ -8,8 +8,8 @@ from math import comb
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.clocks import MAD_TO_SIGMA
 from stepscope.analysis.segments import STEP_GROUP, WORK
+from stepscope.analysis.statistics import MAD_TO_SIGMA, median
 from stepscope.errors import Unavailable
 
 CALL = ["group", "sequence"]
@@ -77,9 +77,9 @@ def slow_ranks(
         raise Unavailable("slow ranks need the recordings of at least two ranks of one job")
     if not segments.filter(pl.col("group") != STEP_GROUP).height and not _is_one_job(ranks):
         raise Unavailable("the ranks share no communication, so none of them can hold another up")
-    step_ns = _median(breakdown.group_by("step").agg(pl.col("window_ns").max()), pl.col("window_ns"))
+    step_ns = median(breakdown.group_by("step").agg(pl.col("window_ns").max()), pl.col("window_ns"))
     worked = segments.with_columns(work_ns=pl.sum_horizontal(f"{kind}_ns" for kind in WORK))
-    work_ns = _median(worked.group_by("rank", "step").agg(pl.col("work_ns").sum()), pl.col("work_ns"))
+    work_ns = median(worked.group_by("rank", "step").agg(pl.col("work_ns").sum()), pl.col("work_ns"))
     per_step = _per_step(_with_excess(worked))
     last = _last(arrival)
     rows = [
@@ -201,12 +201,7 @@ def _slow_at(
 def _noise(per_step: pl.DataFrame, ranks: pl.DataFrame, kind: str) -> float:
     """Standard deviation of an ordinary rank's excess, from MADs over ranks and over steps."""
     centered = per_step.join(ranks.select("rank", "center"), on="rank").filter(pl.len().over("rank") > 1)
-    spread = _median(centered, (pl.col(f"{kind}_excess") - pl.col("center")).abs())
+    spread = median(centered, (pl.col(f"{kind}_excess") - pl.col("center")).abs())
     if ranks.height > 2:
-        spread = max(spread, _median(ranks, (pl.col("center") - pl.col("center").median()).abs()))
+        spread = max(spread, median(ranks, (pl.col("center") - pl.col("center").median()).abs()))
     return MAD_TO_SIGMA * spread
-
-
-def _median(frame: pl.DataFrame, value: pl.Expr) -> float:
-    """Median of an expression; 0 where there are no rows."""
-    return float(frame.select(value.median()).item() or 0)

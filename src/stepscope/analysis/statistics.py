@@ -1,8 +1,11 @@
-"""The statistics of a duration column, named the same in every table."""
+"""The statistics that several analyses share: of durations, named the same in every table, and robust ones."""
 
 from __future__ import annotations
 
 import polars as pl
+
+MAD_TO_SIGMA = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation."""
 
 
 def duration_statistics(column: str = "duration_ns") -> list[pl.Expr]:
@@ -31,3 +34,21 @@ def share(column: str = "total_ns") -> pl.Expr:
 def sum_known(column: str) -> pl.Expr:
     """Sum of what is known; null where nothing is."""
     return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum()).alias(column)
+
+
+def median(frame: pl.DataFrame, value: pl.Expr) -> float:
+    """Median of an expression; 0 where there is nothing."""
+    return float(frame.select(value.median()).item() or 0)
+
+
+def log_score(column: str, over: str | list[str], floor: float) -> pl.Expr:
+    """How many robust deviations the logarithm of a value lies above the median of its class.
+
+    Args:
+        column: Values above 0.
+        over: Columns that make a class.
+        floor: Relative spread below which differences are noise.
+    """
+    log = pl.col(column).log()
+    off = log - log.median().over(over)
+    return off / pl.max_horizontal(off.abs().median().over(over) * MAD_TO_SIGMA, pl.lit(floor))

@@ -1,0 +1,29 @@
+"""The windows of a rank's steps, numbered for `intervals.pieces`."""
+
+from __future__ import annotations
+
+import polars as pl
+
+
+def step_windows(steps: pl.LazyFrame) -> pl.DataFrame:
+    """Windows as the source set them, in order.
+
+    Returns:
+        `window` (number), `rank`, `step`, `start_ns`, `end_ns`, `window_kind` (`steps.window`) and `preparing_ns`
+        (start of the step on the host to its first device task; null without one).
+    """
+    preparing = pl.when(pl.col("window") == "device").then(pl.col("window_start_ns") - pl.col("start_ns"))
+    return (
+        steps.sort("window_start_ns")
+        .select(
+            "rank",
+            "step",
+            start_ns=pl.col("window_start_ns"),
+            end_ns=pl.col("window_end_ns"),
+            window_kind=pl.col("window"),
+            preparing_ns=preparing,
+        )
+        .with_row_index("window")
+        .with_columns(pl.col("window").cast(pl.Int64))
+        .collect()
+    )
