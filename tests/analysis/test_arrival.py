@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis import arrival, clocks
+from stepscope.analysis import arrival, clocks, communication
 from stepscope.tables import COLLECTIVES, RANKS
 from tests.analysis.jobs import MS, job
 
@@ -93,3 +93,11 @@ def test_ranks_of_one_host_share_a_clock() -> None:
     found = job(ranks=4, compute={1: 1.5}).analyse("clocks")
 
     assert found["offset_ns"].to_list() == [0, 0, 0, 0]
+
+
+def test_groups_that_cost_the_same_are_listed_in_a_fixed_order() -> None:
+    rows = [(rank, group, 0, "all_reduce", 10, 50) for group in "hgfe" for rank in range(2)]
+
+    found = [communication(matched(calls(*rows), "h", "h"), None)["group"].to_list() for _ in range(5)]
+
+    assert found == [["e", "f", "g", "h"]] * 5

@@ -38,5 +38,5 @@ def communication(arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.Data
         .join(group_names(groups), on="group", how="left")
         .drop("transmit_median_ns")
         .select("group", "group_name", pl.exclude("group", "group_name"))
-        .sort("total_ns", "operation", "size_bytes", descending=[True, False, False], nulls_last=True)
+        .sort("total_ns", "operation", "size_bytes", "group", descending=[True, False, False, False], nulls_last=True)
     )
