@@ -75,6 +75,6 @@ def idle(
         .agg(idle_ns=pl.col("duration_ns").sum(), gaps=pl.len().cast(pl.Int64))
         .join(windows.lazy().select("window", "rank", "step"), on="window")
         .select("rank", "step", "cause", "idle_ns", "gaps")
-        .sort("rank", "step", "idle_ns", descending=[False, False, True])
+        .sort("rank", "step", "idle_ns", "cause", descending=[False, False, True, False])
         .collect()
     )
