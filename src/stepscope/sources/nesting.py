@@ -14,13 +14,6 @@ _NOWHERE = -1
 def nest(ranges: pl.DataFrame) -> pl.DataFrame:
     """Nest the ranges of each thread.
 
-    A range lies in the last one that started before it on its thread and is still open when it starts. Ranges
-    that overlap without one holding the other count as nested; the child's overhang is not taken off the
-    parent's self time. Of ranges with the same start the longer one is outside.
-
-    The walk is a plain loop with a stack of open ranges, compiled where there is a compiled decoder: it takes ranges
-    as they are, overlapping or not.
-
     Args:
         ranges: `start_ns`, `duration_ns` and `thread` (any type; only equality counts).
 
@@ -28,22 +21,43 @@ def nest(ranges: pl.DataFrame) -> pl.DataFrame:
         In the rows' order: `parent` (row number of the enclosing range, null at the top), `depth` (0 at the
         top) and `self_ns` (duration less the direct children).
     """
+    places = enclosing(ranges)
+    spent = time_in_children(ranges, places["parent"])
+    return places.with_columns(self_ns=(ranges["duration_ns"] - spent).clip(lower_bound=0))
+
+
+def enclosing(ranges: pl.DataFrame) -> pl.DataFrame:
+    """`parent` and `depth` of ranges, as `nest` gives them.
+
+    A range lies in the last one that started before it on its thread and is still open when it starts. Ranges
+    that overlap without one holding the other count as nested; the child's overhang is not taken off the
+    parent's self time. Of ranges with the same start the longer one is outside.
+
+    The walk is a plain loop with a stack of open ranges, compiled where there is a compiled decoder: it takes ranges
+    as they are, overlapping or not.
+    """
     rows = _on_one_axis(ranges)
     if rows.is_empty():
-        return pl.DataFrame(schema={"parent": pl.Int64, "depth": pl.Int32, "self_ns": pl.Int64})
-    nested = _walked(rows).sort("row")
-    above = nested["parent"]
+        return pl.DataFrame(schema={"parent": pl.Int64, "depth": pl.Int32})
+    return _walked(rows).sort("row").select("parent", pl.col("depth").cast(pl.Int32))
+
+
+def time_in_children(ranges: pl.DataFrame, parent: pl.Series, counted: pl.Series | None = None) -> pl.Series:
+    """Time of each range that its direct children take, in ns.
+
+    Args:
+        ranges: As for `nest`.
+        parent: As `nest` gives it.
+        counted: Which children count; all if it is not given.
+    """
     end = ranges["start_ns"] + ranges["duration_ns"]
-    inside = pl.DataFrame({"row": above, "end": end, "outer": end.gather(above)}).select(
+    inside = pl.DataFrame({"row": parent, "end": end, "outer": end.gather(parent)}).select(
         "row", ns=pl.min_horizontal("end", "outer") - ranges["start_ns"]
     )
-    children = inside.drop_nulls("row").group_by("row").agg(pl.sum("ns"))
-    spent = nested.select("row").join(children, on="row", how="left", maintain_order="left")["ns"]
-    return nested.select(
-        parent=above,
-        depth=pl.col("depth").cast(pl.Int32),
-        self_ns=(ranges["duration_ns"] - spent.fill_null(0)).clip(lower_bound=0),
-    )
+    inside = inside.drop_nulls("row") if counted is None else inside.filter(counted & pl.col("row").is_not_null())
+    children = inside.group_by("row").agg(pl.sum("ns"))
+    rows = pl.DataFrame({"row": pl.int_range(len(parent), dtype=pl.Int64, eager=True)})
+    return rows.join(children, on="row", how="left", maintain_order="left")["ns"].fill_null(0)
 
 
 def _walked(rows: pl.DataFrame) -> pl.DataFrame:

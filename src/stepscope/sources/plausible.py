@@ -26,13 +26,11 @@ class Times:
 
     def add(self, starts: pl.Series) -> None:
         """Take in some starts (ns); nulls do not count."""
-        known = starts.drop_nulls()
-        if known.is_empty():
+        known = starts.drop_nulls() if starts.null_count() else starts
+        first, middle, last = known.min(), known.quantile(0.5, "lower"), known.max()
+        if not isinstance(first, int) or middle is None or not isinstance(last, int):  # there are none
             return
-        first, middle, last = pl.select(
-            first=known.min(), middle=pl.lit(known).quantile(0.5, "lower").cast(pl.Int64), last=known.max()
-        ).row(0)
-        self._medians.append((middle, len(known)))
+        self._medians.append((int(middle), len(known)))
         self._first = first if self._first is None else min(self._first, first)
         self._last = last if self._last is None else max(self._last, last)
 

@@ -9,37 +9,57 @@ import polars as pl
 
 from stepscope.sources.kineto import communication as comm
 from stepscope.sources.kineto import header as head
+from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import COMM_COLUMNS
-from stepscope.sources.kineto.spool import Spool
+from stepscope.sources.kineto.segments import Segment
 from stepscope.sources.kineto.steps import Steps
 
 _POINT_TO_POINT = ("send", "recv", "send_recv")
 
 
-def collective_rows(
-    spool: Spool, tree: HostTree, steps: Steps, work: pl.DataFrame | None, header: Mapping[str, Any]
-) -> pl.DataFrame | None:
-    """All calls of this rank in start order; None if there are none."""
-    annotations = _annotations(spool, tree)
-    parts = [_host_calls(annotations, steps, header)]
-    if work is not None:
-        kernels = work.filter(pl.col("kind") == "communication")
-        parts.append(_device_calls(kernels, spool, tree, annotations, _only_group(header)))
-    calls = pl.concat([p for p in parts if p.height] or [parts[0]], how="diagonal_relaxed")
-    if not calls.height:
-        return None
-    sizes = {row["group"]: len(row["members"]) for row in head.groups_of(header) if row["members"]}
-    stated_size = pl.col("group").replace_strict(sizes, default=None, return_dtype=pl.Int64)
-    return _numbered(calls.with_columns(group_size=pl.coalesce("group_size", stated_size)))
+class Calls:
+    """Collects the calls of a rank, segment by segment: a row each, small beside the events.
+
+    Args:
+        header: What the trace says about itself.
+        steps: Its steps.
+    """
+
+    def __init__(self, header: Mapping[str, Any], steps: Steps) -> None:
+        self._header = header
+        self._steps = steps
+        self._parts: list[pl.DataFrame] = []
+        self._earlier = _recorded_calls(None, 0)
+
+    def add(self, segment: Segment, tree: HostTree, work: pl.DataFrame | None) -> None:
+        """Take in the calls of one more segment."""
+        annotations = _annotations(segment, tree)
+        new = annotations.filter(pl.col("slice") >= segment.first_slice)
+        self._parts.append(_host_calls(new, self._steps, self._header))
+        calls = _recorded_calls(segment, tree.offsets["call"])
+        if work is not None:
+            kernels = work.filter(pl.col("kind") == "communication")
+            only_group = _only_group(self._header)
+            self._parts.append(_device_calls(kernels, tree, calls, self._earlier, annotations, only_group))
+        self._earlier = calls
+
+    def rows(self) -> pl.DataFrame | None:
+        """All calls of this rank in start order; None if there are none."""
+        calls = pl.concat([p for p in self._parts if p.height] or self._parts[:1], how="diagonal_relaxed")
+        if not calls.height:
+            return None
+        sizes = {row["group"]: len(row["members"]) for row in head.groups_of(self._header) if row["members"]}
+        stated_size = pl.col("group").replace_strict(sizes, default=None, return_dtype=pl.Int64)
+        return _numbered(calls.with_columns(group_size=pl.coalesce("group_size", stated_size)))
 
 
-def group_rows(spool: Spool, header: Mapping[str, Any]) -> pl.DataFrame | None:
+def group_rows(events: Events, header: Mapping[str, Any]) -> pl.DataFrame | None:
     """Rows of `groups`: those of the header, then those that only calls name."""
     rows = {row["group"]: row for row in head.groups_of(header)}
     columns = ["start_ns", "comm_group", "comm_group_name", "comm_members"]
     for name in ("call", "device"):
-        for frame in spool.frames(name, columns):
+        for frame in events.frames(name, columns):
             seen = frame.select(columns[1:]).drop_nulls("comm_group").unique(maintain_order=True)
             for group, description, members in seen.iter_rows():
                 row = rows.setdefault(group, {"group": group, "name": None, "members": None})
@@ -50,23 +70,19 @@ def group_rows(spool: Spool, header: Mapping[str, Any]) -> pl.DataFrame | None:
     return pl.DataFrame(list(rows.values()), schema=schema) if rows else None
 
 
-def _annotations(spool: Spool, tree: HostTree) -> pl.DataFrame:
+def _annotations(segment: Segment, tree: HostTree) -> pl.DataFrame:
     """Annotations of communication calls (`nccl:all_reduce`, `gloo:broadcast`), with bytes and data type."""
     pattern = f"{comm.HOST_CALL}|{comm.DEVICE_CALL}"
-    columns = ["name", "start_ns", "duration_ns", "thread", "input_shapes", "input_types"]
+    texts = ["name", "input_shapes", "input_types"]
+    numbers = ["start_ns", "duration_ns", "slice"]
     found = []
     for name in ("annotation", "operator"):
         row = tree.offsets[name]
-        for frame in spool.frames(name, columns):
+        for frame in segment.frames(name, [*texts, *numbers]):
             numbered = frame.with_columns(row=pl.int_range(row, row + frame.height, dtype=pl.Int64))
             row += frame.height
             found.append(numbered.filter(pl.col("name").str.contains(pattern)))
-    schema = {
-        **dict.fromkeys(columns, pl.String()),
-        "start_ns": pl.Int64(),
-        "duration_ns": pl.Int64(),
-        "row": pl.Int64(),
-    }
+    schema = {**dict.fromkeys(texts, pl.String()), **dict.fromkeys([*numbers, "row"], pl.Int64())}
     all_found = pl.concat([pl.DataFrame(schema=schema), *found])
     sized = [comm.tensor_bytes(*pair) for pair in all_found.select("input_shapes", "input_types").iter_rows()]
     return all_found.with_columns(
@@ -99,34 +115,49 @@ def _only_group(header: Mapping[str, Any]) -> str | None:
 
 
 def _device_calls(
-    kernels: pl.DataFrame, spool: Spool, tree: HostTree, annotations: pl.DataFrame, only_group: str | None
+    kernels: pl.DataFrame,
+    tree: HostTree,
+    calls: pl.DataFrame,
+    earlier: pl.DataFrame,
+    annotations: pl.DataFrame,
+    only_group: str | None,
 ) -> pl.DataFrame:
     """Communication kernels, with what they, the framework's record of the call and its annotation say.
 
     A kernel that was launched before the recording began stays without a group, as how many such kernels there
     are differs from rank to rank and would shift the count in the group.
+
+    Args:
+        kernels: Communication kernels of one segment.
+        tree: Its host ranges.
+        calls: The framework's records in it.
+        earlier: Those of the segment before.
+        annotations: Annotations of calls.
+        only_group: The group of calls that name none.
     """
-    calls = _recorded_calls(spool, tree)
     marks = annotations.filter(pl.col("name").str.contains(comm.DEVICE_CALL)).select(
         mark_row="row", mark="name", mark_bytes="size_bytes", mark_type="element_type"
     )
     rows = kernels.with_columns(
-        call_row=tree.climb(kernels["launch_slice"], calls["call_row"]),
-        mark_row=tree.climb(kernels["launch_slice"], marks["mark_row"]),
+        call_row=tree.climb(kernels["launch_row"], calls["call_row"]),
+        mark_row=tree.climb(kernels["launch_row"], marks["mark_row"]),
     )
-    by_id = calls.select("call_id", id_row="call_row").drop_nulls().unique("call_id", keep="first")
-    rows = rows.join(by_id, left_on="external_id", right_on="call_id", how="left", maintain_order="left")
+    # the record that encloses the launch, else the one of the same id
+    by_id = pl.concat([calls, earlier]).drop("call_row").drop_nulls("call_id").unique("call_id", keep="first")
     rows = (
-        rows.with_columns(call_row=pl.coalesce("call_row", "id_row"))
-        .join(calls, on="call_row", how="left", suffix="_call", maintain_order="left")
+        rows.join(calls.drop("call_id"), on="call_row", how="left", suffix="_call", maintain_order="left")
+        .join(by_id, left_on="external_id", right_on="call_id", how="left", suffix="_id", maintain_order="left")
         .join(marks, on="mark_row", how="left", maintain_order="left")
-        .with_columns(pl.coalesce(c, f"{c}_call").alias(c) for c in COMM_COLUMNS)
+    )
+    enclosed = pl.col("call_row").is_not_null()
+    rows = rows.with_columns(
+        pl.coalesce(c, pl.when(enclosed).then(f"{c}_call").otherwise(f"{c}_id")).alias(c) for c in COMM_COLUMNS
     )
     sizes = [comm.size_bytes(*row) for row in rows.select("comm_in", "comm_out", "comm_type").iter_rows()]
     operation = comm.operation_of(pl.coalesce("comm_name", "mark", "name"))
     rows = rows.with_columns(pl.Series("comm_bytes", sizes, dtype=pl.Int64), operation=operation)
     # an annotation knows the input only; of a gather that is one member's part
-    launched = pl.col("launch_slice").is_not_null()
+    launched = pl.col("launch_row").is_not_null()
     parts = pl.when(pl.col("operation") == "all_gather").then("comm_group_size").otherwise(1)
     return rows.select(
         "name",
@@ -149,19 +180,18 @@ def _device_calls(
     )
 
 
-def _recorded_calls(spool: Spool, tree: HostTree) -> pl.DataFrame:
-    """The framework's records of calls (`record_param_comms`)."""
-    calls = spool.whole("call", ["start_ns", "external_id", *COMM_COLUMNS])
+def _recorded_calls(segment: Segment | None, first_row: int) -> pl.DataFrame:
+    """The framework's records of calls (`record_param_comms`) in a segment, whose rows begin at `first_row`."""
+    calls = None if segment is None else segment.whole("call", ["external_id", *COMM_COLUMNS])
     if calls is None:
         texts = ("comm_name", "comm_group", "comm_group_name", "comm_members", "comm_type")
         small = ("comm_group_size", "comm_source", "comm_destination")
         schema = {c: pl.String() if c in texts else pl.Int32() if c in small else pl.Int64() for c in COMM_COLUMNS}
         return pl.DataFrame(schema={**schema, "call_id": pl.Int64(), "call_row": pl.Int64()})
-    first = tree.offsets["call"]
     return calls.select(
         *COMM_COLUMNS,
         call_id="external_id",
-        call_row=pl.int_range(first, first + calls.height, dtype=pl.Int64),
+        call_row=pl.int_range(first_row, first_row + calls.height, dtype=pl.Int64),
     )
 
 

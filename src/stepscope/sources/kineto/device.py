@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.communication import IS_COMMUNICATION
+from stepscope.sources.kineto.facts import Facts
 from stepscope.sources.kineto.host import HostTree
-from stepscope.sources.kineto.spool import Spool
-from stepscope.sources.kineto.steps import Steps
+from stepscope.sources.kineto.segments import Segment
 from stepscope.tables import KERNELS
 
 # copies and fills are not among them: those of no bytes have no device event
@@ -18,24 +19,64 @@ _LAUNCH = r"^(cuda|cu|hip|hipExt|hipModule|hipExtModule)Launch(Cooperative)?Kern
 _LOST_SHARE = 0.01
 
 
-def device_work(spool: Spool, tree: HostTree, steps: Steps, sink: Sink, file: Path) -> pl.DataFrame | None:
-    """All device work in start order, with launch, step and kind; None if the recording has none."""
-    work = spool.whole("device")
+@dataclass
+class DeviceCounts:
+    """What was found in the device work of all segments, to be told once."""
+
+    rows: int = 0
+    unset: int = 0
+    too_long: int = 0
+    empty: int = 0
+    overlapping: int = 0
+    launches: int = 0
+    without_work: int = 0
+    by_device: dict[int, int] = field(default_factory=dict)
+    """Pieces of work on each device."""
+
+    @property
+    def found(self) -> int:
+        """Device events, with those that were left out."""
+        return self.rows + self.unset + self.too_long
+
+    @property
+    def main_device(self) -> int | None:
+        """The device of most work."""
+        return min(self.by_device, key=lambda d: (-self.by_device[d], d), default=None)
+
+
+def device_work(
+    segment: Segment, tree: HostTree, facts: Facts, base_ns: int, counts: DeviceCounts
+) -> pl.DataFrame | None:
+    """All device work of a segment in start order, with launch, step and kind; None if it has none.
+
+    Args:
+        segment: The segment.
+        tree: Its host ranges.
+        facts: Those of the whole trace.
+        base_ns: What stands for "no time" in damaged traces.
+        counts: Takes what was found.
+    """
+    work = segment.whole("device")
+    launches = _launches(segment, tree)
     if work is None or not work.height:
+        _count_launches(segment, None, counts)
         return None
-    work = _without_damage(work, spool, sink, file)
-    launches = _launches(spool, tree)
+    work = _without_damage(work, facts, base_ns, counts)
     work = work.with_columns(
         correlation=pl.when(pl.col("correlation") > 0).then("correlation"),
         kind=_kind(),
     ).join(launches, on="correlation", how="left")
-    if launches.height:
-        work = work.with_columns(step=steps.of(work["launch_start_ns"]))
+    if facts.has_launches:
+        work = work.with_columns(step=facts.steps.of(work["launch_start_ns"]))
     else:
-        work = work.with_columns(step=steps.of(work["start_ns"]))
-    work = work.sort("start_ns", maintain_order=True).with_columns(kernel=pl.int_range(pl.len(), dtype=pl.Int64))
-    work = work.with_columns(external_id=_operator_ids(work, spool, tree))
-    _tell(work, spool, sink, file)
+        work = work.with_columns(step=facts.steps.of(work["start_ns"]))
+    first = counts.rows
+    work = work.sort("start_ns", maintain_order=True).with_columns(
+        kernel=pl.int_range(first, first + pl.len(), dtype=pl.Int64)
+    )
+    work = work.with_columns(external_id=_operator_ids(work, segment, tree, facts))
+    _count(work, counts)
+    _count_launches(segment, work, counts)
     return work
 
 
@@ -57,62 +98,72 @@ def _kind() -> pl.Expr:
     )
 
 
-def _launches(spool: Spool, tree: HostTree) -> pl.DataFrame:
+def _launches(segment: Segment, tree: HostTree) -> pl.DataFrame:
     """For each correlation the host call that launched its work."""
-    calls = spool.whole("runtime", ["start_ns", "duration_ns", "correlation"])
+    calls = segment.whole("runtime", ["start_ns", "duration_ns", "correlation"])
     if calls is None:
-        schema = {"correlation": pl.Int64, "launch_start_ns": pl.Int64}
-        return pl.DataFrame(schema={**schema, "launch_end_ns": pl.Int64, "launch_slice": pl.Int64})
+        schema = ("correlation", "launch_start_ns", "launch_end_ns", "launch_row")
+        return pl.DataFrame(schema=dict.fromkeys(schema, pl.Int64))
     first = tree.offsets["runtime"]
     return (
         calls.select(
             "correlation",
             launch_start_ns="start_ns",
             launch_end_ns=pl.col("start_ns") + pl.col("duration_ns"),
-            launch_slice=pl.int_range(first, first + calls.height, dtype=pl.Int64),
+            launch_row=pl.int_range(first, first + calls.height, dtype=pl.Int64),
         )
         .filter(pl.col("correlation") > 0)
         .unique("correlation", keep="first", maintain_order=True)
     )
 
 
-def _operator_ids(work: pl.DataFrame, spool: Spool, tree: HostTree) -> pl.Series:
+def _operator_ids(work: pl.DataFrame, segment: Segment, tree: HostTree, facts: Facts) -> pl.Series:
     """The id of the launching operator, for each piece of work.
 
     Some versions (2022 to 2023) put the correlation there instead; then the operator is looked up around the
     launch.
     """
     stated = work["external_id"]
-    known = stated.drop_nulls()
-    if not len(known) or not (work["external_id"] == work["correlation"]).drop_nulls().all():
+    if not facts.ids_are_correlations:
         return stated
-    ids = [
-        frame["external_id"]
-        for name in ("operator", "call")
-        for frame in spool.frames(name, ["start_ns", "external_id"])
-    ]
-    if not ids or not tree.rows:
+    ids = [frame["external_id"] for name in ("operator", "call") for frame in segment.frames(name, ["external_id"])]
+    if not ids:
         return stated
     operators = pl.int_range(0, tree.offsets["annotation"], dtype=pl.Int64, eager=True)
-    rows = tree.climb(work["launch_slice"], operators)
+    rows = tree.climb(work["launch_row"], operators)
     return pl.concat(ids).gather(rows).alias("external_id")
 
 
-def _without_damage(work: pl.DataFrame, spool: Spool, sink: Sink, file: Path) -> pl.DataFrame:
+def _without_damage(work: pl.DataFrame, facts: Facts, base_ns: int, counts: DeviceCounts) -> pl.DataFrame:
     """Leave out device work whose times cannot be true."""
-    starts, ends = _host_span(spool)
-    if starts is None or ends is None or ends <= starts:
+    if facts.host is None or facts.host[1] <= facts.host[0]:
         return work
-    timed = work.filter(pl.col("start_ns") > spool.base_ns)
-    earliest, latest = timed.select(pl.min("start_ns"), last=pl.max("start_ns")).row(0)
-    first, last = min(starts, earliest or starts), max(ends, latest or ends)
-    unset = (pl.col("start_ns") == spool.base_ns) & pl.lit(starts > spool.base_ns + 3600 * 10**9)
-    too_long = pl.col("duration_ns") > last - first
-    for problem, test in (
-        ("have no start time", unset),
-        ("last longer than the whole recording", too_long & ~unset),
+    first, last = facts.host
+    if facts.device_starts is not None:
+        first, last = min(first, facts.device_starts[0]), max(last, facts.device_starts[1])
+    unset = (pl.col("start_ns") == base_ns) & pl.lit(facts.host[0] > base_ns + 3600 * 10**9)
+    too_long = (pl.col("duration_ns") > last - first) & ~unset
+    without_time, long = work.select(unset=unset.sum(), too_long=too_long.sum()).row(0)
+    counts.unset += without_time
+    counts.too_long += long
+    return work.filter(~unset & ~too_long) if without_time or long else work
+
+
+def _count(work: pl.DataFrame, counts: DeviceCounts) -> None:
+    """Count what looks incomplete or doubtful."""
+    counts.rows += work.height
+    counts.empty += int((work["duration_ns"] == 0).sum())
+    counts.overlapping += _overlapping(work)
+    for device, rows in work["device"].drop_nulls().value_counts().iter_rows():
+        counts.by_device[device] = counts.by_device.get(device, 0) + rows
+
+
+def tell(counts: DeviceCounts, sink: Sink, file: Path) -> None:
+    """Issues for what is damaged, incomplete or doubtful in all segments."""
+    for count, problem in (
+        (counts.unset, "have no start time"),
+        (counts.too_long, "last longer than the whole recording"),
     ):
-        count = int(work.select(test.sum()).item())
         if count:
             sink.issue(
                 "warning",
@@ -121,40 +172,22 @@ def _without_damage(work: pl.DataFrame, spool: Spool, sink: Sink, file: Path) ->
                 "Update the profiler or the driver; device times of this recording may be damaged.",
                 lost=count,
             )
-    return work.filter(~unset & ~too_long)
-
-
-def _host_span(spool: Spool) -> tuple[int | None, int | None]:
-    spans = [
-        frame.select(first=pl.col("start_ns").min(), last=(pl.col("start_ns") + pl.col("duration_ns")).max())
-        for name in ("operator", "call", "annotation", "python", "runtime", "other")
-        for frame in spool.frames(name, ["start_ns", "duration_ns"])
-    ]
-    if not spans:
-        return None, None
-    return pl.concat(spans).select(pl.min("first"), pl.max("last")).row(0)
-
-
-def _tell(work: pl.DataFrame, spool: Spool, sink: Sink, file: Path) -> None:
-    """Issues for what looks incomplete or doubtful."""
-    empty = int((work["duration_ns"] == 0).sum())
-    if empty:
+    if counts.empty:
         sink.issue(
             "note",
             file,
-            f"{empty} device events have a duration of 0",
+            f"{counts.empty} device events have a duration of 0",
             "They were shorter than the clock's tick, or the profiler lost their end.",
         )
-    overlapping = _overlapping(work)
-    if overlapping:
+    if counts.overlapping:
         sink.issue(
             "note",
             file,
-            f"{overlapping} device events overlap the one before on their stream",
+            f"{counts.overlapping} device events overlap the one before on their stream",
             "Busy times are computed as unions, so this does not count twice; single durations may be too long.",
         )
-    lost, launches = _without_work(work, spool)
-    if lost > 10 and lost > _LOST_SHARE * launches:
+    lost, launches = counts.without_work, counts.launches
+    if counts.found and lost > 10 and lost > _LOST_SHARE * launches:
         sink.issue(
             "warning",
             file,
@@ -171,13 +204,17 @@ def _overlapping(work: pl.DataFrame) -> int:
     return int(work.select(((pl.col("start_ns") < earlier) & known).sum()).item() or 0)
 
 
-def _without_work(work: pl.DataFrame, spool: Spool) -> tuple[int, int]:
-    """Launches without device work, and all launches."""
-    frames = [
-        frame.filter(pl.col("name").str.contains(_LAUNCH)).select("correlation")
-        for frame in spool.frames("runtime", ["start_ns", "name", "correlation"])
+def _count_launches(segment: Segment, work: pl.DataFrame | None, counts: DeviceCounts) -> None:
+    """Count the launches of a segment, and those without device work."""
+    launches = [
+        frame.filter((pl.col("slice") >= segment.first_slice) & pl.col("name").str.contains(_LAUNCH)).select(
+            "correlation"
+        )
+        for frame in segment.frames("runtime", ["name", "correlation", "slice"])
     ]
-    if not frames:
-        return 0, 0
-    launches = pl.concat(frames).drop_nulls().unique()
-    return launches.join(work.select("correlation"), on="correlation", how="anti").height, launches.height
+    if not launches:
+        return
+    made = pl.concat(launches).drop_nulls().unique()
+    counts.launches += made.height
+    lost = made if work is None else made.join(work.select("correlation"), on="correlation", how="anti")
+    counts.without_work += lost.height

@@ -1,45 +1,57 @@
-"""The ranges on host threads as one tree, by row number; row numbers are the `slice` numbers of the tables."""
+"""The ranges on host threads of a segment as one tree, by row number."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from stepscope.sources.kineto.layout import HOST_CLASSES
-from stepscope.sources.kineto.spool import Spool
-from stepscope.sources.nesting import nest
+from stepscope.sources.kineto.segments import Segment
+from stepscope.sources.nesting import enclosing, time_in_children
 
 _MAX_CLIMB = 1000
+_PLACE = ["start_ns", "place"]
+_CORE = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "place": pl.Int32, "slice": pl.Int64, "spent_ns": pl.Int64}
 
 
 class HostTree:
-    """Parents, depths and self times of all host ranges, numbered class by class in file order."""
+    """Parents, depths and self times of a segment's host ranges, numbered class by class in file order."""
 
-    def __init__(self, spool: Spool) -> None:
+    def __init__(self, segment: Segment) -> None:
         self.offsets: dict[str, int] = {}
         """First row of each class."""
         self.rows = 0
         for name in HOST_CLASSES:
             self.offsets[name] = self.rows
-            self.rows += spool.rows(name)
-        self._threads = _threads(spool)
-        parts = (
-            self._coded(frame).select(*_CORE)
-            for name in HOST_CLASSES
-            for frame in spool.frames(name, [*_PLACE, "duration_ns"])
-        )
+            self.rows += segment.rows(name)
+        parts = (frame for name in HOST_CLASSES for frame in segment.frames(name, list(_CORE)))
         core = pl.concat([pl.DataFrame(schema=_CORE), *parts])
-        nested = nest(core)
-        self.parent = nested["parent"]
-        self.depth = nested["depth"]
-        self.self_ns = nested["self_ns"]
-        self._starts = core.select("start_ns", "thread").with_row_index("row")
-        self.ends = core.select(pl.col("start_ns") + pl.col("duration_ns")).to_series()
+        ranges = core.select("start_ns", "duration_ns", thread="place")
+        places = enclosing(ranges)
+        self.parent = places["parent"]
+        self.depth = places["depth"]
+        self.slices = core["slice"]
+        """Number of each row in the table `slices`."""
+        self.ends = ranges.select(pl.col("start_ns") + pl.col("duration_ns")).to_series()
+        self.goes_on = self._unfinished(segment.end_ns)
+        """Rows that the next segment needs as well: they, or ranges in them, end there or later."""
+        counted = None if self.goes_on is None else ~self.goes_on
+        self.spent_ns = core["spent_ns"] + time_in_children(ranges, self.parent, counted)
+        self.self_ns = (ranges["duration_ns"] - self.spent_ns).clip(lower_bound=0)
+        self._starts = core.select(*_PLACE).with_row_index("row")
 
-    def _coded(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """`frame` with its thread as one number."""
-        return frame.join(
-            self._threads, on=["process", "thread"], how="left", nulls_equal=True, maintain_order="left"
-        ).with_columns(thread=pl.col("code").fill_null(0))
+    def _unfinished(self, end_ns: int | None) -> pl.Series | None:
+        """Whether each row goes on; None if none does."""
+        if end_ns is None:
+            return None
+        found = (self.ends > end_ns).arg_true()
+        if found.is_empty():
+            return None
+        goes_on = self.ends > end_ns
+        while len(found):  # a row may end before a range that began in it
+            above = self.parent.gather(found).drop_nulls().unique()
+            found = above.filter(~goes_on.gather(above))
+            goes_on = goes_on.scatter(found, True)
+        return goes_on
 
     def is_operator(self, rows: pl.Series) -> pl.Series:
         """Whether rows are framework operators."""
@@ -66,10 +78,10 @@ class HostTree:
         return found
 
     def enclosing_operator(self, events: pl.DataFrame) -> pl.Series:
-        """The innermost operator that is running when and where each event (`start_ns`, `process`, `thread`) is."""
-        coded = self._coded(events.select(_PLACE)).with_row_index("event").sort("start_ns")
+        """The innermost operator that is running when and where each event (`start_ns`, `place`) is."""
+        coded = events.select(_PLACE).with_row_index("event").sort("start_ns")
         operators = self._starts.filter(pl.col("row") < self.offsets["annotation"]).sort("start_ns")
-        last = coded.join_asof(operators, on="start_ns", by="thread", check_sortedness=False).sort("event")
+        last = coded.join_asof(operators, on="start_ns", by="place", check_sortedness=False).sort("event")
         times = last["start_ns"]
         rows: pl.Series = last["row"].cast(pl.Int64)
         for _ in range(_MAX_CLIMB):
@@ -79,15 +91,3 @@ class HostTree:
             above = pl.DataFrame({"row": rows, "up": self.parent.gather(rows), "wrong": wrong})
             rows = above.select(pl.when("wrong").then("up").otherwise("row")).to_series()
         return rows
-
-
-_PLACE = ["start_ns", "process", "thread"]
-_CORE = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "thread": pl.UInt32}
-
-
-def _threads(spool: Spool) -> pl.DataFrame:
-    """A number for each pair of process and thread."""
-    schema = {"process": pl.String, "thread": pl.String}
-    seen = [frame.select("process", "thread").unique() for name in HOST_CLASSES for frame in spool.frames(name, _PLACE)]
-    pairs = pl.concat([pl.DataFrame(schema=schema), *seen]).unique(maintain_order=True)
-    return pairs.with_row_index("code", offset=1)

@@ -6,52 +6,72 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.host import HostTree
-from stepscope.sources.kineto.spool import Spool
+from stepscope.sources.kineto.segments import Segment
 from stepscope.tables import ALLOCATIONS, MEMORY_CURVE
 
 _CPU = 0  # PyTorch's number of that device type
+_BLOCK = {
+    "name": pl.String,
+    "device": pl.Int32,
+    "address": pl.Int64,
+    "change_bytes": pl.Int64,
+    "start_ns": pl.Int64,
+}
 
 
-def write_memory(spool: Spool, tree: HostTree, sink: Sink) -> None:
-    """Write the curve, and blocks where the events have addresses."""
-    events = spool.whole("memory")
-    if events is None:
-        return
-    on_device = (pl.col("device_type") != _CPU) & (pl.col("device") >= 0)
-    events = (
-        events.drop_nulls(["start_ns", "change_bytes"])
-        .with_columns(device=pl.when(on_device).then("device"))
-        .sort("start_ns", maintain_order=True)
-    )
-    sink.write(
-        MEMORY_CURVE,
-        events.select("device", "change_bytes", "allocated_bytes", "reserved_bytes", time_ns=pl.col("start_ns")),
-    )
-    blocks = _blocks(events.drop_nulls("address"))
-    if blocks.height:
-        sink.write(ALLOCATIONS, _named(blocks, spool, tree))
+class MemoryWriter:
+    """Writes the curve, and blocks where the events have addresses, segment by segment."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._live = pl.DataFrame(schema=_BLOCK)
+        """The last event of each address, where that was an allocation."""
+
+    def add(self, segment: Segment, tree: HostTree) -> None:
+        """Write a segment's part of the curve, and the blocks whose next event it holds; the last one ends them all."""
+        events = segment.whole("memory")
+        addressed = None
+        if events is not None:
+            on_device = (pl.col("device_type") != _CPU) & (pl.col("device") >= 0)
+            events = (
+                events.drop_nulls(["start_ns", "change_bytes"])
+                .with_columns(device=pl.when(on_device).then("device"))
+                .sort("start_ns", maintain_order=True)
+            )
+            self._sink.write(
+                MEMORY_CURVE,
+                events.select(
+                    "device", "change_bytes", "allocated_bytes", "reserved_bytes", time_ns=pl.col("start_ns")
+                ),
+            )
+            addressed = _named(events.drop_nulls("address"), segment, tree)
+        blocks = _blocks(self._live if addressed is None else pl.concat([self._live, addressed]))
+        if segment.end_ns is not None:
+            self._live = blocks.filter("is_last").select(*_BLOCK)
+            blocks = blocks.filter(~pl.col("is_last"))
+        if blocks.height:
+            columns = ("name", "device", "address", "release_ns")
+            self._sink.write(ALLOCATIONS, blocks.select(*columns, size_bytes="change_bytes", allocation_ns="start_ns"))
 
 
 def _blocks(events: pl.DataFrame) -> pl.DataFrame:
-    """Each allocation with the release that follows at the same address."""
+    """Each allocation with the release that follows at the same address; `is_last` if nothing follows."""
     key = ["device", "address"]
     next_change = pl.col("change_bytes").shift(-1).over(key)
     next_time = pl.col("start_ns").shift(-1).over(key)
-    return events.with_columns(release_ns=pl.when(next_change < 0).then(next_time)).filter(pl.col("change_bytes") > 0)
+    return events.with_columns(
+        release_ns=pl.when(next_change < 0).then(next_time), is_last=next_change.is_null()
+    ).filter(pl.col("change_bytes") > 0)
 
 
-def _named(blocks: pl.DataFrame, spool: Spool, tree: HostTree) -> pl.DataFrame:
-    names = [f["name"] for n in ("operator", "call") for f in spool.frames(n, ["start_ns", "name"])]
-    rows = tree.enclosing_operator(blocks)
-    if names:
-        name = pl.concat(names).gather(rows).alias("name")
+def _named(events: pl.DataFrame, segment: Segment, tree: HostTree) -> pl.DataFrame:
+    """Events with addresses, and for allocations the operator in which they happened."""
+    names = [frame["name"] for name in ("operator", "call") for frame in segment.frames(name, ["name"])]
+    events = events.drop("name").with_row_index("event")
+    made = events.filter(pl.col("change_bytes") > 0)
+    if names and made.height:
+        found = made.select("event", name=pl.concat(names).gather(tree.enclosing_operator(made)))
+        events = events.join(found, on="event", how="left", maintain_order="left")
     else:
-        name = pl.repeat(None, blocks.height, dtype=pl.String, eager=True).alias("name")
-    return blocks.select(
-        name,
-        "device",
-        "address",
-        "release_ns",
-        size_bytes="change_bytes",
-        allocation_ns="start_ns",
-    )
+        events = events.with_columns(name=pl.lit(None, pl.String))
+    return events.select(*_BLOCK)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import HOST_CLASSES
-from stepscope.sources.kineto.spool import Spool
+from stepscope.sources.kineto.segments import Segment
 from stepscope.sources.kineto.steps import Steps
 from stepscope.tables import OPERATORS, SLICES, STACKS
 
@@ -23,58 +24,111 @@ _OTHER = {"overhead": "overhead", "python_gc": "gc", "gc": "gc", "garbage_collec
 _ANNOTATION_NAMES = r"^(ProfilerStep#|Optimizer\.|enumerate\(DataLoader\)|nccl:|gloo:|## )"
 
 
-def write_host(spool: Spool, tree: HostTree, steps: Steps, sink: Sink) -> None:
-    """Write all ranges on host threads, and the operators among them."""
-    stacks = _Stacks()
-    for name in HOST_CLASSES:
-        row = tree.offsets[name]
-        for frame in spool.frames(name):
-            size = frame.height
-            placed = frame.with_columns(
-                slice=pl.int_range(row, row + size, dtype=pl.Int64),
-                parent=tree.parent.slice(row, size),
-                depth=tree.depth.slice(row, size),
-                self_ns=tree.self_ns.slice(row, size),
-                step=steps.of(frame["start_ns"]),
-                category=_category(name),
+class SliceWriter:
+    """Writes `slices`, `operators` and `stacks`, segment by segment.
+
+    Args:
+        events: The trace, for where its events ran.
+        steps: Its steps.
+        sink: Takes the rows.
+    """
+
+    def __init__(self, events: Events, steps: Steps, sink: Sink) -> None:
+        self._events = events
+        self._steps = steps
+        self._sink = sink
+        self._stacks = _Stacks()
+
+    def write_host(self, segment: Segment, tree: HostTree) -> dict[str, pl.DataFrame]:
+        """Write the ranges on host threads that are over, and the operators among them; returns the others."""
+        open_ranges: dict[str, pl.DataFrame] = {}
+        parents = tree.slices.gather(tree.parent)
+        for name in HOST_CLASSES:
+            row = tree.offsets[name]
+            going_on = []
+            for frame in segment.frames(name):
+                place = slice(row, row + frame.height)
+                row += frame.height
+                placed = self._events.located(frame).with_columns(
+                    parent=parents[place],
+                    depth=tree.depth[place],
+                    self_ns=tree.self_ns[place],
+                    step=self._steps.of(frame["start_ns"]),
+                    category=_category(name),
+                )
+                if tree.goes_on is not None and (goes_on := tree.goes_on[place]).any():
+                    going_on.append(frame.with_columns(spent_ns=tree.spent_ns[place]).filter(goes_on))
+                    placed = placed.filter(~goes_on)
+                self._sink.write(SLICES, placed.select(c for c in _SLICE_COLUMNS if c in placed.columns))
+                if name in ("operator", "call"):
+                    self._write_operators(placed.filter(pl.col("category") == "operator"))
+            if going_on:
+                open_ranges[name] = pl.concat(going_on)
+        return open_ranges
+
+    def write_device(self, segment: Segment, first: int, device: pl.DataFrame | None) -> int:
+        """Write device work, and annotations that the profiler carried over to the device, as slices.
+
+        Args:
+            segment: Where they are.
+            first: Number of the first.
+            device: The device work in it, as of `device_work`.
+
+        Returns:
+            The number behind the last.
+        """
+        if device is not None:
+            kinds = {"compute": "kernel"}
+            self._sink.write(
+                SLICES,
+                self._events.located(device).select(
+                    "start_ns",
+                    "duration_ns",
+                    "name",
+                    "process",
+                    "thread",
+                    "device",
+                    "stream",
+                    "correlation",
+                    "step",
+                    slice=pl.int_range(first, first + device.height, dtype=pl.Int64),
+                    self_ns="duration_ns",
+                    category=pl.col("kind").replace(kinds),
+                ),
             )
-            row += size
-            sink.write(SLICES, placed.select(c for c in _SLICE_COLUMNS if c in placed.columns))
-            if name in ("operator", "call"):
-                _write_operators(placed.filter(pl.col("category") == "operator"), stacks, sink)
-    sink.write(STACKS, stacks.frame())
+            first += device.height
+        for frame in segment.frames("device_annotation"):
+            numbered = self._events.located(frame).with_columns(
+                slice=pl.int_range(first, first + frame.height, dtype=pl.Int64),
+                category=pl.lit("device_annotation"),
+            )
+            first += frame.height
+            self._sink.write(SLICES, numbered.select(c for c in _SLICE_COLUMNS if c in numbered.columns))
+        return first
 
+    def finish(self) -> None:
+        """Write the call stacks."""
+        self._sink.write(STACKS, self._stacks.frame())
 
-def write_device(spool: Spool, tree: HostTree, device: pl.DataFrame | None, sink: Sink) -> None:
-    """Write device work, and annotations that the profiler carried over to the device, as slices."""
-    row = tree.rows
-    if device is not None:
-        kinds = {"compute": "kernel"}
-        sink.write(
-            SLICES,
-            device.select(
+    def _write_operators(self, placed: pl.DataFrame) -> None:
+        self._sink.write(
+            OPERATORS,
+            placed.select(
+                "slice",
                 "start_ns",
                 "duration_ns",
+                "self_ns",
                 "name",
-                "process",
                 "thread",
-                "device",
-                "stream",
-                "correlation",
+                "input_shapes",
+                "input_types",
+                "sequence",
+                "forward_thread",
+                "external_id",
                 "step",
-                slice=pl.int_range(row, row + device.height, dtype=pl.Int64),
-                self_ns="duration_ns",
-                category=pl.col("kind").replace(kinds),
+                stack=self._stacks.numbers(placed["stack_text"]),
             ),
         )
-        row += device.height
-    for frame in spool.frames("device_annotation"):
-        numbered = frame.with_columns(
-            slice=pl.int_range(row, row + frame.height, dtype=pl.Int64),
-            category=pl.lit("device_annotation"),
-        )
-        row += frame.height
-        sink.write(SLICES, numbered.select(c for c in _SLICE_COLUMNS if c in numbered.columns))
 
 
 _SLICE_COLUMNS = tuple(c.name for c in SLICES.columns if c.name != "rank")
@@ -87,27 +141,6 @@ def _category(name: str) -> pl.Expr:
     if name == "other":
         return pl.col("category").str.to_lowercase().replace_strict(_OTHER, default="other")
     return pl.lit(_CATEGORY[name])
-
-
-def _write_operators(placed: pl.DataFrame, stacks: _Stacks, sink: Sink) -> None:
-    sink.write(
-        OPERATORS,
-        placed.select(
-            "slice",
-            "start_ns",
-            "duration_ns",
-            "self_ns",
-            "name",
-            "thread",
-            "input_shapes",
-            "input_types",
-            "sequence",
-            "forward_thread",
-            "external_id",
-            "step",
-            stack=stacks.numbers(placed["stack_text"]),
-        ),
-    )
 
 
 class _Stacks:

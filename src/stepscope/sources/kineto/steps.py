@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.kineto.spool import Spool
+from stepscope.sources.kineto.events import Events
 from stepscope.sources.windows import device_windows
 
 STEP_PREFIX = "ProfilerStep#"
@@ -35,7 +35,7 @@ class Steps:
         return step.select(step=pl.when("inside").then("step")).to_series()
 
 
-def find_steps(spool: Spool) -> tuple[Steps, int]:
+def find_steps(events: Events) -> tuple[Steps, int]:
     """Steps from the host's `ProfilerStep#N` ranges, and how many of these overlapped and were cut.
 
     Ranges of that name on the device are spans of its work, not steps, and are not looked at.
@@ -47,7 +47,7 @@ def find_steps(spool: Spool) -> tuple[Steps, int]:
             end_ns=pl.col("start_ns") + pl.col("duration_ns"),
         )
         for name in ("annotation", "operator")
-        for frame in spool.frames(name, ["name", "start_ns", "duration_ns"])
+        for frame in events.frames(name, ["name", "start_ns", "duration_ns"])
     ]
     marks = pl.concat([pl.DataFrame(schema=_SCHEMA), *found]).drop_nulls()
     ranges = (
@@ -61,15 +61,15 @@ def find_steps(spool: Spool) -> tuple[Steps, int]:
     return Steps(trimmed), overlapping
 
 
-def step_rows(steps: Steps, device: pl.DataFrame | None, recording: tuple[int, int]) -> pl.DataFrame:
+def step_rows(steps: Steps, device: pl.DataFrame, recording: tuple[int, int]) -> pl.DataFrame:
     """Rows of `steps`.
 
     Args:
         steps: The steps on the host.
-        device: Device work as `start_ns`, `duration_ns`, `step` (of its launch), or None on a CPU.
+        device: Spans of device work as of `step_spans`, of any number of parts of it; empty on a CPU.
         recording: Start and end of the recording.
     """
-    work = None if device is None or not device.height else _work(device)
+    work = None if not device.height else device.group_by("step").agg(pl.min("first_ns"), pl.max("last_ns"))
     if not steps.ranges.height:
         first, last = recording
         if work is not None:
@@ -94,7 +94,12 @@ def step_rows(steps: Steps, device: pl.DataFrame | None, recording: tuple[int, i
     )
 
 
-def _work(device: pl.DataFrame) -> pl.DataFrame:
-    return device.group_by("step").agg(
+def step_spans(work: pl.DataFrame) -> pl.DataFrame:
+    """`step`, `first_ns`, `last_ns` of device work (`start_ns`, `duration_ns`, `step` of its launch)."""
+    return work.group_by("step").agg(
         first_ns=pl.col("start_ns").min(), last_ns=(pl.col("start_ns") + pl.col("duration_ns")).max()
     )
+
+
+SPANS = {"step": pl.Int32, "first_ns": pl.Int64, "last_ns": pl.Int64}
+"""Columns of `step_spans`."""

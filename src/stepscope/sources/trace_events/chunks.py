@@ -15,7 +15,7 @@ from stepscope.sources.trace_events.decode import DECODE_ERRORS
 from stepscope.sources.trace_events.salvage import BOUNDARY, TOKEN, cleaned
 from stepscope.sources.trace_events.stream import ByteStream
 
-CHUNK_BYTES = 8 << 20
+CHUNK_BYTES = 4 << 20
 MAX_EVENT_BYTES = 64 << 20
 MAX_HEADER_BYTES = 64 << 20
 

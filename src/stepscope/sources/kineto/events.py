@@ -1,0 +1,76 @@
+"""The events of one trace, class by class in file order, without what their class says already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.kineto.spool import Spool
+from stepscope.sources.plausible import Times, is_near
+
+_SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
+_WITH_CATEGORY = ("device", "other")
+_WITH_PHASE = ("flow",)
+
+
+class Events:
+    """Takes decoded frames, and gives them back with one number (`place`) for process and thread.
+
+    Args:
+        scratch: Gives the directory for what does not fit memory.
+    """
+
+    def __init__(self, scratch: Callable[[], Path]) -> None:
+        self._spool: Spool[str] = Spool(scratch)
+        self._times = Times()
+        self._places: dict[tuple[str | None, str | None], int] = {}
+        self.base_ns = 0
+        """Added to every `start_ns` that is read back."""
+
+    def add(self, name: str, frame: pl.DataFrame) -> None:
+        """Keep one more frame of a class. Small numbers that are not small are damage and become null."""
+        said = {"process", "thread"}
+        said |= set() if name in _WITH_CATEGORY else {"category"}
+        said |= set() if name in _WITH_PHASE else {"phase", "id"}
+        columns = [column for column in frame if column.name not in said]
+        columns = [c.cast(pl.Int32, strict=False) if c.name in _SMALL else c for c in columns]
+        self._times.add(frame["start_ns"])
+        self._spool.add(name, pl.DataFrame([*columns, self._placed(frame)]))
+
+    def _placed(self, frame: pl.DataFrame) -> pl.Series:
+        """The place of each row."""
+        pair = ["process", "thread"]
+        pairs = frame.select(pair).unique(maintain_order=True)
+        codes = [self._places.setdefault(row, len(self._places)) for row in pairs.iter_rows()]
+        if len(codes) == 1:
+            return pl.repeat(codes[0], frame.height, dtype=pl.Int32, eager=True).alias("place")
+        numbered = pairs.with_columns(place=pl.Series(codes, dtype=pl.Int32))
+        return frame.select(pair).join(numbered, on=pair, how="left", nulls_equal=True, maintain_order="left")["place"]
+
+    def located(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """`frame` with `process` and `thread` for its `place`."""
+        processes = pl.Series("process", [process for process, _ in self._places], dtype=pl.String)
+        threads = pl.Series("thread", [thread for _, thread in self._places], dtype=pl.String)
+        return frame.drop("place").with_columns(processes.gather(frame["place"]), threads.gather(frame["place"]))
+
+    def drop_strays(self) -> int:
+        """Leave out what starts far from the rest of the recording; how many events that were."""
+        if not self._times.has_strays:
+            return 0
+        return sum(self._spool.keep_only(is_near(pl.col("start_ns"), self._times.middle_ns)).values())
+
+    def rows(self, name: str) -> int:
+        """How many rows a class has."""
+        return self._spool.rows(name)
+
+    def frames(self, name: str, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
+        """The frames of a class, in order, with times since the epoch (`columns` names `start_ns`, if given)."""
+        for frame in self._spool.frames(name, columns):
+            yield frame.with_columns(pl.col("start_ns") + self.base_ns)
+
+    def taken(self, name: str) -> Iterator[pl.DataFrame]:
+        """Like `frames`, each forgotten as soon as it is given."""
+        for frame in self._spool.taken(name):
+            yield frame.with_columns(pl.col("start_ns") + self.base_ns)

@@ -1,0 +1,110 @@
+"""What has to be known of a whole trace before any part of it becomes rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.header import whole_number
+from stepscope.sources.kineto.layout import HOST_CLASSES
+from stepscope.sources.kineto.steps import Steps, find_steps
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of one trace; times in ns, None if there are no such events."""
+
+    steps: Steps
+    overlapping_steps: int
+    """How many steps overlapped the next one and were cut."""
+    host: tuple[int, int] | None
+    """First start and last end on the host."""
+    recorded: tuple[int, int] | None
+    """The same without the profiler's own span."""
+    device_starts: tuple[int, int] | None
+    """First and last start of device work, without what has none."""
+    has_launches: bool
+    """Whether any host call states what it launched."""
+    ids_are_correlations: bool
+    """Whether device work states its correlation where the id of its operator should be."""
+    process: int | None
+    """Where most operators run."""
+
+
+def gather_facts(events: Events) -> Facts:
+    """Look through all events once."""
+    own = pl.col("category").str.to_lowercase() == "trace"
+    spans = []
+    recorded = []
+    for name in HOST_CLASSES:
+        for frame in events.frames(name, ["start_ns", "duration_ns", *(["category"] if name == "other" else [])]):
+            spans.append(span(frame))
+            recorded.append(span(frame.filter(~own.fill_null(False))) if name == "other" else spans[-1])
+    steps, overlapping = find_steps(events)
+    return Facts(
+        steps=steps,
+        overlapping_steps=overlapping,
+        host=around(spans),
+        recorded=around(recorded),
+        device_starts=_device_starts(events),
+        has_launches=_has_launches(events),
+        ids_are_correlations=_ids_are_correlations(events),
+        process=_process(events),
+    )
+
+
+def span(frame: pl.DataFrame) -> tuple[int, int] | None:
+    """First start and last end of some ranges."""
+    first, last = frame.select(pl.min("start_ns"), last=(pl.col("start_ns") + pl.col("duration_ns")).max()).row(0)
+    return None if first is None else (first, last)
+
+
+def around(spans: list[tuple[int, int] | None]) -> tuple[int, int] | None:
+    """The span that holds all of `spans`."""
+    known = [span for span in spans if span is not None]
+    return (min(first for first, _ in known), max(last for _, last in known)) if known else None
+
+
+def _device_starts(events: Events) -> tuple[int, int] | None:
+    timed = pl.col("start_ns") > events.base_ns
+    found = [
+        frame.select(first=pl.col("start_ns").filter(timed).min(), last=pl.col("start_ns").filter(timed).max()).row(0)
+        for frame in events.frames("device", ["start_ns"])
+    ]
+    return around([None if first is None else (first, last) for first, last in found])
+
+
+def _has_launches(events: Events) -> bool:
+    frames = events.frames("runtime", ["start_ns", "correlation"])
+    return any((frame["correlation"] > 0).any() for frame in frames)
+
+
+def _ids_are_correlations(events: Events) -> bool:
+    known = 0
+    for frame in events.frames("device", ["start_ns", "external_id", "correlation"]):
+        same = (pl.col("external_id") == pl.col("correlation")) | (pl.col("correlation") <= 0)
+        stated, all_same = frame.select(pl.col("external_id").count(), same=same.fill_null(True).all()).row(0)
+        known += stated
+        if not all_same:
+            return False
+    return known > 0
+
+
+def _process(events: Events) -> int | None:
+    """The process of most operators, by the first of them."""
+    for name in ("operator", "annotation", "runtime"):
+        for frame in _first(events.frames(name, ["start_ns", "place"])):
+            found = events.located(frame)["process"].drop_nulls().mode().sort().first()
+            return whole_number(found)
+    return None
+
+
+def _first(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The first frame that has rows."""
+    for frame in frames:
+        if frame.height:
+            yield frame
+            return

@@ -1,0 +1,146 @@
+"""A trace in stretches of time, so that memory holds one stretch and not the trace.
+
+Host events belong where they start, device work where it was launched. What is still open at the end of a stretch
+goes on into the next one and becomes rows where it is over, so the rows are those of the whole trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.layout import HOST_CLASSES
+from stepscope.sources.kineto.spool import Spool
+
+SEGMENT_ROWS = 64_000
+"""About as many events make a segment; its tree and rows take some 30 MB."""
+
+_TIMED = (*HOST_CLASSES, "device_annotation", "memory")
+_SAMPLED = 64
+"""One start of so many is enough to find the times to cut at."""
+
+
+@dataclass
+class Segment:
+    """The events of one stretch.
+
+    Args:
+        parts: The frames of each class.
+        end_ns: Where the next stretch begins; None for the last one.
+        first_slice: Number of its first new range in `slices`.
+        carried: Ranges of earlier stretches that are not over, by class, with their number in `slices` and the
+            `spent_ns` of their children so far.
+    """
+
+    parts: dict[str, list[pl.DataFrame]]
+    end_ns: int | None
+    first_slice: int = 0
+    carried: dict[str, pl.DataFrame] = field(default_factory=dict)
+
+    def rows(self, name: str) -> int:
+        """How many rows a class has, with those carried over."""
+        carried = self.carried.get(name)
+        return sum(frame.height for frame in self.parts.get(name, ())) + (carried.height if carried is not None else 0)
+
+    def frames(self, name: str, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
+        """The frames of a class, those carried over first; ranges of the host have `slice` and `spent_ns`."""
+        own = self.parts.get(name, ())
+        if (carried := self.carried.get(name)) is not None:
+            yield carried if columns is None else carried.select(columns)
+        number = self._first_number(name)
+        for frame in own:
+            if name in HOST_CLASSES:
+                size = frame.height
+                numbers = pl.int_range(number, number + size, dtype=pl.Int64, eager=True).alias("slice")
+                frame = frame.with_columns(numbers, spent_ns=pl.lit(0, pl.Int64))  # noqa: PLW2901
+                number += size
+            yield frame if columns is None else frame.select(columns)
+
+    def whole(self, name: str, columns: list[str] | None = None) -> pl.DataFrame | None:
+        """All rows of a class in one frame; None if there are none."""
+        frames = list(self.frames(name, columns))
+        return pl.concat(frames) if frames else None
+
+    def _first_number(self, name: str) -> int:
+        """Number of the first new range of a class: classes are numbered one behind the other."""
+        number = self.first_slice
+        for earlier in HOST_CLASSES:
+            if earlier == name:
+                break
+            number += sum(frame.height for frame in self.parts.get(earlier, ()))
+        return number
+
+    @property
+    def next_slice(self) -> int:
+        """Number behind its last new range."""
+        return self.first_slice + sum(frame.height for name in HOST_CLASSES for frame in self.parts.get(name, ()))
+
+
+def segments(events: Events, scratch: Callable[[], Path]) -> Iterator[Segment]:
+    """The segments of a trace in order of time; the events are used up.
+
+    Args:
+        events: All events, complete.
+        scratch: Gives the directory for what does not fit memory.
+    """
+    classes = (*_TIMED, "device")
+    cuts = _cuts(events)
+    if cuts.is_empty():
+        yield Segment({name: list(events.taken(name)) for name in classes}, None)
+        return
+    spool: Spool[tuple[int, str]] = Spool(scratch)
+    _share_out_device(events, cuts, spool, scratch)
+    for name in _TIMED:
+        for frame in events.taken(name):
+            _share_out(frame, cuts.search_sorted(frame["start_ns"], side="right"), name, spool)
+    for number, end in enumerate([*cuts.to_list(), None]):
+        yield Segment({name: list(spool.taken((number, name))) for name in classes}, end)
+
+
+def _cuts(events: Events) -> pl.Series:
+    """Times that cut the trace into segments; none if it is smaller than two."""
+    count = sum(events.rows(name) for name in (*_TIMED, "device")) // SEGMENT_ROWS
+    if count < 2:
+        return pl.Series([], dtype=pl.Int64)
+    sample = [
+        frame["start_ns"].gather_every(_SAMPLED)
+        for name in (*_TIMED, "device")
+        for frame in events.frames(name, ["start_ns"])
+    ]
+    starts = pl.concat(sample).drop_nulls().sort()
+    places = [len(starts) * k // count for k in range(1, count)]
+    return starts.gather([p for p in places if 0 < p < len(starts)]).unique().sort()
+
+
+def _share_out(frame: pl.DataFrame, number: pl.Series, name: str, spool: Spool[tuple[int, str]]) -> None:
+    """Put each row into the segment whose number it has."""
+    for one in number.drop_nulls().unique().sort().to_list():
+        spool.add((one, name), frame.filter(number == one))
+
+
+def _share_out_device(
+    events: Events, cuts: pl.Series, spool: Spool[tuple[int, str]], scratch: Callable[[], Path]
+) -> None:
+    """Put device work where its launch is: joined a part of the correlations at a time."""
+    parts = 1 + events.rows("runtime") // (4 * SEGMENT_ROWS)
+    joining: Spool[tuple[int, str]] = Spool(scratch)
+    part = (pl.col("correlation") % parts).fill_null(0).abs()
+    for frame in events.frames("runtime", ["start_ns", "correlation"]):
+        launches = frame.filter(pl.col("correlation") > 0)
+        _share_out(launches, launches.select(part).to_series(), "launch", joining)
+    for frame in events.taken("device"):
+        _share_out(frame, frame.select(part).to_series(), "device", joining)
+    for number in range(parts):
+        launched = list(joining.taken((number, "launch")))
+        launches = pl.concat(launched or [pl.DataFrame(schema={"start_ns": pl.Int64, "correlation": pl.Int64})])
+        launches = launches.unique("correlation", keep="first", maintain_order=True)
+        for frame in joining.taken((number, "device")):
+            joined = frame.select("start_ns", "correlation").join(
+                launches, on="correlation", how="left", maintain_order="left", suffix="_launch"
+            )
+            times = joined.select(pl.coalesce("start_ns_launch", "start_ns")).to_series()
+            _share_out(frame, cuts.search_sorted(times, side="right"), "device", spool)

@@ -1,0 +1,160 @@
+"""A trace that is read in stretches gives the rows of the whole trace."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from stepscope.sources.kineto import KinetoSource, flows, segments, spool
+from stepscope.sources.kineto.spool import Spool
+from stepscope.store import MemorySink
+from stepscope.tables import TABLES
+
+Event = dict[str, Any]
+HOST_CATEGORIES = ("cpu_op", "cpu_op", "python_function", "user_annotation", "cuda_runtime", "overhead")
+
+
+def messy_events(seed: int, count: int = 600) -> list[Event]:
+    """Ranges that nest, overlap and outlive many others, with device work, memory, arrows and calls among them."""
+    rng = random.Random(seed)
+    events: list[Event] = [
+        _range("user_annotation", f"ProfilerStep#{n}", 1000 * n, 1000 if n != 3 else 1200, 1) for n in range(1, 6)
+    ]
+    addresses = [0x1000 * n for n in range(1, 9)]
+    for number in range(1, count + 1):
+        start = rng.randrange(0, 6000)
+        thread = rng.choice((1, 1, 1, 2, 3))
+        length = rng.choice((0, 1, 3, 10, 40, 200, 1500))
+        category = rng.choice(HOST_CATEGORIES)
+        name = rng.choice(("aten::mm", "aten::add", "c10d::allreduce_", f"unique {number}"))
+        args: Event = {"External id": number}
+        if category == "cpu_op" and number % 3 == 0:
+            args["Call stack"] = rng.choice(("a.py(1): f;b.py(2): g", "c.py(3): h"))
+        if category == "cuda_runtime":
+            name, args["correlation"] = "cudaLaunchKernel", number
+            if number % 5:
+                events.append(_kernel(rng, number, start + rng.randrange(1, 900)))
+        if number % 40 == 0:
+            name = "record_param_comms"
+            category = "cpu_op"
+            args |= {"Collective name": "allreduce", "Process Group Name": "0", "In msg nelems": 8, "dtype": "Float"}
+        events.append(_range(category, name, start, length, thread, **args))
+        if number % 7 == 0:
+            sign = rng.choice((1, 1, -1))
+            details = {"Addr": rng.choice(addresses), "Bytes": 64 * sign, "Device Type": 1, "Device Id": 0}
+            events.append({"ph": "i", "name": "[memory]", "pid": 9, "tid": thread, "ts": start, "args": details})
+        if number % 11 == 0:
+            for phase, at in (("s", start), ("f", start + rng.randrange(2000))):
+                events.append({"ph": phase, "id": number, "cat": "fwdbwd", "name": "x", "pid": 9, "tid": 1, "ts": at})
+    events += [_kernel(rng, 0, 100), _range("gpu_user_annotation", "forward", 50, 3000, 7)]
+    rng.shuffle(events)
+    return events
+
+
+def _range(category: str, name: str, start: int, length: int, thread: int, **args: Any) -> Event:
+    return {"ph": "X", "cat": category, "name": name, "pid": 9, "tid": thread, "ts": start, "dur": length, "args": args}
+
+
+def _kernel(rng: random.Random, correlation: int, start: int) -> Event:
+    name = "ncclDevKernel_AllReduce_Sum" if correlation % 4 == 0 else "gemm"
+    # not the id of a recorded call: that is looked for in this and the last stretch only
+    identity = {"correlation": correlation, "External id": 40 * rng.randrange(15) + rng.randrange(1, 40)}
+    return _range("kernel", name, start, rng.randrange(0, 60), 7, device=0, stream=7, **identity)
+
+
+def read(path: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """Tables and facts of one trace."""
+    source = KinetoSource()
+    item = source.sniff(path, path.read_bytes()[:4096])
+    assert item is not None
+    sink = MemorySink(source.name)
+    source.read(item, sink)
+    return sink.close(), sink.facts
+
+
+def comparable(tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Rows in one order, with what numbers stand for instead of the numbers."""
+    slices = tables["slices"]
+    named = slices.select("slice", of=pl.struct("start_ns", "duration_ns", "name", "category", "depth"))
+    assert slices["slice"].n_unique() == slices.height
+    assert sorted(tables["kernels"]["kernel"]) == list(range(tables["kernels"].height))
+    told = tables | {
+        "slices": slices.join(named, left_on="parent", right_on="slice", how="left").drop("parent"),
+        "operators": tables["operators"]
+        .join(named, on="slice", how="left")
+        .join(tables["stacks"], on="stack", how="left"),
+    }
+    return {name: _in_order(frame.drop("slice", "stack", "kernel", strict=False)) for name, frame in told.items()}
+
+
+def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
+    lists = [column for column, kind in frame.schema.items() if isinstance(kind, pl.List)]
+    return frame.with_columns(pl.col(lists).cast(pl.List(pl.String)).list.join(",")).sort(pl.all(), nulls_last=True)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("rows", [40, 150])
+def test_a_trace_in_stretches_gives_the_rows_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, rows: int
+) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": messy_events(seed)}))
+    whole, facts = read(path)
+    assert (
+        {"slices", "operators", "kernels", "collectives", "allocations", "flows", "stacks"}
+        <= whole.keys()
+        <= TABLES.keys()
+    )
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", rows)
+    monkeypatch.setattr(segments, "_SAMPLED", 1)
+    monkeypatch.setattr(flows, "_PART_ROWS", 10)
+    monkeypatch.setattr(spool, "MEMORY_BYTES", 5000)
+    cut, cut_facts = read(path)
+    assert cut_facts == facts
+    expected, got = comparable(whole), comparable(cut)
+    notes = expected.pop("issues", None), got.pop("issues", None)
+    assert (notes[0] is None) == (notes[1] is None)
+    assert got.keys() == expected.keys()
+    for name, frame in expected.items():
+        assert_frame_equal(got[name], frame)
+
+
+def test_equal_times_make_one_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 3)
+    monkeypatch.setattr(segments, "_SAMPLED", 1)
+    path = tmp_path / "trace.json"
+    same = [_range("cpu_op", f"op {n}", 5, 1, 1) for n in range(20)]
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": same}))
+    assert read(path)[0]["slices"]["depth"].to_list() == list(range(20))
+
+
+def test_a_spool_gives_back_what_it_took_whatever_went_to_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "MEMORY_BYTES", 100)
+    kept: Spool[str] = Spool(lambda: tmp_path)
+    for n in range(50):
+        kept.add("a" if n % 2 else "b", pl.DataFrame({"n": [n, n]}))
+    assert list(tmp_path.glob("*.arrow"))
+    assert pl.concat(kept.frames("a"))["n"].to_list() == [n for n in range(1, 50, 2) for _ in range(2)]
+    assert kept.keep_only(pl.col("n") < 10) == {"a": 40, "b": 40}
+    assert pl.concat(kept.taken("b"))["n"].to_list() == [0, 0, 2, 2, 4, 4, 6, 6, 8, 8]
+    assert (kept.rows("a"), kept.rows("b"), list(kept.frames("b"))) == (10, 0, [])
+
+
+def test_a_spool_without_room_keeps_all_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "MEMORY_BYTES", 0)
+
+    def full() -> Path:
+        raise OSError("no room")
+
+    kept: Spool[str] = Spool(full)
+    for n in range(3):
+        kept.add("a", pl.DataFrame({"n": [n]}))
+    assert pl.concat(kept.frames("a"))["n"].to_list() == [0, 1, 2]
