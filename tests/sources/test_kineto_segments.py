@@ -113,6 +113,7 @@ def test_a_trace_in_stretches_gives_the_rows_of_the_whole(
     )
     monkeypatch.setattr(segments, "SEGMENT_ROWS", rows)
     monkeypatch.setattr(segments, "_SAMPLED", 1)
+    monkeypatch.setattr(segments, "_JOINED_ROWS", 25)
     monkeypatch.setattr(flows, "_PART_ROWS", 10)
     monkeypatch.setattr(spool, "MEMORY_BYTES", 5000)
     cut, cut_facts = read(path)

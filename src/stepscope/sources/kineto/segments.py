@@ -6,7 +6,7 @@ goes on into the next one and becomes rows where it is over, so the rows are tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,9 @@ SEGMENT_ROWS = 64_000
 
 _TIMED = (*HOST_CLASSES, "device_annotation", "memory")
 _SAMPLED = 64
-"""One start of so many is enough to find the times to cut at."""
+"""One of so many is enough to find where to cut."""
+_JOINED_ROWS = 1_000_000
+"""About as many launches are joined to their device work at a time."""
 
 
 @dataclass
@@ -103,17 +105,19 @@ def segments(events: Events, scratch: Callable[[], Path]) -> Iterator[Segment]:
 
 def _cuts(events: Events) -> pl.Series:
     """Times that cut the trace into segments; none if it is smaller than two."""
-    count = sum(events.rows(name) for name in (*_TIMED, "device")) // SEGMENT_ROWS
+    timed = (*_TIMED, "device")
+    count = sum(events.rows(name) for name in timed) // SEGMENT_ROWS
+    return _quantiles((frame for name in timed for frame in events.frames(name, ["start_ns"])), "start_ns", count)
+
+
+def _quantiles(frames: Iterable[pl.DataFrame], column: str, count: int) -> pl.Series:
+    """Values of a column that cut its rows into about `count` parts of one size; fewer if many are equal."""
     if count < 2:
         return pl.Series([], dtype=pl.Int64)
-    sample = [
-        frame["start_ns"].gather_every(_SAMPLED)
-        for name in (*_TIMED, "device")
-        for frame in events.frames(name, ["start_ns"])
-    ]
-    starts = pl.concat(sample).drop_nulls().sort()
-    places = [len(starts) * k // count for k in range(1, count)]
-    return starts.gather([p for p in places if 0 < p < len(starts)]).unique().sort()
+    sample: pl.Series = pl.concat([frame[column].gather_every(_SAMPLED) for frame in frames]).drop_nulls().sort()
+    places = [len(sample) * k // count for k in range(1, count)]
+    cuts: pl.Series = sample.gather([p for p in places if 0 < p < len(sample)]).unique().sort()
+    return cuts
 
 
 def _share_out(frame: pl.DataFrame, number: pl.Series, name: str, spool: Spool[tuple[int, str]]) -> None:
@@ -125,21 +129,22 @@ def _share_out(frame: pl.DataFrame, number: pl.Series, name: str, spool: Spool[t
 def _share_out_device(
     events: Events, cuts: pl.Series, spool: Spool[tuple[int, str]], scratch: Callable[[], Path]
 ) -> None:
-    """Put device work where its launch is: joined a part of the correlations at a time."""
-    parts = 1 + events.rows("runtime") // (4 * SEGMENT_ROWS)
+    """Put device work where its launch is: joined a stretch of the correlations at a time, for they rise with time."""
+    columns = ["start_ns", "correlation"]
+    parts = 1 + events.rows("runtime") // _JOINED_ROWS
+    bounds = _quantiles(events.frames("runtime", columns), "correlation", parts)
     joining: Spool[tuple[int, str]] = Spool(scratch)
-    part = (pl.col("correlation") % parts).fill_null(0).abs()
-    for frame in events.frames("runtime", ["start_ns", "correlation"]):
+    for frame in events.frames("runtime", columns):
         launches = frame.filter(pl.col("correlation") > 0)
-        _share_out(launches, launches.select(part).to_series(), "launch", joining)
+        _share_out(launches, bounds.search_sorted(launches["correlation"]), "launch", joining)
     for frame in events.taken("device"):
-        _share_out(frame, frame.select(part).to_series(), "device", joining)
-    for number in range(parts):
+        _share_out(frame, bounds.search_sorted(frame["correlation"].fill_null(0)), "device", joining)
+    for number in range(len(bounds) + 1):
         launched = list(joining.taken((number, "launch")))
-        launches = pl.concat(launched or [pl.DataFrame(schema={"start_ns": pl.Int64, "correlation": pl.Int64})])
+        launches = pl.concat(launched or [pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))])
         launches = launches.unique("correlation", keep="first", maintain_order=True)
         for frame in joining.taken((number, "device")):
-            joined = frame.select("start_ns", "correlation").join(
+            joined = frame.select(columns).join(
                 launches, on="correlation", how="left", maintain_order="left", suffix="_launch"
             )
             times = joined.select(pl.coalesce("start_ns_launch", "start_ns")).to_series()
