@@ -25,18 +25,26 @@ def marks(slices: pl.LazyFrame) -> pl.DataFrame:
         `rank`, `what` (one of `KINDS`), `start_ns`, `end_ns`: ranges of one kind are merged.
     """
     category, name = pl.col("category"), pl.col("name")
-    what = (
-        pl.when((category == "annotation") & name.str.contains(DATA_LOADING))
-        .then(pl.lit("data"))
-        .when(category.is_in(["runtime", "operator"]) & name.str.contains(SYNCHRONISATION))
-        .then(pl.lit("sync"))
+    # Names are few and slices many, so the names are matched, not the slices.
+    names = slices.select(name.unique()).collect()["name"]
+    loading, waiting = (names.filter(names.str.contains(words)).to_list() for words in (DATA_LOADING, SYNCHRONISATION))
+    telling = [
+        (category == "annotation") & name.is_in(loading),
+        ((category == "runtime") | (category == "operator")) & name.is_in(waiting),
+        category == "gc",
         # The outermost Python frames of a recording are the script itself and tell nothing.
-        .when((category == "gc") | ((category == "python") & (pl.col("depth") > 1)))
+        (category == "python") & (pl.col("depth") > 1),
+    ]
+    what = (
+        pl.when(category == "annotation")
+        .then(pl.lit("data"))
+        .when((category == "gc") | (category == "python"))
         .then(category)
+        .otherwise(pl.lit("sync"))
     )
     found = (
-        slices.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"), what=what)
-        .drop_nulls("what")
+        slices.filter(pl.any_horizontal(telling))
+        .select("rank", what.alias("what"), "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
         .collect()
     )
     return merged(found)
