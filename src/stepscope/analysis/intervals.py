@@ -33,11 +33,13 @@ def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame, by: Sequen
     """
     names = list(layers)
     # Each end carries the number of its layer, above 0 where it opens and below 0 where it closes; windows are
-    # numbered behind the layers. So little is sorted, and closings sort before openings at the same time.
+    # numbered behind the layers. So little is sorted.
     parts = [_ends(ranges, number, by) for number, ranges in enumerate(layers.values(), 1)]
     parts.append(_window_ends(windows, len(names) + 1, by))
+    # At the same time, a window has to close before the next opens, as the last part lists them; other ends may come
+    # in any order. So nothing else needs sorting, which would cost most of the time.
     # Where one value of `by` ends, all its ranges and windows are closed, so the sums below just go on.
-    swept = pl.concat(parts).sort(*by, "at", "end")
+    swept = pl.concat(parts).sort(*by, "at", maintain_order=True)
     opened = (
         ((pl.col("end") == number).cast(pl.Int32) - (pl.col("end") == -number).cast(pl.Int32)).cum_sum() > 0
         for number in range(1, len(names) + 1)
@@ -81,7 +83,7 @@ def _ends(ranges: pl.LazyFrame, number: int, by: Sequence[str]) -> pl.LazyFrame:
 
 
 def _window_ends(windows: pl.LazyFrame, number: int, by: Sequence[str]) -> pl.LazyFrame:
-    """Both ends of each window: its number at the start, -1 (outside) at the end."""
+    """Both ends of each window, all closings before all openings: its number at the start, -1 (outside) at the end."""
     valid = windows.filter(pl.col("end_ns") > pl.col("start_ns"))
     opening = valid.select(
         *by, at=pl.col("start_ns").cast(pl.Int64), end=pl.lit(number, pl.Int8), window=pl.col(WINDOW).cast(pl.Int64)
