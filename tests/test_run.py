@@ -262,6 +262,55 @@ def test_ranks_that_cannot_answer_are_left_out_and_remembered(registry: None) ->
     }
 
 
+def test_small_ranks_are_asked_together_and_one_by_one_where_one_cannot_answer(registry: None) -> None:
+    asked = []
+
+    @analysis("rank", together=True)
+    def seen(kernels: pl.LazyFrame) -> pl.DataFrame:
+        frame = kernels.select("rank").collect()
+        asked.append(frame["rank"].to_list())
+        if 1 in asked[-1]:
+            raise Unavailable("rank 1 is broken")
+        return frame
+
+    kernel = KERNELS.frame(kernel=[0], start_ns=[0], duration_ns=[1], kind=["compute"], name=["k"])
+    tables = {"kernels": kernel, "slices": toy_slices(1)}
+    run = Run.from_frames({**{rank: {"kernels": kernel} for rank in range(3)}, 3: tables, 4: tables})
+
+    assert run.analyse(seen)["rank"].to_list() == [0, 2, 3, 4]
+    assert run.silent_ranks(seen) == {1: "rank 1 is broken"}
+    assert asked == [[0, 1, 2], [0], [1], [2], [3, 4]]
+
+
+def test_what_is_asked_together_needs_only_what_is_asked_together(registry: None) -> None:
+    @analysis("rank")
+    def alone(kernels: pl.LazyFrame) -> pl.DataFrame:
+        frame = kernels.select("rank").collect()
+        assert frame["rank"].n_unique() == 1
+        return frame
+
+    @analysis("rank", together=True)
+    def both(alone: pl.DataFrame) -> pl.DataFrame:
+        return alone.unique()
+
+    assert make_run(ranks=3).analyse(both)["rank"].to_list() == [0, 1, 2]
+
+
+def test_ranks_whose_optional_answers_differ_are_asked_alone(registry: None) -> None:
+    @analysis("rank", together=True)
+    def choosy(kernels: pl.LazyFrame) -> pl.DataFrame:
+        frame = kernels.select(pl.col("rank").unique()).collect()
+        if 1 in frame["rank"]:
+            raise Unavailable("not rank 1")
+        return frame
+
+    @analysis("rank", together=True)
+    def tolerant(kernels: pl.LazyFrame, choosy: pl.DataFrame | None) -> pl.DataFrame:
+        return kernels.select(pl.col("rank").unique().sort()).collect().with_columns(known=choosy is not None)
+
+    assert make_run(ranks=3).analyse(tolerant).rows() == [(0, True), (1, False), (2, True)]
+
+
 def test_unknown_analyses_and_options_are_refused(registry: None) -> None:
     @analysis("job")
     def ranks_seen(ranks: pl.LazyFrame, limit: int = 3) -> int:

@@ -16,7 +16,15 @@ from polars.testing import assert_frame_equal
 from builders import ToySource, toy_slices, write_toy
 from stepscope.ingest import Ingested, ingest
 from stepscope.sources.base import Input
-from stepscope.store import Manifest, Store, StoredRecording, StoreSink, identify, write_manifest
+from stepscope.store import (
+    Manifest,
+    Store,
+    StoredRecording,
+    StoreSink,
+    identify,
+    scan_together,
+    write_manifest,
+)
 from stepscope.tables import ISSUES, KERNELS, SLICES, STEP_TOTALS
 
 KEY = "0123456789abcdef0123456789abcdef01234567"
@@ -52,6 +60,17 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
 
     assert_frame_equal(entry.scan("slices").collect(), SLICES.conform(toy_slices(1)))
     assert entry.scan("kernels").collect().schema == KERNELS.stored_schema
+
+
+@pytest.mark.parametrize("name", ["store", "a b%20c", "*[a-b]?{x}#", "\u00e9\u2713"])
+def test_rows_of_several_entries_come_with_their_numbers(tmp_path: Path, name: str) -> None:
+    store = Store(tmp_path / name)
+    entries = [(number, build(store, KEY[:-1] + str(number))) for number in (3, 1)]
+
+    rows = scan_together(entries, "slices").collect()
+
+    parts = [SLICES.conform(toy_slices(1)).with_columns(rank=pl.lit(number, pl.Int32)) for number, _ in entries]
+    assert_frame_equal(rows, pl.concat(parts))
 
 
 def test_an_entry_of_files_whose_names_are_not_utf8_opens_them_and_shows_their_names(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from stepscope.analysis.base import analysis, rank_of
+from stepscope.analysis.base import analysis, ranks_of
 from stepscope.analysis.marks import KINDS as MARKS
 from stepscope.analysis.marks import merged
 from stepscope.errors import Unavailable
@@ -24,7 +24,7 @@ COMMUNICATION_CALL = r"^(c10d::|gloo:|nccl:|hccl:|mpi:|ucc:|record_param_comms|_
 KERNELS = {"compute": "computing", "communication": "communication", "memory": "memory"}
 
 
-@analysis("rank")
+@analysis("rank", together=True)
 def activity(
     steps: pl.LazyFrame,
     kernels: pl.LazyFrame | None,
@@ -32,10 +32,10 @@ def activity(
     operators: pl.LazyFrame | None,
     marks: pl.DataFrame | None,
 ) -> pl.DataFrame:
-    """Merge a rank's ranges by what it was doing.
+    """Merge each rank's ranges by what it was doing.
 
     Args:
-        steps: Only for the rank's number.
+        steps: Only for the ranks' numbers.
         kernels: Device work; without any, the host's operators and collectives count.
         collectives: Communication calls.
         operators: Host operators, for CPU-only recordings.
@@ -48,50 +48,48 @@ def activity(
         Unavailable: If the rank's communication was recorded, but not what its device computed: nothing recorded
             is not the same as nothing done.
     """
-    device = pl.DataFrame() if kernels is None else kernels.select("kind", "start_ns", "duration_ns").collect()
-    calls = None if collectives is None else collectives.select("on_device", "start_ns", "duration_ns").collect()
-    on_device = not device.is_empty() or (calls is not None and calls["on_device"].any())
-    parts: list[pl.DataFrame] = []
-    if on_device:
-        if device.is_empty() or not (device["kind"] == "compute").any():
-            raise Unavailable("device work was recorded without compute kernels, so what it computed is unknown")
-        parts.append(_named(device, pl.col("kind").replace_strict(KERNELS, default="computing")))
-        if calls is not None:
-            parts.append(_named(calls.filter("on_device"), pl.lit("communication")))
-    else:
-        if operators is not None:
-            is_call = pl.col("name").str.contains(COMMUNICATION_CALL)
-            what = pl.when(is_call).then(pl.lit("communication")).otherwise(pl.lit("computing"))
-            parts.append(_named(operators.select("name", "start_ns", "duration_ns").collect(), what))
-        if calls is not None:
-            parts.append(_named(calls, pl.lit("communication")))
-    rank = pl.lit(rank_of(steps), pl.Int32).alias("rank")
-    work = pl.concat(parts) if parts else _nothing()
-    found = merged(work)
+    device = _collected(kernels, "kind", "start_ns", "duration_ns")
+    calls = _collected(collectives, "on_device", "start_ns", "duration_ns")
+    on_device = {*device["rank"], *calls.filter("on_device")["rank"]}
+    if on_device - {*device.filter(pl.col("kind") == "compute")["rank"]}:
+        raise Unavailable("device work was recorded without compute kernels, so what it computed is unknown")
+    is_host = ~pl.col("rank").is_in(sorted(on_device))
+    parts = [
+        _named(device, pl.col("kind").replace_strict(KERNELS, default="computing")),
+        _named(calls.filter(pl.col("on_device") | is_host), pl.lit("communication")),
+    ]
+    if operators is not None and not on_device.issuperset(ranks_of(steps)):
+        is_call = pl.col("name").str.contains(COMMUNICATION_CALL)
+        what = pl.when(is_call).then(pl.lit("communication")).otherwise(pl.lit("computing"))
+        parts.append(_named(_collected(operators.filter(is_host), "name", "start_ns", "duration_ns"), what))
+    found = merged(pl.concat(parts))
     if marks is not None:
-        found = pl.concat([found, marks.select("what", "start_ns", "end_ns")])
-    return found.select(rank, pl.all(), on_device=pl.lit(on_device))
+        found = pl.concat([found, marks])
+    return found.with_columns(on_device=~is_host)
 
 
 def active(activity: pl.DataFrame, kinds: Iterable[str]) -> dict[str, pl.LazyFrame]:
-    """The ranges (`start_ns`, `end_ns`) of each kind, for `intervals.pieces`."""
-    return {what: activity.lazy().filter(pl.col("what") == what).select("start_ns", "end_ns") for what in kinds}
+    """The ranges (`rank`, `start_ns`, `end_ns`) of each kind, for `intervals.pieces`."""
+    return {what: activity.lazy().filter(pl.col("what") == what).select("rank", "start_ns", "end_ns") for what in kinds}
 
 
-def runs_on_device(activity: pl.DataFrame) -> bool:
-    """Whether the work runs on an accelerator; false for a CPU-only recording."""
-    return bool(activity["on_device"].any())
+def is_on_device(activity: pl.DataFrame) -> pl.Expr:
+    """Whether a rank's work runs on an accelerator; false for a CPU-only recording."""
+    return pl.col("rank").is_in(activity.filter("on_device")["rank"].unique().to_list())
 
 
 def computing(activity: pl.DataFrame) -> pl.Expr:
     """Whether a piece counts as computing: on a CPU, operators inside the data loader are loading."""
-    busy = pl.col("computing")
-    return busy if runs_on_device(activity) else busy & ~pl.col("data")
+    return pl.col("computing") & (~pl.col("data") | is_on_device(activity))
 
 
 def _named(table: pl.DataFrame, what: pl.Expr) -> pl.DataFrame:
-    return table.select(what.alias("what"), "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    return table.select("rank", what.alias("what"), "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
 
 
-def _nothing() -> pl.DataFrame:
-    return pl.DataFrame(schema={"what": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64})
+def _collected(table: pl.LazyFrame | None, *columns: str) -> pl.DataFrame:
+    """Columns of a table with the rank, empty where there is no table."""
+    if table is None:
+        types = {"rank": pl.Int32, "kind": pl.String, "on_device": pl.Boolean}
+        return pl.DataFrame(schema={name: types.get(name, pl.Int64) for name in ("rank", *columns)})
+    return table.select("rank", *columns).collect()

@@ -14,12 +14,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
+
+import polars as pl
 
 from stepscope.tables import TABLES
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Scope = Literal["rank", "job"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,8 +31,11 @@ class Analysis:
     Args:
         name: The function's name, and the name of its result.
         function: What computes it.
-        scope: `rank`: called once a rank with that rank's tables, the results stacked, so that memory does not
-            grow with the number of ranks; `job`: called once with the tables of all ranks.
+        scope: `rank`: called with the tables of one rank, or of a few (see `together`), the results stacked, so that
+            memory does not grow with the number of ranks; `job`: called once with the tables of all ranks.
+        together: Of scope `rank`: may be called with the tables of several ranks at once, told apart by `rank`, which
+            costs little more than one call where ranks are small. A rank's part of the answer depends on its own
+            rows only.
         whole_job: The answer about one rank depends on the others: where a user selects ranks, it is computed over
             all of them and then narrowed.
     """
@@ -42,6 +44,7 @@ class Analysis:
     function: Callable[..., Any]
     scope: Scope
     whole_job: bool = False
+    together: bool = False
 
     @property
     def needs(self) -> dict[str, bool]:
@@ -62,16 +65,16 @@ class Analysis:
 ANALYSES: dict[str, Analysis] = {}
 
 
-def rank_of(table: pl.LazyFrame) -> int:
-    """The rank of a table that holds one rank's rows, for analyses of that scope."""
-    return int(table.select("rank").head(1).collect().item())
+def ranks_of(table: pl.LazyFrame) -> list[int]:
+    """The ranks that a table has rows of, in order."""
+    return table.select(pl.col("rank").unique().sort()).collect()["rank"].to_list()
 
 
-def analysis(scope: Scope, *, whole_job: bool = False) -> Callable[[F], F]:
+def analysis(scope: Scope, *, whole_job: bool = False, together: bool = False) -> Callable[[F], F]:
     """Register a function as an analysis; for the arguments see `Analysis`."""
 
     def register(function: F) -> F:
-        ANALYSES[function.__name__] = Analysis(function.__name__, function, scope, whole_job)
+        ANALYSES[function.__name__] = Analysis(function.__name__, function, scope, whole_job, together)
         return function
 
     return register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.activity import WORK, active, computing, runs_on_device
+from stepscope.analysis.activity import WORK, active, computing
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces
 from stepscope.analysis.step_windows import step_windows
@@ -23,7 +23,7 @@ SUMS: dict[str, pl.Expr] = {
 `communication_not_overlapped`, `memory_not_overlapped` and `free` split the window without remainder."""
 
 
-@analysis("rank")
+@analysis("rank", together=True)
 def breakdown(
     steps: pl.LazyFrame,
     activity: pl.DataFrame,
@@ -39,7 +39,7 @@ def breakdown(
     operators inside a data-loading annotation count as loading (`free_ns`), not as computing.
 
     Args:
-        steps: One rank's steps; their windows are used as the source set them.
+        steps: The steps; their windows are used as the source set them.
         activity: What the rank was doing when.
         collectives: Communication calls, for receives.
         whole_recording: Use one window from the first to the last device task, step 0, instead of steps
@@ -51,8 +51,10 @@ def breakdown(
         receive calls), `stage_ns` (`window_ns - bubble_ns`) and
         `communication_not_overlapped_exclude_receive_ns`, as the Ascend profiler defines them.
     """
-    windows = _windows(steps, activity if whole_recording and runs_on_device(activity) else None)
-    cut = pieces(active(activity, (*WORK, "data")), windows.lazy()).with_columns(computing=computing(activity))
+    windows = _windows(steps, activity.filter("on_device") if whole_recording else None)
+    cut = pieces(active(activity, (*WORK, "data")), windows.lazy(), by=["rank"]).with_columns(
+        computing=computing(activity)
+    )
     sums = (
         cut.group_by("window")
         .agg(pl.col("duration_ns").filter(where).sum().alias(name) for name, where in SUMS.items())
@@ -61,7 +63,7 @@ def breakdown(
     return (
         windows.rename({"window_kind": "kind"})
         .join(sums, on="window", how="left")
-        .join(_bubbles(collectives), on="step", how="left")
+        .join(_bubbles(collectives), on=["rank", "step"], how="left")
         .with_columns(pl.col([*SUMS, "bubble_ns"]).fill_null(0))
         .with_columns(window_ns=pl.col("end_ns") - pl.col("start_ns"))
         .with_columns(
@@ -87,27 +89,35 @@ def breakdown(
 
 
 def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame:
-    """Numbered windows with their step; one for the whole recording if `activity` is given."""
-    if activity is not None:
-        return activity.filter(pl.col("what").is_in(WORK)).select(
-            pl.col("rank").first(),
+    """Numbered windows with their step; one for the whole recording of the ranks in `activity`, if given."""
+    windows = step_windows(steps)
+    if activity is None or activity.is_empty():
+        return windows
+    whole = (
+        activity.filter(pl.col("what").is_in(WORK))
+        .group_by("rank")
+        .agg(start_ns=pl.col("start_ns").min(), end_ns=pl.col("end_ns").max())
+        .select(
+            "rank",
+            "start_ns",
+            "end_ns",
             step=pl.lit(0, pl.Int32),
-            start_ns=pl.col("start_ns").min(),
-            end_ns=pl.col("end_ns").max(),
             window_kind=pl.lit("recording"),
             preparing_ns=pl.lit(None, pl.Int64),
-            window=pl.lit(0, pl.Int64),
         )
-    return step_windows(steps)
+    )
+    kept = windows.drop("window").join(whole, on="rank", how="anti")
+    numbered = pl.concat([kept, whole.select(kept.columns)]).with_row_index("window")
+    return numbered.with_columns(pl.col("window").cast(pl.Int64))
 
 
 def _bubbles(collectives: pl.LazyFrame | None) -> pl.DataFrame:
     """Time in receive calls for each step."""
     if collectives is None:
-        return pl.DataFrame(schema={"step": pl.Int32, "bubble_ns": pl.Int64})
+        return pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "bubble_ns": pl.Int64})
     return (
         collectives.filter(pl.col("operation") == "recv")
-        .group_by("step")
+        .group_by("rank", "step")
         .agg(bubble_ns=pl.col("duration_ns").sum())
         .collect()
     )

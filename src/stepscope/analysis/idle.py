@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.activity import KINDS, active, computing, runs_on_device
+from stepscope.analysis.activity import KINDS, active, computing, is_on_device
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces
 from stepscope.analysis.step_windows import step_windows
@@ -23,7 +23,7 @@ and so gives it no work; the host launches the next kernel too late; the next ke
 for another stream, an event or the hardware; (CPU) Python code outside any operator; none of these is visible."""
 
 
-@analysis("rank")
+@analysis("rank", together=True)
 def idle(
     steps: pl.LazyFrame,
     activity: pl.DataFrame,
@@ -35,21 +35,20 @@ def idle(
         `rank`, `step`, `cause` (one of `CAUSES`), `idle_ns`, `gaps` (pieces). Over the causes of a step,
         `idle_ns` sums to `breakdown`'s `free_ns`.
     """
-    on_device = runs_on_device(activity)
     windows = step_windows(steps)
-    cut = pieces(active(activity, KINDS), windows.lazy()).with_columns(computing=computing(activity))
-    free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("start_ns")
-    if on_device and kernels is not None:
+    cut = pieces(active(activity, KINDS), windows.lazy(), by=["rank"]).with_columns(computing=computing(activity))
+    free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("rank", "start_ns")
+    if kernels is not None:
         launches = (
             # Copies are left out: not every source records the call that starts them, and what the device waits
             # for in a gap is its next real work.
             kernels.filter(pl.col("kind") != "memory")
-            .select("start_ns", "launch_start_ns", "launch_end_ns")
-            .sort("start_ns")
+            .select("rank", "start_ns", "launch_start_ns", "launch_end_ns")
+            .sort("rank", "start_ns")
             .rename({"start_ns": "next_ns"})
         )
         free = free.join_asof(
-            launches, left_on="start_ns", right_on="next_ns", strategy="forward", check_sortedness=False
+            launches, left_on="start_ns", right_on="next_ns", by="rank", strategy="forward", check_sortedness=False
         )
     else:
         free = free.with_columns(launch_start_ns=pl.lit(None, pl.Int64), launch_end_ns=pl.lit(None, pl.Int64))
@@ -59,7 +58,7 @@ def idle(
         .then(pl.lit("data_loading"))
         .when("gc")
         .then(pl.lit("garbage_collection"))
-        .when(pl.col("sync") & pl.lit(on_device))
+        .when(pl.col("sync") & is_on_device(activity))
         .then(pl.lit("synchronisation"))
         .when(late)
         .then(pl.lit("dispatch"))
@@ -71,9 +70,9 @@ def idle(
     )
     return (
         free.with_columns(cause=cause)
-        .group_by("window", "cause")
+        .group_by("rank", "window", "cause")
         .agg(idle_ns=pl.col("duration_ns").sum(), gaps=pl.len().cast(pl.Int64))
-        .join(windows.lazy().select("window", "rank", "step"), on="window")
+        .join(windows.lazy().select("window", "step"), on="window")
         .select("rank", "step", "cause", "idle_ns", "gaps")
         .sort("rank", "step", "idle_ns", "cause", descending=[False, False, True, False])
         .collect()

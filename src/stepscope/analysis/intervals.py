@@ -6,22 +6,23 @@ many ranges of each layer are open, and sum the pieces between neighbouring ends
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 WINDOW = "window"
 
 
-def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame) -> pl.LazyFrame:
+def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame, by: Sequence[str] = ()) -> pl.LazyFrame:
     """Cut the windows into pieces in which the set of active layers does not change.
 
     Args:
         layers: Name to ranges (`start_ns`, `end_ns`), any number, overlapping as they like.
         windows: Disjoint ranges with an integer `window`, `start_ns`, `end_ns`.
+        by: Columns, e.g. the rank, whose values have nothing to do with each other; layers and windows have them.
 
     Returns:
-        `window`, `start_ns`, `duration_ns` (above 0) and one Boolean column for each layer. The pieces of a
+        `by`, `window`, `start_ns`, `duration_ns` (above 0) and one Boolean column for each layer. The pieces of a
         window sum to its length.
 
     Examples:
@@ -32,10 +33,13 @@ def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame) -> pl.Lazy
     """
     names = list(layers)
     # Each end carries the number of its layer, above 0 where it opens and below 0 where it closes; windows are
-    # numbered behind the layers. So little is sorted, and closings sort before openings at the same time.
-    parts = [_ends(ranges, number) for number, ranges in enumerate(layers.values(), 1)]
-    parts.append(_window_ends(windows, len(names) + 1))
-    swept = pl.concat(parts).sort("at", "end")
+    # numbered behind the layers. So little is sorted.
+    parts = [_ends(ranges, number, by) for number, ranges in enumerate(layers.values(), 1)]
+    parts.append(_window_ends(windows, len(names) + 1, by))
+    # At the same time, a window has to close before the next opens, as the last part lists them; other ends may come
+    # in any order. So nothing else needs sorting, which would cost most of the time.
+    # Where one value of `by` ends, all its ranges and windows are closed, so the sums below just go on.
+    swept = pl.concat(parts).sort(*by, "at", maintain_order=True)
     opened = (
         ((pl.col("end") == number).cast(pl.Int32) - (pl.col("end") == -number).cast(pl.Int32)).cum_sum() > 0
         for number in range(1, len(names) + 1)
@@ -46,39 +50,45 @@ def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame) -> pl.Lazy
         duration_ns=pl.col("at").shift(-1) - pl.col("at"),
     )
     inside = (pl.col(WINDOW) >= 0) & (pl.col("duration_ns") > 0)
-    return cut.filter(inside).select(WINDOW, pl.col("at").alias("start_ns"), "duration_ns", *names)
+    return cut.filter(inside).select(*by, WINDOW, pl.col("at").alias("start_ns"), "duration_ns", *names)
 
 
-def union(ranges: pl.LazyFrame) -> pl.LazyFrame:
-    """Merge ranges (`start_ns`, `end_ns`) that touch or overlap; the result is sorted and disjoint."""
+def union(ranges: pl.LazyFrame, by: Sequence[str] = ()) -> pl.LazyFrame:
+    """Merge ranges (`start_ns`, `end_ns`) that touch or overlap; the result is sorted and disjoint.
+
+    Args:
+        ranges: Any ranges.
+        by: Columns, e.g. the rank; only ranges that agree in them are merged.
+    """
+    reach = pl.col("end_ns").cum_max().shift(1)
     return (
-        ranges.select("start_ns", "end_ns")
+        ranges.select(*by, "start_ns", "end_ns")
         .filter(pl.col("end_ns") > pl.col("start_ns"))
-        .sort("start_ns")
-        .with_columns(reach=pl.col("end_ns").cum_max().shift(1))
+        .sort(*by, "start_ns")
+        .with_columns(reach=reach.over(by) if by else reach)
         .with_columns(block=(pl.col("start_ns") > pl.col("reach")).fill_null(True).cum_sum())
         .group_by("block", maintain_order=True)
-        .agg(pl.col("start_ns").first(), pl.col("end_ns").max())
-        .select("start_ns", "end_ns")
+        .agg(pl.col(by).first(), pl.col("start_ns").first(), pl.col("end_ns").max())
+        .select(*by, "start_ns", "end_ns")
     )
 
 
-def _ends(ranges: pl.LazyFrame, number: int) -> pl.LazyFrame:
+def _ends(ranges: pl.LazyFrame, number: int, by: Sequence[str]) -> pl.LazyFrame:
     """Both ends of each range of a layer."""
     valid = ranges.filter(pl.col("end_ns") > pl.col("start_ns"))
     return pl.concat(
-        valid.select(at=pl.col(side).cast(pl.Int64), end=pl.lit(end, pl.Int8), window=pl.lit(None, pl.Int64))
+        valid.select(*by, at=pl.col(side).cast(pl.Int64), end=pl.lit(end, pl.Int8), window=pl.lit(None, pl.Int64))
         for side, end in (("start_ns", number), ("end_ns", -number))
     )
 
 
-def _window_ends(windows: pl.LazyFrame, number: int) -> pl.LazyFrame:
-    """Both ends of each window: its number at the start, -1 (outside) at the end."""
+def _window_ends(windows: pl.LazyFrame, number: int, by: Sequence[str]) -> pl.LazyFrame:
+    """Both ends of each window, all closings before all openings: its number at the start, -1 (outside) at the end."""
     valid = windows.filter(pl.col("end_ns") > pl.col("start_ns"))
     opening = valid.select(
-        at=pl.col("start_ns").cast(pl.Int64), end=pl.lit(number, pl.Int8), window=pl.col(WINDOW).cast(pl.Int64)
+        *by, at=pl.col("start_ns").cast(pl.Int64), end=pl.lit(number, pl.Int8), window=pl.col(WINDOW).cast(pl.Int64)
     )
     closing = valid.select(
-        at=pl.col("end_ns").cast(pl.Int64), end=pl.lit(-number, pl.Int8), window=pl.lit(-1, pl.Int64)
+        *by, at=pl.col("end_ns").cast(pl.Int64), end=pl.lit(-number, pl.Int8), window=pl.lit(-1, pl.Int64)
     )
     return pl.concat([closing, opening])

@@ -8,7 +8,7 @@ from stepscope.analysis.base import analysis
 from stepscope.analysis.statistics import duration_statistics, share
 
 
-@analysis("rank")
+@analysis("rank", together=True)
 def kernel_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
     """Sum up device work by kernel name.
 
@@ -19,7 +19,7 @@ def kernel_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
     return _totals(kernels, ["rank", "kind", "name", "type", "core"])
 
 
-@analysis("rank")
+@analysis("rank", together=True)
 def kernel_type_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
     """Sum up device work by operator type and core, as `kernel_totals` does by name."""
     return _totals(kernels, ["rank", "kind", "type", "core"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.base import analysis, rank_of
+from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import union
 
 DATA_LOADING = r"(?i)dataloader.*__next__|^## ?(data|wait_for_batch|dataload\w*) ?##$"
@@ -17,36 +17,44 @@ SYNCHRONISATION = r"(?i)synchronize|^(aten::item|aten::_local_scalar_dense)$"
 KINDS = ("data", "sync", "gc", "python")
 
 
-@analysis("rank")
+@analysis("rank", together=True)
 def marks(slices: pl.LazyFrame) -> pl.DataFrame:
     """Find the host ranges that explain why a device, or the framework, had nothing to do.
 
     Returns:
         `rank`, `what` (one of `KINDS`), `start_ns`, `end_ns`: ranges of one kind are merged.
     """
-    rank = pl.lit(rank_of(slices), pl.Int32).alias("rank")
     category, name = pl.col("category"), pl.col("name")
-    what = (
-        pl.when((category == "annotation") & name.str.contains(DATA_LOADING))
-        .then(pl.lit("data"))
-        .when(category.is_in(["runtime", "operator"]) & name.str.contains(SYNCHRONISATION))
-        .then(pl.lit("sync"))
+    # Names are few and slices many, so the names are matched, not the slices.
+    names = slices.select(name.unique()).collect()["name"]
+    loading, waiting = (names.filter(names.str.contains(words)).to_list() for words in (DATA_LOADING, SYNCHRONISATION))
+    telling = [
+        (category == "annotation") & name.is_in(loading),
+        ((category == "runtime") | (category == "operator")) & name.is_in(waiting),
+        category == "gc",
         # The outermost Python frames of a recording are the script itself and tell nothing.
-        .when((category == "gc") | ((category == "python") & (pl.col("depth") > 1)))
+        (category == "python") & (pl.col("depth") > 1),
+    ]
+    what = (
+        pl.when(category == "annotation")
+        .then(pl.lit("data"))
+        .when((category == "gc") | (category == "python"))
         .then(category)
+        .otherwise(pl.lit("sync"))
     )
     found = (
-        slices.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"), what=what)
-        .drop_nulls("what")
+        slices.filter(pl.any_horizontal(telling))
+        .select("rank", what.alias("what"), "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
         .collect()
     )
-    return merged(found).select(rank, "what", "start_ns", "end_ns")
+    return merged(found)
 
 
 def merged(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Merge ranges (`what`, `start_ns`, `end_ns`) of one kind that touch or overlap."""
+    """Merge ranges (`rank`, `what`, `start_ns`, `end_ns`) of one rank and kind that touch or overlap."""
     parts = ranges.partition_by("what", as_dict=True)
     unions = [
-        union(part.lazy()).select(pl.lit(what).alias("what"), "start_ns", "end_ns") for (what,), part in parts.items()
+        union(part.lazy(), by=["rank"]).select("rank", pl.lit(what).alias("what"), "start_ns", "end_ns")
+        for (what,), part in parts.items()
     ]
-    return pl.concat(pl.collect_all(unions)) if unions else ranges.select("what", "start_ns", "end_ns")
+    return pl.concat(pl.collect_all(unions)) if unions else ranges.select("rank", "what", "start_ns", "end_ns")

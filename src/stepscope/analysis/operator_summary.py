@@ -8,7 +8,7 @@ from stepscope.analysis.base import analysis
 from stepscope.analysis.statistics import duration_statistics, share, sum_known
 
 
-@analysis("rank")
+@analysis("rank", together=True)
 def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
     """Sum up host operators by name.
 
@@ -25,10 +25,10 @@ def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> p
     else:
         launched = (
             kernels.filter(pl.col("external_id").is_not_null())
-            .group_by("external_id")
+            .group_by("rank", "external_id")
             .agg(device_ns=pl.col("duration_ns").sum())
         )
-        rows = rows.join(launched, on="external_id", how="left")
+        rows = rows.join(launched, on=["rank", "external_id"], how="left")
     return (
         rows.group_by("rank", "name")
         .agg(*duration_statistics(), pl.col("self_ns").sum(), sum_known("device_ns"))

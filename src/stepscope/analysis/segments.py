@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.analysis.activity import WORK as ACTIVE
 from stepscope.analysis.activity import active, computing
-from stepscope.analysis.base import analysis, rank_of
+from stepscope.analysis.base import analysis, ranks_of
 from stepscope.analysis.intervals import pieces
 
 WORK = ("computing", "data_loading", "dispatch", "memory")
@@ -21,13 +21,13 @@ STEP_GROUP = "step"
 """Group of segments that end with a step, where no collective was matched over ranks."""
 
 
-@analysis("rank")
+@analysis("rank", together=True)
 def segments(
     arrival: pl.DataFrame | None,
     steps: pl.LazyFrame,
     activity: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Cut a rank's time at its arrivals in collectives and split each segment by what the rank did.
+    """Cut each rank's time at its arrivals in collectives and split each segment by what the rank did.
 
     A segment runs from one arrival (first: from the start of the first step) to the next. Point-to-point calls do
     not cut. Without matched collectives the steps' windows are the segments.
@@ -37,18 +37,18 @@ def segments(
         `start_ns`, `own_ns` (length less exposed waiting), `wait_ns` (exposed: waiting for other ranks and not
         computing) and `<kind>_ns` for each of `KINDS`, which sum to `own_ns`.
     """
-    rank = rank_of(steps)
-    calls = _calls(arrival, rank)
+    calls = _calls(arrival, ranks_of(steps))
     windows = _windows(calls.filter(pl.col("members") > 1), steps)
     waits = calls.lazy().filter(pl.col("wait_ns") > 0)
     unsplit = calls.lazy().filter(pl.col("wait_ns").is_null())
     cut = pieces(
         {
             **active(activity, (*ACTIVE, "data")),
-            "wait": waits.select("start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
-            "unsplit": unsplit.select("start_ns", "end_ns"),
+            "wait": waits.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
+            "unsplit": unsplit.select("rank", "start_ns", "end_ns"),
         },
-        windows.lazy().select("window", "start_ns", "end_ns"),
+        windows.lazy().select("rank", "window", "start_ns", "end_ns"),
+        by=["rank"],
     )
     cut = cut.with_columns(computing=computing(activity))
     doing = (
@@ -79,7 +79,7 @@ def segments(
         windows.join(sums, on="window", how="left")
         .with_columns(pl.col([f"{kind}_ns" for kind in (*KINDS, "wait")]).fill_null(0))
         .select(
-            pl.lit(rank, pl.Int32).alias("rank"),
+            "rank",
             "step",
             "group",
             "sequence",
@@ -89,42 +89,46 @@ def segments(
             "wait_ns",
             *(f"{kind}_ns" for kind in KINDS),
         )
-        .sort("start_ns")
+        .sort("rank", "start_ns")
     )
 
 
-def _calls(arrival: pl.DataFrame | None, rank: int) -> pl.DataFrame:
-    """The rank's calls on its own clock, in order."""
+def _calls(arrival: pl.DataFrame | None, ranks: list[int]) -> pl.DataFrame:
+    """The ranks' calls, each on its rank's own clock, in order."""
     if arrival is None:
         times = dict.fromkeys(("start_ns", "end_ns", "wait_ns"), pl.Int64)
-        return pl.DataFrame(schema={**times, "members": pl.Int32, "point_to_point": pl.Boolean})
-    own = arrival.filter(pl.col("rank") == rank)
-    return own.with_columns(pl.col("start_ns", "end_ns") + pl.col("offset_ns")).sort("start_ns")
+        return pl.DataFrame(schema={"rank": pl.Int32, **times, "members": pl.Int32, "point_to_point": pl.Boolean})
+    own = arrival.filter(pl.col("rank").is_in(ranks))
+    return own.with_columns(pl.col("start_ns", "end_ns") + pl.col("offset_ns")).sort("rank", "start_ns")
 
 
 def _windows(calls: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
-    """Segments between arrivals; the steps' windows where there are none."""
-    stated = steps.sort("window_start_ns").collect()
+    """Segments between arrivals; the steps' windows of ranks where there are none."""
+    stated = steps.sort("rank", "window_start_ns").collect()
     cuts = calls.filter(~pl.col("point_to_point"))
+    by_step = stated.join(cuts, on="rank", how="anti", maintain_order="left").select(
+        "rank",
+        "step",
+        group=pl.lit(STEP_GROUP),
+        sequence=pl.col("step").cast(pl.Int64),
+        operation=pl.lit(STEP_GROUP),
+        start_ns=pl.col("window_start_ns"),
+        end_ns=pl.col("window_end_ns"),
+    )
     if cuts.is_empty():
-        return stated.select(
-            "step",
-            group=pl.lit(STEP_GROUP),
-            sequence=pl.col("step").cast(pl.Int64),
-            operation=pl.lit(STEP_GROUP),
-            start_ns=pl.col("window_start_ns"),
-            end_ns=pl.col("window_end_ns"),
-        ).with_row_index("window")
-    first = stated.select(pl.min_horizontal("start_ns", "window_start_ns").min()).item()
-    return (
-        cuts.select(
+        return by_step.with_row_index("window")
+    firsts = stated.group_by("rank").agg(first_ns=pl.min_horizontal("start_ns", "window_start_ns").min())
+    by_call = (
+        cuts.join(firsts, on="rank", how="left", maintain_order="left")
+        .select(
+            "rank",
             pl.col("step").fill_null(0),
             "group",
             "sequence",
             "operation",
-            start_ns=pl.col("start_ns").shift(1, fill_value=first),
+            start_ns=pl.coalesce(pl.col("start_ns").shift(1).over("rank"), "first_ns"),
             end_ns=pl.col("start_ns"),
         )
         .filter(pl.col("end_ns") >= pl.col("start_ns"))
-        .with_row_index("window")
     )
+    return pl.concat([by_call, by_step], how="vertical_relaxed").with_row_index("window")

@@ -28,7 +28,9 @@ def duration_statistics(column: str = "duration_ns") -> list[pl.Expr]:
 def share(column: str = "total_ns") -> pl.Expr:
     """Share of each row in the sum of its rank, 0 to 1; 0 where the sum is 0."""
     total = pl.col(column).sum().over("rank")
-    return pl.when(total > 0).then(pl.col(column) / total).otherwise(0.0).alias("share_ratio")
+    # Polars divides by one number with its reciprocal, and by several exactly: with the reciprocal, a rank's shares
+    # are the same to the last digit whichever ranks it is asked with.
+    return pl.when(total > 0).then(pl.col(column) * (1 / total)).otherwise(0.0).alias("share_ratio")
 
 
 def sum_known(column: str) -> pl.Expr:

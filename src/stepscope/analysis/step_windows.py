@@ -1,4 +1,4 @@
-"""The windows of a rank's steps, numbered for `intervals.pieces`."""
+"""The windows of steps, numbered for `intervals.pieces`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import polars as pl
 
 
 def step_windows(steps: pl.LazyFrame) -> pl.DataFrame:
-    """Windows as the source set them, in order.
+    """Windows as the source set them, in order, those of several ranks one rank after the other.
 
     Returns:
         `window` (number), `rank`, `step`, `start_ns`, `end_ns`, `window_kind` (`steps.window`) and `preparing_ns`
@@ -14,7 +14,7 @@ def step_windows(steps: pl.LazyFrame) -> pl.DataFrame:
     """
     preparing = pl.when(pl.col("window") == "device").then(pl.col("window_start_ns") - pl.col("start_ns"))
     return (
-        steps.sort("window_start_ns")
+        steps.sort("rank", "window_start_ns")
         .select(
             "rank",
             "step",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -9,6 +10,9 @@ import sys
 from stepscope._allocator import spare_memory
 
 EXIT_OK, EXIT_FAILED = 0, 2
+
+GARBAGE = 10_000
+"""New objects before Python looks for cycles among them; a command makes few cycles and many objects that stay."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,7 +25,15 @@ def main(arguments: list[str] | None = None) -> int:
         0 if the command did its work (inputs that it could not read are listed), 2 if nothing was readable, the
         words make no sense, or the answer could not be written.
     """
-    words = sys.argv[1:] if arguments is None else arguments
+    if arguments is not None:
+        return _main(arguments)
+    gc.set_threshold(GARBAGE)
+    code = _main(sys.argv[1:])
+    gc.freeze()  # the process ends here: nothing is worth collecting any more
+    return code
+
+
+def _main(words: list[str]) -> int:
     debug = "--debug" in words
     spare_memory()
     _prepare_output()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from stepscope.errors import StepscopeError, Unavailable
+from stepscope.run.rank import stacked
 from stepscope.tables import ISSUES, TABLES
 
 if TYPE_CHECKING:
@@ -16,7 +18,11 @@ if TYPE_CHECKING:
     from stepscope.run.rank import Rank
     from stepscope.run.run import Run
 
-Key = tuple[str, int | None, tuple[tuple[str, str], ...]]
+Key = tuple[str, tuple[int, ...] | None, tuple[tuple[str, str], ...]]
+
+TOGETHER_ROWS = 1_000_000
+"""Ranks are asked together up to so many rows: beyond, a query's fixed cost is nothing beside its rows', and memory
+would grow."""
 
 
 class Answers:
@@ -41,11 +47,11 @@ class Answers:
         """See `Run.silent_ranks`."""
         return dict(self._silent.get(find_analysis(question).name, {}))
 
-    def _answer(self, analysis: Analysis, options: Mapping[str, Any], rank: Rank | None = None) -> Any:
-        """The answer for the whole job, or for one rank of it."""
+    def _answer(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None = None) -> Any:
+        """The answer for the whole job, or for some ranks of it."""
         key: Key = (
             analysis.name,
-            None if rank is None else rank.rank,
+            None if ranks is None else tuple(rank.rank for rank in ranks),
             tuple(sorted((name, repr(value)) for name, value in options.items())),
         )
         if key not in self._known:
@@ -54,10 +60,10 @@ class Answers:
                     everyone = self.run.whole.analyse(analysis.name, **options)
                     kept = [r.rank for r in self.run.ranks]
                     self._known[key] = everyone.filter(pl.col("rank").is_in(kept))
-                elif analysis.scope == "rank" and rank is None:
+                elif analysis.scope == "rank" and ranks is None:
                     self._known[key] = self._stack(analysis, options)
                 else:
-                    supplied = self._supply(analysis, rank)
+                    supplied = self._supply(analysis, ranks)
                     self._known[key] = _collected(analysis.function(**supplied, **options))
             except Unavailable as reason:
                 self._known[key] = reason
@@ -67,53 +73,94 @@ class Answers:
         return known
 
     def _stack(self, analysis: Analysis, options: Mapping[str, Any]) -> pl.DataFrame:
-        """Ask for each rank and stack the answers."""
+        """Ask for all ranks, as many at once as may be, and stack the answers."""
         frames: list[pl.DataFrame] = []
         silent: dict[int, str] = {}
-        for rank in self.run.ranks:
-            try:
-                frame = self._answer(analysis, options, rank)
-            except Unavailable as reason:
-                silent[rank.rank] = str(reason)
-                continue
-            if frame is None:
-                silent[rank.rank] = f"rank {rank.rank} has nothing to say"
-                continue
-            if not isinstance(frame, pl.DataFrame):
-                raise TypeError(f"analysis {analysis.name} is asked for each rank, so it has to return a frame")
-            if "rank" not in frame.columns:
-                frame = frame.select(pl.lit(rank.rank, pl.Int32).alias("rank"), pl.all())
-            frames.append(frame)
+        for ranks in self._parts if _takes_several(analysis) else [[rank] for rank in self.run.ranks]:
+            frames.extend(self._ask(analysis, options, ranks, silent))
         self._silent[analysis.name] = silent
         if not frames:
             raise Unavailable(". ".join(dict.fromkeys(silent.values())))
         return pl.concat(frames, how="vertical_relaxed")
 
-    def _supply(self, analysis: Analysis, rank: Rank | None) -> dict[str, Any]:
+    def _ask(
+        self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank], silent: dict[int, str]
+    ) -> list[pl.DataFrame]:
+        """The answers of some ranks; why there is none goes to `silent`."""
+        rank = ranks[0]
+        try:
+            frame = self._answer(analysis, options, ranks)
+        except Unavailable as reason:
+            if len(ranks) > 1:  # of one of them, perhaps
+                return [frame for one in ranks for frame in self._ask(analysis, options, [one], silent)]
+            silent[rank.rank] = str(reason)
+            return []
+        if frame is None:
+            silent.update({one.rank: f"rank {one.rank} has nothing to say" for one in ranks})
+            return []
+        if not isinstance(frame, pl.DataFrame):
+            raise TypeError(f"analysis {analysis.name} is asked for each rank, so it has to return a frame")
+        if "rank" not in frame.columns:
+            frame = frame.select(pl.lit(rank.rank, pl.Int32).alias("rank"), pl.all())
+        return [frame]
+
+    @cached_property
+    def _parts(self) -> list[list[Rank]]:
+        """The ranks in parts that may be asked together: neighbours that have the same tables, if they are small."""
+        parts: list[list[Rank]] = []
+        total = 0
+        for rank in self.run.ranks:
+            rows = sum(rank.rows.values())
+            total += rows
+            if parts and total <= TOGETHER_ROWS and parts[-1][0].rows.keys() == rank.rows.keys():
+                parts[-1].append(rank)
+            else:
+                parts.append([rank])
+                total = rows
+        return parts
+
+    def _supply(self, analysis: Analysis, ranks: Sequence[Rank] | None) -> dict[str, Any]:
         """The tables and answers that an analysis names, None for those it can do without."""
         supplied: dict[str, Any] = {}
         for name, required in analysis.needs.items():
             if name in TABLES:
-                supplied[name] = self._table(name, rank)
+                supplied[name] = self._table(name, ranks)
                 if required and supplied[name] is None:
                     raise Unavailable(f"{analysis.name} needs `{name}`: {self.run.missing(name)}")
                 continue
             try:
-                supplied[name] = self._other(name, rank)
+                supplied[name] = self._other(name, ranks)
             except Unavailable:
-                if required:
+                if required or self._some_can(name, ranks):
                     raise
                 supplied[name] = None
         return supplied
 
-    def _table(self, name: str, rank: Rank | None) -> pl.LazyFrame | None:
-        place = self.run if rank is None else rank
-        return place.table(name) if place.has(name) or name == ISSUES.name else None
+    def _some_can(self, name: str, ranks: Sequence[Rank] | None) -> bool:
+        """Whether some of several ranks can give an answer, which all of them together could not."""
+        for rank in ranks if ranks is not None and len(ranks) > 1 else ():
+            try:
+                self._other(name, [rank])
+            except Unavailable:
+                continue
+            return True
+        return False
 
-    def _other(self, name: str, rank: Rank | None) -> Any:
-        """Another answer: of the same rank if it is one a rank gives, else of the whole job."""
+    def _table(self, name: str, ranks: Sequence[Rank] | None) -> pl.LazyFrame | None:
+        if ranks is None:
+            return self.run.table(name) if self.run.has(name) or name == ISSUES.name else None
+        return stacked(ranks, name) if all(rank.has(name) for rank in ranks) or name == ISSUES.name else None
+
+    def _other(self, name: str, ranks: Sequence[Rank] | None) -> Any:
+        """Another answer: of the same ranks if it is one that ranks give, else of the whole job."""
         other = find_analysis(name)
-        return self._answer(other, {}, rank if other.scope == "rank" else None)
+        return self._answer(other, {}, ranks if other.scope == "rank" else None)
+
+
+def _takes_several(analysis: Analysis) -> bool:
+    """Whether an analysis may be called with several ranks' tables: if it says so, and those that it needs."""
+    others = [find_analysis(name) for name in analysis.needs if name not in TABLES]
+    return analysis.together and all(_takes_several(other) for other in others if other.scope == "rank")
 
 
 def find_analysis(question: str | Callable[..., Any]) -> Analysis:

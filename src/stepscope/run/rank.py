@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.selection import Selection
-from stepscope.store.recording import Recording
+from stepscope.store.recording import Recording, StoredRecording, scan_together
 from stepscope.tables import ISSUES, RANKS, TABLES
 
 
@@ -58,14 +58,38 @@ class Rank:
         schema = TABLES[name].schema
         if name == RANKS.name:
             return pl.LazyFrame([dict(self.facts)], schema=schema)
-        rows = self.recording.scan(name).with_columns(rank=pl.lit(self.rank, pl.Int32)).select(list(schema))
-        if self.steps is not None and "step" in schema:
-            rows = rows.filter(self.steps.expression("step"))
-        return rows
+        rows = self.recording.scan(name).with_columns(rank=pl.lit(self.rank, pl.Int32))
+        return _narrowed(rows.select(list(schema)), name, self.steps)
 
     def narrowed(self, steps: Selection) -> Rank:
         """The same rank with its tables narrowed to some steps."""
         return Rank(self.rank, self.facts["rank_origin"], self.recording, steps)
+
+
+def stacked(ranks: Sequence[Rank], name: str) -> pl.LazyFrame:
+    """A table of several ranks of one run, in their order, with all its columns.
+
+    Raises:
+        Unavailable: If one of them has no rows of it.
+    """
+    if name == RANKS.name:
+        return pl.LazyFrame([dict(rank.facts) for rank in ranks], schema=RANKS.schema)
+    stored = {
+        rank.recording.directory: (rank.rank, rank.recording)
+        for rank in ranks
+        if isinstance(rank.recording, StoredRecording) and rank.has(name)
+    }
+    if len(stored) < max(len(ranks), 2):  # rows in memory, or one recording under two names
+        return pl.concat([rank.table(name) for rank in ranks])
+    rows = scan_together(list(stored.values()), name).select(list(TABLES[name].schema))
+    return _narrowed(rows, name, ranks[0].steps)  # the ranks of a run are narrowed to the same steps
+
+
+def _narrowed(rows: pl.LazyFrame, name: str, steps: Selection | None) -> pl.LazyFrame:
+    """The rows of a table that are in the chosen steps; all of a table without steps."""
+    if steps is None or "step" not in TABLES[name].schema:
+        return rows
+    return rows.filter(steps.expression("step"))
 
 
 def known_table(name: str) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run.answers import Answers
-from stepscope.run.rank import Rank, known_table
+from stepscope.run.rank import Rank, known_table, stacked
 from stepscope.run.remark import Remark, issue_rows
 from stepscope.selection import Choice, describe_numbers, parse_selection
 from stepscope.sources.discover import Unread
@@ -114,7 +114,7 @@ class Run:
             return self.issues.lazy()
         if not self.has(name):
             raise Unavailable(self.missing(name))
-        return pl.concat([rank.table(name) for rank in self.ranks if rank.has(name)])
+        return stacked([rank for rank in self.ranks if rank.has(name)], name)
 
     def missing(self, name: str) -> str:
         """Which ranks lack a table and why; empty if none does."""
@@ -139,8 +139,9 @@ class Run:
     def issues(self) -> pl.DataFrame:
         """What the import skipped or guessed, on all ranks and around them."""
         around = [*self.remarks, *(Remark(u.severity, u.file, u.problem, u.remedy) for u in self.unread)]
-        frames = [rank.table(ISSUES.name).collect() for rank in self.ranks if rank.has(ISSUES.name)]
-        return pl.concat([issue_rows(around), *frames])
+        telling = [rank for rank in self.ranks if rank.has(ISSUES.name)]
+        told = [stacked(telling, ISSUES.name).collect()] if telling else []
+        return pl.concat([issue_rows(around), *told])
 
     @cached_property
     def steps(self) -> list[int]:

@@ -3,7 +3,7 @@
 from stepscope.store.cache import Store, StoreEntry, cache_directory, max_bytes
 from stepscope.store.identity import identify, schema_version
 from stepscope.store.manifest import Manifest, write_manifest
-from stepscope.store.recording import MemoryRecording, Recording, StoredRecording
+from stepscope.store.recording import MemoryRecording, Recording, StoredRecording, scan_together
 from stepscope.store.sinks import MemorySink, StoreError, StoreSink
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "cache_directory",
     "identify",
     "max_bytes",
+    "scan_together",
     "schema_version",
     "write_manifest",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,6 +11,9 @@ import polars as pl
 from stepscope.paths import shown
 from stepscope.store.manifest import Manifest
 from stepscope.tables import TABLES
+
+_FILE = "stepscope_file"
+"""A column's name that no table has."""
 
 
 class Recording(Protocol):
@@ -75,12 +78,15 @@ class StoredRecording:
     def scan(self, table: str) -> pl.LazyFrame:
         """The rows of a table with all its stored columns; empty where there are none."""
         schema = TABLES[table].stored_schema
-        stored = self.manifest.tables.get(table)
-        if stored is None:
+        if table not in self.manifest.tables:
             return pl.LazyFrame(schema=schema)
-        files = [self.directory / part.name for part in stored.parts]
         # Columns without any value are not stored; the schema brings them back as null.
-        return pl.scan_parquet(files, schema=schema, missing_columns="insert", glob=False)
+        return pl.scan_parquet(self.files_of(table), schema=schema, missing_columns="insert", glob=False)
+
+    def files_of(self, table: str) -> list[Path]:
+        """The Parquet files that hold a table, in order; none where it has no rows."""
+        stored = self.manifest.tables.get(table)
+        return [] if stored is None else [self.directory / part.name for part in stored.parts]
 
 
 class MemoryRecording:
@@ -109,3 +115,26 @@ class MemoryRecording:
         """The rows of a table with all its stored columns; empty where there are none."""
         frame = self.frames.get(table)
         return pl.LazyFrame(schema=TABLES[table].stored_schema) if frame is None else frame.lazy()
+
+
+def scan_together(recordings: Sequence[tuple[int, StoredRecording]], table: str) -> pl.LazyFrame:
+    """The rows of a table of several recordings, one after the other, with the number of each as `rank`.
+
+    One scan of many files costs a tenth of as many scans, and the rank comes for nothing: Polars keeps the path of a
+    file as one value, not as one a row.
+
+    Args:
+        recordings: Each with its number; at least one has rows of the table.
+        table: The table's name.
+    """
+    files = [(str(file), number) for number, recording in recordings for file in recording.files_of(table)]
+    paths, numbers = [file for file, _ in files], pl.Series([number for _, number in files], dtype=pl.Int32)
+    rows = pl.scan_parquet(
+        paths,
+        schema=TABLES[table].stored_schema,
+        missing_columns="insert",
+        glob=False,
+        include_file_paths=_FILE,
+    )
+    place = pl.col(_FILE).cast(pl.Enum(paths)).to_physical()
+    return rows.with_columns(rank=pl.lit(numbers).gather(place)).drop(_FILE)

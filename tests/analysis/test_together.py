@@ -1,0 +1,77 @@
+"""Ranks that are asked together get the answers that each gets alone."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from jobs import MS, job
+from polars.testing import assert_frame_equal
+
+from stepscope.analysis import ANALYSES
+from stepscope.run import Run
+from stepscope.tables import TABLES
+
+TOGETHER = sorted(name for name, analysis in ANALYSES.items() if analysis.together)
+
+
+def on_cpu(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank of the job without device: operators instead of kernels, one of them in the data loader."""
+    whole = job(4, 3)
+    kernels = whole.rank(rank).table("kernels").collect()
+    columns = {name: kernels[name].to_list() for name in ("start_ns", "duration_ns", "name", "step")}
+    operators = TABLES["operators"].frame(slice=list(range(kernels.height)), self_ns=columns["duration_ns"], **columns)
+    slices = whole.rank(rank).table("slices").collect()
+    shifted = operators.with_columns(pl.col("start_ns") - MS // 2)
+    calls = whole.rank(rank).table("collectives").collect().with_columns(on_device=False)
+    steps = whole.rank(rank).table("steps").collect()
+    return {"operators": shifted, "slices": slices, "collectives": calls, "steps": steps}
+
+
+def on_device(rank: int, factor: float) -> dict[str, pl.DataFrame]:
+    one = job(4, 3, compute={rank: factor}).rank(rank)
+    return {name: one.table(name).collect() for name in one.rows if name != "ranks"}
+
+
+def without_calls(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank whose collectives are of a group of its own, so that its steps are its segments."""
+    tables = on_device(rank, 1.0)
+    return {**tables, "collectives": tables["collectives"].with_columns(group=pl.lit("own"))}
+
+
+RUNS = {
+    "device": Run.from_frames({rank: on_device(rank, 1 + rank) for rank in range(4)}),
+    "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),
+    "without calls": Run.from_frames({0: on_device(0, 1.0), 1: without_calls(1), 2: on_device(2, 1.5)}),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("question", TOGETHER)
+def test_asked_together_or_alone(question: str, name: str) -> None:
+    run = RUNS[name]
+    needed = [table for table, required in ANALYSES[question].needs.items() if required and table in TABLES]
+    if not all(run.has(table) for table in needed):
+        pytest.skip(f"{name} has no {needed}")
+
+    together = run.analyse(question)
+    alone = pl.concat([run.select(ranks=[rank.rank]).analyse(question) for rank in run.ranks])
+
+    assert together.height
+    assert_frame_equal(together, alone, check_row_order=False, check_exact=True)
+
+
+@pytest.mark.parametrize("whole_recording", [False, True])
+def test_ranks_with_and_without_device_in_one_call(whole_recording: bool) -> None:
+    tables = {0: on_device(0, 1.0), 1: on_cpu(1), 2: on_device(2, 2.0)}
+    run = Run.from_frames(tables)
+    arguments = {name: run.table(name) for name in ("steps", "kernels", "collectives", "operators")}
+    marks = run.analyse("marks")
+
+    activity = ANALYSES["activity"].function(**arguments, marks=marks)
+    split = ANALYSES["breakdown"].function(arguments["steps"], activity, arguments["collectives"], whole_recording)
+    causes = ANALYSES["idle"].function(arguments["steps"], activity, arguments["kernels"])
+
+    sort = ["rank", "what", "start_ns"]
+    assert_frame_equal(activity.sort(sort), run.analyse("activity").sort(sort))
+    assert_frame_equal(split, run.analyse("breakdown", whole_recording=whole_recording))
+    assert_frame_equal(causes, run.analyse("idle"))
