@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.grouping import grouped, row_count
 from stepscope.analysis.statistics import duration_statistics, share
 
 
@@ -27,8 +28,7 @@ def kernel_type_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
 
 def _totals(kernels: pl.LazyFrame, keys: list[str]) -> pl.DataFrame:
     return (
-        kernels.group_by(keys)
-        .agg(duration_statistics())
+        grouped(kernels, keys, duration_statistics(), row_count(kernels))
         .with_columns(share())
         .sort(
             "rank",
@@ -37,5 +37,4 @@ def _totals(kernels: pl.LazyFrame, keys: list[str]) -> pl.DataFrame:
             descending=[False, True] + [False] * (len(keys) - 1),
             nulls_last=True,
         )
-        .collect()
     )

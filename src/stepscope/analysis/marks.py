@@ -26,7 +26,7 @@ def marks(slices: pl.LazyFrame) -> pl.DataFrame:
     """
     category, name = pl.col("category"), pl.col("name")
     # Names are few and slices many, so the names are matched, not the slices.
-    names = slices.select(name.unique()).collect()["name"]
+    names = slices.select(name.unique()).collect(engine="streaming")["name"]
     loading, waiting = (names.filter(names.str.contains(words)).to_list() for words in (DATA_LOADING, SYNCHRONISATION))
     telling = [
         (category == "annotation") & name.is_in(loading),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.grouping import grouped, row_count
 from stepscope.analysis.statistics import duration_statistics, share, sum_known
 
 
@@ -27,12 +28,12 @@ def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> p
             kernels.filter(pl.col("external_id").is_not_null())
             .group_by("rank", "external_id")
             .agg(device_ns=pl.col("duration_ns").sum())
+            .collect()
         )
-        rows = rows.join(launched, on=["rank", "external_id"], how="left")
+        rows = rows.join(launched.lazy(), on=["rank", "external_id"], how="left")
+    statistics = [*duration_statistics(), pl.col("self_ns").sum(), sum_known("device_ns")]
     return (
-        rows.group_by("rank", "name")
-        .agg(*duration_statistics(), pl.col("self_ns").sum(), sum_known("device_ns"))
+        grouped(rows, ["rank", "name"], statistics, row_count(operators))
         .with_columns(share("self_ns"))
         .sort("rank", "self_ns", "name", descending=[False, True, False])
-        .collect()
     )
