@@ -20,6 +20,7 @@ from stepscope.tables import (
     STEP_TOTALS,
     Table,
 )
+from stepscope.tables.base import with_schema
 
 STEPS = {"step": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64}
 """Ranges of the steps on the host."""
@@ -87,10 +88,7 @@ def empty(schema: Schema) -> pl.DataFrame:
 
 def shaped(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """`frame` with exactly the columns of `schema`; missing ones are null, values of another kind too."""
-    return frame.select(
-        pl.col(name).cast(dtype, strict=False) if name in frame.columns else pl.lit(None, dtype).alias(name)
-        for name, dtype in schema.items()
-    )
+    return with_schema(frame, schema, strict=False)
 
 
 def no_rows(table: Table) -> pl.DataFrame:
