@@ -216,15 +216,16 @@ class NativeDecoder:
         series = []
         for name, field in _BASE.items():
             if ranges_only and name in ("phase", "id"):  # known without looking
-                constant = pl.lit("X") if name == "phase" else pl.lit(None, pl.String)
-                series.append(pl.select(pl.repeat(constant, count)).to_series().alias(name))
+                constant = pl.Series(name, ["X" if name == "phase" else None], dtype=pl.String)
+                series.append(constant.new_from_index(0, count))
                 continue
-            series.append(self._column(scan, text, name, field, start, count, _BASE_KINDS.get(name, _TEXT)))
+            one = self._column(scan, text, name, field, start, count, _BASE_KINDS.get(name, _TEXT))
+            series.append(one.fill_null("") if name == "name" and one.null_count() else one)
         made: dict[str, pl.Series] = {}
         for arg in cls.args:
             one = self._column(scan, text, arg.column, self._field[arg.key], start, count, _KINDS[arg.kind])
             made[arg.column] = made[arg.column].fill_null(one) if arg.column in made else one
-        return pl.DataFrame([*series, *made.values()]).with_columns(pl.col("name").fill_null(""))
+        return pl.DataFrame([*series, *made.values()])
 
     def _column(self, scan: int, text: bytes, name: str, field: int, start: int, count: int, kind: int) -> pl.Series:
         column = _Column()
