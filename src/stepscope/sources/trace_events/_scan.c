@@ -274,6 +274,7 @@ static inline int read_key(reader *r, int arguments, int guess) {
         memcpy(&head, start, 8);
         if (is_key(one, r, head)) {
             r->at += one->length;
+            skip_space(r);
             return guess;
         }
     }
@@ -281,6 +282,7 @@ static inline int read_key(reader *r, int arguments, int guess) {
     one = &seen[place];
     if (known && is_key(one, r, head)) {
         r->at += one->length;
+        skip_space(r);
         return place;
     }
     if (r->at >= r->end || *r->at++ != '"' || !read_string(r, &key) || KIND(key) == ESCAPED) return -1;
