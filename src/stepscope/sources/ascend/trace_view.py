@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.sources.ascend import trace_layout as layout
 from stepscope.sources.ascend.collective_tables import with_payload
-from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, HOST, TASKS, empty, no_rows, shaped
+from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, HOST, TASKS, empty, no_rows, nothing, shaped
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY, without_strays
 from stepscope.sources.trace_events import read_events
@@ -28,15 +28,13 @@ MEMORY_TASK = r"MEMCPY|MEMSET|SDMA"
 class TraceView:
     """What a trace_view.json holds, by what it becomes."""
 
-    host: pl.DataFrame = field(default_factory=lambda: empty(HOST))
-    compute: pl.DataFrame = field(default_factory=lambda: empty(COMPUTE))
-    tasks: pl.DataFrame = field(default_factory=lambda: empty(TASKS))
-    communication: pl.DataFrame = field(default_factory=lambda: empty(COMMUNICATION))
-    counters: pl.DataFrame = field(default_factory=lambda: no_rows(COUNTERS))
-    flows: pl.DataFrame = field(default_factory=lambda: no_rows(FLOWS))
-    overlap: pl.DataFrame = field(
-        default_factory=lambda: pl.DataFrame(schema={"name": pl.String, "total_ns": pl.Int64})
-    )
+    host: pl.DataFrame = field(default_factory=nothing(HOST))
+    compute: pl.DataFrame = field(default_factory=nothing(COMPUTE))
+    tasks: pl.DataFrame = field(default_factory=nothing(TASKS))
+    communication: pl.DataFrame = field(default_factory=nothing(COMMUNICATION))
+    counters: pl.DataFrame = field(default_factory=nothing(COUNTERS.stored_schema))
+    flows: pl.DataFrame = field(default_factory=nothing(FLOWS.stored_schema))
+    overlap: pl.DataFrame = field(default_factory=nothing({"name": pl.String, "total_ns": pl.Int64}))
     """Sums of the trace's own overlap analysis, to check with."""
     process: int | None = None
     on_cpu_only: bool = False

@@ -138,7 +138,7 @@ def _is_clean(start_ns: pl.Series, duration_us: pl.Series) -> bool:
     shortest, longest, total = duration_us.min(), duration_us.max(), duration_us.sum()
     assert isinstance(shortest, float) and isinstance(longest, float)
     # the least and the largest pass over what is not a number, a sum does not
-    return 0 <= shortest and longest <= _MAX_DURATION_US and not isnan(total)
+    return shortest >= 0 and longest <= _MAX_DURATION_US and not isnan(total)
 
 
 def _number(value: Any) -> float | None:
