@@ -94,6 +94,7 @@ def _host(
         rows.append(
             operators.with_columns(
                 category=annotated(pl.lit("operator"), pl.col("name")),
+                process=_label("process", processes),
                 # Ops outside autograd carry -1, ops on their own thread 0.
                 sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
                 forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
@@ -102,16 +103,21 @@ def _host(
                 input_types=pl.col("input_types").replace("", None),
             )
         )
-    rows += [frames[name].with_columns(category=pl.lit(name)) for name in ("queue", "python", "gc") if name in frames]
+    rows += [
+        frames[name].with_columns(category=pl.lit(name), process=_label("process", processes))
+        for name in ("queue", "python", "gc")
+        if name in frames
+    ]
     if "start_ns" in other.columns:
         on_cpu = [processes.get(pid, pid) for pid, side in sides.items() if side == "CPU"]
         host = other.filter(pl.col("label").is_in([*layout.HOST_CATEGORIES, *on_cpu]))
         kind = pl.col("label").replace_strict(layout.HOST_CATEGORIES, default="annotation", return_dtype=pl.String)
         rows.append(
-            host.with_columns(category=kind, correlation=pl.when(pl.col("correlation") != 0).then("correlation"))
+            host.with_columns(
+                category=kind, process="label", correlation=pl.when(pl.col("correlation") != 0).then("correlation")
+            )
         )
-    labelled = [frame.with_columns(process=_label("process", processes)) for frame in rows]
-    return pl.concat([shaped(frame, HOST) for frame in labelled]) if rows else empty(HOST)
+    return pl.concat([shaped(frame, HOST) for frame in rows]) if rows else empty(HOST)
 
 
 def frame_lines(stack: pl.Expr) -> pl.Expr:

@@ -399,7 +399,9 @@ EXPORT int32_t ss_version(void) { return SS_VERSION; }
 /* ---------------------------------------------------------------- sorting */
 
 static int same(const uint8_t *text, span a, span b) {
-    return KIND(a) == KIND(b) && LENGTH(a) == LENGTH(b) && !memcmp(text + START(a), text + START(b), LENGTH(a));
+    const uint8_t *p = text + START(a), *q = text + START(b);
+    if (KIND(a) != KIND(b) || LENGTH(a) != LENGTH(b)) return 0;
+    return LENGTH(a) == 0 || (*p == *q && (LENGTH(a) == 1 || !memcmp(p, q, LENGTH(a))));
 }
 
 /* Give each event the number of its (ph, cat) pair; `firsts` gets an event of each pair. Returns the number of pairs. */
