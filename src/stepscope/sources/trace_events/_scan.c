@@ -140,24 +140,23 @@ static int skip_nested(reader *r) {
 
 static inline int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
-static int read_number(reader *r) {
-    const uint8_t *p = r->at, *end = r->end;
+/* Where the number at `p` ends; null if there is none. */
+static const uint8_t *number_end(const uint8_t *p, const uint8_t *end) {
     if (p < end && *p == '-') p++;
-    if (p >= end || !is_digit(*p)) return 0;
-    if (*p == '0' && p + 1 < end && is_digit(p[1])) return 0;
+    if (p >= end || !is_digit(*p)) return NULL;
+    if (*p == '0' && p + 1 < end && is_digit(p[1])) return NULL;
     while (p < end && is_digit(*p)) p++;
     if (p < end && *p == '.') {
-        if (++p >= end || !is_digit(*p)) return 0;
+        if (++p >= end || !is_digit(*p)) return NULL;
         while (p < end && is_digit(*p)) p++;
     }
     if (p < end && (*p == 'e' || *p == 'E')) {
         p++;
         if (p < end && (*p == '+' || *p == '-')) p++;
-        if (p >= end || !is_digit(*p)) return 0;
+        if (p >= end || !is_digit(*p)) return NULL;
         while (p < end && is_digit(*p)) p++;
     }
-    r->at = p;
-    return 1;
+    return p;
 }
 
 static int read_literal(reader *r, const char *word, size_t length) {
@@ -192,7 +191,7 @@ static int read_value(reader *r, span *out) {
         kind = LITERAL_OTHER;
         break;
     default:
-        if (!read_number(r)) return 0;
+        if (!(r->at = number_end(start, r->end))) return 0;
         kind = NUMBER;
     }
     if (r->at - start > MAX_LENGTH) return 0;
@@ -930,6 +929,100 @@ EXPORT int32_t ss_column(const scan *s, const uint8_t *text, int32_t field, int6
 EXPORT void ss_drop(struct ArrowArray *array, struct ArrowSchema *schema) {
     if (array->release) array->release(array);
     if (schema->release) schema->release(schema);
+}
+
+/* ---------------------------------------------------------------- tables */
+
+enum table_column { TABLE_SKIPPED, TABLE_RAW, TABLE_TEXT, TABLE_SHAPE, TABLE_TIME, TABLE_NUMBER };
+
+static int is_blank(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static int is_stripped(uint8_t c, int column) {
+    if (column == TABLE_TEXT) return is_blank(c);
+    return c == '"' ? column != TABLE_RAW : column == TABLE_TIME && (c == ' ' || c == '\t');
+}
+
+/* At a field; moves behind it, to the comma or the end of the line, and says what stands in it. */
+static int read_field(reader *r, int column, span *out) {
+    const uint8_t *p = r->at, *end = r->end, *from = p, *to;
+    int quoted = p < end && *p == '"', doubled = 0;
+    if (quoted) {
+        from = ++p;
+        for (;;) {
+            while (p < end && *p != '"' && *p != '\n' && *p != '\r') p++;
+            if (p >= end || *p != '"') return 0;
+            if (p + 1 >= end || p[1] != '"') break;
+            doubled = 1;
+            p += 2;
+        }
+        to = p++;
+        if (from == to || (doubled && column != TABLE_SHAPE && column != TABLE_SKIPPED)) return 0;
+    } else {
+        while (p < end && *p != ',' && *p != '\n' && *p != '\r') {
+            if (*p == '"') return 0;
+            p++;
+        }
+        to = p;
+    }
+    if (end - p > 1 && *p == '\r' && p[1] == '\n') p++;
+    r->at = p;
+    if (p >= end || (*p != ',' && *p != '\n')) return 0;
+    if (column == TABLE_SKIPPED) return 1;
+    if ((to - from == 3 && !memcmp(from, "N/A", 3)) || (to - from == 2 && !memcmp(from, "NA", 2)) || from == to)
+        return !quoted; /* nothing is stated; whether quotes make a text of it is for others to judge */
+    if (column == TABLE_NUMBER) {
+        if (quoted || number_end(from, to) != to) return 0;
+    } else {
+        if ((*from & 0x80) || (to[-1] & 0x80)) return 0; /* may be a blank of another script */
+        while (from < to && is_stripped(*from, column)) from++;
+        while (from < to && is_stripped(to[-1], column)) to--;
+        if (doubled && memchr(from, '"', (size_t)(to - from))) return 0;
+        if (column == TABLE_TIME && (from == to || !is_digit(*from))) return 0;
+    }
+    if (to - from > MAX_LENGTH) return 0;
+    *out = SPAN(from - r->text, to - from, column == TABLE_NUMBER ? NUMBER : STRING);
+    return 1;
+}
+
+/* Scan the lines of a CSV table behind its header. `columns[i]` says how field i is kept; the kept ones are the fields
+ * of the scan, in order. Returns null if it refuses: for anything but whole lines of `width` plain fields. */
+EXPORT scan *ss_table(const uint8_t *text, int64_t length, const int32_t *columns, int32_t width) {
+    reader r = {.text = text, .at = text, .end = text + length};
+    scan *s;
+    int32_t kept = 0;
+    for (int32_t i = 0; i < width; i++) kept += columns[i] != TABLE_SKIPPED;
+    if (!kept || length > UINT32_MAX || !(s = calloc(1, sizeof *s))) return NULL;
+    s->fields = kept;
+    s->end = -1;
+    s->length = length;
+    while (r.at < r.end && *r.at != '\n') {
+        if (*r.at == '"') goto refuse;
+        r.at++;
+    }
+    if (r.end - r.at < 2) goto refuse; /* no rows */
+    for (r.at++; r.at < r.end; r.at++) {
+        if (s->count == s->capacity) {
+            int64_t capacity = s->capacity ? s->capacity * 2 : 4096;
+            span *grown = realloc(s->spans, (size_t)capacity * kept * sizeof(span));
+            if (!grown) goto refuse;
+            s->spans = grown;
+            s->capacity = capacity;
+        }
+        span *row = s->spans + s->count * kept;
+        memset(row, 0, kept * sizeof(span));
+        for (int32_t i = 0; i < width; i++) {
+            if (!read_field(&r, columns[i], row) || (*r.at == ',') != (i + 1 < width)) goto refuse;
+            row += columns[i] != TABLE_SKIPPED;
+            r.at += i + 1 < width;
+        }
+        s->count++;
+    }
+    if (!(s->order = malloc((size_t)s->count * sizeof *s->order))) goto refuse;
+    for (int64_t i = 0; i < s->count; i++) s->order[i] = (int32_t)i;
+    return s;
+refuse:
+    ss_free(s);
+    return NULL;
 }
 
 /* ---------------------------------------------------------------- nesting */

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -45,7 +45,7 @@ def load() -> ctypes.CDLL | None:
             return None
     except (OSError, AttributeError):
         return None
-    library.ss_scan.restype = ctypes.c_void_p
+    library.ss_scan.restype = library.ss_table.restype = ctypes.c_void_p
     library.ss_count.restype = library.ss_end.restype = ctypes.c_int64
     for function in (library.ss_count, library.ss_end, library.ss_free):
         function.argtypes = [ctypes.c_void_p]
@@ -113,6 +113,51 @@ def _stream_pointer(capsule: object) -> ctypes.c_void_p:
 
 class Refused(Exception):
     """The text is not plain enough for the compiled decoder."""
+
+
+TableColumn = Literal["raw", "text", "shape", "time", "number"]
+"""How a field of a CSV table is kept: as it stands, without blanks around it, without quotes around it, as exact ns
+(from decimal us), or as float64."""
+_TABLE_COLUMNS: dict[TableColumn | None, int] = {None: 0, "raw": 1, "text": 2, "shape": 3, "time": 4, "number": 5}
+
+
+def read_table(text: bytes, columns: Sequence[TableColumn | None]) -> list[pl.Series]:
+    """The columns of a CSV table with a header, `N/A`, `NA` and empty fields as null.
+
+    Args:
+        text: The whole file.
+        columns: How each of its columns is kept; None leaves one out.
+
+    Raises:
+        Refused: If there is no library, or if anything but whole lines of plain fields stands in the table.
+    """
+    if _LIBRARY is None:
+        raise Refused
+    kinds = _int32([_TABLE_COLUMNS[column] for column in columns])
+    scan = _LIBRARY.ss_table(text, ctypes.c_int64(len(text)), kinds, len(columns))
+    if not scan:
+        raise Refused
+    try:
+        rows = _LIBRARY.ss_count(scan)
+        as_read: dict[TableColumn, int] = {"time": _TIME, "number": _FLOAT}
+        kept = [column for column in columns if column is not None]
+        return [
+            _column(_LIBRARY, scan, text, "", field, 0, rows, as_read.get(column, _TEXT))
+            for field, column in enumerate(kept)
+        ]
+    finally:
+        _LIBRARY.ss_free(scan)
+
+
+def _column(
+    library: ctypes.CDLL, scan: int, text: bytes, name: str, field: int, start: int, count: int, kind: int
+) -> pl.Series:
+    """One field of the rows from `start` on."""
+    column = _Column()
+    arguments: tuple[Any, ...] = (ctypes.c_void_p(scan), text, field, ctypes.c_int64(start), ctypes.c_int64(count))
+    if library.ss_column(*arguments, kind, ctypes.byref(column.array), ctypes.byref(column.schema)) < 0:
+        raise Refused
+    return pl.Series(column).alias(name)
 
 
 class NativeDecoder:
@@ -228,12 +273,7 @@ class NativeDecoder:
         return pl.DataFrame([*series, *made.values()])
 
     def _column(self, scan: int, text: bytes, name: str, field: int, start: int, count: int, kind: int) -> pl.Series:
-        column = _Column()
-        arguments: tuple[Any, ...] = (ctypes.c_void_p(scan), text, field, ctypes.c_int64(start), ctypes.c_int64(count))
-        pointers = ctypes.byref(column.array), ctypes.byref(column.schema)
-        if self._library.ss_column(*arguments, kind, *pointers) < 0:
-            raise Refused
-        return pl.Series(column).alias(name)
+        return _column(self._library, scan, text, name, field, start, count, kind)
 
 
 def _default(one: Route) -> int:
