@@ -3,7 +3,8 @@
  * `ss_scan` walks a chunk of events once and notes where each wanted value stands (a span). `ss_sort` sorts the events
  * into classes. `ss_column` turns the spans of one field into an Arrow array. Whatever is not plain, valid JSON of the
  * expected shape makes these functions refuse; the caller then decodes the chunk in Python, which knows how to save
- * what can be saved. `ss_table` does for plain CSV files what `ss_scan` does for events. No function here calls back into Python, so callers run without the interpreter's lock.
+ * what can be saved. `ss_table` does for plain CSV files what `ss_scan` does for events. No function here calls back
+ * into Python, so callers run without the interpreter's lock.
  */
 #include <math.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 """The compiled decoder, where one was built: text of some events -> a batch of columns.
 
 It takes clean JSON only and refuses the rest, which `decode` then reads in Python; likewise the CSV files of exports,
-of which it takes plain ones only. `_scan.c` is compiled when the
-package is built on a machine with a C compiler; without it, or with `STEPSCOPE_NATIVE=0`, nothing is lost but speed.
+of which it takes plain ones only. `_scan.c` is compiled when the package is built on a machine with a C compiler;
+without it, or with `STEPSCOPE_NATIVE=0`, nothing is lost but speed.
 """
 
 from __future__ import annotations
