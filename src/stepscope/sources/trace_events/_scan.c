@@ -653,7 +653,7 @@ static int decimal(const uint8_t *p, uint32_t length, double *out) {
         if (digits > 15) break;
     }
     if (p == end && digits > 0) {
-        double magnitude = (double)value / tens[decimals];
+        double magnitude = decimals ? (double)value / tens[decimals] : (double)value;
         *out = negative ? -magnitude : magnitude;
         return 1;
     }
@@ -1003,7 +1003,7 @@ EXPORT scan *ss_table(const uint8_t *text, int64_t length, const int32_t *column
     if (r.end - r.at < 2) goto refuse; /* no rows */
     for (r.at++; r.at < r.end; r.at++) {
         if (s->count == s->capacity) {
-            int64_t capacity = s->capacity ? s->capacity * 2 : 4096;
+            int64_t capacity = s->capacity ? s->capacity * 2 : 1024;
             span *grown = realloc(s->spans, (size_t)capacity * kept * sizeof(span));
             if (!grown) goto refuse;
             s->spans = grown;
