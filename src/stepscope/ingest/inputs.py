@@ -22,8 +22,10 @@ Progress = Callable[[int, int, str], None]
 
 _GZIP_RATIO = 15
 """What traces deflate by, about."""
-_WORTH_PROCESSES_BYTES = 64 << 20
-"""Text that takes a process about a second to read; below, starting others costs more than it saves."""
+_WORTH_PROCESSES_BYTES = 256 << 20
+"""Text that takes a process some two seconds to read; with less for each, their start costs more than it saves."""
+_WORTH_THREADS_BYTES = 64 << 20
+"""Text of one input among others that is worth a thread more; for less, handing chunks over costs more CPU time."""
 
 
 @dataclass
@@ -138,11 +140,11 @@ class _Ingestion:
     def _outcomes(self, pending: Sequence[Task]) -> Generator[tuple[Task, Outcome], None, None]:
         """Read by as many processes as pay for their start, or in this one."""
         alone: list[Task] = []
-        count = min(self.workers, len(pending))
-        threads = self.workers // count  # processes times threads are never more than the workers asked for
-        if self.store is None or count < 2 or sum(map(_weight, pending)) < _WORTH_PROCESSES_BYTES:
+        count = min(self.workers, len(pending), sum(map(_weight, pending)) // _WORTH_PROCESSES_BYTES)
+        if self.store is None or count < 2:
             alone.extend(pending)
         else:
+            threads = self.workers // count  # processes times threads are never more than the workers asked for
             with closing(read_in_processes(pending, self.store, count, threads)) as outcomes:
                 for task, outcome in outcomes:
                     if isinstance(outcome, NotLoaded):
@@ -150,11 +152,13 @@ class _Ingestion:
                     else:
                         yield task, outcome
         for task in alone:
+            worth = self.workers if len(pending) == 1 else 1 + _weight(task) // _WORTH_THREADS_BYTES
+            threads = min(self.workers, worth)
             if self.store is None:
-                yield task, read_into_memory(task, self.workers)
+                yield task, read_into_memory(task, threads)
                 continue
             try:
-                yield task, read_into_store(task, self.store, self.workers)
+                yield task, read_into_store(task, self.store, threads)
             except StoreError as error:
                 yield task, error
 

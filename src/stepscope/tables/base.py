@@ -5,7 +5,9 @@ Nothing here loads Polars until a schema is asked for, so recorders may use the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -39,12 +41,20 @@ class Table:
     @property
     def schema(self) -> dict[str, pl.DataType]:
         """Column name to Polars type, in order, with `rank`."""
-        return {c.name: polars_type(c.dtype) for c in self.columns}
+        return dict(self._types)
 
     @property
     def stored_schema(self) -> dict[str, pl.DataType]:
         """The schema without `rank`."""
-        return {c.name: polars_type(c.dtype) for c in self.columns if c.name != "rank"}
+        return dict(self._stored_types)
+
+    @cached_property
+    def _types(self) -> dict[str, pl.DataType]:
+        return {c.name: polars_type(c.dtype) for c in self.columns}
+
+    @cached_property
+    def _stored_types(self) -> dict[str, pl.DataType]:
+        return {name: dtype for name, dtype in self._types.items() if name != "rank"}
 
     def frame(self, **columns: Any) -> pl.DataFrame:
         """Build a frame of this table from whole columns; columns not given are null.
@@ -63,20 +73,44 @@ class Table:
         Raises:
             ValueError: For a column that the table does not have, or a null where the table allows none.
         """
-        import polars as pl  # noqa: PLC0415 - see the module's first lines
-
-        schema = self.schema if with_rank else self.stored_schema
+        schema = self._types if with_rank else self._stored_types
         unknown = set(frame.columns) - set(schema)
         if unknown:
             raise ValueError(f"table {self.name} has no column {sorted(unknown)}; it has {list(schema)}")
-        out = frame.select(
-            pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype).alias(name)
-            for name, dtype in schema.items()
-        )
+        out = with_schema(frame, schema)
         for column in self.columns:
-            if not column.nullable and column.name in out.columns and out[column.name].null_count():
+            if not column.nullable and column.name in schema and out[column.name].null_count():
                 raise ValueError(f"table {self.name}: column {column.name} may not be null")
         return out
+
+
+def with_schema(
+    frame: pl.DataFrame, schema: Mapping[str, pl.DataType | type[pl.DataType]], *, strict: bool = True
+) -> pl.DataFrame:
+    """`frame` with exactly the columns and types of `schema`; missing columns become null.
+
+    Column by column, because a query for it costs more than all the rest of handing a small frame on.
+
+    Args:
+        frame: Any columns.
+        schema: Column names and types, in order.
+        strict: Raise for values that do not fit their type; else they become null.
+
+    Raises:
+        polars.exceptions.InvalidOperationError: If a value does not fit its type.
+    """
+    import polars as pl  # noqa: PLC0415 - see the module's first lines
+
+    columns = {column.name: column for column in frame.get_columns()}
+    rows, out = frame.height, []
+    for name, dtype in schema.items():
+        column = columns.get(name)
+        if column is None:
+            column = pl.Series(name, [None], dtype=dtype).new_from_index(0, rows)
+        elif column.dtype != dtype:
+            column = column.cast(dtype, strict=strict)
+        out.append(column)
+    return pl.DataFrame(out)
 
 
 def polars_type(dtype: DType) -> pl.DataType:

@@ -159,8 +159,10 @@ def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[
 
 def _packets(call: tuple[Any, ...], band: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     size, time = _number(band.get("Transit Size(MB)")), _number(band.get("Transit Time(ms)"))
-    stated = (size, time, _number(band.get("Bandwidth(GB/s)")))
     distribution = band.get("Size Distribution")
+    if not (size or time or distribution):
+        return []  # most transports are not used
+    stated = (size, time, _number(band.get("Bandwidth(GB/s)")))
     rows = []
     for packet, parts in distribution.items() if isinstance(distribution, Mapping) else ():
         if isinstance(parts, list) and len(parts) == 2:
@@ -174,12 +176,13 @@ def _packets(call: tuple[Any, ...], band: Mapping[str, Any]) -> list[tuple[Any, 
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if type(value) is float:  # called for every figure of every call
+        return value if math.isfinite(value) else None
+    if type(value) is int:
         try:
-            number = float(value)
+            return float(value)
         except OverflowError:
             return None
-        return number if math.isfinite(number) else None
     return None
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from stepscope.paths import shown
 from stepscope.sources.ascend.headers import Field, FileLayout, Kind, column_key
 from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
+from stepscope.sources.trace_events import native
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
@@ -25,6 +26,10 @@ READ_AS: dict[Kind, type[pl.DataType]] = {
     "device": pl.String,
 }
 """How a kind is read; all others are read as float64, which holds every integer that occurs."""
+_PLAIN: dict[Kind, native.TableColumn] = {"text": "text", "shape": "shape", "time": "time", "device": "raw"}
+"""How the compiled scanner reads a kind; all others as numbers."""
+_PLAIN_BYTES = 128 << 20
+"""Larger files are read in parts, by Polars."""
 HEADER_LIMIT = 1 << 20
 
 
@@ -101,6 +106,8 @@ def _read_rows(path: Path, width: int, chosen: dict[int, Field], sink: Sink) -> 
     Raises:
         polars.exceptions.PolarsError: If they cannot be told apart.
     """
+    if (frame := _plain(path, width, chosen)) is not None:
+        return frame
     # Polars takes no other names than those in UTF-8
     source = path if shown(path) == str(path) else path.read_bytes()
     try:
@@ -112,6 +119,23 @@ def _read_rows(path: Path, width: int, chosen: dict[int, Field], sink: Sink) -> 
         frame = _scan(whole_lines + b"\n", width, chosen).collect()
     sink.issue("error", path, "its last row is cut off and is left out", "Copy or export the file again.", lost=1)
     return frame
+
+
+def _plain(path: Path, width: int, chosen: dict[int, Field]) -> pl.DataFrame | None:
+    """The rows as the compiled scanner reads them, in a quarter of the time; None if that is not for it."""
+    if not native.is_there() or path.stat().st_size > _PLAIN_BYTES:
+        return None
+    kinds = [_PLAIN.get(chosen[at].kind, "number") if at in chosen else None for at in range(width)]
+    try:
+        columns = native.read_table(path.read_bytes(), kinds)
+    except native.Refused:
+        return None
+    read = pl.DataFrame([column.alias(f"{at}") for at, column in zip(sorted(chosen), columns, strict=True)])
+    whole_already = {at for at, field in chosen.items() if field.kind in ("text", "shape", "time", "float")}
+    return read.select(
+        (pl.col(f"{at}") if at in whole_already else _value(pl.col(f"{at}"), field)).alias(field.column)
+        for at, field in chosen.items()
+    )
 
 
 def _scan(source: Path | bytes, width: int, chosen: dict[int, Field]) -> pl.LazyFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.ascend.pmu import COUNTERS
-from stepscope.sources.ascend.recording import COMPUTE, Recording, no_rows, shaped
+from stepscope.sources.ascend.recording import COMPUTE, Recording, first_of_each, in_order, no_rows, shaped
 from stepscope.sources.ascend.steps import step_at
 from stepscope.tables import KERNEL_COUNTERS, KERNELS, OPERATOR_TOTALS
 
@@ -34,8 +34,8 @@ def kernels(recording: Recording, ranges: pl.DataFrame) -> tuple[pl.DataFrame, p
     rows = pl.concat(
         [compute.with_columns(kind=pl.lit("compute")), shaped(communication, COMPUTE), shaped(memory, COMPUTE)],
         how="diagonal",
-    ).sort("start_ns", "stream", "name", "duration_ns", nulls_last=True)
-    rows = _launched(rows.drop("launch_start_ns", "launch_end_ns"), recording.host)
+    ).drop("launch_start_ns", "launch_end_ns")
+    rows = _launched(in_order(rows, "start_ns", "stream", "name", "duration_ns"), recording.host)
     rows = _with_step(rows, recording.operator_starts, ranges).with_row_index("kernel")
     counters = no_rows(KERNEL_COUNTERS)
     if counted:
@@ -46,7 +46,8 @@ def kernels(recording: Recording, ranges: pl.DataFrame) -> tuple[pl.DataFrame, p
 
 def _launched(rows: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """Add the host call with the same connection id; of several the best layer, then the first."""
-    calls = host.filter((pl.col("category") == "runtime") & pl.col("correlation").is_not_null()).select(
+    named = host.select("category", "correlation", "name", "start_ns", "duration_ns")
+    calls = named.filter((pl.col("category") == "runtime") & pl.col("correlation").is_not_null()).select(
         "correlation",
         layer=pl.coalesce(
             *(pl.when(pl.col("name").str.starts_with(word)).then(at) for at, word in enumerate(LAUNCH_LAYERS)),
@@ -55,8 +56,9 @@ def _launched(rows: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
         launch_start_ns="start_ns",
         launch_end_ns=pl.col("start_ns") + pl.col("duration_ns"),
     )
-    best = calls.sort("layer", "launch_start_ns").unique("correlation", keep="first", maintain_order=True)
-    return rows.join(best.drop("layer"), on="correlation", how="left", maintain_order="left")
+    ordered = calls.sort("launch_start_ns", maintain_order=True).sort("layer", maintain_order=True)
+    best = first_of_each(ordered.drop("layer"), "correlation")
+    return rows.join(best, on="correlation", how="left", maintain_order="left")
 
 
 def _with_step(rows: pl.DataFrame, operator_starts: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
@@ -64,7 +66,7 @@ def _with_step(rows: pl.DataFrame, operator_starts: pl.DataFrame, ranges: pl.Dat
     if ranges.is_empty() and rows["step"].null_count() < rows.height:
         return rows  # the source states steps, and only the host's part of them is missing
     known = rows.join(
-        operator_starts.unique("correlation", keep="first"), on="correlation", how="left", maintain_order="left"
+        first_of_each(operator_starts, "correlation"), on="correlation", how="left", maintain_order="left"
     )
     began = known.select(pl.coalesce("operator_start_ns", "launch_start_ns", "start_ns")).to_series()
     inferred = step_at(began, ranges, inside=False)
@@ -81,16 +83,17 @@ def totals(kernel_rows: pl.DataFrame, host: pl.DataFrame, stated: pl.DataFrame) 
     }
     compute = kernel_rows.filter((pl.col("kind") == "compute") & pl.col("type").is_not_null())
     of_kernels = compute.group_by(name="type", core="core").agg(**figures).with_columns(level=pl.lit("kernel"))
-    calls = host.filter(pl.col("category") == "runtime").select("duration_ns", parts=pl.col("name").str.splitn("@", 2))
+    calls = host.select("category", "duration_ns", "name").filter(pl.col("category") == "runtime")
+    # Names repeat themselves, so they are taken apart once each.
+    by_name = calls.drop_nulls().group_by("name").agg(**figures).with_columns(parts=pl.col("name").str.splitn("@", 2))
     of_calls = (
-        calls.select(
-            "duration_ns",
+        by_name.with_columns(
             level=pl.col("parts").struct.field("field_0").replace_strict(API_LEVELS, default=None),
             name=pl.col("parts").struct.field("field_1"),
         )
-        .drop_nulls()
+        .drop_nulls(["level", "name"])
         .group_by("level", "name")
-        .agg(**figures)
+        .agg(pl.sum("count", "total_ns"), pl.min("min_ns"), pl.max("max_ns"))
     )
     summed = pl.concat([_conform(of_kernels), _conform(of_calls)])
     rest = stated.filter(~pl.col("level").is_in(summed["level"].unique().implode()))

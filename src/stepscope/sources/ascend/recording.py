@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import polars as pl
 
@@ -20,6 +21,7 @@ from stepscope.tables import (
     STEP_TOTALS,
     Table,
 )
+from stepscope.tables.base import with_schema
 
 STEPS = {"step": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64}
 """Ranges of the steps on the host."""
@@ -87,15 +89,34 @@ def empty(schema: Schema) -> pl.DataFrame:
 
 def shaped(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """`frame` with exactly the columns of `schema`; missing ones are null, values of another kind too."""
-    return frame.select(
-        pl.col(name).cast(dtype, strict=False) if name in frame.columns else pl.lit(None, dtype).alias(name)
-        for name, dtype in schema.items()
-    )
+    return with_schema(frame, schema, strict=False)
+
+
+def first_of_each(frame: pl.DataFrame, key: str) -> pl.DataFrame:
+    """The first row of each value of `key`, in the rows' order; faster than `DataFrame.unique`."""
+    return frame.filter(pl.col(key).is_first_distinct())
+
+
+def in_order(frame: pl.DataFrame, time: str, *ties: str) -> pl.DataFrame:
+    """`frame` sorted by `time` and, where times are equal, by `ties`; nulls last.
+
+    Sorting by several keys takes ten times as long as by one, and most recordings have no two equal times.
+    """
+    rows = frame.sort(time, maintain_order=True)
+    times = rows[time]
+    if times.null_count() or (times.head(-1) == times.tail(-1)).any():
+        return frame.sort(time, *ties, nulls_last=True)
+    return rows
 
 
 def no_rows(table: Table) -> pl.DataFrame:
     """A frame of `table` without rows."""
     return empty(table.stored_schema)
+
+
+def nothing(schema: Schema) -> Callable[[], pl.DataFrame]:
+    """Gives a frame without rows, always the same one: making it costs more than a query on it."""
+    return cache(lambda: empty(schema))
 
 
 @dataclass
@@ -104,21 +125,21 @@ class Recording:
 
     identity: Identity
     groups: Groups
-    steps: pl.DataFrame = field(default_factory=lambda: empty(STEPS))
-    host: pl.DataFrame = field(default_factory=lambda: empty(HOST))
-    compute: pl.DataFrame = field(default_factory=lambda: empty(COMPUTE))
-    tasks: pl.DataFrame = field(default_factory=lambda: empty(TASKS))
-    communication: pl.DataFrame = field(default_factory=lambda: empty(COMMUNICATION))
-    operator_starts: pl.DataFrame = field(default_factory=lambda: empty(OPERATOR_STARTS))
-    calls: pl.DataFrame = field(default_factory=lambda: empty(CALLS))
-    packets: pl.DataFrame = field(default_factory=lambda: empty(PACKETS))
-    links: pl.DataFrame = field(default_factory=lambda: empty(LINKS))
-    step_totals: pl.DataFrame = field(default_factory=lambda: no_rows(STEP_TOTALS))
-    totals: pl.DataFrame = field(default_factory=lambda: no_rows(OPERATOR_TOTALS))
+    steps: pl.DataFrame = field(default_factory=nothing(STEPS))
+    host: pl.DataFrame = field(default_factory=nothing(HOST))
+    compute: pl.DataFrame = field(default_factory=nothing(COMPUTE))
+    tasks: pl.DataFrame = field(default_factory=nothing(TASKS))
+    communication: pl.DataFrame = field(default_factory=nothing(COMMUNICATION))
+    operator_starts: pl.DataFrame = field(default_factory=nothing(OPERATOR_STARTS))
+    calls: pl.DataFrame = field(default_factory=nothing(CALLS))
+    packets: pl.DataFrame = field(default_factory=nothing(PACKETS))
+    links: pl.DataFrame = field(default_factory=nothing(LINKS))
+    step_totals: pl.DataFrame = field(default_factory=nothing(STEP_TOTALS.stored_schema))
+    totals: pl.DataFrame = field(default_factory=nothing(OPERATOR_TOTALS.stored_schema))
     """Totals as the files state them, for levels of which there are no events."""
-    allocations: pl.DataFrame = field(default_factory=lambda: no_rows(ALLOCATIONS))
-    memory_curve: pl.DataFrame = field(default_factory=lambda: no_rows(MEMORY_CURVE))
-    counters: pl.DataFrame = field(default_factory=lambda: no_rows(COUNTERS))
-    flows: pl.DataFrame = field(default_factory=lambda: no_rows(FLOWS))
+    allocations: pl.DataFrame = field(default_factory=nothing(ALLOCATIONS.stored_schema))
+    memory_curve: pl.DataFrame = field(default_factory=nothing(MEMORY_CURVE.stored_schema))
+    counters: pl.DataFrame = field(default_factory=nothing(COUNTERS.stored_schema))
+    flows: pl.DataFrame = field(default_factory=nothing(FLOWS.stored_schema))
     device_is_lost: bool = False
     """Whether the device ran something of which nothing can be read: then nobody knows where steps end."""

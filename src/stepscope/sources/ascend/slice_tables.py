@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.recording import HOST, TASKS, shaped
+from stepscope.sources.ascend.recording import HOST, TASKS, first_of_each, shaped
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.nesting import nest
 from stepscope.tables import FLOWS, OPERATORS, SLICES, STACKS
 
-ANNOTATION = r"^(ProfilerStep#|Optimizer\.|enumerate\()"
-"""Names of framework ranges that are no operators: steps, optimizers, data loaders."""
+ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(")
+"""What names of framework ranges begin with that are no operators: steps, optimizers, data loaders."""
 _SLICE_OF_KERNEL = {"compute": "kernel", "communication": "communication", "memory": "memory"}
 
 
 def annotated(category: pl.Expr, name: pl.Expr) -> pl.Expr:
     """`category`, or `annotation` for framework ranges that are no operators."""
-    return pl.when(name.str.contains(ANNOTATION)).then(pl.lit("annotation")).otherwise(category)
+    is_annotation = pl.any_horizontal(name.str.starts_with(word) for word in ANNOTATIONS)
+    return pl.when(is_annotation).then(pl.lit("annotation")).otherwise(category)
 
 
 def slices(
@@ -72,9 +73,11 @@ def operators(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def queue_flows(host: pl.DataFrame) -> pl.DataFrame:
     """Arrows from where a task was put into the queue to where it was taken out, by their shared number."""
-    queue = host.filter((pl.col("category") == "queue") & pl.col("correlation").is_not_null())
-    into = queue.filter(pl.col("name").str.starts_with("Enqueue")).unique("correlation", keep="first")
-    out = queue.filter(pl.col("name").str.starts_with("Dequeue")).unique("correlation", keep="first")
+    queue = host.select("category", "correlation", "name", "start_ns", "thread").filter(
+        (pl.col("category") == "queue") & pl.col("correlation").is_not_null()
+    )
+    into = first_of_each(queue.filter(pl.col("name").str.starts_with("Enqueue")), "correlation")
+    out = first_of_each(queue.filter(pl.col("name").str.starts_with("Dequeue")), "correlation")
     pairs = into.join(out, on="correlation", suffix="_out").sort("start_ns", "correlation")
     return FLOWS.conform(
         pairs.select(

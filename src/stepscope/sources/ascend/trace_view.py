@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.sources.ascend import trace_layout as layout
 from stepscope.sources.ascend.collective_tables import with_payload
-from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, HOST, TASKS, empty, no_rows, shaped
+from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, HOST, TASKS, empty, no_rows, nothing, shaped
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY, without_strays
 from stepscope.sources.trace_events import read_events
@@ -28,15 +28,13 @@ MEMORY_TASK = r"MEMCPY|MEMSET|SDMA"
 class TraceView:
     """What a trace_view.json holds, by what it becomes."""
 
-    host: pl.DataFrame = field(default_factory=lambda: empty(HOST))
-    compute: pl.DataFrame = field(default_factory=lambda: empty(COMPUTE))
-    tasks: pl.DataFrame = field(default_factory=lambda: empty(TASKS))
-    communication: pl.DataFrame = field(default_factory=lambda: empty(COMMUNICATION))
-    counters: pl.DataFrame = field(default_factory=lambda: no_rows(COUNTERS))
-    flows: pl.DataFrame = field(default_factory=lambda: no_rows(FLOWS))
-    overlap: pl.DataFrame = field(
-        default_factory=lambda: pl.DataFrame(schema={"name": pl.String, "total_ns": pl.Int64})
-    )
+    host: pl.DataFrame = field(default_factory=nothing(HOST))
+    compute: pl.DataFrame = field(default_factory=nothing(COMPUTE))
+    tasks: pl.DataFrame = field(default_factory=nothing(TASKS))
+    communication: pl.DataFrame = field(default_factory=nothing(COMMUNICATION))
+    counters: pl.DataFrame = field(default_factory=nothing(COUNTERS.stored_schema))
+    flows: pl.DataFrame = field(default_factory=nothing(FLOWS.stored_schema))
+    overlap: pl.DataFrame = field(default_factory=nothing({"name": pl.String, "total_ns": pl.Int64}))
     """Sums of the trace's own overlap analysis, to check with."""
     process: int | None = None
     on_cpu_only: bool = False
@@ -96,6 +94,7 @@ def _host(
         rows.append(
             operators.with_columns(
                 category=annotated(pl.lit("operator"), pl.col("name")),
+                process=_label("process", processes),
                 # Ops outside autograd carry -1, ops on their own thread 0.
                 sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
                 forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
@@ -104,16 +103,21 @@ def _host(
                 input_types=pl.col("input_types").replace("", None),
             )
         )
-    rows += [frames[name].with_columns(category=pl.lit(name)) for name in ("queue", "python", "gc") if name in frames]
+    rows += [
+        frames[name].with_columns(category=pl.lit(name), process=_label("process", processes))
+        for name in ("queue", "python", "gc")
+        if name in frames
+    ]
     if "start_ns" in other.columns:
         on_cpu = [processes.get(pid, pid) for pid, side in sides.items() if side == "CPU"]
         host = other.filter(pl.col("label").is_in([*layout.HOST_CATEGORIES, *on_cpu]))
         kind = pl.col("label").replace_strict(layout.HOST_CATEGORIES, default="annotation", return_dtype=pl.String)
         rows.append(
-            host.with_columns(category=kind, correlation=pl.when(pl.col("correlation") != 0).then("correlation"))
+            host.with_columns(
+                category=kind, process="label", correlation=pl.when(pl.col("correlation") != 0).then("correlation")
+            )
         )
-    labelled = [frame.with_columns(process=_label("process", processes)) for frame in rows]
-    return pl.concat([shaped(frame, HOST) for frame in labelled]) if rows else empty(HOST)
+    return pl.concat([shaped(frame, HOST) for frame in rows]) if rows else empty(HOST)
 
 
 def frame_lines(stack: pl.Expr) -> pl.Expr:

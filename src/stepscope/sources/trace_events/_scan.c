@@ -3,7 +3,8 @@
  * `ss_scan` walks a chunk of events once and notes where each wanted value stands (a span). `ss_sort` sorts the events
  * into classes. `ss_column` turns the spans of one field into an Arrow array. Whatever is not plain, valid JSON of the
  * expected shape makes these functions refuse; the caller then decodes the chunk in Python, which knows how to save
- * what can be saved. No function here calls back into Python, so callers run without the interpreter's lock.
+ * what can be saved. `ss_table` does for plain CSV files what `ss_scan` does for events. No function here calls back
+ * into Python, so callers run without the interpreter's lock.
  */
 #include <math.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #include <malloc.h>
 #endif
 
-#define SS_VERSION 3
+#define SS_VERSION 4
 #define MAX_DEPTH 256
 #define MAX_LENGTH ((1u << 28) - 1)
 #define BASE_FIELDS 8
@@ -42,14 +43,35 @@ typedef struct {
     int32_t fields;
     int32_t *order;   /* events sorted by class, in file order within a class */
     int64_t end;      /* behind the bracket that ends the array; -1 if it does not end here */
+    int64_t length;   /* of the text */
 } scan;
 
 /* ---------------------------------------------------------------- reading */
+
+#define SEEN_KEYS 64
+/* A place by the first six bytes: quote, and five letters or the end of a short key. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define HEAD_MASK(bytes) ((1ull << 8 * (bytes)) - 1)
+#define SEEN_PLACE(head) ((int)(((head) & HEAD_MASK(6)) * 0x9e3779b97f4a7c15ull >> 58))
+#else
+#define HEAD_MASK(bytes) (~0ull << 8 * (8 - (bytes)))
+#define SEEN_PLACE(head) ((int)(((head) >> 16) * 0x9e3779b97f4a7c15ull >> 58))
+#endif
+
+/* A key as it stood in an earlier object, from its quote to the value. Writers repeat themselves to the blank. */
+typedef struct {
+    const uint8_t *text;
+    uint64_t head, mask; /* its first eight bytes, and which of them belong to it; 0 and 0 if the place is free */
+    uint32_t length;
+    int16_t field, next; /* what it means, and the place of the key that came behind it */
+} seen_key;
 
 typedef struct {
     const uint8_t *text, *at, *end;
     const word_list *keys;
     int16_t buckets[256], next[256]; /* key hash -> wanted keys */
+    seen_key seen[2][SEEN_KEYS];     /* of events, and of their arguments */
+    int16_t first[2];                /* the key that the last such object began with */
 } reader;
 
 static inline void skip_space(reader *r) {
@@ -61,7 +83,8 @@ static int read_string(reader *r, span *out) {
     const uint8_t *start = r->at, *p = start, *end = r->end;
     int escaped = 0;
     for (;;) {
-        while (end - p >= 8) { /* eight plain characters at a time */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        while (end - p >= 8) { /* eight characters at a time */
             uint64_t w, quote, slash, low;
             memcpy(&w, p, 8);
             quote = w ^ 0x2222222222222222ull;
@@ -69,13 +92,21 @@ static int read_string(reader *r, span *out) {
             low = (w - 0x2020202020202020ull) & ~w;
             quote = (quote - 0x0101010101010101ull) & ~quote;
             slash = (slash - 0x0101010101010101ull) & ~slash;
-            if ((quote | slash | low) & 0x8080808080808080ull) break;
+            low = (quote | slash | low) & 0x8080808080808080ull;
+            if (low) { /* the lowest mark is exact, those above it may be borrowed */
+                p += __builtin_ctzll(low) >> 3;
+                goto found;
+            }
             p += 8;
         }
-        for (; p < end && *p != '"' && *p != '\\'; p++)
-            if (*p < 0x20) return 0;
+#endif
+        while (p < end && *p != '"' && *p != '\\' && *p >= 0x20) p++;
         if (p >= end) return 0;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    found:
+#endif
         if (*p == '"') break;
+        if (*p != '\\') return 0;
         escaped = 1;
         if (end - p < 2) return 0;
         p += 2;
@@ -110,24 +141,23 @@ static int skip_nested(reader *r) {
 
 static inline int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
-static int read_number(reader *r) {
-    const uint8_t *p = r->at, *end = r->end;
+/* Where the number at `p` ends; null if there is none. */
+static const uint8_t *number_end(const uint8_t *p, const uint8_t *end) {
     if (p < end && *p == '-') p++;
-    if (p >= end || !is_digit(*p)) return 0;
-    if (*p == '0' && p + 1 < end && is_digit(p[1])) return 0;
+    if (p >= end || !is_digit(*p)) return NULL;
+    if (*p == '0' && p + 1 < end && is_digit(p[1])) return NULL;
     while (p < end && is_digit(*p)) p++;
     if (p < end && *p == '.') {
-        if (++p >= end || !is_digit(*p)) return 0;
+        if (++p >= end || !is_digit(*p)) return NULL;
         while (p < end && is_digit(*p)) p++;
     }
     if (p < end && (*p == 'e' || *p == 'E')) {
         p++;
         if (p < end && (*p == '+' || *p == '-')) p++;
-        if (p >= end || !is_digit(*p)) return 0;
+        if (p >= end || !is_digit(*p)) return NULL;
         while (p < end && is_digit(*p)) p++;
     }
-    r->at = p;
-    return 1;
+    return p;
 }
 
 static int read_literal(reader *r, const char *word, size_t length) {
@@ -162,7 +192,7 @@ static int read_value(reader *r, span *out) {
         kind = LITERAL_OTHER;
         break;
     default:
-        if (!read_number(r)) return 0;
+        if (!(r->at = number_end(start, r->end))) return 0;
         kind = NUMBER;
     }
     if (r->at - start > MAX_LENGTH) return 0;
@@ -216,9 +246,62 @@ static int find_field(const uint8_t *key, uint32_t length) {
     }
 }
 
+/* Whether the key stands at `at`, of which `head` are the first eight bytes. */
+static inline int is_key(const seen_key *one, const reader *r, uint64_t head) {
+    uint64_t x, y;
+    if ((head & one->mask) != one->head || !one->mask) return 0;
+    if (one->length <= 8) return 1;
+    if (r->end - r->at < one->length) return 0;
+    for (uint32_t i = 8; i < one->length - 8; i += 8) {
+        memcpy(&x, one->text + i, 8);
+        memcpy(&y, r->at + i, 8);
+        if (x != y) return 0;
+    }
+    memcpy(&x, one->text + one->length - 8, 8);
+    memcpy(&y, r->at + one->length - 8, 8);
+    return x == y;
+}
+
+/* At a key; moves to its value and returns the key's place among the seen ones, or -1 if this is no plain key. `guess`
+ * is the place of the key that is expected. */
+static inline int read_key(reader *r, int arguments, int guess) {
+    const uint8_t *start = r->at;
+    seen_key *seen = r->seen[arguments], *one = &seen[guess];
+    uint64_t head = 0;
+    span key;
+    int place, known = r->end - start >= 8;
+    if (known) {
+        memcpy(&head, start, 8);
+        if (is_key(one, r, head)) {
+            r->at += one->length;
+            skip_space(r);
+            return guess;
+        }
+    }
+    place = SEEN_PLACE(head);
+    one = &seen[place];
+    if (known && is_key(one, r, head)) {
+        r->at += one->length;
+        skip_space(r);
+        return place;
+    }
+    if (r->at >= r->end || *r->at++ != '"' || !read_string(r, &key) || KIND(key) == ESCAPED) return -1;
+    skip_space(r);
+    if (r->at >= r->end || *r->at++ != ':') return -1;
+    skip_space(r);
+    one->text = start;
+    one->length = (uint32_t)(r->at - start);
+    one->mask = !known ? 0 : one->length >= 8 ? ~0ull : HEAD_MASK(one->length);
+    one->head = head & one->mask;
+    one->field = (int16_t)(arguments ? find_argument(r, r->text + START(key), LENGTH(key))
+                                     : find_field(r->text + START(key), LENGTH(key)));
+    return place;
+}
+
 /* At `{`; fills the spans of an event, or of its arguments. */
 static int read_object(reader *r, span *out, int arguments) {
-    span key, value;
+    int16_t *expected = &r->first[arguments];
+    span value;
     r->at++;
     skip_space(r);
     if (r->at < r->end && *r->at == '}') {
@@ -226,25 +309,21 @@ static int read_object(reader *r, span *out, int arguments) {
         return 1;
     }
     for (;;) {
-        int field;
+        int place, field;
         skip_space(r);
-        if (r->at >= r->end || *r->at++ != '"' || !read_string(r, &key) || KIND(key) == ESCAPED) return 0;
-        skip_space(r);
-        if (r->at >= r->end || *r->at++ != ':') return 0;
-        skip_space(r);
+        if ((place = read_key(r, arguments, *expected)) < 0) return 0;
+        *expected = (int16_t)place;
+        expected = &r->seen[arguments][place].next;
+        field = r->seen[arguments][place].field;
         if (arguments) {
-            field = find_argument(r, r->text + START(key), LENGTH(key));
             if (!read_value(r, &value)) return 0;
             if (field >= 0) out[BASE_FIELDS + field] = value;
+        } else if (field == F_ARGS && r->at < r->end && *r->at == '{') {
+            if (!read_object(r, out, 1)) return 0;
         } else {
-            field = find_field(r->text + START(key), LENGTH(key));
-            if (field == F_ARGS && r->at < r->end && *r->at == '{') {
-                if (!read_object(r, out, 1)) return 0;
-            } else {
-                if (!read_value(r, &value)) return 0;
-                if (field == F_ARGS && KIND(value) != LITERAL_NULL) return 0;
-                if (field >= 0 && field < F_ARGS) out[field] = value;
-            }
+            if (!read_value(r, &value)) return 0;
+            if (field == F_ARGS && KIND(value) != LITERAL_NULL) return 0;
+            if (field >= 0 && field < F_ARGS) out[field] = value;
         }
         skip_space(r);
         if (r->at >= r->end) return 0;
@@ -272,6 +351,7 @@ EXPORT scan *ss_scan(const uint8_t *text, int64_t length, const uint8_t *words, 
     if (keys > 255 || length > UINT32_MAX || !(s = calloc(1, sizeof *s))) return NULL;
     s->fields = BASE_FIELDS + keys;
     s->end = -1;
+    s->length = length;
     index_keys(&r);
     skip_space(&r);
     while (r.at < r.end && !(last && *r.at == ']')) {
@@ -319,7 +399,9 @@ EXPORT int32_t ss_version(void) { return SS_VERSION; }
 /* ---------------------------------------------------------------- sorting */
 
 static int same(const uint8_t *text, span a, span b) {
-    return KIND(a) == KIND(b) && LENGTH(a) == LENGTH(b) && !memcmp(text + START(a), text + START(b), LENGTH(a));
+    const uint8_t *p = text + START(a), *q = text + START(b);
+    if (KIND(a) != KIND(b) || LENGTH(a) != LENGTH(b)) return 0;
+    return LENGTH(a) == 0 || (*p == *q && (LENGTH(a) == 1 || !memcmp(p, q, LENGTH(a))));
 }
 
 /* Give each event the number of its (ph, cat) pair; `firsts` gets an event of each pair. Returns the number of pairs. */
@@ -513,6 +595,28 @@ static int is_utf8(const uint8_t *p, int64_t length) {
     return 1;
 }
 
+/* Whether eight digits stand at `p`, and their number. */
+static inline int eight_digits(const uint8_t *p, uint64_t *out) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t w, above;
+    memcpy(&w, p, 8);
+    above = w + 0x4646464646464646ull; /* over `9`: sets the high bit */
+    w -= 0x3030303030303030ull;        /* below `0`: likewise */
+    if ((w | above) & 0x8080808080808080ull) return 0;
+    w = w * 10 + (w >> 8); /* pairs of digits, then pairs of these */
+    *out = ((w & 0x000000ff000000ffull) * 0x000f424000000064ull + (w >> 16 & 0x000000ff000000ffull) * 0x0000271000000001ull) >> 32;
+    return 1;
+#else
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++) {
+        if (!is_digit(p[i])) return 0;
+        value = value * 10 + (p[i] - '0');
+    }
+    *out = value;
+    return 1;
+#endif
+}
+
 /* Whole number of a span, if it is one that fits. */
 static int whole(const uint8_t *p, uint32_t length, int64_t *out) {
     const uint8_t *end = p + length;
@@ -549,7 +653,7 @@ static int decimal(const uint8_t *p, uint32_t length, double *out) {
         if (digits > 15) break;
     }
     if (p == end && digits > 0) {
-        double magnitude = (double)value / tens[decimals];
+        double magnitude = decimals ? (double)value / tens[decimals] : (double)value;
         *out = negative ? -magnitude : magnitude;
         return 1;
     }
@@ -567,7 +671,10 @@ static int time_ns(const uint8_t *p, uint32_t length, int64_t *out) {
     const uint8_t *end = p + length;
     int negative = p < end && *p == '-', digits = 0;
     int64_t value = 0, scale = 100;
+    uint64_t eight;
     if (negative) p++;
+    for (; end - p >= 8 && digits < 16 && eight_digits(p, &eight); p += 8, digits += 8)
+        value = value * 100000000 + (int64_t)eight;
     for (; p < end && is_digit(*p); p++) {
         if (++digits > 16) return -1;
         value = value * 10 + (*p - '0');
@@ -631,94 +738,292 @@ static int64_t text_room(span s, int column) {
     }
 }
 
-static int32_t finish(struct ArrowArray *array, int64_t rows, int64_t nulls, void *validity, void *second, void *third) {
-    const void **buffers = malloc(3 * sizeof *buffers);
-    if (!buffers) {
-        free(validity);
-        free(second);
-        free(third);
-        return NO_MEMORY;
+/* Hand over `count` buffers, the first of them the validity; the array frees them, also if there is no memory. */
+static int32_t finish(struct ArrowArray *array, int64_t rows, int64_t nulls, int count, void *const *given) {
+    const void **buffers = malloc((size_t)count * sizeof *buffers);
+    for (int i = 0; i < count; i++) {
+        if (buffers) buffers[i] = given[i];
+        else free(given[i]);
     }
-    buffers[0] = validity;
-    buffers[1] = second;
-    buffers[2] = third;
+    if (!buffers) return NO_MEMORY;
     memset(array, 0, sizeof *array);
     array->length = rows;
     array->null_count = nulls;
-    array->n_buffers = third ? 3 : 2;
+    array->n_buffers = count;
     array->buffers = buffers;
     array->release = release_array;
     return DONE;
 }
 
-/* One field of the events `order[from ... from + rows)` as an Arrow array of int64, float64 or large strings. */
+static void describe(struct ArrowSchema *schema, const char *format) {
+    memset(schema, 0, sizeof *schema);
+    schema->format = format;
+    schema->name = "";
+    schema->flags = 2; /* nullable */
+    schema->release = release_schema;
+}
+
+#define INLINE_BYTES 12
+#define RECENT_TEXTS 512
+
+/* Text of a column as Arrow views: up to twelve bytes stand in the view itself, longer ones in `data`, which holds
+ * what repeats itself (names do, a thousandfold) only once as long as it is among the recent ones. */
+typedef struct {
+    uint8_t *data;
+    int64_t size, room;
+    int32_t recent[RECENT_TEXTS]; /* row + 1 of a text, by its hash */
+} text_data;
+
+typedef struct {
+    uint32_t length;
+    union {
+        uint8_t inlined[INLINE_BYTES];
+        struct {
+            uint8_t prefix[4];
+            uint32_t buffer, offset;
+        } at;
+    } as;
+} view;
+
+static uint32_t text_hash(const uint8_t *p, uint32_t length) {
+    uint64_t first, last;
+    memcpy(&first, p, 8);
+    memcpy(&last, p + length - 8, 8);
+    return (uint32_t)(((first ^ (last << 29 | last >> 35)) + length) * 0x9e3779b97f4a7c15ull >> 55);
+}
+
+static int make_room(text_data *d, uint32_t length) {
+    if (d->size + length > d->room) {
+        int64_t room = d->room * 2 + length + 4096;
+        uint8_t *grown = realloc(d->data, (size_t)room);
+        if (!grown) return NO_MEMORY;
+        d->data = grown;
+        d->room = room;
+    }
+    return d->size + length > INT32_MAX ? REFUSED : DONE; /* views count in 32 bits */
+}
+
+/* Copy up to twelve bytes and fill up with zeros; `readable` bytes stand at `p`. Returns whether all are ASCII. */
+static inline int inline_text(uint8_t *out, const uint8_t *p, uint32_t length, int64_t readable) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (readable >= 16) { /* without a call: most texts are short */
+        uint64_t low, high;
+        memcpy(&low, p, 8);
+        memcpy(&high, p + 8, 8);
+        low &= length >= 8 ? ~0ull : HEAD_MASK(length);
+        high &= length <= 8 ? 0 : HEAD_MASK(length - 8);
+        memcpy(out, &low, 8);
+        memcpy(out + 8, &high, 4);
+        return !((low | high) & 0x8080808080808080ull);
+    }
+#endif
+    (void)readable;
+    memset(out, 0, INLINE_BYTES);
+    memcpy(out, p, length);
+    return 0;
+}
+
+/* The view of row `i`, whose content is `length` of the `readable` bytes at `p`; valid text or it is refused. */
+static int view_text(text_data *d, view *views, int64_t i, const uint8_t *p, uint32_t length, int64_t readable) {
+    view *v = &views[i];
+    uint32_t hash;
+    int status;
+    v->length = length;
+    if (length <= INLINE_BYTES) {
+        return inline_text(v->as.inlined, p, length, readable) || is_utf8(v->as.inlined, length) ? DONE : REFUSED;
+    }
+    hash = text_hash(p, length);
+    if (d->recent[hash]) {
+        const view *known = &views[d->recent[hash] - 1];
+        if (known->length == length && !memcmp(d->data + known->as.at.offset, p, length)) {
+            v->as = known->as;
+            return DONE;
+        }
+    }
+    if (!is_utf8(p, length)) return REFUSED;
+    if ((status = make_room(d, length))) return status;
+    memcpy(d->data + d->size, p, length);
+    memcpy(v->as.at.prefix, p, 4);
+    v->as.at.buffer = 0;
+    v->as.at.offset = (uint32_t)d->size;
+    d->size += length;
+    if (i < INT32_MAX) d->recent[hash] = (int32_t)i + 1;
+    return DONE;
+}
+
+#define FIELD(i) (s->spans[(int64_t)order[i] * s->fields + field])
+
+static int32_t text_column(const scan *s, const uint8_t *text, int32_t field, const int32_t *order, int64_t rows,
+                           int32_t column, struct ArrowArray *array) {
+    text_data *d = calloc(1, sizeof *d);
+    uint8_t *validity = calloc((size_t)rows / 8 + 64, 1), *plain = NULL;
+    view *views = malloc(((size_t)rows + 1) * sizeof *views);
+    int64_t nulls = 0, *sizes = malloc(sizeof *sizes);
+    int32_t status = NO_MEMORY;
+    if (!d || !validity || !views || !sizes || !(d->data = malloc(64))) goto fail;
+    for (int64_t i = 0; i < rows; i++) {
+        span found = FIELD(i);
+        const uint8_t *p = text + START(found);
+        int64_t length = text_room(found, column), readable = s->length - START(found);
+        if (length == -2) {
+            status = REFUSED;
+            goto fail;
+        }
+        if (length < 0) {
+            memset(&views[i], 0, sizeof *views);
+            nulls++;
+            continue;
+        }
+        validity[i >> 3] |= (uint8_t)(1 << (i & 7));
+        if (KIND(found) == ESCAPED) {
+            uint8_t *grown = realloc(plain, (size_t)length + 1);
+            status = NO_MEMORY;
+            if (!grown) goto fail;
+            plain = grown;
+            status = REFUSED;
+            if ((length = unescape(p, LENGTH(found), plain)) < 0) goto fail;
+            p = plain;
+            readable = length;
+        }
+        if ((status = view_text(d, views, i, p, (uint32_t)length, readable))) goto fail;
+    }
+    *sizes = d->size;
+    status = finish(array, rows, nulls, 4, (void *[]){validity, views, d->data, sizes});
+    free(plain), free(d);
+    return status;
+fail:
+    if (d) free(d->data);
+    free(d), free(plain), free(validity), free(views), free(sizes);
+    return status;
+}
+
+static int32_t fixed_column(const scan *s, const uint8_t *text, int32_t field, const int32_t *order, int64_t rows,
+                            int32_t column, struct ArrowArray *array) {
+    uint8_t *validity = calloc((size_t)rows / 8 + 64, 1);
+    int64_t nulls = 0, *values = malloc(((size_t)rows + 1) * sizeof *values);
+    int32_t status = NO_MEMORY;
+    if (!validity || !values) goto fail;
+    for (int64_t i = 0; i < rows; i++) {
+        int got = fixed_value(text, FIELD(i), column, values, i);
+        status = REFUSED;
+        if (got < 0) goto fail;
+        if (got) validity[i >> 3] |= (uint8_t)(1 << (i & 7));
+        else nulls++, values[i] = 0;
+    }
+    return finish(array, rows, nulls, 2, (void *[]){validity, values});
+fail:
+    free(validity), free(values);
+    return status;
+}
+
+/* One field of the events `order[from ... from + rows)` as an Arrow array of int64, float64 or string views. */
 EXPORT int32_t ss_column(const scan *s, const uint8_t *text, int32_t field, int64_t from, int64_t rows, int32_t column,
                          struct ArrowArray *array, struct ArrowSchema *schema) {
     const int32_t *order = s->order + from;
     int is_text = column == COLUMN_TEXT || column == COLUMN_JSON;
-    int64_t nulls = 0;
-    uint8_t *validity = calloc((size_t)rows / 8 + 64, 1), *data = NULL;
-    int64_t *values = malloc(((size_t)rows + 1) * 8);
-    if (!validity || !values) goto no_memory;
-#define FIELD(i) (s->spans[(int64_t)order[i] * s->fields + field])
-    if (is_text) {
-        int64_t room = 0, at = 0;
-        for (int64_t i = 0; i < rows; i++) {
-            int64_t need = text_room(FIELD(i), column);
-            if (need == -2) goto refuse;
-            if (need > 0) room += need;
-        }
-        if (!(data = malloc((size_t)room + 64))) goto no_memory;
-        for (int64_t i = 0; i < rows; i++) {
-            span found = FIELD(i);
-            int64_t length = text_room(found, column);
-            values[i] = at;
-            if (length < 0) {
-                nulls++;
-                continue;
-            }
-            validity[i >> 3] |= (uint8_t)(1 << (i & 7));
-            if (KIND(found) == ESCAPED) {
-                if ((length = unescape(text + START(found), LENGTH(found), data + at)) < 0) goto refuse;
-            } else {
-                memcpy(data + at, text + START(found), (size_t)length);
-            }
-            /* with valid text in all, no string may begin inside a character */
-            if (length > 0 && (data[at] & 0xc0) == 0x80) goto refuse;
-            at += length;
-        }
-        values[rows] = at;
-        if (!is_utf8(data, at)) goto refuse;
-    } else {
-        for (int64_t i = 0; i < rows; i++) {
-            int got = fixed_value(text, FIELD(i), column, values, i);
-            if (got < 0) goto refuse;
-            if (got) validity[i >> 3] |= (uint8_t)(1 << (i & 7));
-            else nulls++, values[i] = 0;
-        }
-    }
-    memset(schema, 0, sizeof *schema);
-    schema->format = is_text ? "U" : column == COLUMN_FLOAT ? "g" : "l";
-    schema->name = "";
-    schema->flags = 2; /* nullable */
-    schema->release = release_schema;
-    return finish(array, rows, nulls, validity, values, data);
-refuse:
-    free(validity);
-    free(values);
-    free(data);
-    return REFUSED;
-no_memory:
-    free(validity);
-    free(values);
-    free(data);
-    return NO_MEMORY;
+    int32_t status = (is_text ? text_column : fixed_column)(s, text, field, order, rows, column, array);
+    if (status == DONE) describe(schema, is_text ? "vu" : column == COLUMN_FLOAT ? "g" : "l");
+    return status;
 }
 
 /* What the importer has not taken over. */
 EXPORT void ss_drop(struct ArrowArray *array, struct ArrowSchema *schema) {
     if (array->release) array->release(array);
     if (schema->release) schema->release(schema);
+}
+
+/* ---------------------------------------------------------------- tables */
+
+enum table_column { TABLE_SKIPPED, TABLE_RAW, TABLE_TEXT, TABLE_SHAPE, TABLE_TIME, TABLE_NUMBER };
+
+static int is_blank(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static int is_stripped(uint8_t c, int column) {
+    if (column == TABLE_TEXT) return is_blank(c);
+    return c == '"' ? column != TABLE_RAW : column == TABLE_TIME && (c == ' ' || c == '\t');
+}
+
+/* At a field; moves behind it, to the comma or the end of the line, and says what stands in it. */
+static int read_field(reader *r, int column, span *out) {
+    const uint8_t *p = r->at, *end = r->end, *from = p, *to;
+    int quoted = p < end && *p == '"', doubled = 0;
+    if (quoted) {
+        from = ++p;
+        for (;;) {
+            while (p < end && *p != '"' && *p != '\n' && *p != '\r') p++;
+            if (p >= end || *p != '"') return 0;
+            if (p + 1 >= end || p[1] != '"') break;
+            doubled = 1;
+            p += 2;
+        }
+        to = p++;
+        if (from == to || (doubled && column != TABLE_SHAPE && column != TABLE_SKIPPED)) return 0;
+    } else {
+        while (p < end && *p != ',' && *p != '\n' && *p != '\r') {
+            if (*p == '"') return 0;
+            p++;
+        }
+        to = p;
+    }
+    if (end - p > 1 && *p == '\r' && p[1] == '\n') p++;
+    r->at = p;
+    if (p >= end || (*p != ',' && *p != '\n')) return 0;
+    if (column == TABLE_SKIPPED) return 1;
+    if ((to - from == 3 && !memcmp(from, "N/A", 3)) || (to - from == 2 && !memcmp(from, "NA", 2)) || from == to)
+        return !quoted; /* nothing is stated; whether quotes make a text of it is for others to judge */
+    if (column == TABLE_NUMBER) {
+        if (quoted || number_end(from, to) != to) return 0;
+    } else {
+        if ((*from & 0x80) || (to[-1] & 0x80)) return 0; /* may be a blank of another script */
+        while (from < to && is_stripped(*from, column)) from++;
+        while (from < to && is_stripped(to[-1], column)) to--;
+        if (doubled && memchr(from, '"', (size_t)(to - from))) return 0;
+        if (column == TABLE_TIME && (from == to || !is_digit(*from))) return 0;
+    }
+    if (to - from > MAX_LENGTH) return 0;
+    *out = SPAN(from - r->text, to - from, column == TABLE_NUMBER ? NUMBER : STRING);
+    return 1;
+}
+
+/* Scan the lines of a CSV table behind its header. `columns[i]` says how field i is kept; the kept ones are the fields
+ * of the scan, in order. Returns null if it refuses: for anything but whole lines of `width` plain fields. */
+EXPORT scan *ss_table(const uint8_t *text, int64_t length, const int32_t *columns, int32_t width) {
+    reader r = {.text = text, .at = text, .end = text + length};
+    scan *s;
+    int32_t kept = 0;
+    for (int32_t i = 0; i < width; i++) kept += columns[i] != TABLE_SKIPPED;
+    if (!kept || length > UINT32_MAX || !(s = calloc(1, sizeof *s))) return NULL;
+    s->fields = kept;
+    s->end = -1;
+    s->length = length;
+    while (r.at < r.end && *r.at != '\n') {
+        if (*r.at == '"') goto refuse;
+        r.at++;
+    }
+    if (r.end - r.at < 2) goto refuse; /* no rows */
+    for (r.at++; r.at < r.end; r.at++) {
+        if (s->count == s->capacity) {
+            int64_t capacity = s->capacity ? s->capacity * 2 : 1024;
+            span *grown = realloc(s->spans, (size_t)capacity * kept * sizeof(span));
+            if (!grown) goto refuse;
+            s->spans = grown;
+            s->capacity = capacity;
+        }
+        span *row = s->spans + s->count * kept;
+        memset(row, 0, kept * sizeof(span));
+        for (int32_t i = 0; i < width; i++) {
+            if (!read_field(&r, columns[i], row) || (*r.at == ',') != (i + 1 < width)) goto refuse;
+            row += columns[i] != TABLE_SKIPPED;
+            r.at += i + 1 < width;
+        }
+        s->count++;
+    }
+    if (!(s->order = malloc((size_t)s->count * sizeof *s->order))) goto refuse;
+    for (int64_t i = 0; i < s->count; i++) s->order[i] = (int32_t)i;
+    return s;
+refuse:
+    ss_free(s);
+    return NULL;
 }
 
 /* ---------------------------------------------------------------- nesting */
@@ -779,19 +1084,13 @@ EXPORT int32_t ss_nest(struct ArrowArrayStream *starts, struct ArrowArrayStream 
         open[height++] = i;
     }
     free(start), free(end), free(open);
-    for (int k = 0; k < 2; k++) {
-        struct ArrowSchema *schema = k ? depth_schema : parent_schema;
-        memset(schema, 0, sizeof *schema);
-        schema->format = "l";
-        schema->name = "";
-        schema->flags = 2;
-        schema->release = release_schema;
-    }
-    if ((status = finish(parents, rows, nulls, known, parent, NULL))) {
+    describe(parent_schema, "l");
+    describe(depth_schema, "l");
+    if ((status = finish(parents, rows, nulls, 2, (void *[]){known, parent}))) {
         free(depth), free(all);
         return status;
     }
-    if ((status = finish(depths, rows, 0, all, depth, NULL))) parents->release(parents);
+    if ((status = finish(depths, rows, 0, 2, (void *[]){all, depth}))) parents->release(parents);
     return status;
 fail:
     free(start), free(end), free(parent), free(depth), free(open), free(known), free(all);

@@ -95,6 +95,17 @@ class Chunker:
     def __iter__(self) -> Iterator[Chunk]:
         gap = b""
         while True:
+            wanted = self._chunk_bytes - len(self._held)
+            more = self._stream.read(wanted) if wanted > _TAIL_BYTES else b""
+            cut = last_boundary(more) if len(more) == wanted else None
+            if cut is not None:  # the usual case, without copying the text twice
+                end, start = cut
+                held, self._held = self._held, more[start:]
+                yield Chunk(self._offset, b"".join((held, memoryview(more)[:end])), last=False, gap=gap)
+                gap = more[end:start]
+                self._offset += len(held) + start
+                continue
+            self._held += more
             size = self._chunk_bytes
             cut = last_boundary(self._filled(size))
             while cut is None and size < MAX_EVENT_BYTES and len(self._held) >= size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
+from math import isnan
 from typing import Any
 
 import msgspec
@@ -103,14 +104,15 @@ def usable(frame: pl.DataFrame, phases: frozenset[str], problems: dict[str, Prob
     elif "X" in phases:
         ranges = complete_only(frame.filter(pl.col("phase") == "X"), problems)
         frame = pl.concat([ranges, frame.filter(pl.col("phase") != "X")])
-    return frame.select(
-        *(c for c in frame.columns if c != "duration_us"),
-        duration_ns=(pl.col("duration_us") * 1000).round().cast(pl.Int64, strict=False),
-    )
+    duration_ns = (frame["duration_us"] * 1000).round().cast(pl.Int64, strict=False)
+    kept = [column for column in frame.get_columns() if column.name != "duration_us"]
+    return pl.DataFrame([*kept, duration_ns.alias("duration_ns")])
 
 
 def complete_only(frame: pl.DataFrame, problems: dict[str, Problem]) -> pl.DataFrame:
     """Drop complete events (phase X) without a usable start or duration, and count them by reason."""
+    if _is_clean(frame["start_ns"], frame["duration_us"]):
+        return frame
     us = pl.col("duration_us")
     reasons = {
         "have no readable time": pl.col("start_ns").is_null(),
@@ -127,6 +129,16 @@ def complete_only(frame: pl.DataFrame, problems: dict[str, Problem]) -> pl.DataF
             name = frame.filter(test)["name"][0]
             problems.setdefault(problem, Problem(place=f"first: {name!r}")).count += count
     return frame.filter(~pl.any_horizontal(*tests.values()))
+
+
+def _is_clean(start_ns: pl.Series, duration_us: pl.Series) -> bool:
+    """Whether every event has a start and a duration that can be true, by a few looks at whole columns."""
+    if start_ns.null_count() or duration_us.null_count() or duration_us.is_empty():
+        return False
+    shortest, longest, total = duration_us.min(), duration_us.max(), duration_us.sum()
+    assert isinstance(shortest, float) and isinstance(longest, float)
+    # the least and the largest pass over what is not a number, a sum does not
+    return shortest >= 0 and longest <= _MAX_DURATION_US and not isnan(total)
 
 
 def _number(value: Any) -> float | None:

@@ -1,17 +1,18 @@
 """The compiled decoder, where one was built: text of some events -> a batch of columns.
 
-It takes clean JSON only and refuses the rest, which `decode` then reads in Python. `_scan.c` is compiled when the
-package is built on a machine with a C compiler; without it, or with `STEPSCOPE_NATIVE=0`, nothing is lost but speed.
+It takes clean JSON only and refuses the rest, which `decode` then reads in Python; likewise the CSV files of exports,
+of which it takes plain ones only. `_scan.c` is compiled when the package is built on a machine with a C compiler;
+without it, or with `STEPSCOPE_NATIVE=0`, nothing is lost but speed.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -19,7 +20,7 @@ from stepscope.sources.trace_events.base import EventClass, Layout
 from stepscope.sources.trace_events.routes import Route, route
 
 LIBRARY = Path(__file__).with_name("_scan.so")
-_VERSION = 3
+_VERSION = 4
 _MOST_PAIRS = 512
 _ABSENT, _STRING = 0, 2
 _TEXT, _JSON, _INT, _FLOAT, _TIME = range(5)
@@ -45,7 +46,7 @@ def load() -> ctypes.CDLL | None:
             return None
     except (OSError, AttributeError):
         return None
-    library.ss_scan.restype = ctypes.c_void_p
+    library.ss_scan.restype = library.ss_table.restype = ctypes.c_void_p
     library.ss_count.restype = library.ss_end.restype = ctypes.c_int64
     for function in (library.ss_count, library.ss_end, library.ss_free):
         function.argtypes = [ctypes.c_void_p]
@@ -113,6 +114,51 @@ def _stream_pointer(capsule: object) -> ctypes.c_void_p:
 
 class Refused(Exception):
     """The text is not plain enough for the compiled decoder."""
+
+
+TableColumn = Literal["raw", "text", "shape", "time", "number"]
+"""How a field of a CSV table is kept: as it stands, without blanks around it, without quotes around it, as exact ns
+(from decimal us), or as float64."""
+_TABLE_COLUMNS: dict[TableColumn | None, int] = {None: 0, "raw": 1, "text": 2, "shape": 3, "time": 4, "number": 5}
+
+
+def read_table(text: bytes, columns: Sequence[TableColumn | None]) -> list[pl.Series]:
+    """The columns of a CSV table with a header, `N/A`, `NA` and empty fields as null.
+
+    Args:
+        text: The whole file.
+        columns: How each of its columns is kept; None leaves one out.
+
+    Raises:
+        Refused: If there is no library, or if anything but whole lines of plain fields stands in the table.
+    """
+    if _LIBRARY is None:
+        raise Refused
+    kinds = _int32([_TABLE_COLUMNS[column] for column in columns])
+    scan = _LIBRARY.ss_table(text, ctypes.c_int64(len(text)), kinds, len(columns))
+    if not scan:
+        raise Refused
+    try:
+        rows = _LIBRARY.ss_count(scan)
+        as_read: dict[TableColumn, int] = {"time": _TIME, "number": _FLOAT}
+        kept = [column for column in columns if column is not None]
+        return [
+            _column(_LIBRARY, scan, text, "", field, 0, rows, as_read.get(column, _TEXT))
+            for field, column in enumerate(kept)
+        ]
+    finally:
+        _LIBRARY.ss_free(scan)
+
+
+def _column(
+    library: ctypes.CDLL, scan: int, text: bytes, name: str, field: int, start: int, count: int, kind: int
+) -> pl.Series:
+    """One field of the rows from `start` on."""
+    column = _Column()
+    arguments: tuple[Any, ...] = (ctypes.c_void_p(scan), text, field, ctypes.c_int64(start), ctypes.c_int64(count))
+    if library.ss_column(*arguments, kind, ctypes.byref(column.array), ctypes.byref(column.schema)) < 0:
+        raise Refused
+    return pl.Series(column).alias(name)
 
 
 class NativeDecoder:
@@ -216,23 +262,19 @@ class NativeDecoder:
         series = []
         for name, field in _BASE.items():
             if ranges_only and name in ("phase", "id"):  # known without looking
-                constant = pl.lit("X") if name == "phase" else pl.lit(None, pl.String)
-                series.append(pl.select(pl.repeat(constant, count)).to_series().alias(name))
+                constant = pl.Series(name, ["X" if name == "phase" else None], dtype=pl.String)
+                series.append(constant.new_from_index(0, count))
                 continue
-            series.append(self._column(scan, text, name, field, start, count, _BASE_KINDS.get(name, _TEXT)))
+            one = self._column(scan, text, name, field, start, count, _BASE_KINDS.get(name, _TEXT))
+            series.append(one.fill_null("") if name == "name" and one.null_count() else one)
         made: dict[str, pl.Series] = {}
         for arg in cls.args:
             one = self._column(scan, text, arg.column, self._field[arg.key], start, count, _KINDS[arg.kind])
             made[arg.column] = made[arg.column].fill_null(one) if arg.column in made else one
-        return pl.DataFrame([*series, *made.values()]).with_columns(pl.col("name").fill_null(""))
+        return pl.DataFrame([*series, *made.values()])
 
     def _column(self, scan: int, text: bytes, name: str, field: int, start: int, count: int, kind: int) -> pl.Series:
-        column = _Column()
-        arguments: tuple[Any, ...] = (ctypes.c_void_p(scan), text, field, ctypes.c_int64(start), ctypes.c_int64(count))
-        pointers = ctypes.byref(column.array), ctypes.byref(column.schema)
-        if self._library.ss_column(*arguments, kind, *pointers) < 0:
-            raise Refused
-        return pl.Series(column).alias(name)
+        return _column(self._library, scan, text, name, field, start, count, kind)
 
 
 def _default(one: Route) -> int:

@@ -15,6 +15,9 @@ from stepscope.sources.trace_events.salvage import CUT_OFF
 from stepscope.sources.trace_events.stream import open_stream
 from stepscope.sources.trace_events.workers import Workers
 
+_LARGE_BYTES = 256 << 20
+"""A trace from this size on (inflated) leaves more memory behind than is worth keeping for the next one."""
+
 
 class Report(Protocol):
     """Takes an issue; `Sink.issue` is one."""
@@ -55,6 +58,7 @@ class TraceEvents:
         self.skipped: dict[tuple[str, str], int] = {}
         """Events of no class: (phase, category) to count."""
         self._problems: dict[str, Problem] = {}
+        self._read_bytes = 0
 
     def __iter__(self) -> Iterator[Batch]:
         stream = open_stream(self._path)
@@ -78,7 +82,8 @@ class TraceEvents:
             self._report_end(stream.damage, cut=cut)
         finally:
             stream.close()
-            native.trim()
+            if self._read_bytes > _LARGE_BYTES:  # what is left of small ones serves the next trace as it is
+                native.trim()
 
     def _decoded(self, chunker: Chunker) -> Iterator[Decoded]:
         """Decode chunk by chunk; an event that a wrong cut left over goes in front of the next chunk."""
@@ -87,6 +92,7 @@ class TraceEvents:
         with Workers(self._layout, self._workers) as workers:
             chunks = workers.map(iter(chunker))
             for chunk, ready in chunks:
+                self._read_bytes = chunk.offset
                 if rest or ready is None:
                     text = rest + chunk.gap + chunk.text if rest else chunk.text
                     start = chunk.offset - (len(text) - len(chunk.text))

@@ -1,0 +1,101 @@
+"""What the compiled scanner accepts it reads as the Python decoder and Polars do; the rest it leaves to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stepscope.sources.ascend import csv_tables
+from stepscope.sources.ascend.headers import Field
+from stepscope.sources.trace_events import Arg, EventClass, Layout, native
+from stepscope.sources.trace_events.decode import EventDecoder
+
+pytestmark = pytest.mark.skipif(not native.is_there(), reason="no compiled scanner here")
+
+ARGS = (Arg("Input Dims", "dims", "text"), Arg("Input type", "type", "text"), Arg("id", "number", "int"))
+LAYOUT = Layout((EventClass("range", frozenset({"X"}), None, ARGS), EventClass("flow", frozenset({"s", "f"}), None)))
+TEXTS = st.one_of(
+    st.sampled_from(["", "a", "twelve bytes", "thirteen byte", "é" * 6, "é" * 7, "a long name of a kernel", "\n\"'"]),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+)
+EVENTS = st.lists(
+    st.fixed_dictionaries(
+        {"ph": st.sampled_from(["X", "s", "f"]), "name": TEXTS, "ts": st.integers(0, 10**12), "dur": st.just(1.5)},
+        optional={"pid": TEXTS, "id": TEXTS, "other key": TEXTS, "args": st.dictionaries(
+            st.sampled_from(["Input Dims", "Input type", "Input", "duration estimated", "duration"]), TEXTS)},
+    ).flatmap(lambda event: st.permutations(list(event.items())).map(dict)),
+    min_size=1,
+)  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(EVENTS, st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", " :  ")]), st.booleans(), st.integers(0, 3))
+def test_events_are_the_same_however_they_are_written(
+    events: list[dict[str, Any]], separators: tuple[str, str], ascii_only: bool, blanks: int
+) -> None:
+    written = [json.dumps(event, separators=separators, ensure_ascii=ascii_only) for event in events]
+    if blanks:  # a key need not look like the same key before
+        written = [text.replace('"ts":', '"ts":' + " " * (n % (blanks + 1))) for n, text in enumerate(written)]
+    text = separators[0].join(written).encode()
+    compiled, plain = EventDecoder(LAYOUT), EventDecoder(LAYOUT)
+    plain._native = None
+
+    decoded = compiled._decode_clean(text, last=False)
+
+    assert decoded is not None
+    expected = plain.decode(text).batch
+    assert decoded.batch.frames.keys() == expected.frames.keys()
+    for name, frame in expected.frames.items():
+        assert decoded.batch.frames[name].rows() == frame.rows()
+
+
+FIELDS = {
+    0: Field("name", "text", ("name",)),
+    1: Field("start_ns", "time", ("start",)),
+    2: Field("wait_ns", "duration", ("wait",)),
+    4: Field("shapes", "shape", ("shapes",)),
+    5: Field("last", "float", ("last",)),
+}
+PLAIN = [b"a", b"12.5\t", b"0.1", b"left out", b'"""4,1;2"""', b"1e-3"]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("at", range(6))
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"N/A", b"NA", b"7", b'"b, c"', b" x ", b"1760000000000462.9049\t", b"0.30000000000000004", b"-1.5",
+     b"x\xc3\xa9y", b'"""a""b"""', b'""', b'"N/A"', b"nan", b"007", b"\xff", b"\xc2\xa0x", b"1,2", b'a"b', b" 1"],
+)  # fmt: skip
+def test_a_table_is_the_same_or_left_to_polars(tmp_path: Path, value: bytes, at: int, end: bytes) -> None:
+    path = tmp_path / "table.csv"
+    rows = [b"name,start,wait,unused,shapes,last", b",".join(PLAIN)]
+    rows += [b",".join([*PLAIN[:at], value, *PLAIN[at + 1 :]]), b",".join(PLAIN)]
+    path.write_bytes(end.join([*rows, b""]))
+
+    compiled = csv_tables._plain(path, 6, FIELDS)
+
+    if compiled is not None:
+        assert compiled.rows() == csv_tables._scan(path, 6, FIELDS).collect().rows()
+
+
+def test_a_plain_table_is_not_left_to_polars(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"name,start,wait,unused,shapes,last\n" + b",".join(PLAIN) + b"\n")
+
+    compiled = csv_tables._plain(path, 6, FIELDS)
+
+    assert compiled is not None
+    assert compiled.rows() == [("a", 12500, 100, "4,1;2", 0.001)]
+    assert compiled.dtypes == [pl.String, pl.Int64, pl.Int64, pl.String, pl.Float64]
+
+
+@pytest.mark.parametrize("text", [b"name,start\na,1", b"name,start\n", b"", b"name,start\na\n", b"name,start\na,1\n\n"])
+def test_a_table_of_anything_but_whole_rows_is_refused(text: bytes) -> None:
+    with pytest.raises(native.Refused):
+        native.read_table(text, ["text", "time"])
