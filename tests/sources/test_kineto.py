@@ -322,7 +322,7 @@ def test_events_at_impossible_times_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: float, spooled: bool
 ) -> None:
     if spooled:
-        monkeypatch.setattr("stepscope.sources.kineto.spool.MEMORY_BYTES", 0)
+        monkeypatch.setattr("stepscope.sources.spool.MEMORY_BYTES", 0)
     trace = Trace()
     start = 1_700_000_000_000_000
     for number in range(21):

@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from stepscope.sources.kineto import KinetoSource, flows, segments, spool
-from stepscope.sources.kineto.spool import Spool
+from stepscope.sources import spool, stretches
+from stepscope.sources.kineto import KinetoSource, flows, segments
+from stepscope.sources.spool import Spool
 from stepscope.store import MemorySink
 from stepscope.tables import TABLES
 
@@ -112,7 +113,7 @@ def test_a_trace_in_stretches_gives_the_rows_of_the_whole(
         <= TABLES.keys()
     )
     monkeypatch.setattr(segments, "SEGMENT_ROWS", rows)
-    monkeypatch.setattr(segments, "_SAMPLED", 1)
+    monkeypatch.setattr(stretches, "_SAMPLED", 1)
     monkeypatch.setattr(segments, "_JOINED_ROWS", 25)
     monkeypatch.setattr(flows, "_PART_ROWS", 10)
     monkeypatch.setattr(spool, "MEMORY_BYTES", 5000)
@@ -128,7 +129,7 @@ def test_a_trace_in_stretches_gives_the_rows_of_the_whole(
 
 def test_equal_times_make_one_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 3)
-    monkeypatch.setattr(segments, "_SAMPLED", 1)
+    monkeypatch.setattr(stretches, "_SAMPLED", 1)
     path = tmp_path / "trace.json"
     same = [_range("cpu_op", f"op {n}", 5, 1, 1) for n in range(20)]
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": same}))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.sources.kineto.spool import Spool
 from stepscope.sources.plausible import Times, is_near
+from stepscope.sources.spool import Spool
 
 _SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
 _WITH_CATEGORY = ("device", "other")

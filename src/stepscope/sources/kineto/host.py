@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.sources.kineto.layout import HOST_CLASSES
 from stepscope.sources.kineto.segments import Segment
 from stepscope.sources.nesting import enclosing, time_in_children
+from stepscope.sources.stretches import unfinished
 
 _MAX_CLIMB = 1000
 _PLACE = ["start_ns", "place"]
@@ -32,26 +33,12 @@ class HostTree:
         self.slices = core["slice"]
         """Number of each row in the table `slices`."""
         self.ends = ranges.select(pl.col("start_ns") + pl.col("duration_ns")).to_series()
-        self.goes_on = self._unfinished(segment.end_ns)
+        self.goes_on = unfinished(self.ends, self.parent, segment.end_ns)
         """Rows that the next segment needs as well: they, or ranges in them, end there or later."""
         counted = None if self.goes_on is None else ~self.goes_on
         self.spent_ns = core["spent_ns"] + time_in_children(ranges, self.parent, counted)
         self.self_ns = (ranges["duration_ns"] - self.spent_ns).clip(lower_bound=0)
         self._starts = core.select(*_PLACE).with_row_index("row")
-
-    def _unfinished(self, end_ns: int | None) -> pl.Series | None:
-        """Whether each row goes on; None if none does."""
-        if end_ns is None:
-            return None
-        found = (self.ends > end_ns).arg_true()
-        if found.is_empty():
-            return None
-        goes_on = self.ends > end_ns
-        while len(found):  # a row may end before a range that began in it
-            above = self.parent.gather(found).drop_nulls().unique()
-            found = above.filter(~goes_on.gather(above))
-            goes_on = goes_on.scatter(found, True)
-        return goes_on
 
     def is_operator(self, rows: pl.Series) -> pl.Series:
         """Whether rows are framework operators."""

@@ -6,7 +6,7 @@ goes on into the next one and becomes rows where it is over, so the rows are tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,14 +14,13 @@ import polars as pl
 
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import HOST_CLASSES
-from stepscope.sources.kineto.spool import Spool
+from stepscope.sources.spool import Spool
+from stepscope.sources.stretches import parted, quantiles
 
 SEGMENT_ROWS = 64_000
 """About as many events make a segment; its tree and rows take some 30 MB."""
 
 _TIMED = (*HOST_CLASSES, "device_annotation", "memory")
-_SAMPLED = 64
-"""One of so many is enough to find where to cut."""
 _JOINED_ROWS = 1_000_000
 """About as many launches are joined to their device work at a time."""
 
@@ -107,23 +106,13 @@ def _cuts(events: Events) -> pl.Series:
     """Times that cut the trace into segments; none if it is smaller than two."""
     timed = (*_TIMED, "device")
     count = sum(events.rows(name) for name in timed) // SEGMENT_ROWS
-    return _quantiles((frame for name in timed for frame in events.frames(name, ["start_ns"])), "start_ns", count)
-
-
-def _quantiles(frames: Iterable[pl.DataFrame], column: str, count: int) -> pl.Series:
-    """Values of a column that cut its rows into about `count` parts of one size; fewer if many are equal."""
-    if count < 2:
-        return pl.Series([], dtype=pl.Int64)
-    sample: pl.Series = pl.concat([frame[column].gather_every(_SAMPLED) for frame in frames]).drop_nulls().sort()
-    places = [len(sample) * k // count for k in range(1, count)]
-    cuts: pl.Series = sample.gather([p for p in places if 0 < p < len(sample)]).unique().sort()
-    return cuts
+    return quantiles((frame for name in timed for frame in events.frames(name, ["start_ns"])), "start_ns", count)
 
 
 def _share_out(frame: pl.DataFrame, number: pl.Series, name: str, spool: Spool[tuple[int, str]]) -> None:
     """Put each row into the segment whose number it has."""
-    for one in number.drop_nulls().unique().sort().to_list():
-        spool.add((one, name), frame.filter(number == one))
+    for one, rows in parted(frame, number):
+        spool.add((one, name), rows)
 
 
 def _share_out_device(
@@ -132,7 +121,7 @@ def _share_out_device(
     """Put device work where its launch is: joined a stretch of the correlations at a time, for they rise with time."""
     columns = ["start_ns", "correlation"]
     parts = 1 + events.rows("runtime") // _JOINED_ROWS
-    bounds = _quantiles(events.frames("runtime", columns), "correlation", parts)
+    bounds = quantiles(events.frames("runtime", columns), "correlation", parts)
     joining: Spool[tuple[int, str]] = Spool(scratch)
     for frame in events.frames("runtime", columns):
         launches = frame.filter(pl.col("correlation") > 0)

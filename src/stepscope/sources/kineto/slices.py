@@ -10,6 +10,7 @@ from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import HOST_CLASSES
 from stepscope.sources.kineto.segments import Segment
 from stepscope.sources.kineto.steps import Steps
+from stepscope.sources.stacks import Stacks
 from stepscope.tables import OPERATORS, SLICES, STACKS
 
 _CATEGORY = {
@@ -37,7 +38,7 @@ class SliceWriter:
         self._events = events
         self._steps = steps
         self._sink = sink
-        self._stacks = _Stacks()
+        self._stacks = Stacks()
 
     def write_host(self, segment: Segment, tree: HostTree) -> dict[str, pl.DataFrame]:
         """Write the ranges on host threads that are over, and the operators among them; returns the others."""
@@ -108,7 +109,7 @@ class SliceWriter:
 
     def finish(self) -> None:
         """Write the call stacks."""
-        self._sink.write(STACKS, self._stacks.frame())
+        self._sink.write(STACKS, self._stacks.frame(";"))
 
     def _write_operators(self, placed: pl.DataFrame) -> None:
         self._sink.write(
@@ -141,24 +142,3 @@ def _category(name: str) -> pl.Expr:
     if name == "other":
         return pl.col("category").str.to_lowercase().replace_strict(_OTHER, default="other")
     return pl.lit(_CATEGORY[name])
-
-
-class _Stacks:
-    """Numbers for call stacks, each text once."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    def numbers(self, texts: pl.Series) -> pl.Series:
-        for text in texts.unique(maintain_order=True).to_list():
-            if text:
-                self._numbers.setdefault(text, len(self._numbers))
-        if texts.null_count() == len(texts):
-            return pl.repeat(None, len(texts), dtype=pl.Int64, eager=True)
-        known: pl.Series = texts.replace_strict(self._numbers, default=None, return_dtype=pl.Int64)
-        return known
-
-    def frame(self) -> pl.DataFrame:
-        lines = [text.replace(";", "\n") for text in self._numbers]
-        schema = {"stack": pl.Int64, "text": pl.String}
-        return pl.DataFrame({"stack": list(self._numbers.values()), "text": lines}, schema=schema)

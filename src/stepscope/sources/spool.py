@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import polars as pl
 
 MEMORY_BYTES = 8 << 20
-"""Beyond that, rows go to files."""
+"""Beyond that, rows go to files, unless a spool is given more."""
 
 Key = TypeVar("Key")
 
@@ -19,9 +19,11 @@ class Spool(Generic[Key]):
 
     Args:
         scratch: Gives the directory for what does not fit memory; if it fails, memory is used all the same.
+        memory_bytes: What may stay in memory.
     """
 
-    def __init__(self, scratch: Callable[[], Path]) -> None:
+    def __init__(self, scratch: Callable[[], Path], memory_bytes: int | None = None) -> None:
+        self._memory_bytes = MEMORY_BYTES if memory_bytes is None else memory_bytes
         self._make_scratch = scratch
         self._directory: Path | None = None
         self._in_files: dict[Key, list[Path]] = {}
@@ -36,7 +38,7 @@ class Spool(Generic[Key]):
         self._in_memory.setdefault(key, []).append(frame)
         self._held_bytes[key] = self._held_bytes.get(key, 0) + int(frame.estimated_size())
         self._rows[key] = self.rows(key) + frame.height
-        while self._has_room and sum(self._held_bytes.values()) > MEMORY_BYTES:
+        while self._has_room and sum(self._held_bytes.values()) > self._memory_bytes:
             self._store(max(self._held_bytes, key=lambda k: self._held_bytes[k]))
 
     def _store(self, key: Key) -> None:
@@ -79,6 +81,19 @@ class Spool(Generic[Key]):
             yield frame
         while held:
             yield held.pop(0)
+
+    def batches(self, key: Key) -> Iterator[pl.DataFrame]:
+        """Like `taken`, with small frames put together."""
+        held: list[pl.DataFrame] = []
+        size = 0
+        for frame in self.taken(key):
+            held.append(frame)
+            size += int(frame.estimated_size())
+            if size >= MEMORY_BYTES:
+                yield pl.concat(held)
+                held, size = [], 0
+        if held:
+            yield pl.concat(held)
 
     def keep_only(self, wanted: pl.Expr) -> dict[Key, int]:
         """Forget the other rows; how many of each key that were."""

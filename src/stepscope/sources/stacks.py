@@ -1,0 +1,29 @@
+"""Numbers for call stacks, each text once."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.tables import STACKS
+
+
+class Stacks:
+    """Collects call stacks and numbers them in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def numbers(self, texts: pl.Series) -> pl.Series:
+        """The number of each stack; null where there is none."""
+        if texts.null_count() == len(texts):
+            return pl.repeat(None, len(texts), dtype=pl.Int64, eager=True)
+        for text in texts.unique(maintain_order=True).to_list():
+            if text:
+                self._numbers.setdefault(text, len(self._numbers))
+        known: pl.Series = texts.replace_strict(self._numbers, default=None, return_dtype=pl.Int64)
+        return known
+
+    def frame(self, separator: str) -> pl.DataFrame:
+        """Rows of `stacks`, one frame of a stack a line; `separator` stands between frames in the texts."""
+        lines = [text.replace(separator, "\n") for text in self._numbers]
+        return STACKS.frame(stack=list(self._numbers.values()), text=pl.Series(lines, dtype=pl.String))
