@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from stepscope.sources import spool, stretches
-from stepscope.sources.kineto import KinetoSource, flows, segments
+from stepscope.sources import arrows, spool, stretches
+from stepscope.sources.kineto import KinetoSource, segments
 from stepscope.sources.spool import Spool
 from stepscope.store import MemorySink
 from stepscope.tables import TABLES
@@ -115,7 +115,7 @@ def test_a_trace_in_stretches_gives_the_rows_of_the_whole(
     monkeypatch.setattr(segments, "SEGMENT_ROWS", rows)
     monkeypatch.setattr(stretches, "_SAMPLED", 1)
     monkeypatch.setattr(segments, "_JOINED_ROWS", 25)
-    monkeypatch.setattr(flows, "_PART_ROWS", 10)
+    monkeypatch.setattr(arrows, "PART_ROWS", 10)
     monkeypatch.setattr(spool, "MEMORY_BYTES", 5000)
     cut, cut_facts = read(path)
     assert cut_facts == facts

@@ -70,6 +70,11 @@ class Spool(Generic[Key]):
         for frame in self._in_memory.get(key, ()):
             yield frame if columns is None else frame.select(columns)
 
+    def whole(self, key: Key) -> pl.DataFrame | None:
+        """All rows of a key in one frame; None if there are none."""
+        frames = list(self.frames(key))
+        return pl.concat(frames) if frames else None
+
     def taken(self, key: Key) -> Iterator[pl.DataFrame]:
         """The frames of a key, in order, each forgotten as soon as it is given."""
         self._rows.pop(key, None)

@@ -1,4 +1,4 @@
-"""The windows in which a step's times are summed on a device: one behind the other, without gap or overlap."""
+"""Spans of time: of ranges, and of the windows in which a step's times are summed on a device."""
 
 from __future__ import annotations
 
@@ -30,3 +30,15 @@ def device_windows(first_ns: pl.Series, last_ns: int) -> pl.DataFrame:
         .fill_null(pl.max_horizontal(pl.lit(last_ns), pl.col("window_start_ns").max()))
     )
     return laid.with_columns(window_end_ns=end)
+
+
+def span_of(ranges: pl.DataFrame) -> tuple[int, int] | None:
+    """First start and last end of ranges (`start_ns`, `duration_ns`); None if there are none."""
+    first, last = ranges.select(pl.min("start_ns"), last=(pl.col("start_ns") + pl.col("duration_ns")).max()).row(0)
+    return None if first is None else (first, last)
+
+
+def around(spans: list[tuple[int, int] | None]) -> tuple[int, int] | None:
+    """The span that holds all of `spans`."""
+    known = [span for span in spans if span is not None]
+    return (min(first for first, _ in known), max(last for _, last in known)) if known else None

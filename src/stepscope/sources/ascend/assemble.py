@@ -6,28 +6,24 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.sources.ascend.collective_tables import collectives, with_peers
+from stepscope.sources.ascend.checks import Busy
+from stepscope.sources.ascend.collective_tables import collectives, described_calls, with_peers
 from stepscope.sources.ascend.communication_tables import links, transports
-from stepscope.sources.ascend.kernel_tables import kernels, totals
+from stepscope.sources.ascend.event_tables import EventTables
 from stepscope.sources.ascend.rank_files import RankFiles
 from stepscope.sources.ascend.recording import Recording
-from stepscope.sources.ascend.slice_tables import operators, queue_flows, slices, slices_table
-from stepscope.sources.ascend.steps import steps_table
+from stepscope.sources.ascend.steps import step_spans, steps_table
+from stepscope.sources.ascend.timeline import Kind
+from stepscope.sources.windows import around, span_of
 from stepscope.tables import (
     ALLOCATIONS,
     COLLECTIVES,
     COUNTERS,
-    FLOWS,
     GROUPS,
-    KERNEL_COUNTERS,
-    KERNELS,
     LINKS,
     MEMORY_CURVE,
     OPERATOR_TOTALS,
-    OPERATORS,
     RANKS,
-    SLICES,
-    STACKS,
     STEP_TOTALS,
     STEPS,
     TRANSPORTS,
@@ -38,24 +34,12 @@ if TYPE_CHECKING:
     from stepscope.sources.base import Sink
 
 
-def write_tables(recording: Recording, files: RankFiles, sink: Sink) -> None:
-    """Write all tables of `recording` to `sink`, empty ones not at all."""
-    kernel_rows, counters = kernels(recording, recording.steps)
-    collective_rows = collectives(
-        recording.communication, kernel_rows, recording.calls, recording.packets, recording.groups
-    )
-    collective_rows = with_peers(collective_rows, recording.groups, recording.identity.rank)
-    slice_rows = slices(recording.host, kernel_rows, collective_rows, recording.tasks, recording.steps)
-    operator_rows, stacks = operators(slice_rows)
-    span = _span([slice_rows, collective_rows])
-    step_rows = steps_table(recording.steps, kernel_rows, collective_rows, span)
-    only_step = 0 if step_rows["step"].to_list() == [0] else None
-
-    analysed = files.texts.get("communication") or files.analysis or files.path
-    matrix = files.texts.get("matrix") or files.analysis or files.path
-    identity = recording.identity
-    if not collective_rows.is_empty() or recording.groups.names:
-        identity.backend = "hccl"
+def write_tables(recording: Recording, files: RankFiles, sink: Sink) -> Busy:
+    """Write all tables of `recording` to `sink`, empty ones not at all; returns what its kernels add up to."""
+    ranges, identity = recording.steps, recording.identity
+    stated = _stated_steps(recording) if ranges.is_empty() else []
+    calls = described_calls(recording.communication, recording.calls, recording.packets, recording.groups)
+    only_step = _only_step(ranges, stated, calls)
 
     def write(table: Table, frame: pl.DataFrame) -> None:
         if frame.is_empty():
@@ -64,30 +48,42 @@ def write_tables(recording: Recording, files: RankFiles, sink: Sink) -> None:
             frame = frame.with_columns(pl.col("step").fill_null(only_step))
         sink.write(table, frame)
 
+    events = EventTables(recording, calls, are_stated=bool(stated))
+    for table, frame in events.rows():
+        write(table, frame)
+    collective_rows = collectives(calls, pl.concat(events.call_steps), recording.groups)
+    collective_rows = with_peers(collective_rows, recording.groups, identity.rank)
+    span = around([*events.spans, span_of(collective_rows)])
+    if not collective_rows.is_empty() or recording.groups.names:
+        identity.backend = "hccl"
+    analysed = files.texts.get("communication") or files.analysis or files.path
+    matrix = files.texts.get("matrix") or files.analysis or files.path
     sink.write(RANKS, identity.frame(*(span or (None, None))))
     if not recording.device_is_lost:  # a rank of which only the host is known is not to be compared with others
-        write(STEPS, step_rows)
-    write(KERNELS, kernel_rows)
-    write(KERNEL_COUNTERS, counters)
+        write(STEPS, steps_table(ranges, pl.concat([*events.busy, step_spans(collective_rows)]), span))
     write(COLLECTIVES, collective_rows)
     write(GROUPS, recording.groups.frame())
     write(TRANSPORTS, transports(recording.packets, analysed, sink))
     write(LINKS, links(recording.links, recording.groups, matrix, sink))
-    write(SLICES, slices_table(slice_rows))
-    write(OPERATORS, operator_rows)
-    write(STACKS, stacks)
-    write(FLOWS, pl.concat([queue_flows(recording.host), recording.flows]))
-    write(OPERATOR_TOTALS, totals(kernel_rows, recording.host, recording.totals))
+    write(OPERATOR_TOTALS, events.totals.frame(recording.totals))
     write(STEP_TOTALS, recording.step_totals)
     write(ALLOCATIONS, recording.allocations)
     write(MEMORY_CURVE, recording.memory_curve)
     write(COUNTERS, recording.counters)
+    return events.computed
 
 
-def _span(frames: list[pl.DataFrame]) -> tuple[int, int] | None:
-    """First and last time of all rows."""
-    times = pl.concat([frame.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")) for frame in frames])
-    if times.is_empty():
-        return None
-    first, last = times.select(pl.min("start_ns"), pl.max("end_ns")).row(0)
-    return first, last
+def _stated_steps(recording: Recording) -> list[int]:
+    """The steps that the source itself states for work of the device."""
+    kinds: tuple[Kind, ...] = ("compute", "details", "communication")
+    frames = [frame for kind in kinds for frame in recording.timeline.frames(kind, "start_ns", "step")]
+    return pl.concat([frame["step"].drop_nulls().unique() for frame in frames]).unique().to_list() if frames else []
+
+
+def _only_step(ranges: pl.DataFrame, stated: list[int], calls: pl.DataFrame) -> int | None:
+    """0 if the recording has no other step, so that whatever has none belongs to it."""
+    if not ranges.is_empty():
+        return 0 if ranges["step"].to_list() == [0] else None
+    alone = calls.filter(~pl.col("on_device") if not stated else pl.col("step").is_null())
+    known = {*stated, *alone["step_analysed"].drop_nulls()}
+    return None if known - {0} else 0

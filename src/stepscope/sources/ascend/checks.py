@@ -16,28 +16,42 @@ if TYPE_CHECKING:
 _TOLERANCE = 0.01
 
 
-def check_text(recording: Recording, view: TraceView, files: RankFiles, sink: Sink) -> None:
+class Busy:
+    """Time covered by at least one of many ranges that come in order of time, and the sum of their durations."""
+
+    def __init__(self) -> None:
+        self.union_ns = 0
+        self.summed_ns = 0
+        self._until_ns = 0
+
+    def add(self, ranges: pl.DataFrame) -> None:
+        """Take in ranges that start no earlier than those before."""
+        if ranges.is_empty():
+            return
+        ends = pl.col("start_ns") + pl.col("duration_ns")
+        begun = ranges.sort("start_ns").select("duration_ns", "start_ns", end_ns=ends, before=ends.cum_max().shift(1))
+        before = pl.max_horizontal("start_ns", "before", pl.lit(self._until_ns))
+        covered, summed, until = begun.select(
+            covered=(pl.col("end_ns") - before).clip(lower_bound=0).sum(),
+            summed=pl.sum("duration_ns"),
+            until=pl.max("end_ns"),
+        ).row(0)
+        self.union_ns += covered
+        self.summed_ns += summed
+        self._until_ns = max(self._until_ns, until)
+
+
+def check_text(recording: Recording, computed: Busy, view: TraceView, files: RankFiles, sink: Sink) -> None:
     """Tell where stated totals differ from their parts by more than 1 %; the parts are used."""
+    communicated = Busy()
+    communicated.add(recording.communication)
     overlap = dict(view.overlap.iter_rows())
-    busy = {
-        "Computing": recording.compute,
-        "Communication": recording.communication,
-    }
-    for name, rows in busy.items():
-        if name in overlap and not rows.is_empty():
-            _compare(overlap[name], union_ns(rows), f"the overlap analysis states {name}", files, "trace", sink)
+    for name, busy in (("Computing", computed), ("Communication", communicated)):
+        if name in overlap and busy.summed_ns:
+            _compare(overlap[name], busy.union_ns, f"the overlap analysis states {name}", files, "trace", sink)
     stated = recording.totals.filter(pl.col("level") == "kernel")["total_ns"].sum()
-    if stated and not recording.compute.is_empty():
-        summed = int(recording.compute["duration_ns"].sum())
-        _compare(int(stated), summed, "op_statistic.csv states kernel time", files, "kernel_totals", sink)
-
-
-def union_ns(ranges: pl.DataFrame) -> int:
-    """Time covered by at least one of the ranges."""
-    ends = pl.col("start_ns") + pl.col("duration_ns")
-    begun = ranges.sort("start_ns").select("start_ns", end_ns=ends, before=ends.cum_max().shift(1))
-    new = pl.col("end_ns") - pl.max_horizontal("start_ns", "before")
-    return int(begun.select(new.clip(lower_bound=0).sum()).item())
+    if stated and computed.summed_ns:
+        _compare(int(stated), computed.summed_ns, "op_statistic.csv states kernel time", files, "kernel_totals", sink)
 
 
 def _compare(stated: int, summed: int, what: str, files: RankFiles, part: str, sink: Sink) -> None:

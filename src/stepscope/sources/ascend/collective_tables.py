@@ -36,21 +36,20 @@ def with_payload(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def collectives(
-    communication: pl.DataFrame,
-    kernel_rows: pl.DataFrame,
-    calls: pl.DataFrame,
-    packets: pl.DataFrame,
-    groups: Groups,
+def described_calls(
+    communication: pl.DataFrame, calls: pl.DataFrame, packets: pl.DataFrame, groups: Groups
 ) -> pl.DataFrame:
-    """Rows of `collectives`.
+    """Calls of the device with what the communication analysis says of them, in order of start.
 
     Args:
         communication: Calls as the device ran them.
-        kernel_rows: Rows of `kernels`, which know the step of each call.
         calls: Calls as the communication analysis splits them; alone they still make rows.
         packets: Transport packets, whose sizes stand in where a call's payload is not recorded.
         groups: Members by key.
+
+    Returns:
+        Columns of both, with `start_ns`, `duration_ns`, `group`, `operation` and number `collective`; `step` as the
+        device's row states it, `step_analysed` as the analysis does, and `on_device` if there is a device's row.
     """
     names = pl.concat([communication["name"], calls["name"]]).unique().to_list()
     parsed = {name: read_call_name(name) for name in names if name is not None}
@@ -66,26 +65,40 @@ def collectives(
     # A name occurs again only when a communicator is made anew, so the n-th is matched with the n-th.
     nth = pl.int_range(pl.len()).over("name")
     analysed = calls.sort("start_us").with_columns(nth=nth)
-    steps = kernel_rows.filter(pl.col("kind") == "communication").select("name", "start_ns", kernel_step="step")
     rows = (
         communication.sort("start_ns", "name")
         .with_columns(nth=nth)
         .join(analysed, on=["name", "nth"], how="full", coalesce=True, suffix="_analysed")
-        .join(steps.unique(["name", "start_ns"]), on=["name", "start_ns"], how="left")
         .join(facts, on="name", how="left")
         .join(_moved(packets), on=["name", "step_analysed"], how="left", nulls_equal=True)
         .with_columns(
             group=pl.coalesce("group", "group_analysed", "tagged"),
+            on_device=pl.col("start_ns").is_not_null(),
             start_ns=pl.coalesce("start_ns", whole(pl.col("start_us") * 1000)),
             duration_ns=pl.coalesce("duration_ns", whole(pl.col("elapse_ms") * 1e6)),
-            step=pl.coalesce("step", "kernel_step", "step_analysed"),
         )
         .drop_nulls(["start_ns", "duration_ns"])
         .sort("start_ns", "name")
         .with_row_index("collective")
     )
     groups.mention(rows["group"])
+    return rows
+
+
+def collectives(rows: pl.DataFrame, steps: pl.DataFrame, groups: Groups) -> pl.DataFrame:
+    """Rows of `collectives`.
+
+    Args:
+        rows: `described_calls`.
+        steps: The step of each call on the device: `name`, `start_ns`, `kernel_step`.
+        groups: Members by key.
+    """
     sizes = {key: len(members) for key, members in groups.members.items() if members}
+    rows = rows.join(
+        steps.unique(["name", "start_ns"]), on=["name", "start_ns"], how="left", maintain_order="left"
+    ).with_columns(
+        step=pl.coalesce("step", pl.when("on_device").then("kernel_step"), "step_analysed"),
+    )
     return COLLECTIVES.conform(
         rows.select(
             "collective",

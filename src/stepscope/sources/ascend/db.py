@@ -23,6 +23,7 @@ from stepscope.sources.ascend.rank_files import DATABASE, RankFiles, find_rank_f
 from stepscope.sources.ascend.recording import STEPS, Recording
 from stepscope.sources.ascend.side_files import read_side_files
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
+from stepscope.sources.ascend.timeline import Timeline
 from stepscope.sources.base import Input
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class AscendDb:
                 "None needed: both hold the same recording.",
             )
         identity, groups = read_side_files(files, self.name, sink)
-        recording = Recording(identity, groups)
+        recording = Recording(identity, groups, Timeline(sink.scratch))
         read = [
             _with(files.database, lambda database: _take_events(recording, database), sink, "kernels"),
             _with(files.analysis, lambda database: _take_analysis(recording, database), sink, "links"),
@@ -105,23 +106,21 @@ def _take_events(recording: Recording, database: Database) -> None:
     groups = db_extras.read_identity(database, recording.identity)
     if groups is not None and not recording.groups.names:
         recording.groups = groups
+    timeline = recording.timeline
     operators, recording.operator_starts = db_host.read_operators(database)
-    recording.host = pl.concat(
-        [
-            operators,
-            db_host.read_api(database),
-            db_host.read_collections(database),
-            db_host.read_marks(database),
-        ]
-    )
-    recording.steps = step_ranges(operators)
+    recording.steps = step_ranges([operators])
     if recording.steps.is_empty():
         recorded = database.read_ranges("STEP_TIME", {"step": "id", "start_ns": "startNs", "end_ns": "endNs"})
         recording.steps = clean_ranges(recorded.with_columns(pl.col("step").cast(STEPS["step"], strict=False)))
+    timeline.add("host", operators)
+    del operators
+    for read in (db_host.read_api, db_host.read_collections, db_host.read_marks):
+        timeline.add("host", read(database))
     tasks = db_device.read_tasks(database)
-    recording.compute = db_device.read_compute(database, tasks)
-    recording.tasks = db_device.read_other_tasks(database, tasks)
+    timeline.add("compute", db_device.read_compute(database, tasks))
+    timeline.add("tasks", db_device.read_other_tasks(database, tasks))
     recording.communication = db_device.read_calls(database)
+    timeline.add("communication", recording.communication)
     recording.allocations = db_extras.read_allocations(database)
     recording.memory_curve = db_extras.read_memory_curve(database)
     recording.counters = db_extras.read_counters(database)

@@ -69,7 +69,7 @@ def check_events(database: Database, recording: Recording) -> None:
         if not database.is_filled(essential.table):
             state = "is empty" if database.has(essential.table) else "is missing"
             database.tell(essential.table, f"{state}; without it {essential.lost} cannot be known")
-    if recording.compute.is_empty() and all(database.is_filled(essential.table) for essential in _DEVICE):
+    if not recording.has_kernels and all(database.is_filled(essential.table) for essential in _DEVICE):
         database.tell("COMPUTE_TASK_INFO", "has no row that belongs to a usable one of TASK: no kernels are known")
 
 

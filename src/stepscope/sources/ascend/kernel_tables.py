@@ -5,8 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.ascend.pmu import COUNTERS
-from stepscope.sources.ascend.recording import COMPUTE, Recording, first_of_each, in_order, no_rows, shaped
+from stepscope.sources.ascend.recording import COMPUTE, empty, first_of_each, in_order, no_rows, shaped
 from stepscope.sources.ascend.steps import step_at
+from stepscope.sources.ascend.timeline import Piece
 from stepscope.tables import KERNEL_COUNTERS, KERNELS, OPERATOR_TOTALS
 
 LAUNCH_LAYERS = ("Node@", "HCCL@", "Runtime@", "Model@", "AscendCL@")
@@ -20,85 +21,152 @@ API_LEVELS = {
     "Runtime": "runtime",
 }
 """Word before the `@` in the name of an API call to its level in `operator_totals`."""
+_LAUNCH = {"correlation": pl.Int64, "layer": pl.Int32, "launch_start_ns": pl.Int64, "launch_end_ns": pl.Int64}
+_LAUNCHES_KEPT = 500_000
+"""Device work may lag behind its launch by that many other launches."""
+_FIGURES = {
+    "count": pl.len(),
+    "total_ns": pl.sum("duration_ns"),
+    "min_ns": pl.min("duration_ns"),
+    "max_ns": pl.max("duration_ns"),
+}
 
 
-def kernels(recording: Recording, ranges: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """All device work in order of start, with its launch and step: rows of `kernels` and `kernel_counters`."""
-    counted = [column for column, _ in COUNTERS.values() if column in recording.compute.columns]
-    counted = list(dict.fromkeys(counted))
-    communication = recording.communication.with_columns(
-        kind=pl.lit("communication"), core=pl.lit("COMMUNICATION"), size_bytes=pl.lit(None, pl.Int64)
-    )
-    memory = recording.tasks.filter(pl.col("category") == "memory").with_columns(kind=pl.lit("memory"), type="name")
-    compute = shaped(recording.compute, {**COMPUTE, **dict.fromkeys(counted, pl.Float64())})
-    rows = pl.concat(
-        [compute.with_columns(kind=pl.lit("compute")), shaped(communication, COMPUTE), shaped(memory, COMPUTE)],
-        how="diagonal",
-    ).drop("launch_start_ns", "launch_end_ns")
-    rows = _launched(in_order(rows, "start_ns", "stream", "name", "duration_ns"), recording.host)
-    rows = _with_step(rows, recording.operator_starts, ranges).with_row_index("kernel")
-    counters = no_rows(KERNEL_COUNTERS)
-    if counted:
-        measured = rows.filter(pl.any_horizontal(pl.col(counted).is_not_null()))
-        counters = KERNEL_COUNTERS.conform(measured.select("kernel", *counted))
-    return KERNELS.conform(rows.drop(counted)), counters
+class Launches:
+    """The host's API calls by the device work that they launched, as far as it may still come."""
 
+    def __init__(self) -> None:
+        self.known = pl.DataFrame(schema=_LAUNCH)
 
-def _launched(rows: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
-    """Add the host call with the same connection id; of several the best layer, then the first."""
-    named = host.select("category", "correlation", "name", "start_ns", "duration_ns")
-    calls = named.filter((pl.col("category") == "runtime") & pl.col("correlation").is_not_null()).select(
-        "correlation",
-        layer=pl.coalesce(
-            *(pl.when(pl.col("name").str.starts_with(word)).then(at) for at, word in enumerate(LAUNCH_LAYERS)),
-            pl.lit(len(LAUNCH_LAYERS)),
-        ),
-        launch_start_ns="start_ns",
-        launch_end_ns=pl.col("start_ns") + pl.col("duration_ns"),
-    )
-    ordered = calls.sort("launch_start_ns", maintain_order=True).sort("layer", maintain_order=True)
-    best = first_of_each(ordered.drop("layer"), "correlation")
-    return rows.join(best, on="correlation", how="left", maintain_order="left")
-
-
-def _with_step(rows: pl.DataFrame, operator_starts: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
-    """Fill in steps that are not stated: by the operator, else the launch, else the start on the device."""
-    if ranges.is_empty() and rows["step"].null_count() < rows.height:
-        return rows  # the source states steps, and only the host's part of them is missing
-    known = rows.join(
-        first_of_each(operator_starts, "correlation"), on="correlation", how="left", maintain_order="left"
-    )
-    began = known.select(pl.coalesce("operator_start_ns", "launch_start_ns", "start_ns")).to_series()
-    inferred = step_at(began, ranges, inside=False)
-    return rows.with_columns(step=pl.coalesce(pl.col("step"), inferred))
-
-
-def totals(kernel_rows: pl.DataFrame, host: pl.DataFrame, stated: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `operator_totals`: summed from events, and as stated for levels that have no events."""
-    figures = {
-        "count": pl.len(),
-        "total_ns": pl.sum("duration_ns"),
-        "min_ns": pl.min("duration_ns"),
-        "max_ns": pl.max("duration_ns"),
-    }
-    compute = kernel_rows.filter((pl.col("kind") == "compute") & pl.col("type").is_not_null())
-    of_kernels = compute.group_by(name="type", core="core").agg(**figures).with_columns(level=pl.lit("kernel"))
-    calls = host.select("category", "duration_ns", "name").filter(pl.col("category") == "runtime")
-    # Names repeat themselves, so they are taken apart once each.
-    by_name = calls.drop_nulls().group_by("name").agg(**figures).with_columns(parts=pl.col("name").str.splitn("@", 2))
-    of_calls = (
-        by_name.with_columns(
-            level=pl.col("parts").struct.field("field_0").replace_strict(API_LEVELS, default=None),
-            name=pl.col("parts").struct.field("field_1"),
+    def add(self, piece: Piece | None) -> None:
+        """Take in the calls of one more piece; of several with one number the best layer counts, then the first."""
+        host = None if piece is None else piece.of("host")
+        if host is None:
+            return
+        named = host.select("category", "correlation", "name", "start_ns", "duration_ns")
+        calls = named.filter((pl.col("category") == "runtime") & pl.col("correlation").is_not_null()).select(
+            "correlation",
+            layer=pl.coalesce(
+                *(pl.when(pl.col("name").str.starts_with(word)).then(at) for at, word in enumerate(LAUNCH_LAYERS)),
+                pl.lit(len(LAUNCH_LAYERS)),
+            ),
+            launch_start_ns="start_ns",
+            launch_end_ns=pl.col("start_ns") + pl.col("duration_ns"),
         )
-        .drop_nulls(["level", "name"])
-        .group_by("level", "name")
-        .agg(pl.sum("count", "total_ns"), pl.min("min_ns"), pl.max("max_ns"))
+        calls = calls.sort("launch_start_ns", maintain_order=True)
+        both = pl.concat([self.known.tail(_LAUNCHES_KEPT), calls]) if self.known.height else calls
+        best = first_of_each(both.sort("layer", maintain_order=True), "correlation")
+        self.known = best if best.height <= _LAUNCHES_KEPT else best.sort("launch_start_ns", maintain_order=True)
+
+
+class KernelTables:
+    """Makes the rows of `kernels` and `kernel_counters`, piece by piece.
+
+    Args:
+        operator_starts: When the operator behind each connection id began.
+        ranges: The steps.
+        are_stated: Whether the source states the steps of kernels itself, and only the host's part is missing.
+    """
+
+    def __init__(self, operator_starts: pl.DataFrame, ranges: pl.DataFrame, *, are_stated: bool) -> None:
+        self._starts = first_of_each(operator_starts, "correlation")
+        self._ranges = ranges
+        self._are_stated = are_stated
+        self._rows = 0
+
+    def rows(self, piece: Piece, launches: Launches) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The device work of a piece in order of start, with its launch and step, and its counters."""
+        compute = with_details(piece)
+        counted = [column for column, _ in COUNTERS.values() if column in compute.columns]
+        counted = list(dict.fromkeys(counted))
+        parts = [
+            shaped(compute, {**COMPUTE, **dict.fromkeys(counted, pl.Float64())}).with_columns(kind=pl.lit("compute"))
+        ]
+        if (calls := piece.of("communication")) is not None:
+            core, size = pl.lit("COMMUNICATION"), pl.lit(None, pl.Int64)
+            called = calls.with_columns(kind=pl.lit("communication"), core=core, size_bytes=size)
+            parts.append(shaped(called, COMPUTE))
+        if (tasks := piece.of("tasks")) is not None:
+            memory = tasks.filter(pl.col("category") == "memory").with_columns(kind=pl.lit("memory"), type="name")
+            parts.append(shaped(memory, COMPUTE))
+        rows = pl.concat(parts, how="diagonal").drop("launch_start_ns", "launch_end_ns")
+        rows = in_order(rows, "start_ns", "stream", "name", "duration_ns").join(
+            launches.known.drop("layer"), on="correlation", how="left", maintain_order="left"
+        )
+        rows = self._with_step(rows).with_row_index("kernel", offset=self._rows)
+        self._rows += rows.height
+        counters = no_rows(KERNEL_COUNTERS)
+        if counted:
+            measured = rows.filter(pl.any_horizontal(pl.col(counted).is_not_null()))
+            counters = KERNEL_COUNTERS.conform(measured.select("kernel", *counted))
+        return KERNELS.conform(rows.drop(counted)), counters
+
+    def _with_step(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Fill in steps that are not stated: by the operator, else the launch, else the start on the device."""
+        if self._are_stated:
+            return rows
+        known = rows.join(self._starts, on="correlation", how="left", maintain_order="left")
+        began = known.select(pl.coalesce("operator_start_ns", "launch_start_ns", "start_ns")).to_series()
+        inferred = step_at(began, self._ranges, inside=False)
+        return rows.with_columns(step=pl.coalesce(pl.col("step"), inferred))
+
+
+def with_details(piece: Piece) -> pl.DataFrame:
+    """Compute kernels of a piece: as the file of kernels lists them, with what only the trace knows."""
+    traced, details = piece.of("compute"), piece.of("details")
+    if details is None:
+        return empty(COMPUTE) if traced is None else traced
+    if traced is None:
+        return details
+    return joined(details, traced, ["start_ns", "name"], ["correlation", "stream"])
+
+
+def joined(details: pl.DataFrame, traced: pl.DataFrame, key: list[str], taken: list[str]) -> pl.DataFrame:
+    """`details` with the columns `taken` of the same events in the trace, and the trace's other events."""
+    unique = traced.select(*key, *taken).unique(key, keep="first", maintain_order=True)
+    both = details.join(unique, on=key, how="left", suffix="_traced", maintain_order="left").with_columns(
+        pl.coalesce(name, f"{name}_traced") for name in taken
     )
-    summed = pl.concat([_conform(of_kernels), _conform(of_calls)])
-    rest = stated.filter(~pl.col("level").is_in(summed["level"].unique().implode()))
-    return pl.concat([summed, rest]).sort("level", "total_ns", "name", "core", descending=[False, True, False, False])
+    alone = traced.join(details, on=key, how="anti")
+    return pl.concat([both.select(details.columns), alone], how="diagonal")
 
 
-def _conform(frame: pl.DataFrame) -> pl.DataFrame:
-    return OPERATOR_TOTALS.conform(frame)
+class Totals:
+    """Sums up kernels and API calls for `operator_totals`, piece by piece."""
+
+    def __init__(self) -> None:
+        self._kernels: list[pl.DataFrame] = []
+        self._calls: list[pl.DataFrame] = []
+
+    def add(self, kernel_rows: pl.DataFrame, host: pl.DataFrame | None) -> None:
+        """Take in the rows of `kernels` and the host's ranges of one more piece."""
+        compute = kernel_rows.filter((pl.col("kind") == "compute") & pl.col("type").is_not_null())
+        self._kernels.append(compute.group_by(name="type", core="core").agg(**_FIGURES))
+        if host is not None:
+            calls = host.select("category", "duration_ns", "name").filter(pl.col("category") == "runtime")
+            self._calls.append(calls.drop_nulls().group_by("name").agg(**_FIGURES))
+
+    def frame(self, stated: pl.DataFrame) -> pl.DataFrame:
+        """Rows of `operator_totals`: summed from events, and as stated for levels that have no events."""
+        again = (pl.sum("count", "total_ns"), pl.min("min_ns"), pl.max("max_ns"))
+        summed = []
+        if self._kernels:
+            of_kernels = pl.concat(self._kernels).group_by("name", "core").agg(again)
+            summed.append(OPERATOR_TOTALS.conform(of_kernels.with_columns(level=pl.lit("kernel"))))
+        if self._calls:
+            # Names repeat themselves, so they are taken apart once each.
+            parts = pl.concat(self._calls).with_columns(parts=pl.col("name").str.splitn("@", 2))
+            of_calls = (
+                parts.with_columns(
+                    level=pl.col("parts").struct.field("field_0").replace_strict(API_LEVELS, default=None),
+                    name=pl.col("parts").struct.field("field_1"),
+                )
+                .drop_nulls(["level", "name"])
+                .group_by("level", "name")
+                .agg(again)
+            )
+            summed.append(OPERATOR_TOTALS.conform(of_calls))
+        levels = [level for frame in summed for level in frame["level"].unique()]
+        rest = stated.filter(~pl.col("level").is_in(levels))
+        order = ("level", "total_ns", "name", "core")
+        return pl.concat([*summed, rest]).sort(order, descending=[False, True, False, False])

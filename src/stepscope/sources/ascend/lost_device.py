@@ -22,15 +22,16 @@ def activities(identity: Identity) -> str | None:
 
 def tell_lost_kernels(recording: Recording, path: Path, sink: Sink) -> None:
     """Say that a recording should have compute kernels, if it has none."""
-    if recording.compute.is_empty():
+    if not recording.has_kernels:
         problem = "no compute kernels can be read, so what the device did is unknown"
         sink.issue("error", path, problem, _REMEDY, place="kernels")
 
 
 def tell_lost_device(recording: Recording, path: Path, sink: Sink) -> None:
     """If a recording should have work of the device and has none at all, say so and mark it."""
-    frames = (recording.compute, recording.communication, recording.calls)
-    recording.device_is_lost = all(frame.is_empty() for frame in frames)
+    recording.device_is_lost = (
+        not recording.has_kernels and recording.communication.is_empty() and recording.calls.is_empty()
+    )
     if recording.device_is_lost:
         problem = "no work of the device can be read, so where its steps begin and end is unknown"
         sink.issue("error", path, problem, _REMEDY, place="steps")

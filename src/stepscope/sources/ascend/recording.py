@@ -11,10 +11,10 @@ import polars as pl
 from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.side_files import Identity
+from stepscope.sources.ascend.timeline import Timeline
 from stepscope.tables import (
     ALLOCATIONS,
     COUNTERS,
-    FLOWS,
     KERNELS,
     MEMORY_CURVE,
     OPERATOR_TOTALS,
@@ -125,10 +125,8 @@ class Recording:
 
     identity: Identity
     groups: Groups
+    timeline: Timeline
     steps: pl.DataFrame = field(default_factory=nothing(STEPS))
-    host: pl.DataFrame = field(default_factory=nothing(HOST))
-    compute: pl.DataFrame = field(default_factory=nothing(COMPUTE))
-    tasks: pl.DataFrame = field(default_factory=nothing(TASKS))
     communication: pl.DataFrame = field(default_factory=nothing(COMMUNICATION))
     operator_starts: pl.DataFrame = field(default_factory=nothing(OPERATOR_STARTS))
     calls: pl.DataFrame = field(default_factory=nothing(CALLS))
@@ -140,6 +138,10 @@ class Recording:
     allocations: pl.DataFrame = field(default_factory=nothing(ALLOCATIONS.stored_schema))
     memory_curve: pl.DataFrame = field(default_factory=nothing(MEMORY_CURVE.stored_schema))
     counters: pl.DataFrame = field(default_factory=nothing(COUNTERS.stored_schema))
-    flows: pl.DataFrame = field(default_factory=nothing(FLOWS.stored_schema))
     device_is_lost: bool = False
     """Whether the device ran something of which nothing can be read: then nobody knows where steps end."""
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether any compute kernel is known."""
+        return self.timeline.rows("compute") + self.timeline.rows("details") > 0

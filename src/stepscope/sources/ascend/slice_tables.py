@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.recording import HOST, TASKS, first_of_each, shaped
+from stepscope.sources.ascend.recording import HOST, TASKS, empty, first_of_each, no_rows, shaped
 from stepscope.sources.ascend.steps import step_at
-from stepscope.sources.nesting import nest
-from stepscope.tables import FLOWS, OPERATORS, SLICES, STACKS
+from stepscope.sources.ascend.timeline import Piece
+from stepscope.sources.nesting import enclosing, time_in_children
+from stepscope.sources.stacks import Stacks
+from stepscope.sources.stretches import unfinished
+from stepscope.tables import FLOWS, OPERATORS, SLICES
 
 ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(")
 """What names of framework ranges begin with that are no operators: steps, optimizers, data loaders."""
@@ -20,36 +23,77 @@ def annotated(category: pl.Expr, name: pl.Expr) -> pl.Expr:
     return pl.when(is_annotation).then(pl.lit("annotation")).otherwise(category)
 
 
-def slices(
-    host: pl.DataFrame,
-    kernel_rows: pl.DataFrame,
-    collective_rows: pl.DataFrame,
-    tasks: pl.DataFrame,
-    ranges: pl.DataFrame,
-) -> pl.DataFrame:
-    """All ranges in order of start: rows of `slices`, beside them what `operators` needs."""
-    group = collective_rows.select("name", "start_ns", thread="group").unique(["name", "start_ns"])
-    device = kernel_rows.join(group, on=["name", "start_ns"], how="left", maintain_order="left").with_columns(
-        category=pl.col("kind").replace_strict(_SLICE_OF_KERNEL),
-        process=pl.when(pl.col("kind") == "communication")
-        .then(pl.lit("Communication"))
-        .otherwise(pl.lit("Ascend Hardware")),
-        thread=pl.coalesce(pl.when(pl.col("kind") == "communication").then("thread"), pl.col("stream").cast(pl.String)),
-    )
-    others = tasks.filter(pl.col("category") != "memory")
-    others = others.with_columns(step=step_at(others["start_ns"], ranges, inside=False))
-    host = host.with_columns(step=step_at(host["start_ns"], ranges, inside=True))
-    columns = {**HOST, "device": TASKS["device"], "stream": TASKS["stream"], "step": pl.Int32}
-    rows = pl.concat([shaped(frame, columns) for frame in (host, device, others)])
-    # Ties keep the order of the export; more keys would cost more than all the rest of this function.
-    rows = rows.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
-    return _nested(rows.with_row_index("slice").with_columns(pl.col("slice").cast(pl.Int64)))
+class SliceTables:
+    """Makes the rows of `slices`, `operators` and `stacks`, piece by piece.
+
+    Args:
+        calls: `described_calls`, for the groups of calls.
+        ranges: The steps.
+    """
+
+    def __init__(self, calls: pl.DataFrame, ranges: pl.DataFrame) -> None:
+        self._group = calls.select("name", "start_ns", thread="group").unique(["name", "start_ns"])
+        self._ranges = ranges
+        self._next = 0
+        self._open = empty(_ROWS)
+        self._stacks = Stacks()
+
+    def rows(self, piece: Piece, kernel_rows: pl.DataFrame) -> pl.DataFrame:
+        """The ranges that are over by the end of a piece, in order of start: `_ROWS`, parent, depth and self time."""
+        rows = pl.concat([self._open, self._new(piece, kernel_rows)])
+        places = rows.select("start_ns", "duration_ns", thread=pl.struct("process", "thread").rank("dense"))
+        nested = enclosing(places)
+        ends = rows["start_ns"] + rows["duration_ns"]
+        goes_on = unfinished(ends, nested["parent"], piece.end_ns)
+        counted = None if goes_on is None else ~goes_on
+        spent = rows["spent_ns"] + time_in_children(places, nested["parent"], counted)
+        parent = rows["slice"].gather(nested["parent"])
+        done = rows.with_columns(
+            parent.alias("parent"),
+            nested["depth"],
+            (rows["duration_ns"] - spent).clip(lower_bound=0).alias("self_ns"),
+        )
+        if goes_on is None:
+            self._open = empty(_ROWS)
+            return done
+        self._open = rows.with_columns(spent.alias("spent_ns")).filter(goes_on)
+        return done.filter(~goes_on)
+
+    def _new(self, piece: Piece, kernel_rows: pl.DataFrame) -> pl.DataFrame:
+        """The ranges that start in a piece, in order of start."""
+        is_call = pl.col("kind") == "communication"
+        device = kernel_rows.join(self._group, on=["name", "start_ns"], how="left", maintain_order="left").with_columns(
+            category=pl.col("kind").replace_strict(_SLICE_OF_KERNEL),
+            process=pl.when(is_call).then(pl.lit("Communication")).otherwise(pl.lit("Ascend Hardware")),
+            thread=pl.coalesce(pl.when(is_call).then("thread"), pl.col("stream").cast(pl.String)),
+        )
+        parts = []
+        if (host := piece.of("host")) is not None:
+            parts.append(host.with_columns(step=step_at(host["start_ns"], self._ranges, inside=True)))
+        parts.append(device)
+        if (tasks := piece.of("tasks")) is not None:
+            others = tasks.filter(pl.col("category") != "memory")
+            parts.append(others.with_columns(step=step_at(others["start_ns"], self._ranges, inside=False)))
+        rows = pl.concat([shaped(frame, _COLUMNS) for frame in parts])
+        # Ties keep the order of the export; more keys would cost more than all the rest of this function.
+        rows = rows.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
+        first = self._next
+        self._next += rows.height
+        return rows.with_columns(slice=pl.int_range(first, self._next, dtype=pl.Int64), spent_ns=pl.lit(0, pl.Int64))
+
+    def operators(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Those of the `rows` that are operators, as rows of `operators`."""
+        calls = rows.filter(pl.col("category") == "operator")
+        numbered = calls.with_columns(self._stacks.numbers(calls["stack"]).alias("stack"))
+        return OPERATORS.conform(numbered.select(c for c in OPERATORS.stored_schema if c in numbered.columns))
+
+    def stacks(self) -> pl.DataFrame:
+        """Rows of `stacks`, for the operators made so far."""
+        return self._stacks.frame("\n")
 
 
-def _nested(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add parent, depth and self time on each thread of each process."""
-    places = rows.select("start_ns", "duration_ns", thread=pl.struct("process", "thread").rank("dense"))
-    return rows.with_columns(nest(places).get_columns())
+_COLUMNS = {**HOST, "device": TASKS["device"], "stream": TASKS["stream"], "step": pl.Int32}
+_ROWS = {**_COLUMNS, "slice": pl.Int64, "spent_ns": pl.Int64}
 
 
 def slices_table(rows: pl.DataFrame) -> pl.DataFrame:
@@ -57,35 +101,36 @@ def slices_table(rows: pl.DataFrame) -> pl.DataFrame:
     return SLICES.conform(rows.select(name for name in SLICES.stored_schema if name in rows.columns))
 
 
-def operators(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Rows of `operators` and of `stacks`."""
-    calls = rows.filter(pl.col("category") == "operator")
-    texts = calls["stack"].drop_nulls().unique().sort()
-    stacks = STACKS.frame(stack=range(len(texts)), text=texts)
-    numbered = calls.drop("stack").with_columns(stack=pl.lit(None, pl.Int64))
-    if len(texts):
-        numbered = calls.join(
-            stacks.rename({"stack": "number"}), left_on="stack", right_on="text", how="left", maintain_order="left"
-        ).with_columns(stack="number")
-    columns = [name for name in OPERATORS.stored_schema if name in numbered.columns]
-    return OPERATORS.conform(numbered.select(columns)), stacks
+class QueueFlows:
+    """Finds where tasks were put into the queue and where they were taken out, by their shared number."""
 
+    def __init__(self) -> None:
+        self._waiting = empty(_QUEUED)
 
-def queue_flows(host: pl.DataFrame) -> pl.DataFrame:
-    """Arrows from where a task was put into the queue to where it was taken out, by their shared number."""
-    queue = host.select("category", "correlation", "name", "start_ns", "thread").filter(
-        (pl.col("category") == "queue") & pl.col("correlation").is_not_null()
-    )
-    into = first_of_each(queue.filter(pl.col("name").str.starts_with("Enqueue")), "correlation")
-    out = first_of_each(queue.filter(pl.col("name").str.starts_with("Dequeue")), "correlation")
-    pairs = into.join(out, on="correlation", suffix="_out").sort("start_ns", "correlation")
-    return FLOWS.conform(
-        pairs.select(
-            kind=pl.lit("enqueue_dequeue"),
-            flow=pl.col("correlation").cast(pl.String),
-            from_ns="start_ns",
-            from_thread="thread",
-            to_ns="start_ns_out",
-            to_thread="thread_out",
+    def rows(self, host: pl.DataFrame | None) -> pl.DataFrame:
+        """Arrows that end in one more piece."""
+        if host is None:
+            return no_rows(FLOWS)
+        queue = host.select(*_QUEUED, "category").filter(
+            (pl.col("category") == "queue") & pl.col("correlation").is_not_null()
         )
-    )
+        put = queue.filter(pl.col("name").str.starts_with("Enqueue")).select(*_QUEUED)
+        into = first_of_each(pl.concat([self._waiting, put]), "correlation")
+        out = first_of_each(queue.filter(pl.col("name").str.starts_with("Dequeue")), "correlation")
+        pairs = into.join(out, on="correlation", suffix="_out").sort("start_ns", "correlation")
+        self._waiting = into.join(out, on="correlation", how="anti").tail(_QUEUE_LENGTH)
+        return FLOWS.conform(
+            pairs.select(
+                kind=pl.lit("enqueue_dequeue"),
+                flow=pl.col("correlation").cast(pl.String),
+                from_ns="start_ns",
+                from_thread="thread",
+                to_ns="start_ns_out",
+                to_thread="thread_out",
+            )
+        )
+
+
+_QUEUED = {name: HOST[name] for name in ("correlation", "name", "start_ns", "thread")}
+_QUEUE_LENGTH = 100_000
+"""More tasks than that wait in no queue."""

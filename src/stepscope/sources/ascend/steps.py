@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 
 from stepscope.sources.ascend.recording import STEPS as HOST_RANGES
-from stepscope.sources.ascend.recording import no_rows, shaped
+from stepscope.sources.ascend.recording import empty, no_rows, shaped
 from stepscope.sources.windows import device_windows
 from stepscope.tables import STEPS
 
@@ -13,14 +15,17 @@ STEP_NAME = r"^ProfilerStep#(\d{1,9})"
 """Name of the host range of a step."""
 
 
-def step_ranges(host: pl.DataFrame) -> pl.DataFrame:
+def step_ranges(host: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Host ranges of steps, by their name, each step once, in order of start."""
-    found = host.filter(pl.col("name").str.starts_with("ProfilerStep#")).select(
-        step=pl.col("name").str.extract(STEP_NAME).cast(pl.Int32),
-        start_ns="start_ns",
-        end_ns=pl.col("start_ns") + pl.col("duration_ns"),
-    )
-    return clean_ranges(found)
+    found = [
+        frame.filter(pl.col("name").str.starts_with("ProfilerStep#")).select(
+            step=pl.col("name").str.extract(STEP_NAME).cast(pl.Int32),
+            start_ns="start_ns",
+            end_ns=pl.col("start_ns") + pl.col("duration_ns"),
+        )
+        for frame in host
+    ]
+    return clean_ranges(pl.concat(found)) if found else empty(HOST_RANGES)
 
 
 def clean_ranges(found: pl.DataFrame) -> pl.DataFrame:
@@ -51,9 +56,13 @@ def step_at(times: pl.Series, ranges: pl.DataFrame, *, inside: bool) -> pl.Serie
     return pl.select(pl.when(times <= ends).then(steps)).to_series()
 
 
-def steps_table(
-    ranges: pl.DataFrame, kernels: pl.DataFrame, calls: pl.DataFrame, span: tuple[int, int] | None
-) -> pl.DataFrame:
+def step_spans(work: pl.DataFrame) -> pl.DataFrame:
+    """`step`, `first_ns`, `last_ns` of device work (`step`, `start_ns`, `duration_ns`)."""
+    ends = pl.col("start_ns") + pl.col("duration_ns")
+    return work.group_by("step").agg(first_ns=pl.min("start_ns"), last_ns=ends.max())
+
+
+def steps_table(ranges: pl.DataFrame, spans: pl.DataFrame, span: tuple[int, int] | None) -> pl.DataFrame:
     """Rows of `steps`.
 
     A step's window goes from its first compute or communication kernel to the first of the next step; the last
@@ -61,14 +70,11 @@ def steps_table(
 
     Args:
         ranges: `step_ranges`; empty if the recording has none.
-        kernels: Rows of `kernels` with their step.
-        calls: Rows of `collectives`, which may be all that is known of the device.
+        spans: `step_spans` of computing and communication, of any number of parts of it.
         span: First and last time of the recording; None if it is empty.
     """
-    times = ["step", "start_ns", "duration_ns"]
-    busy = pl.concat([kernels.filter(pl.col("kind") != "memory").select(times), calls.select(times)])
-    first = busy.group_by("step").agg(first_ns=pl.min("start_ns")).drop_nulls("step").sort("first_ns")
-    last_ns = busy.select((pl.col("start_ns") + pl.col("duration_ns")).max()).item()
+    first = spans.group_by("step").agg(pl.min("first_ns")).drop_nulls("step").sort("first_ns")
+    last_ns = spans.select(pl.max("last_ns")).item()
     if ranges.is_empty() and not first.filter(pl.col("step") != 0).is_empty():
         # Steps are known from the kernels only; the host's part of them was not recorded.
         windows = first.with_columns(last=pl.col("first_ns").shift(-1).fill_null(last_ns))

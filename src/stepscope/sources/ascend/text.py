@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import polars as pl
 
@@ -14,12 +14,14 @@ from stepscope.sources.ascend.assemble import write_tables
 from stepscope.sources.ascend.checks import check_text
 from stepscope.sources.ascend.communication_files import read_communication, read_matrix
 from stepscope.sources.ascend.csv_tables import read_csv
+from stepscope.sources.ascend.kernel_tables import joined
 from stepscope.sources.ascend.lost_device import activities, tell_lost_device, tell_lost_kernels
 from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
 from stepscope.sources.ascend.recognise import text_part
 from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, Recording, empty, shaped
 from stepscope.sources.ascend.side_files import read_side_files
 from stepscope.sources.ascend.steps import step_ranges
+from stepscope.sources.ascend.timeline import Kind, Timeline
 from stepscope.sources.ascend.trace_view import TraceView, read_trace_view
 from stepscope.sources.base import Input
 from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, OPERATOR_TOTALS, STEP_TOTALS, Table
@@ -52,10 +54,10 @@ class AscendText:
         """Read the text export of one rank."""
         files = _known_by_content(sort_files(item.path, item.files), item)
         identity, groups = read_side_files(files, self.name, sink)
-        recording = Recording(identity, groups)
+        recording = Recording(identity, groups, Timeline(sink.scratch))
         view = TraceView()
         if trace := files.texts.get("trace"):
-            view = _try_trace(trace, files, sink)
+            view = _try_trace(trace, recording, files, sink)
         _take_trace(recording, view)
         _take_kernels(recording, view, files, sink)
         _take_communication(recording, files, sink)
@@ -75,8 +77,8 @@ class AscendText:
         if item.path.is_dir() and not view.on_cpu_only and "NPU" in (activities(identity) or ""):
             tell_lost_kernels(recording, item.path, sink)
             tell_lost_device(recording, item.path, sink)
-        check_text(recording, view, files, sink)
-        write_tables(recording, files, sink)
+        computed = write_tables(recording, files, sink)
+        check_text(recording, computed, view, files, sink)
 
 
 def _known_by_content(files: RankFiles, item: Input) -> RankFiles:
@@ -88,9 +90,9 @@ def _known_by_content(files: RankFiles, item: Input) -> RankFiles:
     return RankFiles(path=item.path, texts={part: item.files[0]} if part else {})
 
 
-def _try_trace(trace: Path, files: RankFiles, sink: Sink) -> TraceView:
+def _try_trace(trace: Path, recording: Recording, files: RankFiles, sink: Sink) -> TraceView:
     try:
-        return read_trace_view(trace, sink)
+        return read_trace_view(trace, recording.timeline, sink)
     except UnreadableInput as error:
         if len(files.texts) == 1:
             raise
@@ -99,49 +101,35 @@ def _try_trace(trace: Path, files: RankFiles, sink: Sink) -> TraceView:
 
 
 def _take_trace(recording: Recording, view: TraceView) -> None:
-    recording.host = view.host
-    recording.tasks = view.tasks
-    recording.steps = step_ranges(view.host)
+    recording.steps = step_ranges(recording.timeline.frames("host", "name", "start_ns", "duration_ns"))
     recording.counters = view.counters
-    recording.flows = view.flows
 
 
 def _take_kernels(recording: Recording, view: TraceView, files: RankFiles, sink: Sink) -> None:
     """Kernels as kernel_details.csv lists them, with the connection ids of the trace, and what only it has."""
-    recording.compute, recording.communication = view.compute, view.communication
+    recording.communication = view.communication
     path = files.texts.get("kernels")
     details = read_csv(path, headers.KERNEL_DETAILS, sink, more=pmu.CSV_FIELDS) if path else None
-    if details is None or details.is_empty():
-        if details is not None and path:
-            sink.issue("note", path, "holds no kernels", "None needed if nothing ran on the device.")
-        return
-    details = pmu.scaled(details)
+    if details is not None and path and details.is_empty():
+        sink.issue("note", path, "holds no kernels", "None needed if nothing ran on the device.")
+    elif details is not None:
+        _take_details(recording, pmu.scaled(details))
+    recording.timeline.add("communication", recording.communication)
+
+
+def _take_details(recording: Recording, details: pl.DataFrame) -> None:
+    """Take the rows of kernel_details.csv: kernels, and calls with what the trace knows of them."""
     core = pl.col("core") if "core" in details.columns else pl.lit(None, pl.String)
     is_call = core.is_in(COMMUNICATION_CORES).fill_null(False)
-    compute = details.filter(~is_call)
     counters = [column for column in dict(pmu.COUNTERS.values()) if column in details.columns]
     kept = {**COMPUTE, **dict.fromkeys(counters, pl.Float64())}
-    recording.compute = _joined(shaped(compute, kept), view.compute, ["start_ns", "name"], ["correlation", "stream"])
+    recording.timeline.add("details", shaped(details.filter(~is_call), kept))
     calls = shaped(details.filter(is_call), COMMUNICATION)
-    recording.communication = _joined(
-        calls,
-        view.communication,
-        ["start_ns", "name"],
-        ["correlation", "size_bytes", "element_type"],
-    )
+    taken = ["correlation", "size_bytes", "element_type"]
+    recording.communication = joined(calls, recording.communication, ["start_ns", "name"], taken)
     device = details["device"].drop_nulls() if "device" in details.columns else pl.Series([], dtype=pl.Int64)
     if recording.identity.device is None and len(device):
         recording.identity.device = int(device[0])
-
-
-def _joined(details: pl.DataFrame, traced: pl.DataFrame, key: list[str], taken: list[str]) -> pl.DataFrame:
-    """`details` with the columns `taken` of the same events in the trace, and the trace's other events."""
-    unique = traced.select(*key, *taken).unique(key, keep="first", maintain_order=True)
-    both = details.join(unique, on=key, how="left", suffix="_traced", maintain_order="left").with_columns(
-        pl.coalesce(name, f"{name}_traced") for name in taken
-    )
-    alone = traced.join(details, on=key, how="anti")
-    return pl.concat([both.select(details.columns), alone], how="diagonal")
 
 
 def _take_communication(recording: Recording, files: RankFiles, sink: Sink) -> None:
@@ -186,19 +174,8 @@ def _frame(path: Path | None, layout: headers.FileLayout, sink: Sink) -> pl.Data
 
 
 def _anything(recording: Recording) -> bool:
-    return any(
+    kinds: tuple[Kind, ...] = get_args(Kind)
+    return any(recording.timeline.rows(kind) for kind in kinds) or any(
         not getattr(recording, name).is_empty()
-        for name in (
-            "host",
-            "compute",
-            "tasks",
-            "communication",
-            "calls",
-            "links",
-            "step_totals",
-            "totals",
-            "allocations",
-            "memory_curve",
-            "counters",
-        )
+        for name in ("calls", "links", "step_totals", "totals", "allocations", "memory_curve", "counters")
     )

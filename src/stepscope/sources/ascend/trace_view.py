@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.sources.arrows import arrows
 from stepscope.sources.ascend import trace_layout as layout
 from stepscope.sources.ascend.collective_tables import with_payload
-from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, HOST, TASKS, empty, no_rows, nothing, shaped
+from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, HOST, TASKS, no_rows, nothing, shaped
 from stepscope.sources.ascend.slice_tables import annotated
-from stepscope.sources.plausible import STRAY, STRAY_REMEDY, without_strays
+from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
+from stepscope.sources.plausible import STRAY, STRAY_REMEDY, Times, is_near
+from stepscope.sources.spool import Spool
 from stepscope.sources.trace_events import read_events
 from stepscope.tables import COUNTERS, FLOWS
 
@@ -22,18 +25,15 @@ if TYPE_CHECKING:
 COMPUTE_CORES = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "AI_CPU", "AICPU", "DSA_SQE", "WRITE_BACK")
 """Task types that are kernels."""
 MEMORY_TASK = r"MEMCPY|MEMSET|SDMA"
+_ARROW = ["phase", "id", "start_ns", "thread"]
 
 
 @dataclass
 class TraceView:
-    """What a trace_view.json holds, by what it becomes."""
+    """What a trace_view.json holds beside the events that it puts into a timeline."""
 
-    host: pl.DataFrame = field(default_factory=nothing(HOST))
-    compute: pl.DataFrame = field(default_factory=nothing(COMPUTE))
-    tasks: pl.DataFrame = field(default_factory=nothing(TASKS))
     communication: pl.DataFrame = field(default_factory=nothing(COMMUNICATION))
     counters: pl.DataFrame = field(default_factory=nothing(COUNTERS.stored_schema))
-    flows: pl.DataFrame = field(default_factory=nothing(FLOWS.stored_schema))
     overlap: pl.DataFrame = field(default_factory=nothing({"name": pl.String, "total_ns": pl.Int64}))
     """Sums of the trace's own overlap analysis, to check with."""
     process: int | None = None
@@ -41,27 +41,42 @@ class TraceView:
     """Whether the operators themselves ran on the host, as MindSpore records them on a CPU."""
 
 
-def read_trace_view(path: Path, sink: Sink) -> TraceView:
-    """Read a trace_view.json; damaged events are told through `sink` and left out."""
-    parts: dict[str, list[pl.DataFrame]] = {}
+def read_trace_view(path: Path, timeline: Timeline, sink: Sink) -> TraceView:
+    """Read a trace_view.json; damaged events are told through `sink` and left out.
+
+    Args:
+        path: The file.
+        timeline: Takes what happened on the host and on the device, but for the calls of communication.
+        sink: Takes the arrows between operators.
+    """
+    raw: Spool[str] = Spool(sink.scratch, MEMORY_BYTES)
+    times = Times()
     for batch in read_events(path, layout.LAYOUT, report=sink.issue, workers=sink.workers):
         for name, frame in batch.frames.items():
             if not frame.is_empty():
-                parts.setdefault(name, []).append(frame)
-    frames = {name: pl.concat(batches, how="vertical") for name, batches in parts.items()}
-    frames, strays = without_strays(frames)
-    if strays:
+                times.add(frame["start_ns"])
+                raw.add(name, frame)
+    if times.has_strays:
+        strays = sum(raw.keep_only(is_near(pl.col("start_ns"), times.middle_ns)).values())
         sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
-    processes, threads, labels = _labels(frames.get("metadata"))
-    other = frames.get("other")
-    if other is None:
-        other = pl.DataFrame(schema={"process": pl.String, "thread": pl.String, "name": pl.String})
-    other = other.with_columns(label=_label("process", processes))
-    view = TraceView(host=_host(frames, other, processes, labels))
-    if "start_ns" in other.columns:
-        _read_device(view, other, threads)
-    view.counters = _frequency(frames.get("frequency"))
-    view.flows = _forward_backward(frames.get("flows"))
+    for rows in arrows("forward_backward", lambda: raw.frames("flows", _ARROW), raw.rows("flows")):
+        sink.write(FLOWS, rows)
+    processes, threads, sides = _labels(raw.whole("metadata"))
+    for name in ("operators", "queue", "python", "gc"):
+        for frame in raw.batches(name):
+            timeline.add("host", _framework(name, frame, processes))
+    view = TraceView()
+    parts: list[_Device] = []
+    for frame in raw.batches("other"):
+        labelled = frame.with_columns(label=_label("process", processes))
+        timeline.add("host", _other_host(labelled, processes, sides))
+        parts.append(_take_device(labelled, threads, timeline))
+    if parts:
+        view.communication = pl.concat(part.calls for part in parts)
+        view.overlap = pl.concat(part.overlap for part in parts).group_by("name").agg(pl.sum("total_ns"))
+        has_device = view.communication.height or any(part.has_hardware for part in parts)
+        view.on_cpu_only = not has_device and any(part.has_cpu_operators for part in parts)
+    view.counters = _frequency(raw.whole("frequency"))
     python = next((pid for pid, label in processes.items() if label == "Python" and pid.isdecimal()), None)
     view.process = int(python[:18]) if python else None
     return view
@@ -85,39 +100,33 @@ def _labels(
     return processes, threads, sides
 
 
-def _host(
-    frames: dict[str, pl.DataFrame], other: pl.DataFrame, processes: dict[str, str], sides: dict[str, str]
-) -> pl.DataFrame:
-    """All ranges on the host as rows of `HOST`."""
-    rows = []
-    if (operators := frames.get("operators")) is not None:
-        rows.append(
-            operators.with_columns(
-                category=annotated(pl.lit("operator"), pl.col("name")),
-                process=_label("process", processes),
-                # Ops outside autograd carry -1, ops on their own thread 0.
-                sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
-                forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
-                stack=frame_lines(pl.col("stack")),
-                input_shapes=pl.col("input_shapes").replace("", None),
-                input_types=pl.col("input_types").replace("", None),
-            )
-        )
-    rows += [
-        frames[name].with_columns(category=pl.lit(name), process=_label("process", processes))
-        for name in ("queue", "python", "gc")
-        if name in frames
-    ]
-    if "start_ns" in other.columns:
-        on_cpu = [processes.get(pid, pid) for pid, side in sides.items() if side == "CPU"]
-        host = other.filter(pl.col("label").is_in([*layout.HOST_CATEGORIES, *on_cpu]))
-        kind = pl.col("label").replace_strict(layout.HOST_CATEGORIES, default="annotation", return_dtype=pl.String)
-        rows.append(
-            host.with_columns(
-                category=kind, process="label", correlation=pl.when(pl.col("correlation") != 0).then("correlation")
-            )
-        )
-    return pl.concat([shaped(frame, HOST) for frame in rows]) if rows else empty(HOST)
+def _framework(name: str, events: pl.DataFrame, processes: dict[str, str]) -> pl.DataFrame:
+    """Ranges that the framework recorded as rows of `HOST`."""
+    process = _label("process", processes)
+    if name != "operators":
+        return shaped(events.with_columns(category=pl.lit(name), process=process), HOST)
+    return shaped(
+        events.with_columns(
+            category=annotated(pl.lit("operator"), pl.col("name")),
+            process=process,
+            # Ops outside autograd carry -1, ops on their own thread 0.
+            sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
+            forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
+            stack=frame_lines(pl.col("stack")),
+            input_shapes=pl.col("input_shapes").replace("", None),
+            input_types=pl.col("input_types").replace("", None),
+        ),
+        HOST,
+    )
+
+
+def _other_host(events: pl.DataFrame, processes: dict[str, str], sides: dict[str, str]) -> pl.DataFrame:
+    """Ranges of the host among the events without a category as rows of `HOST`."""
+    on_cpu = [processes.get(pid, pid) for pid, side in sides.items() if side == "CPU"]
+    host = events.filter(pl.col("label").is_in([*layout.HOST_CATEGORIES, *on_cpu]))
+    kind = pl.col("label").replace_strict(layout.HOST_CATEGORIES, default="annotation", return_dtype=pl.String)
+    correlation = pl.when(pl.col("correlation") != 0).then("correlation")
+    return shaped(host.with_columns(category=kind, process="label", correlation=correlation), HOST)
 
 
 def frame_lines(stack: pl.Expr) -> pl.Expr:
@@ -125,7 +134,17 @@ def frame_lines(stack: pl.Expr) -> pl.Expr:
     return stack.str.replace_all("\r", "", literal=True).str.replace_all(";\n", "\n", literal=True).replace("", None)
 
 
-def _read_device(view: TraceView, other: pl.DataFrame, threads: dict[tuple[str, str], str]) -> None:
+@dataclass(frozen=True)
+class _Device:
+    """What some events without a category say of the device."""
+
+    calls: pl.DataFrame
+    overlap: pl.DataFrame
+    has_hardware: bool
+    has_cpu_operators: bool
+
+
+def _take_device(other: pl.DataFrame, threads: dict[tuple[str, str], str], timeline: Timeline) -> _Device:
     """Take device work and communication from the events without a category."""
     hardware = other.filter(pl.col("label") == layout.HARDWARE).with_columns(
         stream=pl.coalesce("stream", pl.col("thread").cast(pl.Int64, strict=False)),
@@ -134,16 +153,18 @@ def _read_device(view: TraceView, other: pl.DataFrame, threads: dict[tuple[str, 
         task_type=pl.col("task_type").fill_null(""),
     )
     is_kernel = pl.col("task_type").is_in(COMPUTE_CORES) | pl.col("task_type").str.starts_with("KERNEL_")
-    view.compute = shaped(hardware.filter(is_kernel).with_columns(core="task_type"), COMPUTE)
+    timeline.add("compute", shaped(hardware.filter(is_kernel).with_columns(core="task_type"), COMPUTE))
     is_memory = pl.col("task_type").str.contains(MEMORY_TASK)
     kind = pl.when(is_memory).then(pl.lit("memory")).otherwise(pl.lit("other"))
     tasks = hardware.filter(~is_kernel).with_columns(category=kind, thread=pl.col("stream").cast(pl.String))
-    called, subtasks = _communication(other.filter(pl.col("label").is_in(layout.COMMUNICATION)), threads)
-    view.communication = called
-    view.tasks = pl.concat([shaped(tasks, TASKS), subtasks])
-    view.overlap = other.filter(pl.col("label") == layout.OVERLAP).group_by("name").agg(total_ns=pl.sum("duration_ns"))
-    has_device = not (hardware.is_empty() and called.is_empty())
-    view.on_cpu_only = not has_device and bool((other["label"] == layout.CPU_OPERATORS).any())
+    calls, subtasks = _communication(other.filter(pl.col("label").is_in(layout.COMMUNICATION)), threads)
+    timeline.add("tasks", pl.concat([shaped(tasks, TASKS), subtasks]))
+    return _Device(
+        calls,
+        other.filter(pl.col("label") == layout.OVERLAP).group_by("name").agg(total_ns=pl.sum("duration_ns")),
+        not hardware.is_empty(),
+        bool((other["label"] == layout.CPU_OPERATORS).any()),
+    )
 
 
 def _communication(rows: pl.DataFrame, threads: dict[tuple[str, str], str]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -180,24 +201,5 @@ def _frequency(rows: pl.DataFrame | None) -> pl.DataFrame:
             name=pl.lit("ai_core_frequency_mhz"),
             device=pl.col("process").cast(pl.Int64, strict=False).mod(32),
             value="value",
-        )
-    )
-
-
-def _forward_backward(rows: pl.DataFrame | None) -> pl.DataFrame:
-    if rows is None:
-        return no_rows(FLOWS)
-    rows = rows.drop_nulls(["id", "start_ns"])
-    tails = rows.filter(pl.col("phase") == "s").unique("id", keep="first", maintain_order=True)
-    heads = rows.filter(pl.col("phase") == "f").unique("id", keep="first", maintain_order=True)
-    pairs = tails.join(heads, on="id", suffix="_to").sort("start_ns", "id")
-    return FLOWS.conform(
-        pairs.select(
-            kind=pl.lit("forward_backward"),
-            flow="id",
-            from_ns="start_ns",
-            from_thread="thread",
-            to_ns="start_ns_to",
-            to_thread="thread_to",
         )
     )

@@ -11,6 +11,7 @@ from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.header import whole_number
 from stepscope.sources.kineto.layout import HOST_CLASSES
 from stepscope.sources.kineto.steps import Steps, find_steps
+from stepscope.sources.windows import around, span_of
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ def gather_facts(events: Events) -> Facts:
     recorded = []
     for name in HOST_CLASSES:
         for frame in events.frames(name, ["start_ns", "duration_ns", *(["category"] if name == "other" else [])]):
-            spans.append(span(frame))
-            recorded.append(span(frame.filter(~own.fill_null(False))) if name == "other" else spans[-1])
+            spans.append(span_of(frame))
+            recorded.append(span_of(frame.filter(~own.fill_null(False))) if name == "other" else spans[-1])
     steps, overlapping = find_steps(events)
     return Facts(
         steps=steps,
@@ -54,18 +55,6 @@ def gather_facts(events: Events) -> Facts:
         ids_are_correlations=_ids_are_correlations(events),
         process=_process(events),
     )
-
-
-def span(frame: pl.DataFrame) -> tuple[int, int] | None:
-    """First start and last end of some ranges."""
-    first, last = frame.select(pl.min("start_ns"), last=(pl.col("start_ns") + pl.col("duration_ns")).max()).row(0)
-    return None if first is None else (first, last)
-
-
-def around(spans: list[tuple[int, int] | None]) -> tuple[int, int] | None:
-    """The span that holds all of `spans`."""
-    known = [span for span in spans if span is not None]
-    return (min(first for first, _ in known), max(last for _, last in known)) if known else None
 
 
 def _device_starts(events: Events) -> tuple[int, int] | None:

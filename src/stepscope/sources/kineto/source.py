@@ -13,7 +13,7 @@ from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.collectives import Calls, group_rows
 from stepscope.sources.kineto.device import DeviceCounts, device_work, tell, write_kernels
 from stepscope.sources.kineto.events import Events
-from stepscope.sources.kineto.facts import Facts, around, gather_facts, span
+from stepscope.sources.kineto.facts import Facts, gather_facts
 from stepscope.sources.kineto.flows import write_flows
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES, LAYOUT
@@ -23,6 +23,7 @@ from stepscope.sources.kineto.slices import SliceWriter
 from stepscope.sources.kineto.steps import SPANS, step_rows, step_spans
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.trace_events import TraceHeader, read_events
+from stepscope.sources.windows import around, span_of
 from stepscope.tables import COLLECTIVES, GROUPS, RANKS, STEPS
 
 _TRACE_KEYS = re.compile(rb'"(traceEvents|schemaVersion|deviceProperties|distributedInfo)"\s*:')
@@ -115,7 +116,7 @@ def _write_tables(path: Path, header: TraceHeader, events: Events, sink: Sink, *
         if work is not None:
             write_kernels(work, sink)
             spans.append(step_spans(work))
-            recorded.append(span(work))
+            recorded.append(span_of(work))
         calls.add(segment, tree, work)
         memory.add(segment, tree)
     slices.finish()
