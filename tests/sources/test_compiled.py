@@ -78,17 +78,17 @@ def test_a_table_is_the_same_or_left_to_polars(tmp_path: Path, value: bytes, at:
     rows += [b",".join([*PLAIN[:at], value, *PLAIN[at + 1 :]]), b",".join(PLAIN)]
     path.write_bytes(end.join([*rows, b""]))
 
-    compiled = csv_tables._plain(path, 6, FIELDS)
+    compiled = csv_tables._plain(path.read_bytes(), 6, FIELDS)
 
     if compiled is not None:
-        assert compiled.rows() == csv_tables._scan(path, 6, FIELDS).collect().rows()
+        assert compiled.rows() == csv_tables._scan(path.read_bytes(), 6, FIELDS).collect().rows()
 
 
 def test_a_plain_table_is_not_left_to_polars(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(b"name,start,wait,unused,shapes,last\n" + b",".join(PLAIN) + b"\n")
 
-    compiled = csv_tables._plain(path, 6, FIELDS)
+    compiled = csv_tables._plain(path.read_bytes(), 6, FIELDS)
 
     assert compiled is not None
     assert compiled.rows() == [("a", 12500, 100, "4,1;2", 0.001)]

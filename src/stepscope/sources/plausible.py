@@ -86,11 +86,16 @@ class Sorted:
 
     def problem(self) -> str:
         """What was left out, in words."""
-        parts = [f"{count} {reason}" for reason, count in self.wrong.items() if count]
-        all_rows = self.lost + self.rows.height
-        if len(parts) == 1:
-            return f"{self.lost} of {all_rows} rows {parts[0].partition(' ')[2]} and are left out"
-        return f"{self.lost} of {all_rows} rows are left out: {', '.join(parts)}"
+        return lost_rows(self.wrong, self.lost + self.rows.height)
+
+
+def lost_rows(wrong: Mapping[str, int], all_rows: int) -> str:
+    """How many of `all_rows` were left out, by what is wrong with them (as of `Sorted`), in words."""
+    lost = sum(wrong.values())
+    parts = [f"{count} {reason}" for reason, count in wrong.items() if count]
+    if len(parts) == 1:
+        return f"{lost} of {all_rows} rows {parts[0].partition(' ')[2]} and are left out"
+    return f"{lost} of {all_rows} rows are left out: {', '.join(parts)}"
 
 
 def sort_out(rows: pl.DataFrame, middle_ns: int | None, *, start: pl.Expr, end: pl.Expr | None = None) -> Sorted:

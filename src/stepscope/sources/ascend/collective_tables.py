@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.csv_tables import whole
+from stepscope.sources.ascend.csv_values import whole
 from stepscope.sources.ascend.groups import Groups, read_call_name
 from stepscope.tables import COLLECTIVES
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.sources.ascend.csv_tables import whole
+from stepscope.sources.ascend.csv_values import whole
 from stepscope.sources.ascend.groups import Groups, read_call_name
 from stepscope.tables import LINKS, TRANSPORTS
 

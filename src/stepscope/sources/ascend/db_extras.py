@@ -6,7 +6,7 @@ import msgspec
 import polars as pl
 
 from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS, step_number, timed_calls
-from stepscope.sources.ascend.csv_tables import whole
+from stepscope.sources.ascend.csv_values import whole
 from stepscope.sources.ascend.database import Database
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.recording import shaped

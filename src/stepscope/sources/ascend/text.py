@@ -13,7 +13,7 @@ from stepscope.sources.ascend import headers, pmu
 from stepscope.sources.ascend.assemble import write_tables
 from stepscope.sources.ascend.checks import check_text
 from stepscope.sources.ascend.communication_files import read_communication, read_matrix
-from stepscope.sources.ascend.csv_tables import read_csv
+from stepscope.sources.ascend.csv_tables import read_csv, read_csv_parts
 from stepscope.sources.ascend.kernel_tables import joined
 from stepscope.sources.ascend.lost_device import activities, tell_lost_device, tell_lost_kernels
 from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
@@ -109,27 +109,32 @@ def _take_kernels(recording: Recording, view: TraceView, files: RankFiles, sink:
     """Kernels as kernel_details.csv lists them, with the connection ids of the trace, and what only it has."""
     recording.communication = view.communication
     path = files.texts.get("kernels")
-    details = read_csv(path, headers.KERNEL_DETAILS, sink, more=pmu.CSV_FIELDS) if path else None
-    if details is not None and path and details.is_empty():
-        sink.issue("note", path, "holds no kernels", "None needed if nothing ran on the device.")
-    elif details is not None:
-        _take_details(recording, pmu.scaled(details))
+    if path:
+        _take_details(recording, path, sink)
     recording.timeline.add("communication", recording.communication)
 
 
-def _take_details(recording: Recording, details: pl.DataFrame) -> None:
+def _take_details(recording: Recording, path: Path, sink: Sink) -> None:
     """Take the rows of kernel_details.csv: kernels, and calls with what the trace knows of them."""
-    core = pl.col("core") if "core" in details.columns else pl.lit(None, pl.String)
-    is_call = core.is_in(COMMUNICATION_CORES).fill_null(False)
-    counters = [column for column in dict(pmu.COUNTERS.values()) if column in details.columns]
-    kept = {**COMPUTE, **dict.fromkeys(counters, pl.Float64())}
-    recording.timeline.add("details", shaped(details.filter(~is_call), kept))
-    calls = shaped(details.filter(is_call), COMMUNICATION)
-    taken = ["correlation", "size_bytes", "element_type"]
-    recording.communication = joined(calls, recording.communication, ["start_ns", "name"], taken)
-    device = details["device"].drop_nulls() if "device" in details.columns else pl.Series([], dtype=pl.Int64)
-    if recording.identity.device is None and len(device):
-        recording.identity.device = int(device[0])
+    calls: list[pl.DataFrame] = []
+    is_empty = False
+    for part in read_csv_parts(path, headers.KERNEL_DETAILS, sink, more=pmu.CSV_FIELDS):
+        details = pmu.scaled(part)
+        is_empty = details.is_empty() and not calls
+        core = pl.col("core") if "core" in details.columns else pl.lit(None, pl.String)
+        is_call = core.is_in(COMMUNICATION_CORES).fill_null(False)
+        counters = [column for column in dict(pmu.COUNTERS.values()) if column in details.columns]
+        kept = {**COMPUTE, **dict.fromkeys(counters, pl.Float64())}
+        recording.timeline.add("details", shaped(details.filter(~is_call), kept))
+        calls.append(shaped(details.filter(is_call), COMMUNICATION))
+        device = details["device"].drop_nulls() if "device" in details.columns else pl.Series([], dtype=pl.Int64)
+        if recording.identity.device is None and len(device):
+            recording.identity.device = int(device[0])
+    if is_empty:
+        sink.issue("note", path, "holds no kernels", "None needed if nothing ran on the device.")
+    elif calls:
+        taken = ["correlation", "size_bytes", "element_type"]
+        recording.communication = joined(pl.concat(calls), recording.communication, ["start_ns", "name"], taken)
 
 
 def _take_communication(recording: Recording, files: RankFiles, sink: Sink) -> None:

@@ -1,0 +1,49 @@
+"""Values of CSV files in our units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from stepscope.sources.ascend.headers import Field, Kind
+
+FACTORS: dict[Kind, int] = {"duration": 1000, "kib": 1024, "mib": 1 << 20}
+READ_AS: dict[Kind, type[pl.DataType]] = {
+    "text": pl.String,
+    "shape": pl.String,
+    "time": pl.String,
+    "device": pl.String,
+}
+"""How a kind is read; all others are read as float64, which holds every integer that occurs."""
+
+
+def in_our_unit(column: pl.Expr, field: Field) -> pl.Expr:
+    """A column as it is read (see `READ_AS`) as values of its field."""
+    if field.kind in FACTORS:
+        return whole(column * FACTORS[field.kind])
+    as_kept: dict[Kind, Callable[[pl.Expr], pl.Expr]] = {
+        "time": nanoseconds,
+        "shape": lambda text: text.str.strip_chars('"'),
+        "text": lambda text: text.str.strip_chars(),
+        "device": lambda text: text.str.extract(r"(\d+)\s*$").cast(pl.Int32, strict=False),
+        "int": lambda number: number.cast(pl.Int64, strict=False),
+        "float": lambda number: number,
+    }
+    return as_kept[field.kind](column)
+
+
+def whole(value: pl.Expr) -> pl.Expr:
+    """The nearest integer; null for what is none (infinite, not a number)."""
+    return value.round().cast(pl.Int64, strict=False)
+
+
+def nanoseconds(text: pl.Expr) -> pl.Expr:
+    """Microseconds as text, e.g. `1760000000000462.904` with or without a tab after it, as exact ns.
+
+    A float64 holds such a time to a quarter of a microsecond only, so the two halves are read as integers.
+    """
+    parts = text.str.strip_chars(' \t"').str.splitn(".", 2)
+    whole_us = parts.struct.field("field_0").cast(pl.Int64, strict=False)
+    fraction = parts.struct.field("field_1").fill_null("").str.pad_end(3, "0").str.slice(0, 3)
+    return whole_us * 1000 + fraction.cast(pl.Int64, strict=False)
