@@ -11,6 +11,9 @@ import polars as pl
 MEMORY_BYTES = 8 << 20
 """Beyond that, rows go to files, unless a spool is given more."""
 
+_FILE_BYTES = 4 << 20
+"""About as much goes into one file, so that as much is read at a time."""
+
 Key = TypeVar("Key")
 
 
@@ -42,18 +45,32 @@ class Spool(Generic[Key]):
             self._store(max(self._held_bytes, key=lambda k: self._held_bytes[k]))
 
     def _store(self, key: Key) -> None:
-        """Move what is in memory under a key into a file."""
+        """Move what is in memory under a key into files."""
+        held = self._in_memory[key]
+        while held:
+            count, size = 0, 0
+            while count < len(held) and size < _FILE_BYTES:
+                size += int(held[count].estimated_size())
+                count += 1
+            if (file := self._written(held[:count])) is None:
+                self._has_room = False
+                return
+            self._in_files.setdefault(key, []).append(file)
+            self._held_bytes[key] -= size
+            del held[:count]
+        del self._in_memory[key], self._held_bytes[key]
+
+    def _written(self, frames: list[pl.DataFrame]) -> Path | None:
+        """A file that holds some frames; None if there is no room for it."""
         try:
             if self._directory is None:
                 self._directory = self._make_scratch()
             file = self._directory / f"spool-{self._files}.arrow"
-            pl.concat(self._in_memory[key], rechunk=False).write_ipc(file, compression="uncompressed")
+            pl.concat(frames, rechunk=False).write_ipc(file, compression="uncompressed")
         except (OSError, pl.exceptions.PolarsError):
-            self._has_room = False
-            return
+            return None
         self._files += 1
-        self._in_files.setdefault(key, []).append(file)
-        del self._in_memory[key], self._held_bytes[key]
+        return file
 
     def keys(self) -> list[Key]:
         """The keys that have rows, or had some."""

@@ -23,7 +23,14 @@ def quantiles(frames: Iterable[pl.DataFrame], column: str, count: int) -> pl.Ser
 def parted(frame: pl.DataFrame, number: pl.Series) -> Iterator[tuple[int, pl.DataFrame]]:
     """The rows of each number, in their order; rows without one are left out."""
     for one in number.drop_nulls().unique().sort().to_list():
-        yield one, frame.filter(number == one)
+        rows = frame.filter(number == one)
+        yield one, rows if rows.height == frame.height else _on_its_own(rows)
+
+
+def _on_its_own(rows: pl.DataFrame) -> pl.DataFrame:
+    """`rows` with a copy of their texts: filtered rows keep alive those of the whole frame that they come from."""
+    texts = [name for name, kind in rows.schema.items() if kind == pl.String]
+    return rows.with_columns(pl.concat_str([pl.col(name), pl.lit("")]).alias(name) for name in texts)
 
 
 def unfinished(ends: pl.Series, parent: pl.Series, end_ns: int | None) -> pl.Series | None:

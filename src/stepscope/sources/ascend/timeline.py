@@ -12,7 +12,7 @@ import polars as pl
 from stepscope.sources.spool import Spool
 from stepscope.sources.stretches import parted, quantiles
 
-PIECE_ROWS = 250_000
+PIECE_ROWS = 64_000
 """About as many events make a piece; a recording of less than two is one piece."""
 MEMORY_BYTES = 64 << 20
 """What a rank's events may take before they go to files."""
@@ -66,7 +66,7 @@ class Timeline:
         if cuts.is_empty():
             yield Piece({kind: pl.concat(self._spool.taken(kind)) for kind in kinds if self.rows(kind)}, None)
             return
-        spool: Spool[tuple[int, Kind]] = Spool(self._scratch, MEMORY_BYTES)
+        spool: Spool[tuple[int, Kind]] = Spool(self._scratch)
         for kind in kinds:
             for frame in self._spool.taken(kind):
                 for number, rows in parted(frame, cuts.search_sorted(frame["start_ns"], side="right")):
