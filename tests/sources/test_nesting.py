@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+from typing import Any
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.sources import nesting
-from stepscope.sources.nesting import nest
+from stepscope.sources.nesting import enclosing, nest, time_in_children
+from stepscope.sources.trace_events import native
 
 RANGE = st.tuples(st.integers(-20, 60), st.integers(0, 25), st.sampled_from(["a", "b", None]))
 
@@ -57,6 +62,22 @@ def test_times_near_the_limits_of_int64_do_no_harm() -> None:
     assert nested["parent"].to_list() == [None, None, 1]
 
 
+def test_a_range_that_ends_beyond_int64_is_still_open() -> None:
+    last = 2**63 - 1
+    ranges = frame([(last - 5, 100, "a"), (last, 1, "a"), (-(2**63), 2**63 - 1, "b"), (-1, 5, "b"), (last, 1, "c")])
+
+    places = enclosing(ranges)
+
+    assert places["parent"].to_list() == [None, 0, None, None, None]
+
+
+def test_a_parent_that_is_no_row_is_an_error() -> None:
+    ranges = frame([(0, 5, "a"), (1, 2, "a")])
+
+    with pytest.raises(pl.exceptions.PolarsError):
+        time_in_children(ranges, pl.Series([None, 2]))
+
+
 @given(ranges=st.lists(RANGE, max_size=40), block_rows=st.integers(1, 50))
 @settings(max_examples=200, deadline=None)
 def test_nesting_is_that_of_a_simple_search(ranges: list[tuple[int, int, str | None]], block_rows: int) -> None:
@@ -85,3 +106,152 @@ def simple_parent(ranges: list[tuple[int, int, str | None]], row: int) -> int | 
             return stack[-1] if stack else None
         stack.append(i)
     return None
+
+
+SPANS = {
+    "plain": (0, 10**6, 5000),
+    "tied": (0, 5, 5),
+    "equal": (7, 7, 3),
+    "epoch": (1_700_000_000 * 10**9, 1_700_000_060 * 10**9, 10**9),
+    "absurd": (-(2**63), 2**63 - 1, 2**63 - 1),
+}
+"""First and last start, and longest duration."""
+THREADS: dict[str, Callable[[pl.Series], pl.Series]] = {
+    "int8": lambda t: t.cast(pl.Int8) - 100,
+    "int32": lambda t: t.cast(pl.Int32),
+    "uint32": lambda t: t.cast(pl.UInt32),
+    "wide": lambda t: t * 2**60 - 2**62,
+    "uint64": lambda t: t.cast(pl.UInt64) + 2**63,
+    "float": lambda t: t / 4,
+    "bool": lambda t: t > 2,
+    "text": lambda t: "thread " + t.cast(pl.String),
+    "category": lambda t: t.cast(pl.String).cast(pl.Categorical),
+    "enum": lambda t: t.cast(pl.String).cast(pl.Enum([str(n) for n in range(8)])),
+    "binary": lambda t: t.cast(pl.String).cast(pl.Binary),
+    "date": lambda t: t.cast(pl.Date),
+    "list": lambda t: t.to_frame("t").select(pl.concat_list("t")).to_series(),
+    "struct": lambda t: pl.DataFrame({"p": (t % 2).cast(pl.String), "t": t // 2, "u": t * 2**50}).to_struct(),
+    "null": lambda t: pl.Series([None] * len(t)),
+}
+
+
+def made_up(rows: int, span: str, seed: int, *, nulls: bool) -> pl.DataFrame:
+    rng = random.Random(seed)
+    first, last, longest = SPANS[span]
+    threads = [0, 1, 2, 3, 4, 5, *([None, None] if nulls else [])]
+    made = [(rng.randint(first, last), rng.randint(0, longest), rng.choice(threads)) for _ in range(rows)]
+    schema = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "thread": pl.Int64}
+    return pl.DataFrame(made, schema=schema, orient="row")
+
+
+def in_order(ranges: pl.DataFrame, order: str) -> pl.DataFrame:
+    if order == "as they come":
+        return ranges
+    keys = ["start_ns", "duration_ns"]
+    by_time = ranges.sort(keys, descending=[False, True], maintain_order=True)
+    if order == "by time":
+        return by_time
+    return by_time.sort("thread", maintain_order=True)
+
+
+def results(ranges: pl.DataFrame, counted: pl.Series) -> list[Any]:
+    places = enclosing(ranges)
+    spent = time_in_children(ranges, places["parent"])
+    some = time_in_children(ranges, places["parent"], counted)
+    return [*places.get_columns(), *nest(ranges).get_columns(), spent, some]
+
+
+def compiled_and_plain(ranges: pl.DataFrame, counted: pl.Series) -> tuple[list[Any], list[Any]]:
+    compiled = results(ranges, counted)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "_LIBRARY", None)
+        return compiled, results(ranges, counted)
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("span", SPANS)
+@pytest.mark.parametrize("order", ["as they come", "by time", "by thread and time"])
+def test_compiled_or_not_the_result_is_the_same(order: str, span: str, nulls: bool) -> None:
+    for rows in (1, 30, 400, 5000):
+        ranges = in_order(made_up(rows, span, rows, nulls=nulls), order)
+        rng = random.Random(rows)
+        counted = pl.Series([rng.choice([True, False, None]) for _ in range(rows)], dtype=pl.Boolean)
+
+        compiled, plain = compiled_and_plain(ranges, counted)
+
+        for one, other in zip(compiled, plain, strict=True):
+            assert one.name == other.name
+            assert one.dtype == other.dtype
+            assert one.to_list() == other.to_list()
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("kind", THREADS)
+def test_threads_may_be_of_any_type(kind: str, nulls: bool) -> None:
+    ranges = made_up(300, "plain", 1, nulls=nulls)
+    threads = THREADS[kind](ranges["thread"])
+    plain = [threads.to_list().index(thread) for thread in threads.to_list()]
+    expected = nest(ranges.with_columns(thread=pl.Series(plain)))
+
+    nested = nest(ranges.with_columns(threads.alias("thread")))
+
+    assert nested.equals(expected)
+
+
+def test_a_null_is_no_thread_of_nulls() -> None:
+    thread = pl.Series(
+        [{"p": None, "t": None}, None, {"p": None, "t": None}], dtype=pl.Struct({"p": pl.Int64, "t": pl.Int64})
+    )
+    ranges = pl.DataFrame({"start_ns": [0, 1, 2], "duration_ns": [9, 9, 9], "thread": thread})
+
+    assert nest(ranges)["parent"].to_list() == [None, None, 0]
+
+
+def test_columns_may_come_in_pieces() -> None:
+    ranges = made_up(1000, "plain", 2, nulls=True)
+    pieces = pl.concat([ranges[:10], ranges[10:700], ranges[700:]], rechunk=False)
+    parent = nest(ranges)["parent"]
+    counted = pl.concat([parent.is_not_null()[:333], parent.is_null()[333:]], rechunk=False)
+
+    assert nest(pieces).equals(nest(ranges))
+    assert nest(ranges[5:]).equals(nest(ranges[5:].clone().rechunk()))
+    spent = time_in_children(pieces[3:], nest(pieces[3:])["parent"], counted[3:])
+    expected = time_in_children(ranges[3:], nest(ranges[3:])["parent"], counted.rechunk()[3:])
+    assert spent.to_list() == expected.to_list()
+
+
+def test_self_time_counts_some_children_only() -> None:
+    ranges = frame([(0, 100, "a"), (10, 30, "a"), (15, 5, "a"), (50, 10, "a")])
+    parent = nest(ranges)["parent"]
+
+    spent = time_in_children(ranges, parent, pl.Series([True, False, True, None]))
+    all_spent = time_in_children(ranges, parent)
+
+    assert spent.to_list() == [0, 5, 0, 0]
+    assert all_spent.to_list() == [40, 5, 0, 0]
+
+
+@pytest.mark.skipif(not native.is_there(), reason="no compiled scanner here")
+def test_the_compiled_walk_refuses_what_it_cannot_take() -> None:
+    numbers, times, gaps = pl.Series([0, 1]), pl.Series([5, 6]), pl.Series([5, None])
+
+    assert native.nest(numbers, times, times)["depth"].to_list() == [0, 0]
+    for columns in [
+        (pl.Series([0, -1]), times, times),
+        (gaps, times, times),
+        (numbers, gaps, times),
+        (numbers, times, times.cast(pl.Int32)),
+        (numbers, times, pl.Series([5])),
+        (numbers[:0], times[:0], times[:0]),
+    ]:
+        with pytest.raises(native.Refused):
+            native.nest(*columns)
+    for columns in [
+        (times, times, pl.Series([None, 2])),
+        (times, times, pl.Series([None, -1])),
+        (times, gaps, pl.Series([None, 0])),
+        (times, times, pl.Series([0])),
+        (times[:0], times[:0], times[:0]),
+    ]:
+        with pytest.raises(native.Refused):
+            native.time_inside(*columns)

@@ -14,7 +14,7 @@
 #include <malloc.h>
 #endif
 
-#define SS_VERSION 4
+#define SS_VERSION 5
 #define MAX_DEPTH 256
 #define MAX_LENGTH ((1u << 28) - 1)
 #define BASE_FIELDS 8
@@ -1036,63 +1036,198 @@ struct ArrowArrayStream {
     void *private_data;
 };
 
-/* Values of an int64 column without nulls, copied together from its chunks; null if it is something else. */
-static int64_t *whole_column(struct ArrowArrayStream *stream, int64_t rows) {
+/* Values of an int64 column that comes in one chunk, which `held` keeps; null if it is something else. */
+static const int64_t *whole_column(struct ArrowArrayStream *stream, int64_t rows, struct ArrowArray *held) {
     struct ArrowSchema schema;
-    int64_t *values, at = 0;
     int fits;
     if (stream->get_schema(stream, &schema)) return NULL;
     fits = !strcmp(schema.format, "l");
     schema.release(&schema);
-    if (!fits || !(values = malloc(((size_t)rows + 1) * sizeof *values))) return NULL;
-    for (;;) {
-        struct ArrowArray array;
-        if (stream->get_next(stream, &array)) break;
-        if (!array.release) {
-            if (at == rows) return values;
-            break;
-        }
-        fits = array.null_count == 0 && at + array.length <= rows;
-        if (fits) {
-            memcpy(values + at, (const int64_t *)array.buffers[1] + array.offset, (size_t)array.length * sizeof *values);
-            at += array.length;
-        }
-        array.release(&array);
-        if (!fits) break;
+    if (!fits) return NULL;
+    if (stream->get_next(stream, held)) {
+        held->release = NULL;
+        return NULL;
     }
-    free(values);
-    return NULL;
+    if (!held->release || held->length != rows || held->n_buffers != 2) return NULL;
+    return (const int64_t *)held->buffers[1] + held->offset;
 }
 
-/* Parent (place of the range that is open; null at the top) and depth of ranges sorted by start, the longer first. */
-EXPORT int32_t ss_nest(struct ArrowArrayStream *starts, struct ArrowArrayStream *ends, int64_t rows,
-                       struct ArrowArray *parents, struct ArrowSchema *parent_schema, struct ArrowArray *depths,
-                       struct ArrowSchema *depth_schema) {
-    int64_t *start = whole_column(starts, rows), *end = whole_column(ends, rows);
-    int64_t *parent = malloc(((size_t)rows + 1) * 8), *depth = malloc(((size_t)rows + 1) * 8);
-    int64_t *open = malloc(((size_t)rows + 1) * 8), height = 0, nulls = 0;
-    uint8_t *known = calloc((size_t)rows / 8 + 64, 1), *all = malloc((size_t)rows / 8 + 64);
-    int32_t status = REFUSED;
-    if (!start || !end || !parent || !depth || !open || !known || !all) goto fail;
-    memset(all, 0xff, (size_t)rows / 8 + 64);
-    for (int64_t i = 0; i < rows; i++) {
-        while (height && end[open[height - 1]] <= start[i]) height--;
-        depth[i] = height;
-        parent[i] = height ? open[height - 1] : 0;
-        if (height) known[i >> 3] |= (uint8_t)(1 << (i & 7));
-        else nulls++;
-        open[height++] = i;
+static int has_nulls(const struct ArrowArray *held) { return held->null_count != 0 && held->buffers[0]; }
+
+static void let_go(struct ArrowArray *held, int count) {
+    for (int i = 0; i < count; i++) {
+        if (held[i].release) held[i].release(&held[i]);
     }
-    free(start), free(end), free(open);
-    describe(parent_schema, "l");
-    describe(depth_schema, "l");
+}
+
+#define FEW_PLACES 32
+#define DIGIT_BITS 11
+#define DIGITS (1 << DIGIT_BITS)
+
+/* A row and what it is sorted by. */
+typedef struct {
+    uint64_t key;
+    int64_t row;
+} place;
+
+/* Sort by key; equal keys keep their order. */
+static void sort_places(place *places, place *spare, int64_t count) {
+    uint64_t least = UINT64_MAX, most = 0;
+    place *from = places, *to = spare;
+    if (count <= FEW_PLACES) {
+        for (int64_t i = 1; i < count; i++) {
+            place one = places[i];
+            int64_t at = i;
+            for (; at && places[at - 1].key > one.key; at--) places[at] = places[at - 1];
+            places[at] = one;
+        }
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (places[i].key < least) least = places[i].key;
+        if (places[i].key > most) most = places[i].key;
+    }
+    for (int shift = 0; shift < 64 && (most - least) >> shift; shift += DIGIT_BITS) {
+        int64_t next[DIGITS] = {0}, sum = 0;
+        for (int64_t i = 0; i < count; i++) next[(from[i].key - least) >> shift & (DIGITS - 1)]++;
+        for (int digit = 0; digit < DIGITS; digit++) {
+            int64_t size = next[digit];
+            next[digit] = sum;
+            sum += size;
+        }
+        for (int64_t i = 0; i < count; i++) to[next[(from[i].key - least) >> shift & (DIGITS - 1)]++] = from[i];
+        place *other = from;
+        from = to;
+        to = other;
+    }
+    if (from != places) memcpy(places, from, (size_t)count * sizeof *places);
+}
+
+typedef struct {
+    const int64_t *thread, *start, *duration;
+    int64_t rows, threads;
+} range_list;
+
+/* Rows by start, of equal starts the longer first, of equal ranges the first; null if there is no memory. */
+static place *walking_order(const range_list *r) {
+    place *order = malloc((size_t)r->rows * sizeof *order), *spare = malloc((size_t)r->rows * sizeof *spare);
+    if (!order || !spare) {
+        free(order), free(spare);
+        return NULL;
+    }
+    for (int64_t i = 0; i < r->rows; i++) order[i] = (place){(uint64_t)r->start[i] ^ 1ull << 63, i};
+    sort_places(order, spare, r->rows);
+    for (int64_t i = 0, end; i < r->rows; i = end) {
+        for (end = i + 1; end < r->rows && order[end].key == order[i].key;) end++;
+        if (end == i + 1) continue;
+        for (int64_t k = i; k < end; k++) order[k].key = ~((uint64_t)r->duration[order[k].row] ^ 1ull << 63);
+        sort_places(order + i, spare, end - i);
+    }
+    free(spare);
+    return order;
+}
+
+/* Find what is open where each range starts. `last` has the last row of each thread so far (-1 if there is none), and
+ * what lies under a row on the stack of its thread is its parent. Rows are taken as they are if there is no `order`;
+ * false if a row then turns out to belong before one that was there already. */
+static int walk(const range_list *r, const place *order, int64_t *last, int64_t *parent, int32_t *depth) {
+    memset(last, 0xff, (size_t)r->threads * sizeof *last);
+    for (int64_t i = 0; i < r->rows; i++) {
+        int64_t row = order ? order[i].row : i, start = r->start[row];
+        int64_t open = last[r->thread[row]];
+        if (!order && open >= 0 && start <= r->start[open]
+            && (start < r->start[open] || r->duration[row] > r->duration[open])) {
+            return 0;
+        }
+        while (open >= 0 && (r->duration[open] <= 0 /* no sums, as they might overflow */
+                             || (uint64_t)r->duration[open] <= (uint64_t)start - (uint64_t)r->start[open])) {
+            open = depth[open] ? parent[open] : -1;
+        }
+        depth[row] = open < 0 ? 0 : depth[open] + 1;
+        parent[row] = open < 0 ? 0 : open;
+        last[r->thread[row]] = row;
+    }
+    return 1;
+}
+
+/* Parent (row of the enclosing range on the same thread; null at the top) and depth of ranges in any order. Threads are
+ * numbers below `threads`. */
+EXPORT int32_t ss_nest(struct ArrowArrayStream *thread, struct ArrowArrayStream *starts,
+                       struct ArrowArrayStream *durations, int64_t rows, int64_t threads, struct ArrowArray *parents,
+                       struct ArrowSchema *parent_schema, struct ArrowArray *depths, struct ArrowSchema *depth_schema) {
+    struct ArrowArray held[3] = {0};
+    range_list r = {whole_column(thread, rows, held), whole_column(starts, rows, held + 1),
+                    whole_column(durations, rows, held + 2), rows, threads};
+    int64_t *parent = NULL, *last = NULL, nulls = 0;
+    int32_t *depth = NULL, status = REFUSED;
+    uint8_t *known = NULL;
+    place *order = NULL;
+    if (!r.thread || !r.start || !r.duration || rows < 1 || rows > INT32_MAX || threads < 1) goto fail;
+    if (has_nulls(held) || has_nulls(held + 1) || has_nulls(held + 2)) goto fail;
+    for (int64_t i = 0; i < rows; i++) {
+        if (r.thread[i] < 0 || r.thread[i] >= threads) goto fail;
+    }
+    status = NO_MEMORY;
+    parent = malloc((size_t)rows * sizeof *parent);
+    depth = malloc((size_t)rows * sizeof *depth);
+    known = calloc((size_t)rows / 8 + 64, 1);
+    last = (uint64_t)threads < SIZE_MAX / sizeof *last ? malloc((size_t)threads * sizeof *last) : NULL;
+    if (!parent || !depth || !known || !last) goto fail;
+    if (!walk(&r, NULL, last, parent, depth)) {
+        if (!(order = walking_order(&r))) goto fail;
+        walk(&r, order, last, parent, depth);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        if (depth[i]) known[i >> 3] |= (uint8_t)(1 << (i & 7));
+        else nulls++;
+    }
+    let_go(held, 3);
+    free(last), free(order);
     if ((status = finish(parents, rows, nulls, 2, (void *[]){known, parent}))) {
-        free(depth), free(all);
+        free(depth);
         return status;
     }
-    if ((status = finish(depths, rows, 0, 2, (void *[]){all, depth}))) parents->release(parents);
+    if ((status = finish(depths, rows, 0, 2, (void *[]){NULL, depth}))) {
+        parents->release(parents);
+        return status;
+    }
+    describe(parent_schema, "l");
+    describe(depth_schema, "i");
     return status;
 fail:
-    free(start), free(end), free(parent), free(depth), free(open), free(known), free(all);
+    let_go(held, 3);
+    free(parent), free(depth), free(known), free(last), free(order);
+    return status;
+}
+
+/* Time of each range that ranges take whose parent it is, as far as they lie in it. Sums wrap around, as in Polars. */
+EXPORT int32_t ss_inside(struct ArrowArrayStream *starts, struct ArrowArrayStream *durations,
+                         struct ArrowArrayStream *parents, int64_t rows, struct ArrowArray *array,
+                         struct ArrowSchema *schema) {
+    struct ArrowArray held[3] = {0};
+    const int64_t *start = whole_column(starts, rows, held), *duration = whole_column(durations, rows, held + 1);
+    const int64_t *parent = whole_column(parents, rows, held + 2);
+    const uint8_t *known;
+    uint64_t *spent = NULL;
+    int32_t status = REFUSED;
+    if (!start || !duration || !parent || rows < 1 || has_nulls(held) || has_nulls(held + 1)) goto fail;
+    known = has_nulls(held + 2) ? held[2].buffers[0] : NULL;
+    status = NO_MEMORY;
+    if (!(spent = calloc((size_t)rows, sizeof *spent))) goto fail;
+    status = REFUSED;
+    for (int64_t i = 0, bit = held[2].offset; i < rows; i++, bit++) {
+        int64_t outer = parent[i];
+        if (known && !(known[bit >> 3] >> (bit & 7) & 1)) continue;
+        if (outer < 0 || outer >= rows) goto fail;
+        int64_t end = (int64_t)((uint64_t)start[i] + (uint64_t)duration[i]);
+        int64_t outer_end = (int64_t)((uint64_t)start[outer] + (uint64_t)duration[outer]);
+        spent[outer] += (uint64_t)(end < outer_end ? end : outer_end) - (uint64_t)start[i];
+    }
+    let_go(held, 3);
+    if (!(status = finish(array, rows, 0, 2, (void *[]){NULL, spent}))) describe(schema, "l");
+    return status;
+fail:
+    let_go(held, 3);
+    free(spent);
     return status;
 }

@@ -20,7 +20,7 @@ from stepscope.sources.trace_events.base import EventClass, Layout
 from stepscope.sources.trace_events.routes import Route, route
 
 LIBRARY = Path(__file__).with_name("_scan.so")
-_VERSION = 4
+_VERSION = 5
 _MOST_PAIRS = 512
 _ABSENT, _STRING = 0, 2
 _TEXT, _JSON, _INT, _FLOAT, _TIME = range(5)
@@ -85,24 +85,55 @@ def trim() -> None:
         _LIBRARY.ss_trim()
 
 
-def nest(starts: pl.Series, ends: pl.Series) -> pl.DataFrame:
-    """`parent` (place of the enclosing range, null at the top) and `depth` of ranges in walking order.
+def nest(threads: pl.Series, starts: pl.Series, durations: pl.Series) -> pl.DataFrame:
+    """`parent` (row of the enclosing range, null at the top) and `depth` of ranges in any order.
 
     Args:
-        starts: Int64, ascending.
-        ends: Int64; of ranges with the same start the longer one comes first.
+        threads: Int64, small numbers from 0 on.
+        starts: Int64.
+        durations: Int64.
 
     Raises:
-        Refused: If there is no library, or it has no room.
+        Refused: If there is no library, or it has no room, or the columns are something else.
     """
-    if _LIBRARY is None:
+    if _LIBRARY is None or not len(threads):
+        raise Refused
+    most = threads.max()
+    if not isinstance(most, int):
         raise Refused
     parent, depth = _Column(), _Column()
-    streams = [series.__arrow_c_stream__() for series in (starts, ends)]
+    streams = [_stream(series) for series in (threads, starts, durations)]
     pointers = [ctypes.byref(struct) for one in (parent, depth) for struct in (one.array, one.schema)]
-    if _LIBRARY.ss_nest(*map(_stream_pointer, streams), ctypes.c_int64(len(starts)), *pointers) < 0:
+    sizes = ctypes.c_int64(len(threads)), ctypes.c_int64(most + 1)
+    if _LIBRARY.ss_nest(*map(_stream_pointer, streams), *sizes, *pointers) < 0:
         raise Refused
     return pl.DataFrame([pl.Series(parent).alias("parent"), pl.Series(depth).alias("depth")])
+
+
+def time_inside(starts: pl.Series, durations: pl.Series, parents: pl.Series) -> pl.Series:
+    """Time of each range that the ranges take whose parent it is, as far as they lie in it.
+
+    Args:
+        starts: Int64.
+        durations: Int64.
+        parents: Int64, row of the enclosing range, or null.
+
+    Raises:
+        Refused: If there is no library, or it has no room, or the columns are something else.
+    """
+    if _LIBRARY is None or parents.dtype != pl.Int64 or not len(parents):
+        raise Refused
+    spent = _Column()
+    streams = [_stream(series) for series in (starts, durations, parents)]
+    pointers = ctypes.byref(spent.array), ctypes.byref(spent.schema)
+    if _LIBRARY.ss_inside(*map(_stream_pointer, streams), ctypes.c_int64(len(parents)), *pointers) < 0:
+        raise Refused
+    return pl.Series(spent)
+
+
+def _stream(series: pl.Series) -> object:
+    """A column for the library, in one chunk."""
+    return series.rechunk().__arrow_c_stream__()
 
 
 def _stream_pointer(capsule: object) -> ctypes.c_void_p:
