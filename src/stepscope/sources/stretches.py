@@ -22,9 +22,13 @@ def quantiles(frames: Iterable[pl.DataFrame], column: str, count: int) -> pl.Ser
 
 def parted(frame: pl.DataFrame, number: pl.Series) -> Iterator[tuple[int, pl.DataFrame]]:
     """The rows of each number, in their order; rows without one are left out."""
+    if not number.null_count() and number.min() == number.max():
+        if len(number):
+            yield number[0], frame
+        return
     for one in number.drop_nulls().unique().sort().to_list():
         rows = frame.filter(number == one)
-        yield one, rows if rows.height == frame.height else _on_its_own(rows)
+        yield one, rows if 2 * rows.height > frame.height else _on_its_own(rows)
 
 
 def _on_its_own(rows: pl.DataFrame) -> pl.DataFrame:

@@ -16,8 +16,8 @@ from stepscope.store.manifest import Part, StoredTable
 from stepscope.tables import ISSUES, RANKS, Table
 
 _MAX_ISSUES = 1000
-_PART_BYTES = 12 << 20
-_BUFFER_BYTES = 12 << 20
+_PART_BYTES = 8 << 20
+_BUFFER_BYTES = 8 << 20
 
 
 class StoreError(Exception):
@@ -92,7 +92,7 @@ class _Sink:
 
 
 class StoreSink(_Sink):
-    """Writes each table as Parquet parts into a directory; holds some 12 MiB of rows back.
+    """Writes each table as Parquet parts into a directory; holds some 8 MiB of rows back.
 
     With several workers a part is written by a thread while the source goes on; at most one is under way.
 

@@ -41,7 +41,7 @@ class SliceTables:
     def rows(self, piece: Piece, kernel_rows: pl.DataFrame) -> pl.DataFrame:
         """The ranges that are over by the end of a piece, in order of start: `_ROWS`, parent, depth and self time."""
         rows = pl.concat([self._open, self._new(piece, kernel_rows)])
-        places = rows.select("start_ns", "duration_ns", thread=pl.struct("process", "thread").rank("dense"))
+        places = rows.select("start_ns", "duration_ns", thread=pl.struct("process", "thread"))
         nested = enclosing(places)
         ends = rows["start_ns"] + rows["duration_ns"]
         goes_on = unfinished(ends, nested["parent"], piece.end_ns)

@@ -6,7 +6,7 @@ goes on into the next one and becomes rows where it is over, so the rows are tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,10 +17,11 @@ from stepscope.sources.kineto.layout import HOST_CLASSES
 from stepscope.sources.spool import Spool
 from stepscope.sources.stretches import parted, quantiles
 
-SEGMENT_ROWS = 64_000
-"""About as many events make a segment; its tree and rows take some 30 MB."""
+SEGMENT_ROWS = 100_000
+"""About as many events make a segment; its tree and rows take some 50 MB."""
 
 _TIMED = (*HOST_CLASSES, "device_annotation", "memory")
+_JOINED = ("start_ns", "correlation")
 _JOINED_ROWS = 1_000_000
 """About as many launches are joined to their device work at a time."""
 
@@ -119,22 +120,28 @@ def _share_out_device(
     events: Events, cuts: pl.Series, spool: Spool[tuple[int, str]], scratch: Callable[[], Path]
 ) -> None:
     """Put device work where its launch is: joined a stretch of the correlations at a time, for they rise with time."""
-    columns = ["start_ns", "correlation"]
-    parts = 1 + events.rows("runtime") // _JOINED_ROWS
-    bounds = quantiles(events.frames("runtime", columns), "correlation", parts)
+    for launches, frames in _joinable(events, scratch):
+        first = launches.unique("correlation", keep="first", maintain_order=True)
+        for frame in frames:
+            joined = frame.select(*_JOINED).join(
+                first, on="correlation", how="left", maintain_order="left", suffix="_launch"
+            )
+            times = joined.select(pl.coalesce("start_ns_launch", "start_ns")).to_series()
+            _share_out(frame, cuts.search_sorted(times, side="right"), "device", spool)
+
+
+def _joinable(events: Events, scratch: Callable[[], Path]) -> Iterator[tuple[pl.DataFrame, Iterable[pl.DataFrame]]]:
+    """Launches with the device work that they may belong to."""
+    bounds = quantiles(events.frames("runtime", [*_JOINED]), "correlation", 1 + events.rows("runtime") // _JOINED_ROWS)
+    none = pl.DataFrame(schema=dict.fromkeys(_JOINED, pl.Int64))
+    made = (frame.filter(pl.col("correlation") > 0) for frame in events.frames("runtime", [*_JOINED]))
+    if bounds.is_empty():
+        yield pl.concat([none, *made]), events.taken("device")
+        return
     joining: Spool[tuple[int, str]] = Spool(scratch)
-    for frame in events.frames("runtime", columns):
-        launches = frame.filter(pl.col("correlation") > 0)
+    for launches in made:
         _share_out(launches, bounds.search_sorted(launches["correlation"]), "launch", joining)
     for frame in events.taken("device"):
         _share_out(frame, bounds.search_sorted(frame["correlation"].fill_null(0)), "device", joining)
     for number in range(len(bounds) + 1):
-        launched = list(joining.taken((number, "launch")))
-        launches = pl.concat(launched or [pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))])
-        launches = launches.unique("correlation", keep="first", maintain_order=True)
-        for frame in joining.taken((number, "device")):
-            joined = frame.select(columns).join(
-                launches, on="correlation", how="left", maintain_order="left", suffix="_launch"
-            )
-            times = joined.select(pl.coalesce("start_ns_launch", "start_ns")).to_series()
-            _share_out(frame, cuts.search_sorted(times, side="right"), "device", spool)
+        yield pl.concat([none, *joining.taken((number, "launch"))]), joining.taken((number, "device"))
