@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from comparable import comparable
 from polars.testing import assert_frame_equal
 
 from stepscope.sources import arrows, spool, stretches
@@ -77,26 +78,6 @@ def read(path: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     sink = MemorySink(source.name)
     source.read(item, sink)
     return sink.close(), sink.facts
-
-
-def comparable(tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Rows in one order, with what numbers stand for instead of the numbers."""
-    slices = tables["slices"]
-    named = slices.select("slice", of=pl.struct("start_ns", "duration_ns", "name", "category", "depth"))
-    assert slices["slice"].n_unique() == slices.height
-    assert sorted(tables["kernels"]["kernel"]) == list(range(tables["kernels"].height))
-    told = tables | {
-        "slices": slices.join(named, left_on="parent", right_on="slice", how="left").drop("parent"),
-        "operators": tables["operators"]
-        .join(named, on="slice", how="left")
-        .join(tables["stacks"], on="stack", how="left"),
-    }
-    return {name: _in_order(frame.drop("slice", "stack", "kernel", strict=False)) for name, frame in told.items()}
-
-
-def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
-    lists = [column for column, kind in frame.schema.items() if isinstance(kind, pl.List)]
-    return frame.with_columns(pl.col(lists).cast(pl.List(pl.String)).list.join(",")).sort(pl.all(), nulls_last=True)
 
 
 @pytest.mark.parametrize("seed", range(6))

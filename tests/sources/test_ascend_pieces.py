@@ -1,0 +1,133 @@
+"""An Ascend recording that is read in pieces gives the rows of the whole recording."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from ascend_files import EPOCH_US, found, kernel_row, rank_directory, read, write_communication, write_kernels
+from comparable import comparable
+from polars.testing import assert_frame_equal
+
+from stepscope.sources import arrows, spool, stretches
+from stepscope.sources.ascend import AscendDb, AscendText, csv_tables, timeline, trace_view
+
+PYTHON, CANN, HARDWARE, CALLS = 4242, 4343875, 4344067, 4344131
+
+
+def messy_rank(parent: Path, seed: int) -> Path:
+    """A rank directory whose ranges nest, overlap and outlive many others, and whose kernels lag behind."""
+    rng = random.Random(seed)
+    output = rank_directory(parent)
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
+        for pid, name in ((PYTHON, "Python"), (CANN, "CANN"), (HARDWARE, "Ascend Hardware"), (CALLS, "Communication"))
+    ]
+    events += [
+        {"ph": "M", "name": "thread_name", "pid": CALLS, "tid": tid, "args": {"name": name}}
+        for tid, name in ((0, "Group 0 Communication"), (1, "Plane 0"))
+    ]
+
+    def add(name: str, pid: int, tid: int, at: int, dur: float, cat: str = "", **args: Any) -> None:
+        event = {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": f"{EPOCH_US + at}.000", "dur": dur}
+        events.append({**event, "args": args} | ({"cat": cat} if cat else {}))
+
+    rows = []
+    for step in (3, 4, 5):
+        add(f"ProfilerStep#{step}", PYTHON, 1, 2000 * step, 1990, "cpu_op")
+    for number in range(1, 200):
+        at = rng.randrange(6000, 12000)
+        stack = rng.choice(("a.py(1): f;\r\nb.py(2): g", "c.py(3): h", ""))
+        length = rng.choice((1, 5, 30, 200, 2500))
+        add(
+            rng.choice(("aten::mm", f"op {number}")),
+            PYTHON,
+            rng.choice((1, 2)),
+            at,
+            length,
+            "cpu_op",
+            **{"Call stack": stack},
+        )
+        add("Enqueue@mm", PYTHON, 1, at + 1, 2, "enqueue", correlation_id=number)
+        add("Dequeue@mm", PYTHON, 2, at + rng.randrange(3, 900), 2, "dequeue", correlation_id=number)
+        add("Node@launch", CANN, 2, at + 5, 4, connection_id=number)
+        add("Runtime@rtLaunch", CANN, 2, at + 6, 1, connection_id=number)
+        begun = at + rng.randrange(-3, 700)
+        task = {"Task Type": "AI_CORE", "Stream Id": 2, "connection_id": number}
+        add("MatMul_1", HARDWARE, 2, begun, 100.5, **task)
+        if number % 3:
+            rows.append(kernel_row(rng.choice((3, 4, 5)), begun))
+        if number % 10 == 0:
+            add("MEMCPY_ASYNC", HARDWARE, 2, begun, 20, **{"Task Type": "MEMCPY_ASYNC", "size(B)": 4096})
+            add(f"hcom_allReduce__653_{number}_1", CALLS, 0, begun, 50, connection_id=number, data_type="FP16", count=8)
+            add("Notify_Wait", CALLS, 1, begun, 30)
+            for phase, time in (("s", at), ("f", at + 700)):
+                arrow = {"ph": phase, "id": number, "cat": "fwdbwd", "name": "x", "pid": PYTHON, "tid": 1}
+                events.append({**arrow, "ts": f"{EPOCH_US + time}.000"})
+    rng.shuffle(events)
+    (output / "trace_view.json").write_text(json.dumps(events))
+    write_kernels(output, rows=rows)
+    write_communication(output)
+    return output.parent
+
+
+def small_pieces(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """Let everything be read, kept and cut in very small parts."""
+    monkeypatch.setattr(timeline, "PIECE_ROWS", rows)
+    monkeypatch.setattr(stretches, "_SAMPLED", 1)
+    monkeypatch.setattr(arrows, "PART_ROWS", 10)
+    monkeypatch.setattr(csv_tables, "PART_BYTES", 2000)
+    for module in (spool, timeline, trace_view):
+        monkeypatch.setattr(module, "MEMORY_BYTES", 10_000)
+
+
+def assert_same(got: dict[str, pl.DataFrame], whole: dict[str, pl.DataFrame]) -> None:
+    """Both hold the same rows."""
+    expected, rows = comparable(whole), comparable(got)
+    assert rows.keys() == expected.keys()
+    for name, frame in expected.items():
+        assert_frame_equal(rows[name], frame)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rows", [50, 400])
+def test_a_text_export_in_pieces_gives_the_rows_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, rows: int
+) -> None:
+    source, rank = AscendText(), messy_rank(tmp_path, seed)
+    whole, facts = read(source, found(source, rank))
+    assert {"slices", "operators", "stacks", "kernels", "collectives", "flows", "operator_totals"} <= whole.keys()
+    assert whole["kernels"].filter(pl.col("kind") != "memory")["launch_start_ns"].null_count() == 0
+
+    small_pieces(monkeypatch, rows)
+    cut, cut_facts = read(source, found(source, rank))
+
+    assert cut_facts == facts
+    assert_same(cut, whole)
+
+
+def test_a_database_in_pieces_gives_the_rows_of_the_whole(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = AscendDb()
+    rank = sorted((shared / "data" / "ascend" / "db_8rank").glob("*_ascend_pt"))[0]
+    whole, facts = read(source, found(source, rank))
+    small_pieces(monkeypatch, 1500)
+    cut, cut_facts = read(source, found(source, rank))
+    assert cut_facts == facts
+    assert_same(cut, whole)
+
+
+def test_a_row_of_a_large_csv_file_may_go_on_behind_the_end_of_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = rank_directory(tmp_path)
+    rows = [kernel_row(5, 1000.125 + 200 * n, f"MatMul_{n}") for n in range(300)]
+    write_kernels(output, rows=rows)
+    for size in (700, 997, 4096):
+        monkeypatch.setattr(csv_tables, "PART_BYTES", size)
+        tables, _ = read(AscendText(), found(AscendText(), output.parent))
+        assert tables["kernels"]["name"].to_list() == [f"MatMul_{n}" for n in range(300)]
+        assert set(tables["kernels"]["input_shapes"]) == {"8,16;16,4"}
