@@ -14,7 +14,7 @@ from comparable import comparable
 from polars.testing import assert_frame_equal
 
 from stepscope.sources import arrows, spool, stretches
-from stepscope.sources.ascend import AscendDb, AscendText, csv_tables, timeline, trace_view
+from stepscope.sources.ascend import AscendDb, AscendText, csv_tables, database, db_device, timeline, trace_view
 
 PYTHON, CANN, HARDWARE, CALLS = 4242, 4343875, 4344067, 4344131
 
@@ -81,7 +81,10 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(stretches, "_SAMPLED", 1)
     monkeypatch.setattr(arrows, "PART_ROWS", 10)
     monkeypatch.setattr(csv_tables, "PART_BYTES", 2000)
-    for module in (spool, timeline, trace_view):
+    monkeypatch.setattr(database, "_ROWS_AT_ONCE", rows)
+    monkeypatch.setattr(database, "_NUMBERS_AT_ONCE", 10 * rows)
+    monkeypatch.setattr(db_device, "_TASKS_AT_ONCE", rows)
+    for module in (spool, timeline, trace_view, db_device):
         monkeypatch.setattr(module, "MEMORY_BYTES", 10_000)
 
 
@@ -114,7 +117,7 @@ def test_a_database_in_pieces_gives_the_rows_of_the_whole(shared: Path, monkeypa
     source = AscendDb()
     rank = sorted((shared / "data" / "ascend" / "db_8rank").glob("*_ascend_pt"))[0]
     whole, facts = read(source, found(source, rank))
-    small_pieces(monkeypatch, 1500)
+    small_pieces(monkeypatch, 400)
     cut, cut_facts = read(source, found(source, rank))
     assert cut_facts == facts
     assert_same(cut, whole)

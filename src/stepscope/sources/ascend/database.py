@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
 import polars as pl
 
-from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
+from stepscope.sources.ascend.database_values import as_series
+from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
 
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file makes of a query; the message of an error may itself be damaged."""
-_ROWS_AT_ONCE = 200_000
-_NUMBERS_AT_ONCE = 1_000_000
+_ROWS_AT_ONCE = 50_000
+_NUMBERS_AT_ONCE = 500_000
 REMEDY = "Export the profile again, or copy the file again if it was cut."
 FILLS = {
     "TASK": "kernels",
@@ -82,7 +83,19 @@ class Database:
         where: str = "",
         needed: Sequence[str] = (),
     ) -> pl.DataFrame:
-        """Columns of a table; missing ones are null, a missing or damaged table has no rows.
+        """All rows of `read_batches` in one frame."""
+        return pl.concat(self.read_batches(table, wanted, schema, where=where, needed=needed))
+
+    def read_batches(
+        self,
+        table: str,
+        wanted: Mapping[str, tuple[str, ...] | str],
+        schema: dict[str, type[pl.DataType]] | None = None,
+        *,
+        where: str = "",
+        needed: Sequence[str] = (),
+    ) -> Iterator[pl.DataFrame]:
+        """Columns of a table, at least one batch; missing ones are null, a missing or damaged table has no rows.
 
         Args:
             table: Name of the table.
@@ -92,26 +105,25 @@ class Database:
             needed: Columns without which the table is of no use.
         """
         types = {name: (schema or {}).get(name, pl.Int64) for name in wanted}
-        known = self.tables.get(table.upper())
-        if known is None:
-            return pl.DataFrame(schema=types)
+        known = self.tables.get(table.upper(), {})
         chosen: dict[str, str] = {}
         for name, spellings in wanted.items():
             options = (spellings,) if isinstance(spellings, str) else spellings
             found = next((known[option.lower()] for option in options if option.lower() in known), None)
             if found:
                 chosen[name] = found
-        if missing := [name for name in needed if name not in chosen]:
+        missing = [name for name in needed if name not in chosen]
+        if missing and known:
             self.tell(table, f"has no column {', '.join(str(wanted[name]) for name in missing)}")
-            return pl.DataFrame(schema=types)
-        if not chosen:
-            return pl.DataFrame(schema=types)
+        if missing or not chosen:
+            yield pl.DataFrame(schema=types)
+            return
         columns = ", ".join(_quoted(column) for column in chosen.values())
         query = f"SELECT {columns} FROM {_quoted(table)} {where and 'WHERE ' + where}"
-        frame = self.query(table, query, {name: types[name] for name in chosen})
-        return frame.select(
-            pl.col(name) if name in chosen else pl.lit(None, dtype).alias(name) for name, dtype in types.items()
-        )
+        for frame in self._batches(table, query, {name: types[name] for name in chosen}):
+            yield frame.select(
+                pl.col(name) if name in chosen else pl.lit(None, dtype).alias(name) for name, dtype in types.items()
+            )
 
     def read_ranges(
         self,
@@ -122,23 +134,41 @@ class Database:
         where: str = "",
         needed: Sequence[str] = (),
     ) -> pl.DataFrame:
-        """Like `read`, for rows with `start_ns` and `end_ns`; adds `duration_ns`.
+        """All rows of `range_batches` in one frame."""
+        return pl.concat(self.range_batches(table, wanted, schema, where=where, needed=needed))
 
-        Rows whose times cannot be true are left out and told.
+    def range_batches(
+        self,
+        table: str,
+        wanted: Mapping[str, tuple[str, ...] | str],
+        schema: dict[str, type[pl.DataType]] | None = None,
+        *,
+        where: str = "",
+        needed: Sequence[str] = (),
+    ) -> Iterator[pl.DataFrame]:
+        """Like `read_batches`, for rows with `start_ns` and `end_ns`; adds `duration_ns`.
+
+        Rows whose times cannot be true are left out, and told at the end.
         """
-        rows = self.read(table, wanted, schema, where=where, needed=("start_ns", "end_ns", *needed))
-        checked = self._checked(table, rows, pl.col("start_ns"), pl.col("end_ns"))
-        return checked.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+        wrong: dict[str, int] = {}
+        rows = 0
+        for frame in self.read_batches(table, wanted, schema, where=where, needed=("start_ns", "end_ns", *needed)):
+            checked = sort_out(frame, self.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
+            for reason, count in checked.wrong.items():
+                wrong[reason] = wrong.get(reason, 0) + count
+            rows += frame.height
+            yield checked.rows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+        self._tell_damage(table, wrong, rows)
 
     def timed(self, table: str, rows: pl.DataFrame, time: str) -> pl.DataFrame:
         """Rows of a table whose `time` can be true; the others are told."""
-        return self._checked(table, rows, pl.col(time))
-
-    def _checked(self, table: str, rows: pl.DataFrame, start: pl.Expr, end: pl.Expr | None = None) -> pl.DataFrame:
-        checked = sort_out(rows, self.middle_ns, start=start, end=end)
-        if checked.lost:
-            self.tell(table, f"is damaged, {checked.problem()}", STRAY_REMEDY, lost=checked.lost)
+        checked = sort_out(rows, self.middle_ns, start=pl.col(time))
+        self._tell_damage(table, checked.wrong, rows.height)
         return checked.rows
+
+    def _tell_damage(self, table: str, wrong: Mapping[str, int], rows: int) -> None:
+        if lost := sum(wrong.values()):
+            self.tell(table, f"is damaged, {lost_rows(wrong, rows)}", STRAY_REMEDY, lost=lost)
 
     @cached_property
     def middle_ns(self) -> int | None:
@@ -155,7 +185,7 @@ class Database:
                 starts = [row[0] for row in self._connection.execute(query, list(rows)).fetchall()]
             except DATABASE_ERRORS:
                 continue  # told when the table itself is read
-            times.add(_series("start_ns", tuple(starts), pl.Int64))
+            times.add(as_series("start_ns", tuple(starts), pl.Int64))
         return times.middle_ns
 
     def is_filled(self, table: str) -> bool:
@@ -167,42 +197,47 @@ class Database:
         except DATABASE_ERRORS:
             return True  # told when it is read
 
-    def named(self, table: str, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows of a table that have a name; the others are told, unless all names are missing."""
-        kept = rows.drop_nulls("name")
-        if (lost := rows.height - kept.height) and self.is_filled("STRING_IDS"):
+    def named(self, table: str, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Rows of a table that have a name; the others are told at the end, unless all names are missing."""
+        lost = 0
+        for rows in batches:
+            kept = rows.drop_nulls("name")
+            lost += rows.height - kept.height
+            yield kept
+        if lost and self.is_filled("STRING_IDS"):
             self.tell(table, f"has {lost} rows whose name is not in STRING_IDS; they are left out", lost=lost)
-        return kept
 
     def query(self, table: str, query: str, schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
         """The rows of a query as columns; what was read before damage is kept.
 
         Values that do not fit a column's type are null.
         """
-        frames: list[pl.DataFrame] = [pl.DataFrame(schema=schema)]
+        return pl.concat(self._batches(table, query, schema))
+
+    def _batches(self, table: str, query: str, schema: dict[str, type[pl.DataType]]) -> Iterator[pl.DataFrame]:
+        """The rows of a query, at least one batch."""
+        yield pl.DataFrame(schema=schema)
         try:
             cursor = self._connection.execute(query)
             while rows := cursor.fetchmany(_ROWS_AT_ONCE):
                 columns = zip(*rows, strict=True)
-                frames.append(
-                    pl.DataFrame(
-                        [
-                            _series(name, values, dtype)
-                            for (name, dtype), values in zip(schema.items(), columns, strict=True)
-                        ]
-                    )
+                yield pl.DataFrame(
+                    [
+                        as_series(name, values, dtype)
+                        for (name, dtype), values in zip(schema.items(), columns, strict=True)
+                    ]
                 )
         except DATABASE_ERRORS as error:
             self.tell(table, f"cannot be read to its end: {error}")
-        return pl.concat(frames)
 
-    def read_numbers(self, table: str, columns: dict[str, str], schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+    def number_batches(
+        self, table: str, columns: dict[str, str], schema: Mapping[str, type[pl.DataType]]
+    ) -> Iterator[pl.DataFrame]:
         """Columns of a long table of plain numbers; nulls are kept, a damaged table has no rows.
 
         SQLite joins each column into one text, which is taken apart here: half the work of handing over a
         Python object for every number. Numbers keep 15 digits.
         """
-        frames = [pl.DataFrame(schema=schema)]
         name = _quoted(table)
         inner = ", ".join(_quoted(column) for column in columns.values())
         outer = ", ".join(f"group_concat(ifnull({_quoted(column)}, ''))" for column in columns.values())
@@ -212,17 +247,14 @@ class Database:
             for start in range((low or 1) - 1, high or 0, _NUMBERS_AT_ONCE):
                 texts = self._connection.execute(query, (start, start + _NUMBERS_AT_ONCE)).fetchone()
                 if texts[0] is not None:
-                    frames.append(
-                        pl.DataFrame(
-                            [
-                                pl.Series(column, [text]).str.split(",").explode().cast(schema[column], strict=False)
-                                for column, text in zip(columns, texts, strict=True)
-                            ]
-                        )
+                    yield pl.DataFrame(
+                        [
+                            pl.Series(column, [text]).str.split(",").explode().cast(schema[column], strict=False)
+                            for column, text in zip(columns, texts, strict=True)
+                        ]
                     )
         except (*DATABASE_ERRORS, pl.exceptions.PolarsError) as error:
             self.tell(table, f"cannot be read to its end: {error}")
-        return pl.concat(frames)
 
     def with_texts(self, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
         """Replace string ids by the strings; unknown ids and `N/A` are null."""
@@ -272,29 +304,6 @@ def open_database(path: Path, sink: Sink) -> Iterator[Database]:
         yield database
     finally:
         connection.close()
-
-
-def _series(name: str, values: tuple[Any, ...], dtype: type[pl.DataType]) -> pl.Series:
-    """One column. Affinities are loose in SQLite, so a column may hold values of several kinds."""
-    try:
-        return pl.Series(name, values, dtype=dtype)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        return pl.Series(name, [_as(value, dtype) for value in values], dtype=dtype)
-
-
-def _as(value: Any, dtype: type[pl.DataType]) -> Any:
-    """One value as `dtype` holds it; null if it does not."""
-    try:
-        if value is None or isinstance(value, bytes):
-            return None
-        if dtype == pl.String:
-            return str(value)
-        if dtype == pl.Float64:
-            return float(value)
-        whole = int(value)
-        return whole if -(2**63) <= whole < 2**63 else None
-    except (ValueError, OverflowError):
-        return None
 
 
 def _quoted(name: str) -> str:

@@ -36,7 +36,7 @@ class AscendDb:
     """Reader of the database export."""
 
     name = "ascend_db"
-    version = 2
+    version = 3
 
     def find(self, directory: Path, names: Sequence[str]) -> Input | None:
         """Recognise a rank directory, or its output folder, that has a database."""
@@ -107,17 +107,16 @@ def _take_events(recording: Recording, database: Database) -> None:
     if groups is not None and not recording.groups.names:
         recording.groups = groups
     timeline = recording.timeline
-    operators, recording.operator_starts = db_host.read_operators(database)
-    recording.steps = step_ranges([operators])
+    recording.operator_starts = db_host.read_operators(database, timeline)
+    recording.steps = step_ranges(timeline.frames("host", "name", "start_ns", "duration_ns"))
     if recording.steps.is_empty():
         recorded = database.read_ranges("STEP_TIME", {"step": "id", "start_ns": "startNs", "end_ns": "endNs"})
         recording.steps = clean_ranges(recorded.with_columns(pl.col("step").cast(STEPS["step"], strict=False)))
-    timeline.add("host", operators)
-    del operators
-    for read in (db_host.read_api, db_host.read_collections, db_host.read_marks):
+    db_host.read_api(database, timeline)
+    for read in (db_host.read_collections, db_host.read_marks):
         timeline.add("host", read(database))
     tasks = db_device.read_tasks(database)
-    timeline.add("compute", db_device.read_compute(database, tasks))
+    db_device.read_compute(database, tasks, timeline)
     timeline.add("tasks", db_device.read_other_tasks(database, tasks))
     recording.communication = db_device.read_calls(database)
     timeline.add("communication", recording.communication)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import polars as pl
 
 from stepscope.sources.ascend.collective_tables import with_payload
@@ -9,8 +11,11 @@ from stepscope.sources.ascend.database import Database
 from stepscope.sources.ascend.groups import group_key
 from stepscope.sources.ascend.headers import column_key
 from stepscope.sources.ascend.pmu import COUNTERS, scaled
-from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, TASKS, shaped
+from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, TASKS, empty, first_of_each, shaped
+from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
 from stepscope.sources.ascend.trace_view import MEMORY_TASK
+from stepscope.sources.spool import Spool
+from stepscope.sources.stretches import parted, quantiles
 
 _TASK = {
     "start_ns": "startNs",
@@ -48,6 +53,8 @@ _CALL = {
     "type": "opType",
     "device": "deviceId",
 }
+_NUMBERS = {"task": pl.Int64, "number": pl.Int64, "value": pl.Float64}
+_TASKS_AT_ONCE = 50_000
 NO_CONNECTION = 4294967295
 
 
@@ -60,16 +67,41 @@ def read_tasks(database: Database) -> pl.DataFrame:
     )
 
 
-def read_compute(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Compute kernels as rows of `COMPUTE`, with the columns of their counters."""
-    details = database.with_texts(database.read("COMPUTE_TASK_INFO", _COMPUTE, needed=("task",)), _COMPUTE_TEXTS)
-    details = details.with_columns(pl.col("input_shapes", "output_shapes").str.strip_chars('"'))
-    waits = _with_wait(tasks)
-    rows = details.unique("task", keep="first").join(waits.drop("task_type"), on="task", how="inner")
-    counters = _counters(database)
-    rows = rows.join(counters, on="task", how="left")
-    kept = {**COMPUTE, **{name: pl.Float64() for name in counters.columns if name != "task"}}
-    return shaped(rows.with_columns(name=pl.coalesce("name", "type", pl.lit("unknown"))), kept)
+def read_compute(database: Database, tasks: pl.DataFrame, timeline: Timeline) -> None:
+    """Put compute kernels into a timeline as rows of `COMPUTE`, with the columns of their counters."""
+    waits = _with_wait(tasks).drop("task_type")
+    columns = _counter_columns(database)
+    kept = {**COMPUTE, **dict.fromkeys(columns.values(), pl.Float64())}
+    for details, numbers in _by_task(database, columns):
+        details = database.with_texts(details, _COMPUTE_TEXTS).with_columns(  # noqa: PLW2901
+            pl.col("input_shapes", "output_shapes").str.strip_chars('"')
+        )
+        rows = first_of_each(details, "task").join(waits, on="task", how="inner", maintain_order="left")
+        rows = rows.join(scaled(_wide(numbers, columns)), on="task", how="left", maintain_order="left")
+        timeline.add("compute", shaped(rows.with_columns(name=pl.coalesce("name", "type", pl.lit("unknown"))), kept))
+
+
+def _by_task(database: Database, counters: dict[int, str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Rows of COMPUTE_TASK_INFO and of TASK_PMU_INFO that belong together, a stretch of task numbers at a time."""
+    table = "COMPUTE_TASK_INFO"
+    ids = database.read(table, {"task": "globalTaskId"})
+    bounds = quantiles([ids], "task", 1 + ids.height // _TASKS_AT_ONCE)
+    spool: Spool[tuple[int, str]] = Spool(database.sink.scratch, MEMORY_BYTES)
+
+    def share_out(frames: Iterable[pl.DataFrame], name: str) -> None:
+        for frame in frames:
+            for number, rows in parted(frame, bounds.search_sorted(frame["task"], side="right")):
+                spool.add((number, name), rows)
+
+    share_out(database.read_batches(table, _COMPUTE, needed=("task",)), "details")
+    if counters:
+        columns = {"task": "globalTaskId", "number": "name", "value": "value"}
+        numbers = database.number_batches("TASK_PMU_INFO", columns, _NUMBERS)
+        share_out((batch.drop_nulls() for batch in numbers), "numbers")
+    for part in range(len(bounds) + 1):
+        details = list(spool.taken((part, "details")))
+        if details:
+            yield pl.concat(details), pl.concat([empty(_NUMBERS), *spool.taken((part, "numbers"))])
 
 
 def _with_wait(tasks: pl.DataFrame) -> pl.DataFrame:
@@ -79,11 +111,10 @@ def _with_wait(tasks: pl.DataFrame) -> pl.DataFrame:
     return on_stream.with_columns(wait_ns=(pl.col("start_ns") - before).clip(lower_bound=0))
 
 
-def _counters(database: Database) -> pl.DataFrame:
-    """Hardware counters, a column each, by task."""
-    none = pl.DataFrame(schema={"task": pl.Int64})
+def _counter_columns(database: Database) -> dict[int, str]:
+    """Number of each known hardware counter to our column."""
     if not database.has("TASK_PMU_INFO", "globalTaskId", "name", "value"):
-        return none
+        return {}
     names = database.query("TASK_PMU_INFO", "SELECT DISTINCT name FROM TASK_PMU_INFO", {"id": pl.Int64})
     named = database.with_texts(names.with_columns(name="id"), ["name"]).drop_nulls()
     columns = {number: COUNTERS[key][0] for number, name in named.iter_rows() if (key := column_key(name)) in COUNTERS}
@@ -94,14 +125,7 @@ def _counters(database: Database) -> pl.DataFrame:
             f"has counters that are not known and left out: {', '.join(sorted(unknown))}",
             "None needed; a newer stepscope may know them.",
         )
-    if not columns:
-        return none
-    long = database.read_numbers(
-        "TASK_PMU_INFO",
-        {"task": "globalTaskId", "number": "name", "value": "value"},
-        {"task": pl.Int64, "number": pl.Int64, "value": pl.Float64},
-    )
-    return scaled(_wide(long.drop_nulls(), columns))
+    return columns
 
 
 def _wide(long: pl.DataFrame, columns: dict[int, str]) -> pl.DataFrame:
@@ -161,7 +185,7 @@ def read_other_tasks(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
 def read_calls(database: Database) -> pl.DataFrame:
     """Communication calls as rows of `COMMUNICATION`."""
     rows = database.read_ranges("COMMUNICATION_OP", _CALL, {"count": pl.Float64}, needed=("name",))
-    rows = database.named("COMMUNICATION_OP", database.with_texts(rows, ["name", "communicator", "type"]))
+    rows = pl.concat(database.named("COMMUNICATION_OP", [database.with_texts(rows, ["name", "communicator", "type"])]))
     communicators = rows["communicator"].drop_nulls().unique().to_list()
     keys = {text: text if text.isdecimal() else group_key(text) for text in communicators}
     elements = database.enumeration("ENUM_HCCL_DATA_TYPE")

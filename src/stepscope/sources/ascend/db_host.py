@@ -5,8 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.ascend.database import Database
-from stepscope.sources.ascend.recording import HOST, OPERATOR_STARTS, shaped
+from stepscope.sources.ascend.recording import HOST, OPERATOR_STARTS, empty, first_of_each, shaped
 from stepscope.sources.ascend.slice_tables import annotated
+from stepscope.sources.ascend.timeline import Timeline
 
 NO_CONNECTION = 4294967295
 _OPERATOR = {
@@ -37,50 +38,53 @@ _OPERATOR_TYPES = {50001: "op", 50002: "queue", 50003: "trace", 50004: "mstx"}
 _CATEGORIES = {"op": "operator", "queue": "queue", "trace": "python", "mstx": "annotation"}
 
 
-def read_operators(database: Database) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Framework ranges as rows of `HOST`, and when the operator began behind each connection id."""
+def read_operators(database: Database, timeline: Timeline) -> pl.DataFrame:
+    """Put framework ranges into a timeline as rows of `HOST`; returns when each connection's operator began."""
     kinds = {**_OPERATOR_TYPES, **database.enumeration("ENUM_API_TYPE")}
-    rows = database.read_ranges("PYTORCH_API", _OPERATOR, needed=("name",))
-    rows = database.named("PYTORCH_API", database.with_texts(rows, ["name", "input_types", "input_shapes"]))
-    rows = rows.join(_stacks(database), on="chain", how="left", maintain_order="left")
-    kind = pl.col("kind").replace_strict(kinds, default="op", return_dtype=pl.String).fill_null("op")
     links = database.read("CONNECTION_IDS", {"connections": "id", "correlation": "connectionId"})
     links = links.drop_nulls().filter(pl.col("correlation") != NO_CONNECTION)
-    rows = _on_thread(rows).with_columns(
-        category=annotated(kind.replace_strict(_CATEGORIES, default="other", return_dtype=pl.String), pl.col("name")),
-        process=pl.lit("Python"),
-        sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
-        forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
-    )
-    starts = rows.join(links, on="connections", how="inner").filter(pl.col("category") != "queue")
     # Only queue ranges carry their number; an operator may own several device tasks.
     first = links.unique("connections", keep="first")
-    rows = rows.join(first, on="connections", how="left", maintain_order="left").with_columns(
-        correlation=pl.when(pl.col("category") == "queue").then("correlation")
-    )
-    began = starts.sort("start_ns").select("correlation", operator_start_ns="start_ns")
-    return shaped(rows, HOST), shaped(began.unique("correlation", keep="first"), OPERATOR_STARTS)
+    stacks = _stacks(database)
+    kind = pl.col("kind").replace_strict(kinds, default="op", return_dtype=pl.String).fill_null("op")
+    category = kind.replace_strict(_CATEGORIES, default="other", return_dtype=pl.String)
+    began = [empty(OPERATOR_STARTS)]
+    texts = ["name", "input_types", "input_shapes"]
+    batches = database.range_batches("PYTORCH_API", _OPERATOR, needed=("name",))
+    for named in database.named("PYTORCH_API", (database.with_texts(batch, texts) for batch in batches)):
+        rows = named.join(stacks, on="chain", how="left", maintain_order="left")
+        rows = _on_thread(rows).with_columns(
+            category=annotated(category, pl.col("name")),
+            process=pl.lit("Python"),
+            sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
+            forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
+        )
+        starts = rows.filter(pl.col("category") != "queue").join(links, on="connections", how="inner")
+        began.append(shaped(starts.select("correlation", operator_start_ns="start_ns"), OPERATOR_STARTS))
+        rows = rows.join(first, on="connections", how="left", maintain_order="left").with_columns(
+            correlation=pl.when(pl.col("category") == "queue").then("correlation")
+        )
+        timeline.add("host", shaped(rows, HOST))
+    return first_of_each(pl.concat(began).sort("operator_start_ns"), "correlation")
 
 
-def read_api(database: Database) -> pl.DataFrame:
-    """API calls below the framework as rows of `HOST`, named as the text export names them."""
+def read_api(database: Database, timeline: Timeline) -> None:
+    """Put API calls below the framework into a timeline as rows of `HOST`, named as the text export names them."""
     words = {
         number: API_WORDS[level]
         for number, level in {**_API_TYPES, **database.enumeration("ENUM_API_TYPE")}.items()
         if level in API_WORDS
     }
-    rows = database.read_ranges("CANN_API", _API, needed=("name",))
-    rows = _on_thread(database.named("CANN_API", database.with_texts(rows, ["name"])))
     word = pl.col("kind").replace_strict(words, default=None, return_dtype=pl.String)
-    return shaped(
-        rows.with_columns(
+    batches = database.range_batches("CANN_API", _API, needed=("name",))
+    for rows in database.named("CANN_API", (database.with_texts(batch, ["name"]) for batch in batches)):
+        calls = _on_thread(rows).with_columns(
             category=pl.lit("runtime"),
             process=pl.lit("CANN"),
             name=pl.when(word.is_not_null()).then(word + "@" + pl.col("name")).otherwise("name"),
             correlation=pl.when(~pl.col("correlation").is_in([0, NO_CONNECTION])).then("correlation"),
-        ),
-        HOST,
-    )
+        )
+        timeline.add("host", shaped(calls, HOST))
 
 
 def read_collections(database: Database) -> pl.DataFrame:

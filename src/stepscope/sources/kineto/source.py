@@ -36,7 +36,7 @@ class KinetoSource:
     """Reads what torch.profiler exports: PyTorch 1.8 and later, on CPU, CUDA and ROCm."""
 
     name = "kineto"
-    version = 2
+    version = 3
 
     def find(self, directory: Path, names: Sequence[str]) -> Input | None:  # noqa: ARG002
         """None: a Kineto recording is a file, never a directory."""
