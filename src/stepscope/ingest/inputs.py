@@ -22,8 +22,11 @@ Progress = Callable[[int, int, str], None]
 
 _GZIP_RATIO = 15
 """What traces deflate by, about."""
-_WORTH_PROCESSES_BYTES = 256 << 20
-"""Text that takes a process some two seconds to read; with less for each, their start costs more than it saves."""
+_WORTH_PROCESSES_BYTES = 512 << 20
+"""Text for each process that is worth its start (0.2 s of CPU time), divided by the workers: two cores gain little by
+it, of sixteen most would stand idle."""
+_LEAST_PROCESS_BYTES = 32 << 20
+"""Text that takes a process about as long to read as to start."""
 _WORTH_THREADS_BYTES = 64 << 20
 """Text of one input among others that is worth a thread more; for less, handing chunks over costs more CPU time."""
 
@@ -140,7 +143,8 @@ class _Ingestion:
     def _outcomes(self, pending: Sequence[Task]) -> Generator[tuple[Task, Outcome], None, None]:
         """Read by as many processes as pay for their start, or in this one."""
         alone: list[Task] = []
-        count = min(self.workers, len(pending), sum(map(_weight, pending)) // _WORTH_PROCESSES_BYTES)
+        worth_bytes = max(_LEAST_PROCESS_BYTES, _WORTH_PROCESSES_BYTES // self.workers)
+        count = min(self.workers, len(pending), sum(map(_weight, pending)) // worth_bytes)
         if self.store is None or count < 2:
             alone.extend(pending)
         else:
