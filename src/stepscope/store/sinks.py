@@ -174,7 +174,7 @@ class StoreSink(_Sink):
         file = self.directory / (f"{name}.parquet" if not parts else f"{name}.{len(parts)}.parquet")
         try:
             # zstd 1 costs the CPU time of lz4 on such columns and makes files less than half as large.
-            _without_empty_columns(frame).write_parquet(file, compression="zstd", compression_level=1)
+            _without_empty_columns(frame).write_parquet(file, compression="zstd", compression_level=1, statistics=False)
             file.chmod(0o600)
             parts.append(Part(file.name, file.stat().st_size))
         except (OSError, pl.exceptions.PolarsError) as error:

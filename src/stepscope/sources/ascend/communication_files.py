@@ -70,7 +70,7 @@ def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFra
         if name.startswith("Total Op Info"):
             continue
         times, bands = entry.get("Communication Time Info"), entry.get("Communication Bandwidth Info")
-        if not isinstance(times, Mapping):
+        if not isinstance(times, dict):
             bad += 1
             continue
         calls.append(
@@ -85,8 +85,8 @@ def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFra
                 _number(times.get("Synchronization Time(ms)")),
             )
         )
-        for transport, band in bands.items() if isinstance(bands, Mapping) else ():
-            if isinstance(band, Mapping):
+        for transport, band in bands.items() if isinstance(bands, dict) else ():
+            if isinstance(band, dict):
                 packets += _packets((step, group or None, name, transport), band)
     _tell(bad, path, sink)
     return timed_calls(_frame(calls, CALLS), path, sink), _frame(packets, PACKETS)
@@ -121,7 +121,7 @@ def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
         kind, _, group = key.partition("@")
         for link, values in entry.items():
             source, _, destination = str(link).partition("-")
-            if not isinstance(values, Mapping) or not (source.isdecimal() and destination.isdecimal()):
+            if not isinstance(values, dict) or not (source.isdecimal() and destination.isdecimal()):
                 bad += 1
                 continue
             op_name, transport = values.get("Op Name"), values.get("Transport Type")
@@ -150,10 +150,10 @@ def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         sink.issue("error", path, f"cannot be read: {error}", "Copy it again; if it was cut, export the profile again.")
         return
-    for step, kinds in content.items() if isinstance(content, Mapping) else ():
-        for entries in kinds.values() if isinstance(kinds, Mapping) else ():
-            for key, entry in entries.items() if isinstance(entries, Mapping) else ():
-                if isinstance(entry, Mapping):
+    for step, kinds in content.items() if isinstance(content, dict) else ():
+        for entries in kinds.values() if isinstance(kinds, dict) else ():
+            for key, entry in entries.items() if isinstance(entries, dict) else ():
+                if isinstance(entry, dict):
                     yield step_number(step), key, entry
 
 
@@ -164,7 +164,7 @@ def _packets(call: tuple[Any, ...], band: Mapping[str, Any]) -> list[tuple[Any, 
         return []  # most transports are not used
     stated = (size, time, _number(band.get("Bandwidth(GB/s)")))
     rows = []
-    for packet, parts in distribution.items() if isinstance(distribution, Mapping) else ():
+    for packet, parts in distribution.items() if isinstance(distribution, dict) else ():
         if isinstance(parts, list) and len(parts) == 2:
             try:
                 rows.append((*call, *stated, float(packet), _number(parts[0]), _number(parts[1])))

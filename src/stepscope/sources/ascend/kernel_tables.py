@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.ascend.pmu import COUNTERS
-from stepscope.sources.ascend.recording import COMPUTE, empty, first_of_each, in_order, no_rows, shaped
+from stepscope.sources.ascend.recording import COMPUTE, empty, first_of_each, in_order, shaped
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
-from stepscope.tables import KERNEL_COUNTERS, KERNELS, OPERATOR_TOTALS
+from stepscope.tables import KERNELS, OPERATOR_TOTALS
 
 LAUNCH_LAYERS = ("Node@", "HCCL@", "Runtime@", "Model@", "AscendCL@")
 """Layers of the host's API, best first, whose call is taken as the launch of device work."""
@@ -75,7 +75,7 @@ class KernelTables:
         self._rows = 0
 
     def rows(self, piece: Piece, launches: Launches) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The device work of a piece in order of start, with its launch and step, and its counters."""
+        """The device work of a piece in order of start, with its launch and step, and the counters that it has."""
         compute = with_details(piece)
         counted = [column for column, _ in COUNTERS.values() if column in compute.columns]
         counted = list(dict.fromkeys(counted))
@@ -95,11 +95,8 @@ class KernelTables:
         )
         rows = self._with_step(rows).with_row_index("kernel", offset=self._rows)
         self._rows += rows.height
-        counters = no_rows(KERNEL_COUNTERS)
-        if counted:
-            measured = rows.filter(pl.any_horizontal(pl.col(counted).is_not_null()))
-            counters = KERNEL_COUNTERS.conform(measured.select("kernel", *counted))
-        return KERNELS.conform(rows.drop(counted)), counters
+        measured = rows.filter(pl.any_horizontal(pl.col(counted).is_not_null())) if counted else rows.clear()
+        return KERNELS.conform(rows.drop(counted)), measured.select("kernel", *counted)
 
     def _with_step(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Fill in steps that are not stated: by the operator, else the launch, else the start on the device."""

@@ -75,8 +75,7 @@ class SliceTables:
             others = tasks.filter(pl.col("category") != "memory")
             parts.append(others.with_columns(step=step_at(others["start_ns"], self._ranges, inside=False)))
         rows = pl.concat([shaped(frame, _COLUMNS) for frame in parts])
-        # Ties keep the order of the export; more keys would cost more than all the rest of this function.
-        rows = rows.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
+        rows = _outer_first(rows)
         first = self._next
         self._next += rows.height
         return rows.with_columns(slice=pl.int_range(first, self._next, dtype=pl.Int64), spent_ns=pl.lit(0, pl.Int64))
@@ -90,6 +89,21 @@ class SliceTables:
     def stacks(self) -> pl.DataFrame:
         """Rows of `stacks`, for the operators made so far."""
         return self._stacks.frame("\n")
+
+
+def _outer_first(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows in order of start, of equal starts the longer first; else they keep the order of the export.
+
+    Few starts are equal, and one key sorts three times as fast as two; so only those rows are sorted by both.
+    """
+    keys = rows.select("start_ns", "duration_ns").with_row_index("row").sort("start_ns", maintain_order=True)
+    start = pl.col("start_ns")
+    equal = keys.select((start == start.shift(1)) | (start == start.shift(-1))).to_series().arg_true()
+    order = keys["row"]
+    if len(equal):
+        tied = keys[equal].sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
+        order = order.scatter(equal, tied["row"])
+    return rows[order]
 
 
 _COLUMNS = {**HOST, "device": TASKS["device"], "stream": TASKS["stream"], "step": pl.Int32}
