@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias
 from urllib.parse import quote_from_bytes
 
 import polars as pl
@@ -39,6 +39,20 @@ FILLS = {
 """Tables of a recording, in upper case, to the table here that is missing without them: the place of an issue."""
 _TIMED = ("TASK", "PYTORCH_API", "CANN_API", "COMMUNICATION_OP", "STEP_TIME", "MSTX_EVENTS")
 _SAMPLES = 500
+
+
+_Parameters = ParamSpec("_Parameters")
+_Batches: TypeAlias = Callable[Concatenate["Database", _Parameters], Iterator[pl.DataFrame]]
+_Frame: TypeAlias = Callable[Concatenate["Database", _Parameters], pl.DataFrame]
+
+
+def _whole(batches: _Batches[_Parameters]) -> _Frame[_Parameters]:
+    """The method that gives all `batches` in one frame."""
+
+    def read(self: Database, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> pl.DataFrame:
+        return pl.concat(batches(self, *args, **kwargs))
+
+    return read
 
 
 class Database:
@@ -73,18 +87,6 @@ class Database:
         """Whether the database has the table, and all these columns of it."""
         known = self.tables.get(table.upper())
         return known is not None and all(column.lower() in known for column in columns)
-
-    def read(
-        self,
-        table: str,
-        wanted: Mapping[str, tuple[str, ...] | str],
-        schema: dict[str, type[pl.DataType]] | None = None,
-        *,
-        where: str = "",
-        needed: Sequence[str] = (),
-    ) -> pl.DataFrame:
-        """All rows of `read_batches` in one frame."""
-        return pl.concat(self.read_batches(table, wanted, schema, where=where, needed=needed))
 
     def read_batches(
         self,
@@ -125,17 +127,8 @@ class Database:
                 pl.col(name) if name in chosen else pl.lit(None, dtype).alias(name) for name, dtype in types.items()
             )
 
-    def read_ranges(
-        self,
-        table: str,
-        wanted: Mapping[str, tuple[str, ...] | str],
-        schema: dict[str, type[pl.DataType]] | None = None,
-        *,
-        where: str = "",
-        needed: Sequence[str] = (),
-    ) -> pl.DataFrame:
-        """All rows of `range_batches` in one frame."""
-        return pl.concat(self.range_batches(table, wanted, schema, where=where, needed=needed))
+    read = _whole(read_batches)
+    """All rows of `read_batches` in one frame."""
 
     def range_batches(
         self,
@@ -159,6 +152,9 @@ class Database:
             rows += frame.height
             yield checked.rows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
         self._tell_damage(table, wrong, rows)
+
+    read_ranges = _whole(range_batches)
+    """All rows of `range_batches` in one frame."""
 
     def timed(self, table: str, rows: pl.DataFrame, time: str) -> pl.DataFrame:
         """Rows of a table whose `time` can be true; the others are told."""
