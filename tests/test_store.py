@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -341,3 +342,23 @@ def test_a_really_full_disk_costs_a_warning_only(tmp_path: Path) -> None:
         pytest.skip("mounting is not permitted here")
 
     assert done.stdout.strip() == "1000 1 []", done.stderr
+
+
+def test_a_temporary_store_of_a_killed_process_is_removed_by_the_next(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = "\n".join(
+        [
+            "import os",
+            "from stepscope.store import Store",
+            "print(Store.temporary().directory, flush=True)",
+            "os.kill(os.getpid(), 9)",
+        ]
+    )
+    env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    killed = subprocess.run([sys.executable, "-c", code], check=False, env=env, capture_output=True, text=True)
+    left = Path(killed.stdout.strip())
+    assert left.is_dir()
+    mine = Store.temporary().directory
+    assert (left.exists(), mine.is_dir()) == (False, True)
+    Store.temporary()
+    assert mine.is_dir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import shutil
@@ -222,3 +223,33 @@ def test_the_input_directory_is_left_as_it_was(recording) -> None:
     main(["analyze", str(recording)])
 
     assert {p: p.stat().st_mtime_ns for p in recording.rglob("*")} == before
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_rank_of_which_a_part_was_lost_is_not_called_slow(capfd, recording: Path, packed: bool) -> None:
+    file = next(recording.glob("rank-1.*"))
+    if packed:
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    else:
+        text = gzip.decompress(file.read_bytes())
+        file.unlink()
+        file.with_suffix("").write_bytes(text[: len(text) * 2 // 3])
+
+    found = analyze_json(capfd, recording)
+
+    assert [(row["rank"], row["kind"]) for row in found["slow_ranks"]] == [(2, "data_loading")]
+    assert "error" in {issue["severity"] for issue in found["issues"]}
+
+
+def test_a_full_disk_costs_no_older_report(capfd, recording: Path, tmp_path: Path, monkeypatch) -> None:
+    report = tmp_path / "report.json"
+    report.write_text("older")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert main(["analyze", str(recording), "--json", str(report)]) == 2
+    assert "No space left" in capfd.readouterr().err
+    assert report.read_text() == "older"
+    assert list(tmp_path.glob(".report*")) == []

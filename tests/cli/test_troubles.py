@@ -51,7 +51,10 @@ def test_quiet_names_errors_and_counts_the_rest(capfd) -> None:
 
     lines = shown(capfd, run_with(odd, bad), quiet=True)
 
-    assert lines == ["unread: bad.json: is empty. Record again", "... and 1 more unread input"]
+    assert lines == [
+        "unread: bad.json: is empty. Record again",
+        "... and 1 more unread input; `stepscope info` names them",
+    ]
 
 
 def test_quiet_tells_of_data_that_was_lost(capfd, tmp_path) -> None:

@@ -134,3 +134,38 @@ def test_a_row_of_a_large_csv_file_may_go_on_behind_the_end_of_a_part(
         tables, _ = read(AscendText(), found(AscendText(), output.parent))
         assert tables["kernels"]["name"].to_list() == [f"MatMul_{n}" for n in range(300)]
         assert set(tables["kernels"]["input_shapes"]) == {"8,16;16,4"}
+
+
+@pytest.mark.parametrize("odd", ["1,2,3", "", kernel_row(5, 1.0) + ",more"])
+def test_an_odd_row_where_a_part_begins_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str
+) -> None:
+    output = rank_directory(tmp_path)
+    rows = [kernel_row(5, 1000.125 + 200 * n, f"MatMul_{n:03d}") for n in range(100)]
+    write_kernels(output, rows=rows)
+    part = len(rows[0]) + 1
+    for at in range(1, 6):
+        monkeypatch.setattr(csv_tables, "PART_BYTES", at * part)
+        write_kernels(output, rows=[*rows[:at], odd, *rows[at:]])
+        tables, _ = read(AscendText(), found(AscendText(), output.parent))
+        assert {f"MatMul_{n:03d}" for n in range(100)} <= set(tables["kernels"]["name"])
+
+
+def test_a_last_row_that_was_cut_is_left_out_and_told(tmp_path: Path) -> None:
+    output = rank_directory(tmp_path)
+    write_kernels(output, rows=[kernel_row(5, 1000.125 + 200 * n) for n in range(5)])
+    path = output / "kernel_details.csv"
+    path.write_bytes(path.read_bytes()[:-60])
+    tables, _ = read(AscendText(), found(AscendText(), output.parent))
+    assert tables["kernels"].height == 4
+    assert "its last row is cut off and is left out" in tables["issues"]["problem"].to_list()
+
+
+@pytest.mark.parametrize("content", [b"\0" * 200_000, b"Name,Start Time(us)\rx,1\r"])
+def test_a_file_that_is_no_table_hides_no_other(tmp_path: Path, content: bytes) -> None:
+    output = rank_directory(tmp_path)
+    (output / "kernel_details.csv").write_bytes(content)
+    write_communication(output)
+    tables, _ = read(AscendText(), found(AscendText(), output.parent))
+    assert tables["collectives"].height
+    assert any("kernel_details.csv" in file for file in tables["issues"]["file"])

@@ -49,6 +49,7 @@ def slow_ranks(
     breakdown: pl.DataFrame,
     arrival: pl.DataFrame | None,
     ranks: pl.LazyFrame,
+    steps: pl.LazyFrame,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Name the ranks that hold the job up, each with what it is slow at and what it costs.
@@ -59,6 +60,9 @@ def slow_ranks(
     members above the typical one as in the airport game (Littlechild and Owen, 1973): each further delay is borne
     in equal parts by those who are at least so late. So two equally slow ranks share the cost, and a rank hidden
     behind a slower one is still found.
+
+    What was recorded in part only, for example because a file was cut, is not compared: ranks whose steps are not
+    marked where those of others are, and ranks that have less than half of the others' calls in their steps.
 
     A rank is slow at a kind of work if its excess is beyond noise (median and MAD over ranks and steps), is there
     in most steps, and costs the job a noticeable share of a step's work; or if it arrives last so often that
@@ -75,6 +79,9 @@ def slow_ranks(
     """
     if segments["rank"].n_unique() < 2:
         raise Unavailable("slow ranks need the recordings of at least two ranks of one job")
+    segments = _comparable(segments, steps)
+    if segments["rank"].n_unique() < 2:
+        raise Unavailable("only one rank has marked steps, so there is none to compare it with")
     if not segments.filter(pl.col("group") != STEP_GROUP).height and not _is_one_job(ranks):
         raise Unavailable("the ranks share no communication, so none of them can hold another up")
     step_ns = median(breakdown.group_by("step").agg(pl.col("window_ns").max()), pl.col("window_ns"))
@@ -87,6 +94,23 @@ def slow_ranks(
     ]
     found = pl.DataFrame(rows, schema=RESULT, orient="row")
     return found.sort("cost_ns", "rank", descending=[True, False])
+
+
+def _comparable(segments: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
+    """Without what cannot be compared: ranks whose steps are not marked, where those of others are; and the calls of
+    a group in which a rank has less than half of those that the other members have in the rank's steps."""
+    marked = steps.select("rank", "step", "window").collect()
+    unmarked = marked.filter(pl.col("window") == "recording")["rank"]
+    if not marked["rank"].is_in(unmarked.implode()).all():
+        segments = segments.filter(~pl.col("rank").is_in(unmarked.implode()))
+    calls = segments.group_by("group", "step", "rank").len("calls")
+    typical = calls.group_by("group", "step").agg(pl.col("calls").median())
+    expected = typical.join(marked, on="step").group_by("group", "rank").agg(expected=pl.col("calls").sum())
+    there = calls.group_by("group", "rank").agg(pl.col("calls").sum())
+    whole = there.join(expected, on=["group", "rank"], nulls_equal=True).filter(
+        2 * pl.col("calls") >= pl.col("expected")
+    )
+    return segments.join(whole, on=["group", "rank"], how="semi", nulls_equal=True, maintain_order="left")
 
 
 def _is_one_job(ranks: pl.LazyFrame) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import io
 import os
+import signal
 import sys
+from typing import NoReturn
 
 from stepscope._allocator import spare_memory
 
@@ -28,9 +30,15 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is not None:
         return _main(arguments)
     gc.set_threshold(GARBAGE)
+    signal.signal(signal.SIGTERM, _end)
     code = _main(sys.argv[1:])
     gc.freeze()  # the process ends here: nothing is worth collecting any more
     return code
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    """End as on Ctrl-C, so that nothing temporary is left behind."""
+    raise SystemExit(128 + number)
 
 
 def _main(words: list[str]) -> int:
@@ -90,6 +98,10 @@ def _explain(error: Exception) -> int:
         return EXIT_FAILED
     if isinstance(error, OSError):
         return _fail(f"{error.filename or 'the output'}: {error.strerror or error}. Check the disk and your rights")
+    if type(error).__module__.startswith("polars") and "parquet" in str(error):
+        return _fail(
+            f"a stored table cannot be read ({error}). Run `stepscope cache clear`, then the same command again"
+        )
     return _fail(
         f"internal error: {type(error).__name__}: {error}. Run the same command with --debug and report what it prints."
     )

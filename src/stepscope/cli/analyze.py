@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -50,9 +51,16 @@ def _write_json(run: Run, found: Answers, target: str) -> None:
     if target == "-":
         sys.stdout.buffer.write(text)
         return
+    # beside it first, so that a full disk neither costs an older report nor leaves half of this one
+    file = Path(target)
+    draft = file.with_name(f".{file.name}.{os.getpid()}.tmp") if not file.exists() or file.is_file() else file
     try:
-        Path(target).write_bytes(text)
+        draft.write_bytes(text)
+        if draft != file:
+            draft.replace(file)
     except OSError as error:
+        if draft != file:
+            draft.unlink(missing_ok=True)
         raise StepscopeError(
             f"{target}: cannot write the JSON: {error.strerror}. Name a file in a directory that you may write to."
         ) from error
@@ -85,7 +93,9 @@ def _show_findings(out: Output, found: Answers) -> None:
     from stepscope.present import duration
 
     for number, finding in enumerate(found.findings, 1):
-        saving = f"saves about {duration(finding.saving_ns)} a step ({finding.saving_ratio:.0%})"
+        saving = "how much it would save is not known"
+        if finding.saving_ns > 0:
+            saving = f"saves about {duration(finding.saving_ns)} a step ({finding.saving_ratio:.0%})"
         if number <= FINDINGS:
             out.say("")
             out.say(f"{number}. {finding.summary}", "bold", indent=3)

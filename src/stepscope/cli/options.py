@@ -10,9 +10,10 @@ import typer
 
 Paths = Annotated[
     list[Path],
-    typer.Argument(help="Trace files or directories, any mix.", show_default=False),
+    # what may not be read is told with a remedy, and hides nothing else
+    typer.Argument(help="Trace files or directories, any mix.", show_default=False, readable=False),
 ]
-OnePath = Annotated[Path, typer.Argument(help="Trace file or directory.", show_default=False)]
+OnePath = Annotated[Path, typer.Argument(help="Trace file or directory.", show_default=False, readable=False)]
 Ranks = Annotated[str | None, typer.Option(help="Only these ranks, e.g. 0,3-5.", metavar="LIST")]
 Steps = Annotated[str | None, typer.Option(help="Only these steps, e.g. 10-12.", metavar="LIST")]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Neither use nor fill the cache of parsed inputs.")]

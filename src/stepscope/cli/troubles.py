@@ -39,7 +39,8 @@ def show_troubles(out: Output, run: Run, *, quiet: bool = False) -> None:
     listed = [u for u in unread if not quiet or u.severity == "error"][:LISTED]
     for item in listed:
         _line(out, "unread", f"{item.file}: {item.problem}. {item.remedy}", STYLES[item.severity])
-    _rest(out, _count(unread[len(listed) :]), "unread input")
+    where = "; `stepscope info` names them" if quiet else ""
+    _rest(out, _count(unread[len(listed) :]), "unread input", where, more=bool(listed))
     for warning in run.warnings:
         _line(out, "warning", warning, STYLES["warning"])
     if run.others:
@@ -88,6 +89,6 @@ def _line(out: Output, label: str, text: str, style: str) -> None:
     out.say(f"{label}: {text}", style, indent=2)
 
 
-def _rest(out: Output, count: int, what: str, where: str = "") -> None:
+def _rest(out: Output, count: int, what: str, where: str = "", *, more: bool = True) -> None:
     if count > 0:
-        out.say(f"... and {plural(count, 'more ' + what)}{where}", "dim")
+        out.say(f"... and {plural(count, 'more ' + what)}{where}" if more else f"{plural(count, what)}{where}", "dim")

@@ -246,7 +246,7 @@ def _why_unclaimed(file: Path, head: bytes | None) -> Unread | None:
             return Unread(
                 shown(file),
                 "is JSON, but no recording that stepscope knows",
-                "Nothing, unless it should be one: then give the file that the profiler itself wrote",
+                "None needed if it is not meant to be one; else give the file that the profiler itself wrote",
                 "note",
             )
     if name.endswith((".json", ".json.gz")):

@@ -38,7 +38,7 @@ def _on_its_own(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def unfinished(ends: pl.Series, parent: pl.Series, end_ns: int | None) -> pl.Series | None:
-    """Which ranges of a stretch the next one needs as well: they, or ranges in them, end behind `end_ns`.
+    """Which ranges of a stretch the next one needs as well: they, or ranges in them, end at `end_ns` or later.
 
     Args:
         ends: End of each range, ns.
@@ -50,7 +50,7 @@ def unfinished(ends: pl.Series, parent: pl.Series, end_ns: int | None) -> pl.Ser
     """
     if end_ns is None:
         return None
-    goes_on = ends > end_ns
+    goes_on = ends >= end_ns  # what happens at the very end of a range still counts as in it
     found = goes_on.arg_true()
     if found.is_empty():
         return None

@@ -26,6 +26,7 @@ from stepscope.store.manifest import Manifest, is_whole, read_manifest
 from stepscope.store.recording import StoredRecording
 
 _HOUR_S = 3600.0
+_TEMPORARY = "stepscope-store-"
 _DRAFT = ".tmp"
 _OURS = re.compile(r"[0-9a-f]{40}(\..+\.tmp)?")
 _DEFAULT_MAX_GB = 20.0
@@ -78,7 +79,8 @@ class Store:
         Raises:
             OSError: If there is no place for temporary files.
         """
-        directory = Path(tempfile.mkdtemp(prefix="stepscope-store-"))
+        _sweep_temporary()
+        directory = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{socket.gethostname()}-{os.getpid()}-"))
         atexit.register(shutil.rmtree, directory, ignore_errors=True)
         return cls(directory)
 
@@ -203,6 +205,17 @@ def _is_abandoned(draft: Path) -> bool:
     if host.endswith("." + socket.gethostname()) and pid.isdigit() and not _is_running(int(pid)):
         return True
     return silent_s > _HOUR_S
+
+
+def _sweep_temporary() -> None:
+    """Remove what killed processes of this user on this host left where temporary stores are made."""
+    prefix = f"{_TEMPORARY}{socket.gethostname()}-"
+    for left in Path(tempfile.gettempdir()).glob("stepscope-store-*"):
+        pid = left.name.removeprefix(prefix).partition("-")[0]
+        with suppress(OSError):
+            ours = left.name.startswith(prefix) and left.stat().st_uid == os.getuid()
+            if ours and pid.isdigit() and not left.is_symlink() and not _is_running(int(pid)):
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _is_running(pid: int) -> bool:

@@ -56,6 +56,7 @@ def read_csv_parts(
         more: Further columns by header key, all kept if present.
     """
     rows = _Rows(path, layout)
+    unknown: list[str] = []
     try:
         headers = [column_key(header) for header in header_of(path)]
         if not headers:
@@ -73,12 +74,10 @@ def read_csv_parts(
             )
             return
         for text in _parts(path):
-            yield rows.checked(text, len(headers), chosen)
-    except pl.exceptions.NoDataError:
-        return
-    except (OSError, csv.Error, pl.exceptions.PolarsError) as error:
-        problem = str(error).partition("\n")[0]  # advice for callers of Polars follows
-        sink.issue("error", path, f"cannot be read: {problem}", "Copy or export the file again.")
+            if (frame := rows.checked(text, len(headers), chosen)) is not None:
+                yield frame
+    except (OSError, csv.Error) as error:
+        sink.issue("error", path, f"cannot be read: {error}", "Copy or export the file again.")
     rows.tell(sink)
     if unknown:
         sink.issue(
@@ -110,6 +109,11 @@ def _rest_of_row(file: BinaryIO, text: bytes) -> bytes:
     return rest
 
 
+def _lines(text: bytes) -> int:
+    """Lines of a text, the last one with or without its end."""
+    return text.count(b"\n") + (not text.endswith(b"\n"))
+
+
 class _Rows:
     """Takes the rows of one file from its parts, and counts those that are left out.
 
@@ -128,19 +132,23 @@ class _Rows:
         self._unreadable = 0
         self._strays: dict[str, int] = {}
         self._kept = 0
+        self._problem = ""
+        self._unread = 0
 
-    def checked(self, text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame:
-        """The rows of one part.
-
-        Raises:
-            polars.exceptions.PolarsError: If they cannot be told apart.
-        """
-        with warnings.catch_warnings(record=True) as malformed:
-            warnings.simplefilter("always")
-            frame = self._read(text, width, chosen)
+    def checked(self, text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | None:
+        """The rows of one part; None if they cannot be told apart."""
+        text = self._without_cut_row(text, width)
+        try:
+            with warnings.catch_warnings(record=True) as malformed:
+                warnings.simplefilter("always")
+                frame = _plain(text, width, chosen)
+                frame = _scan(text, width, chosen).collect() if frame is None else frame
+        except pl.exceptions.PolarsError as error:
+            self._problem = str(error).partition("\n")[0]  # advice for callers of Polars follows
+            self._unread += max(1, _lines(text) - 1)
+            return None
         if malformed:
-            lines = text.count(b"\n") + (not text.endswith(b"\n"))
-            self._malformed = (self._malformed or 0) + max(0, lines - 1 - frame.height)
+            self._malformed = (self._malformed or 0) + max(0, _lines(text) - 1 - frame.height)
         self._rows += frame.height
         kept = frame.drop_nulls([field.column for field in self._required])
         self._unreadable += frame.height - kept.height
@@ -156,23 +164,25 @@ class _Rows:
         self._kept += kept.height
         return kept
 
-    def _read(self, text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame:
-        """The rows behind the header; of a file that was cut, all but the last."""
-        if (frame := _plain(text, width, chosen)) is not None:
-            return frame
+    def _without_cut_row(self, text: bytes, width: int) -> bytes:
+        """Leave out a last row that ends in the middle: without a line's end, and with fewer fields than the header."""
+        whole_lines, newline, last = text.rpartition(b"\n")
+        if not newline or not last.strip() or len(last) > HEADER_LIMIT:
+            return text
         try:
-            return _scan(text, width, chosen).collect()
-        except pl.exceptions.ComputeError:
-            whole_lines, _, rest = text.rpartition(b"\n")
-            if not rest:
-                raise
-            frame = _scan(whole_lines + b"\n", width, chosen).collect()
+            fields = next(csv.reader([last.decode("utf-8", "replace")]), [])
+        except csv.Error:
+            return text
+        if last.count(b'"') % 2 == 0 and len(fields) >= width:
+            return text
         self._cut = True
-        return frame
+        return whole_lines + newline
 
     def tell(self, sink: Sink) -> None:
         """Say what was left out."""
         remedy = "Copy or export the file again."
+        if self._problem:
+            sink.issue("error", self._path, f"cannot be read: {self._problem}", remedy, lost=self._unread)
         if self._cut:
             sink.issue("error", self._path, "its last row is cut off and is left out", remedy, lost=1)
         if self._malformed is not None:
@@ -210,8 +220,10 @@ def _plain(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | 
 
 
 def _scan(text: bytes, width: int, chosen: dict[int, Field]) -> pl.LazyFrame:
+    header, _, body = text.partition(b"\n")
+    # Polars counts the fields of the first row: one that is whole stands before a row that may not be.
     rows = pl.scan_csv(
-        text,
+        header + b"\n" + b"," * (width - 1) + b"\n" + body if width > 1 else text,
         has_header=False,
         skip_rows=1,
         schema={
@@ -223,6 +235,7 @@ def _scan(text: bytes, width: int, chosen: dict[int, Field]) -> pl.LazyFrame:
         encoding="utf8-lossy",
         glob=False,
     )
+    rows = rows.slice(1) if width > 1 else rows
     return rows.select(in_our_unit(pl.col(f"{at}"), field).alias(field.column) for at, field in chosen.items())
 
 

@@ -30,7 +30,7 @@ class Calls:
         self._header = header
         self._steps = steps
         self._parts: list[pl.DataFrame] = []
-        self._earlier = _recorded_calls(None, 0)
+        self._by_id = _recorded_calls(None, 0).drop("call_row")
 
     def add(self, segment: Segment, tree: HostTree, work: pl.DataFrame | None) -> None:
         """Take in the calls of one more segment."""
@@ -38,11 +38,12 @@ class Calls:
         new = annotations.filter(pl.col("slice") >= segment.first_slice)
         self._parts.append(_host_calls(new, self._steps, self._header))
         calls = _recorded_calls(segment, tree.offsets["call"])
+        identified = pl.concat([self._by_id, calls.drop("call_row").drop_nulls("call_id")])
+        self._by_id = identified.unique("call_id", keep="first", maintain_order=True)
         if work is not None:
             kernels = work.filter(pl.col("kind") == "communication")
             only_group = _only_group(self._header)
-            self._parts.append(_device_calls(kernels, tree, calls, self._earlier, annotations, only_group))
-        self._earlier = calls
+            self._parts.append(_device_calls(kernels, tree, calls, self._by_id, annotations, only_group))
 
     def rows(self) -> pl.DataFrame | None:
         """All calls of this rank in start order; None if there are none."""
@@ -118,7 +119,7 @@ def _device_calls(
     kernels: pl.DataFrame,
     tree: HostTree,
     calls: pl.DataFrame,
-    earlier: pl.DataFrame,
+    by_id: pl.DataFrame,
     annotations: pl.DataFrame,
     only_group: str | None,
 ) -> pl.DataFrame:
@@ -131,7 +132,7 @@ def _device_calls(
         kernels: Communication kernels of one segment.
         tree: Its host ranges.
         calls: The framework's records in it.
-        earlier: Those of the segment before.
+        by_id: Those in it and in all earlier ones, by their id.
         annotations: Annotations of calls.
         only_group: The group of calls that name none.
     """
@@ -143,7 +144,6 @@ def _device_calls(
         mark_row=tree.climb(kernels["launch_row"], marks["mark_row"]),
     )
     # the record that encloses the launch, else the one of the same id
-    by_id = pl.concat([calls, earlier]).drop("call_row").drop_nulls("call_id").unique("call_id", keep="first")
     rows = (
         rows.join(calls.drop("call_id"), on="call_row", how="left", suffix="_call", maintain_order="left")
         .join(by_id, left_on="external_id", right_on="call_id", how="left", suffix="_id", maintain_order="left")
