@@ -32,6 +32,7 @@ class Spool(Generic[Key]):
         self._in_files: dict[Key, list[Path]] = {}
         self._in_memory: dict[Key, list[pl.DataFrame]] = {}
         self._held_bytes: dict[Key, int] = {}
+        self._all_bytes = 0
         self._rows: dict[Key, int] = {}
         self._files = 0
         self._has_room = True
@@ -39,9 +40,11 @@ class Spool(Generic[Key]):
     def add(self, key: Key, frame: pl.DataFrame) -> None:
         """Keep one more frame under a key; all frames of a key have the same columns."""
         self._in_memory.setdefault(key, []).append(frame)
-        self._held_bytes[key] = self._held_bytes.get(key, 0) + int(frame.estimated_size())
+        size = int(frame.estimated_size())
+        self._held_bytes[key] = self._held_bytes.get(key, 0) + size
+        self._all_bytes += size
         self._rows[key] = self.rows(key) + frame.height
-        while self._has_room and sum(self._held_bytes.values()) > self._memory_bytes:
+        while self._has_room and self._all_bytes > self._memory_bytes:
             self._store(max(self._held_bytes, key=lambda k: self._held_bytes[k]))
 
     def _store(self, key: Key) -> None:
@@ -57,6 +60,7 @@ class Spool(Generic[Key]):
                 return
             self._in_files.setdefault(key, []).append(file)
             self._held_bytes[key] -= size
+            self._all_bytes -= size
             del held[:count]
         del self._in_memory[key], self._held_bytes[key]
 
@@ -95,7 +99,7 @@ class Spool(Generic[Key]):
     def taken(self, key: Key) -> Iterator[pl.DataFrame]:
         """The frames of a key, in order, each forgotten as soon as it is given."""
         self._rows.pop(key, None)
-        self._held_bytes.pop(key, None)
+        self._all_bytes -= self._held_bytes.pop(key, 0)
         held = self._in_memory.pop(key, [])
         for file in self._in_files.pop(key, ()):
             frame = pl.read_ipc(file)
