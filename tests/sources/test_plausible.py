@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
-from stepscope.sources.plausible import WEEK_NS, Times, sort_out, without_strays
+from stepscope.sources.plausible import WEEK_NS, Times, sort_out
+from stepscope.sources.spool import EventSpool
 
 NOW_NS = 1_760_000_000 * 10**9
 
@@ -30,17 +33,20 @@ def test_what_lies_within_a_week_is_no_stray(parts: list[list[int | None]]) -> N
     assert not times_of(*parts).has_strays
 
 
-def test_strays_go_and_rows_without_a_time_stay() -> None:
+def test_strays_go_and_rows_without_a_time_stay(tmp_path: Path) -> None:
     frames = {
         "ranges": pl.DataFrame({"start_ns": [0, NOW_NS, -(10**18), NOW_NS + 5, NOW_NS + 9]}),
         "labels": pl.DataFrame({"start_ns": [None, None]}, schema={"start_ns": pl.Int64}),
     }
 
-    kept, lost = without_strays(frames)
+    kept = EventSpool(lambda: tmp_path)
+    for name, frame in frames.items():
+        kept.add(name, frame)
+    lost = kept.drop_strays()
 
     assert lost == 2
-    assert kept["ranges"]["start_ns"].to_list() == [NOW_NS, NOW_NS + 5, NOW_NS + 9]
-    assert kept["labels"].height == 2
+    assert pl.concat(kept.frames("ranges"))["start_ns"].to_list() == [NOW_NS, NOW_NS + 5, NOW_NS + 9]
+    assert pl.concat(kept.frames("labels")).height == 2
 
 
 def test_each_bad_row_counts_once_and_extremes_do_not_overflow() -> None:

@@ -13,20 +13,40 @@ _MOST_NUMBERS_PER_ROW = 4
 _PLACES = {"parent": pl.Int64, "depth": pl.Int32}
 
 
-def nest(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Nest the ranges of each thread.
+def nest(ranges: pl.DataFrame, spent_ns: pl.Series | None = None, end_ns: int | None = None) -> pl.DataFrame:
+    """Nest the ranges of each thread, or those of one stretch of time of a longer recording.
 
     Args:
         ranges: `start_ns`, `duration_ns` and `thread` (any type; only equality counts).
+        spent_ns: Time of each range that its children of earlier stretches take.
+        end_ns: Where the next stretch begins; None if there is none.
 
     Returns:
         In the rows' order: `parent` (row number of the enclosing range, null at the top), `depth` (0 at the
-        top) and `self_ns` (duration less the direct children).
+        top), `self_ns` (duration less the direct children), `spent_ns` (time of the children that are over) and
+        `goes_on` (whether the next stretch needs the range as well).
     """
     places = enclosing(ranges)
-    own = ranges["duration_ns"] - time_in_children(ranges, places["parent"])
-    own = own.zip_with(own >= 0, pl.Series([0], dtype=own.dtype))  # clip() is five times as slow
-    return places.with_columns(own.alias("self_ns"))
+    parent = places["parent"]
+    goes_on = _unfinished(ranges["start_ns"] + ranges["duration_ns"], parent, end_ns)
+    spent = time_in_children(ranges, parent, ~goes_on if goes_on.any() else None)
+    spent = spent if spent_ns is None else spent_ns + spent
+    return places.with_columns(
+        (ranges["duration_ns"] - spent).clip(lower_bound=0).alias("self_ns"), spent.alias("spent_ns"), goes_on
+    )
+
+
+def _unfinished(ends: pl.Series, parent: pl.Series, end_ns: int | None) -> pl.Series:
+    """Which ranges the next stretch needs as well: they, or ranges in them, end at `end_ns` or later."""
+    if end_ns is None:
+        return pl.repeat(False, len(ends), dtype=pl.Boolean, eager=True).alias("goes_on")
+    goes_on = (ends >= end_ns).alias("goes_on")  # what happens at the very end of a range still counts as in it
+    found = goes_on.arg_true()
+    while len(found):  # a range may end before one that began in it
+        above = parent.gather(found).drop_nulls().unique()
+        found = above.filter(~goes_on.gather(above))
+        goes_on = goes_on.scatter(found, True)
+    return goes_on
 
 
 def enclosing(ranges: pl.DataFrame) -> pl.DataFrame:

@@ -60,18 +60,6 @@ def is_near(start: pl.Expr, middle_ns: int | None) -> pl.Expr:
     return start.is_between(middle_ns - WEEK_NS, middle_ns + WEEK_NS).fill_null(True)
 
 
-def without_strays(frames: dict[str, pl.DataFrame]) -> tuple[dict[str, pl.DataFrame], int]:
-    """Frames of one recording without the rows whose `start_ns` lies far off, and how many these were."""
-    times = Times()
-    for frame in frames.values():
-        times.add(frame["start_ns"])
-    if not times.has_strays:
-        return frames, 0
-    near = is_near(pl.col("start_ns"), times.middle_ns)
-    kept = {name: frame.filter(near) for name, frame in frames.items()}
-    return kept, sum(frame.height for frame in frames.values()) - sum(frame.height for frame in kept.values())
-
-
 @dataclass(frozen=True)
 class Sorted:
     """Rows whose times can be true, and how many others there were, by what is wrong with them."""

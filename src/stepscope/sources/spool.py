@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 
 import polars as pl
 
+from stepscope.sources.plausible import Times, is_near
+
 MEMORY_BYTES = 8 << 20
 """Beyond that, rows go to files, unless a spool is given more."""
 
@@ -131,3 +133,22 @@ class Spool(Generic[Key]):
             if lost := before - self.rows(key):
                 dropped[key] = lost
         return dropped
+
+
+class EventSpool(Spool[str]):
+    """Events (frames with `start_ns`) by class, of which those at impossible times can be left out."""
+
+    def __init__(self, scratch: Callable[[], Path], memory_bytes: int | None = None) -> None:
+        super().__init__(scratch, memory_bytes)
+        self._times = Times()
+
+    def add(self, key: str, frame: pl.DataFrame) -> None:
+        """Keep one more frame under a key."""
+        self._times.add(frame["start_ns"])
+        super().add(key, frame)
+
+    def drop_strays(self) -> int:
+        """Leave out what starts far from the rest of the recording; how many events that were."""
+        if not self._times.has_strays:
+            return 0
+        return sum(self.keep_only(is_near(pl.col("start_ns"), self._times.middle_ns)).values())

@@ -17,10 +17,9 @@ class Stacks:
         """The number of each stack; null where there is none."""
         if texts.null_count() == len(texts):
             return pl.repeat(None, len(texts), dtype=pl.Int64, eager=True)
-        for text in texts.unique(maintain_order=True).to_list():
-            if text:
-                self._numbers.setdefault(text, len(self._numbers))
-        known: pl.Series = texts.replace_strict(self._numbers, default=None, return_dtype=pl.Int64)
+        met = texts.unique(maintain_order=True).to_list()
+        numbers = {text: self._numbers.setdefault(text, len(self._numbers)) for text in met if text}
+        known: pl.Series = texts.replace_strict(numbers, default=None, return_dtype=pl.Int64)
         return known
 
     def frame(self, separator: str) -> pl.DataFrame:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 import polars as pl
 
+from stepscope.sources.spool import Spool
+
+Name = TypeVar("Name")
 _SAMPLED = 64
 """One of so many rows is enough to find where to cut."""
 
@@ -31,31 +35,13 @@ def parted(frame: pl.DataFrame, number: pl.Series) -> Iterator[tuple[int, pl.Dat
         yield one, rows if 2 * rows.height > frame.height else _on_its_own(rows)
 
 
+def share_out(frame: pl.DataFrame, number: pl.Series, name: Name, spool: Spool[tuple[int, Name]]) -> None:
+    """Put the rows of each number into a spool, under the number and `name`."""
+    for one, rows in parted(frame, number):
+        spool.add((one, name), rows)
+
+
 def _on_its_own(rows: pl.DataFrame) -> pl.DataFrame:
     """`rows` with a copy of their texts: filtered rows keep alive those of the whole frame that they come from."""
     texts = [name for name, kind in rows.schema.items() if kind == pl.String]
     return rows.with_columns(pl.concat_str([pl.col(name), pl.lit("")]).alias(name) for name in texts)
-
-
-def unfinished(ends: pl.Series, parent: pl.Series, end_ns: int | None) -> pl.Series | None:
-    """Which ranges of a stretch the next one needs as well: they, or ranges in them, end at `end_ns` or later.
-
-    Args:
-        ends: End of each range, ns.
-        parent: Row number of the enclosing range, null at the top.
-        end_ns: Where the next stretch begins; None if there is none.
-
-    Returns:
-        A mask; None if no range goes on.
-    """
-    if end_ns is None:
-        return None
-    goes_on = ends >= end_ns  # what happens at the very end of a range still counts as in it
-    found = goes_on.arg_true()
-    if found.is_empty():
-        return None
-    while len(found):  # a range may end before one that began in it
-        above = parent.gather(found).drop_nulls().unique()
-        found = above.filter(~goes_on.gather(above))
-        goes_on = goes_on.scatter(found, True)
-    return goes_on

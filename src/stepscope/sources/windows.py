@@ -42,3 +42,17 @@ def around(spans: list[tuple[int, int] | None]) -> tuple[int, int] | None:
     """The span that holds all of `spans`."""
     known = [span for span in spans if span is not None]
     return (min(first for first, _ in known), max(last for _, last in known)) if known else None
+
+
+SPANS = {"step": pl.Int32, "first_ns": pl.Int64, "last_ns": pl.Int64}
+"""Columns of `step_spans`."""
+
+
+def step_spans(work: pl.DataFrame) -> pl.DataFrame:
+    """First start and last end of device work in each step, as `SPANS`.
+
+    Args:
+        work: `step` (of its launch), `start_ns`, `duration_ns`.
+    """
+    ends = pl.col("start_ns") + pl.col("duration_ns")
+    return work.group_by("step").agg(first_ns=pl.min("start_ns"), last_ns=ends.max())

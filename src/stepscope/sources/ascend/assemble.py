@@ -12,9 +12,9 @@ from stepscope.sources.ascend.communication_tables import links, transports
 from stepscope.sources.ascend.event_tables import EventTables
 from stepscope.sources.ascend.rank_files import RankFiles
 from stepscope.sources.ascend.recording import Recording
-from stepscope.sources.ascend.steps import step_spans, steps_table
+from stepscope.sources.ascend.steps import steps_table
 from stepscope.sources.ascend.timeline import Kind
-from stepscope.sources.windows import around, span_of
+from stepscope.sources.windows import around, span_of, step_spans
 from stepscope.tables import (
     ALLOCATIONS,
     COLLECTIVES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -130,7 +131,7 @@ class _Rows:
         self._cut = False
         self._malformed: int | None = None
         self._unreadable = 0
-        self._strays: dict[str, int] = {}
+        self._strays: Counter[str] = Counter()
         self._kept = 0
         self._problem = ""
         self._unread = 0
@@ -158,8 +159,7 @@ class _Rows:
             self._times.add(kept[time])
             end = None if duration is None else pl.col(time) + duration
             checked = sort_out(kept, self._times.middle_ns, start=pl.col(time), end=end)
-            for reason, count in checked.wrong.items():
-                self._strays[reason] = self._strays.get(reason, 0) + count
+            self._strays.update(checked.wrong)
             kept = checked.rows
         self._kept += kept.height
         return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -143,12 +144,11 @@ class Database:
 
         Rows whose times cannot be true are left out, and told at the end.
         """
-        wrong: dict[str, int] = {}
+        wrong: Counter[str] = Counter()
         rows = 0
         for frame in self.read_batches(table, wanted, schema, where=where, needed=("start_ns", "end_ns", *needed)):
             checked = sort_out(frame, self.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
-            for reason, count in checked.wrong.items():
-                wrong[reason] = wrong.get(reason, 0) + count
+            wrong.update(checked.wrong)
             rows += frame.height
             yield checked.rows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
         self._tell_damage(table, wrong, rows)

@@ -15,7 +15,7 @@ from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, TASKS, em
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
 from stepscope.sources.ascend.trace_view import MEMORY_TASK
 from stepscope.sources.spool import Spool
-from stepscope.sources.stretches import parted, quantiles
+from stepscope.sources.stretches import quantiles, share_out
 
 _TASK = {
     "start_ns": "startNs",
@@ -88,16 +88,15 @@ def _by_task(database: Database, counters: dict[int, str]) -> Iterator[tuple[pl.
     bounds = quantiles([ids], "task", 1 + ids.height // _TASKS_AT_ONCE)
     spool: Spool[tuple[int, str]] = Spool(database.sink.scratch, MEMORY_BYTES)
 
-    def share_out(frames: Iterable[pl.DataFrame], name: str) -> None:
+    def take(frames: Iterable[pl.DataFrame], name: str) -> None:
         for frame in frames:
-            for number, rows in parted(frame, bounds.search_sorted(frame["task"], side="right")):
-                spool.add((number, name), rows)
+            share_out(frame, bounds.search_sorted(frame["task"], side="right"), name, spool)
 
-    share_out(database.read_batches(table, _COMPUTE, needed=("task",)), "details")
+    take(database.read_batches(table, _COMPUTE, needed=("task",)), "details")
     if counters:
         columns = {"task": "globalTaskId", "number": "name", "value": "value"}
         numbers = database.number_batches("TASK_PMU_INFO", columns, _NUMBERS)
-        share_out((batch.drop_nulls() for batch in numbers), "numbers")
+        take((batch.drop_nulls() for batch in numbers), "numbers")
     for part in range(len(bounds) + 1):
         details = list(spool.taken((part, "details")))
         if details:

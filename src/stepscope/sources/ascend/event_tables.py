@@ -10,9 +10,8 @@ from stepscope.sources.ascend.checks import Busy
 from stepscope.sources.ascend.kernel_tables import KernelTables, Launches, Totals
 from stepscope.sources.ascend.recording import Recording
 from stepscope.sources.ascend.slice_tables import QueueFlows, SliceTables, slices_table
-from stepscope.sources.ascend.steps import step_spans
 from stepscope.sources.ascend.timeline import Piece
-from stepscope.sources.windows import span_of
+from stepscope.sources.windows import span_of, step_spans
 from stepscope.tables import FLOWS, KERNEL_COUNTERS, KERNELS, OPERATORS, SLICES, STACKS, Table
 
 

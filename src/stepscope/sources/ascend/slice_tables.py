@@ -7,9 +7,8 @@ import polars as pl
 from stepscope.sources.ascend.recording import HOST, TASKS, empty, first_of_each, no_rows, shaped
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
-from stepscope.sources.nesting import enclosing, time_in_children
+from stepscope.sources.nesting import nest
 from stepscope.sources.stacks import Stacks
-from stepscope.sources.stretches import unfinished
 from stepscope.tables import FLOWS, OPERATORS, SLICES
 
 ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(")
@@ -42,22 +41,13 @@ class SliceTables:
         """The ranges that are over by the end of a piece, in order of start: `_ROWS`, parent, depth and self time."""
         rows = pl.concat([self._open, self._new(piece, kernel_rows)])
         places = rows.select("start_ns", "duration_ns", thread=pl.struct("process", "thread"))
-        nested = enclosing(places)
-        ends = rows["start_ns"] + rows["duration_ns"]
-        goes_on = unfinished(ends, nested["parent"], piece.end_ns)
-        counted = None if goes_on is None else ~goes_on
-        spent = rows["spent_ns"] + time_in_children(places, nested["parent"], counted)
-        parent = rows["slice"].gather(nested["parent"])
-        done = rows.with_columns(
-            parent.alias("parent"),
-            nested["depth"],
-            (rows["duration_ns"] - spent).clip(lower_bound=0).alias("self_ns"),
-        )
-        if goes_on is None:
-            self._open = empty(_ROWS)
-            return done
-        self._open = rows.with_columns(spent.alias("spent_ns")).filter(goes_on)
-        return done.filter(~goes_on)
+        nested = nest(places, rows["spent_ns"], piece.end_ns)
+        goes_on = nested["goes_on"]
+        parent = rows["slice"].gather(nested["parent"]).alias("parent")
+        rows = rows.with_columns(nested["spent_ns"])
+        self._open = rows.filter(goes_on)
+        done = rows.with_columns(parent, nested["depth"], nested["self_ns"])
+        return done.filter(~goes_on) if self._open.height else done
 
     def _new(self, piece: Piece, kernel_rows: pl.DataFrame) -> pl.DataFrame:
         """The ranges that start in a piece, in order of start."""

@@ -56,12 +56,6 @@ def step_at(times: pl.Series, ranges: pl.DataFrame, *, inside: bool) -> pl.Serie
     return pl.select(pl.when(times <= ends).then(steps)).to_series()
 
 
-def step_spans(work: pl.DataFrame) -> pl.DataFrame:
-    """`step`, `first_ns`, `last_ns` of device work (`step`, `start_ns`, `duration_ns`)."""
-    ends = pl.col("start_ns") + pl.col("duration_ns")
-    return work.group_by("step").agg(first_ns=pl.min("start_ns"), last_ns=ends.max())
-
-
 def steps_table(ranges: pl.DataFrame, spans: pl.DataFrame, span: tuple[int, int] | None) -> pl.DataFrame:
     """Rows of `steps`.
 

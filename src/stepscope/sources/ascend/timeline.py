@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import polars as pl
 
 from stepscope.sources.spool import Spool
-from stepscope.sources.stretches import parted, quantiles
+from stepscope.sources.stretches import quantiles, share_out
 
 PIECE_ROWS = 64_000
 """About as many events make a piece; a recording of less than two is one piece."""
@@ -69,8 +69,7 @@ class Timeline:
         spool: Spool[tuple[int, Kind]] = Spool(self._scratch)
         for kind in kinds:
             for frame in self._spool.taken(kind):
-                for number, rows in parted(frame, cuts.search_sorted(frame["start_ns"], side="right")):
-                    spool.add((number, kind), rows)
+                share_out(frame, cuts.search_sorted(frame["start_ns"], side="right"), kind, spool)
         for number, end in enumerate([*cuts.to_list(), None]):
             held = {kind: list(spool.taken((number, kind))) for kind in kinds}
             yield Piece({kind: pl.concat(frames) for kind, frames in held.items() if frames}, end)

@@ -14,8 +14,8 @@ from stepscope.sources.ascend.collective_tables import with_payload
 from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, HOST, TASKS, no_rows, nothing, shaped
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
-from stepscope.sources.plausible import STRAY, STRAY_REMEDY, Times, is_near
-from stepscope.sources.spool import Spool
+from stepscope.sources.plausible import STRAY, STRAY_REMEDY
+from stepscope.sources.spool import EventSpool
 from stepscope.sources.trace_events import read_events
 from stepscope.tables import COUNTERS, FLOWS
 
@@ -49,15 +49,12 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink) -> TraceView:
         timeline: Takes what happened on the host and on the device, but for the calls of communication.
         sink: Takes the arrows between operators.
     """
-    raw: Spool[str] = Spool(sink.scratch, MEMORY_BYTES)
-    times = Times()
+    raw = EventSpool(sink.scratch, MEMORY_BYTES)
     for batch in read_events(path, layout.LAYOUT, report=sink.issue, workers=sink.workers):
         for name, frame in batch.frames.items():
             if not frame.is_empty():
-                times.add(frame["start_ns"])
                 raw.add(name, frame)
-    if times.has_strays:
-        strays = sum(raw.keep_only(is_near(pl.col("start_ns"), times.middle_ns)).values())
+    if strays := raw.drop_strays():
         sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
     for rows in arrows("forward_backward", lambda: raw.frames("flows", _ARROW), raw.rows("flows")):
         sink.write(FLOWS, rows)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.sources.plausible import Times, is_near
-from stepscope.sources.spool import Spool
+from stepscope.sources.spool import EventSpool
 
 _SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
 _WITH_CATEGORY = ("device", "other")
@@ -23,8 +22,7 @@ class Events:
     """
 
     def __init__(self, scratch: Callable[[], Path]) -> None:
-        self._spool: Spool[str] = Spool(scratch)
-        self._times = Times()
+        self._spool = EventSpool(scratch)
         self._places: dict[tuple[str | None, str | None], int] = {}
         self.base_ns = 0
         """Added to every `start_ns` that is read back."""
@@ -36,7 +34,6 @@ class Events:
         said |= set() if name in _WITH_PHASE else {"phase", "id"}
         columns = [column for column in frame if column.name not in said]
         columns = [c.cast(pl.Int32, strict=False) if c.name in _SMALL else c for c in columns]
-        self._times.add(frame["start_ns"])
         self._spool.add(name, pl.DataFrame([*columns, self._placed(frame)]))
 
     def _placed(self, frame: pl.DataFrame) -> pl.Series:
@@ -57,9 +54,7 @@ class Events:
 
     def drop_strays(self) -> int:
         """Leave out what starts far from the rest of the recording; how many events that were."""
-        if not self._times.has_strays:
-            return 0
-        return sum(self._spool.keep_only(is_near(pl.col("start_ns"), self._times.middle_ns)).values())
+        return self._spool.drop_strays()
 
     def rows(self, name: str) -> int:
         """How many rows a class has."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -85,15 +84,7 @@ def _ids_are_correlations(events: Events) -> bool:
 def _process(events: Events) -> int | None:
     """The process of most operators, by the first of them."""
     for name in ("operator", "annotation", "runtime"):
-        for frame in _first(events.frames(name, ["start_ns", "place"])):
-            found = events.located(frame)["process"].drop_nulls().mode().sort().first()
-            return whole_number(found)
+        frames = events.frames(name, ["start_ns", "place"])
+        if (first := next((frame for frame in frames if frame.height), None)) is not None:
+            return whole_number(events.located(first)["process"].drop_nulls().mode().sort().first())
     return None
-
-
-def _first(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The first frame that has rows."""
-    for frame in frames:
-        if frame.height:
-            yield frame
-            return

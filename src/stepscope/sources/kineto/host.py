@@ -6,8 +6,7 @@ import polars as pl
 
 from stepscope.sources.kineto.layout import HOST_CLASSES
 from stepscope.sources.kineto.segments import Segment
-from stepscope.sources.nesting import enclosing, time_in_children
-from stepscope.sources.stretches import unfinished
+from stepscope.sources.nesting import nest
 
 _MAX_CLIMB = 1000
 _PLACE = ["start_ns", "place"]
@@ -27,17 +26,16 @@ class HostTree:
         parts = (frame for name in HOST_CLASSES for frame in segment.frames(name, list(_CORE)))
         core = pl.concat([pl.DataFrame(schema=_CORE), *parts])
         ranges = core.select("start_ns", "duration_ns", thread="place")
-        places = enclosing(ranges)
-        self.parent = places["parent"]
-        self.depth = places["depth"]
+        nested = nest(ranges, core["spent_ns"], segment.end_ns)
+        self.parent = nested["parent"]
+        self.depth = nested["depth"]
+        self.self_ns = nested["self_ns"]
+        self.spent_ns = nested["spent_ns"]
+        self.goes_on = nested["goes_on"]
+        """Rows that the next segment needs as well."""
         self.slices = core["slice"]
         """Number of each row in the table `slices`."""
         self.ends = ranges.select(pl.col("start_ns") + pl.col("duration_ns")).to_series()
-        self.goes_on = unfinished(self.ends, self.parent, segment.end_ns)
-        """Rows that the next segment needs as well: they, or ranges in them, end there or later."""
-        counted = None if self.goes_on is None else ~self.goes_on
-        self.spent_ns = core["spent_ns"] + time_in_children(ranges, self.parent, counted)
-        self.self_ns = (ranges["duration_ns"] - self.spent_ns).clip(lower_bound=0)
         self._starts = core.select(*_PLACE).with_row_index("row")
 
     def is_operator(self, rows: pl.Series) -> pl.Series:

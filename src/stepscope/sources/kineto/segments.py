@@ -15,7 +15,7 @@ import polars as pl
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import HOST_CLASSES
 from stepscope.sources.spool import Spool
-from stepscope.sources.stretches import parted, quantiles
+from stepscope.sources.stretches import quantiles, share_out
 
 SEGMENT_ROWS = 100_000
 """About as many events make a segment; its tree and rows take some 50 MB."""
@@ -98,7 +98,7 @@ def segments(events: Events, scratch: Callable[[], Path]) -> Iterator[Segment]:
     _share_out_device(events, cuts, spool, scratch)
     for name in _TIMED:
         for frame in events.taken(name):
-            _share_out(frame, cuts.search_sorted(frame["start_ns"], side="right"), name, spool)
+            share_out(frame, cuts.search_sorted(frame["start_ns"], side="right"), name, spool)
     for number, end in enumerate([*cuts.to_list(), None]):
         yield Segment({name: list(spool.taken((number, name))) for name in classes}, end)
 
@@ -108,12 +108,6 @@ def _cuts(events: Events) -> pl.Series:
     timed = (*_TIMED, "device")
     count = sum(events.rows(name) for name in timed) // SEGMENT_ROWS
     return quantiles((frame for name in timed for frame in events.frames(name, ["start_ns"])), "start_ns", count)
-
-
-def _share_out(frame: pl.DataFrame, number: pl.Series, name: str, spool: Spool[tuple[int, str]]) -> None:
-    """Put each row into the segment whose number it has."""
-    for one, rows in parted(frame, number):
-        spool.add((one, name), rows)
 
 
 def _share_out_device(
@@ -127,7 +121,7 @@ def _share_out_device(
                 first, on="correlation", how="left", maintain_order="left", suffix="_launch"
             )
             times = joined.select(pl.coalesce("start_ns_launch", "start_ns")).to_series()
-            _share_out(frame, cuts.search_sorted(times, side="right"), "device", spool)
+            share_out(frame, cuts.search_sorted(times, side="right"), "device", spool)
 
 
 def _joinable(events: Events, scratch: Callable[[], Path]) -> Iterator[tuple[pl.DataFrame, Iterable[pl.DataFrame]]]:
@@ -140,8 +134,8 @@ def _joinable(events: Events, scratch: Callable[[], Path]) -> Iterator[tuple[pl.
         return
     joining: Spool[tuple[int, str]] = Spool(scratch)
     for launches in made:
-        _share_out(launches, bounds.search_sorted(launches["correlation"]), "launch", joining)
+        share_out(launches, bounds.search_sorted(launches["correlation"]), "launch", joining)
     for frame in events.taken("device"):
-        _share_out(frame, bounds.search_sorted(frame["correlation"].fill_null(0)), "device", joining)
+        share_out(frame, bounds.search_sorted(frame["correlation"].fill_null(0)), "device", joining)
     for number in range(len(bounds) + 1):
         yield pl.concat([none, *joining.taken((number, "launch"))]), joining.taken((number, "device"))

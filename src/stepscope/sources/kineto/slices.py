@@ -57,7 +57,7 @@ class SliceWriter:
                     step=self._steps.of(frame["start_ns"]),
                     category=_category(name),
                 )
-                if tree.goes_on is not None and (goes_on := tree.goes_on[place]).any():
+                if (goes_on := tree.goes_on[place]).any():
                     going_on.append(frame.with_columns(spent_ns=tree.spent_ns[place]).filter(goes_on))
                     placed = placed.filter(~goes_on)
                 self._sink.write(SLICES, placed.select(c for c in _SLICE_COLUMNS if c in placed.columns))

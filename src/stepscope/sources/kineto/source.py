@@ -20,10 +20,10 @@ from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES, LAYOUT
 from stepscope.sources.kineto.memory import MemoryWriter
 from stepscope.sources.kineto.segments import segments
 from stepscope.sources.kineto.slices import SliceWriter
-from stepscope.sources.kineto.steps import SPANS, step_rows, step_spans
+from stepscope.sources.kineto.steps import step_rows
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.trace_events import TraceHeader, read_events
-from stepscope.sources.windows import around, span_of
+from stepscope.sources.windows import SPANS, around, span_of, step_spans
 from stepscope.tables import COLLECTIVES, GROUPS, RANKS, STEPS
 
 _TRACE_KEYS = re.compile(rb'"(traceEvents|schemaVersion|deviceProperties|distributedInfo)"\s*:')

@@ -66,7 +66,7 @@ def step_rows(steps: Steps, device: pl.DataFrame, recording: tuple[int, int]) ->
 
     Args:
         steps: The steps on the host.
-        device: Spans of device work as of `step_spans`, of any number of parts of it; empty on a CPU.
+        device: Spans of device work as of `windows.step_spans`, of any number of parts of it; empty on a CPU.
         recording: Start and end of the recording.
     """
     work = None if not device.height else device.group_by("step").agg(pl.min("first_ns"), pl.max("last_ns"))
@@ -92,14 +92,3 @@ def step_rows(steps: Steps, device: pl.DataFrame, recording: tuple[int, int]) ->
     return pl.concat([joined.select("step", "start_ns", "end_ns"), windows], how="horizontal").with_columns(
         window=pl.lit("device")
     )
-
-
-def step_spans(work: pl.DataFrame) -> pl.DataFrame:
-    """`step`, `first_ns`, `last_ns` of device work (`start_ns`, `duration_ns`, `step` of its launch)."""
-    return work.group_by("step").agg(
-        first_ns=pl.col("start_ns").min(), last_ns=(pl.col("start_ns") + pl.col("duration_ns")).max()
-    )
-
-
-SPANS = {"step": pl.Int32, "first_ns": pl.Int64, "last_ns": pl.Int64}
-"""Columns of `step_spans`."""
