@@ -1,0 +1,63 @@
+"""Writing files of a recording: private to the user, whole or not at all, or valid up to the last newline."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+
+
+def make_private(directory: Path) -> None:
+    """Make `directory` and what lacks above it, for this user alone. Existing directories stay as they are.
+
+    Raises:
+        OSError: If that is not possible.
+    """
+    missing = []
+    place = directory
+    while not place.exists():
+        missing.append(place)
+        place = place.parent
+    for new in reversed(missing):
+        new.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+
+
+def append_text(path: Path, header: str, text: str) -> None:
+    """Add whole lines to a file; a new file begins with `header`. A line that was half written is taken back.
+
+    Raises:
+        OSError: If the disk does not take all of it; the file is then as before.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
+    try:
+        size = os.fstat(descriptor).st_size
+        data = (text if size else f"{header}\n{text}").encode("utf-8", "backslashreplace")
+        try:
+            while data:
+                data = data[os.write(descriptor, data) :]
+        except OSError:
+            os.ftruncate(descriptor, size)
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def replace_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file in one step: a reader sees the old text or the new one.
+
+    Raises:
+        OSError: If the disk does not take it.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(content, file, indent=1, default=str)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,137 @@
+"""Where the hooks of a backend report to: steps, phases, batches. This is the hot path of an always-on recorder."""
+
+from __future__ import annotations
+
+from threading import get_native_id
+from time import perf_counter_ns
+from typing import Protocol
+
+from stepscope.record.marks import Marks
+
+
+class StepListener(Protocol):
+    """Told about what may begin or end a window of recording. Called on the training thread."""
+
+    def step_ended(self, number: int, now_ns: int) -> None:
+        """Step `number` is over."""
+
+    def epoch_began(self, number: int) -> None:
+        """Epoch `number` begins."""
+
+    def epoch_ended(self, number: int) -> None:
+        """Epoch `number` is over."""
+
+    def identity_changed(self) -> None:
+        """The process group was made or left."""
+
+
+class Steps:
+    """Counts steps and takes marks. All times are of `time.perf_counter_ns`.
+
+    A step ends where the hooks say (the optimizer is done), or where the user calls `step()`; from the user's first
+    call on, the hooks do not end steps any more.
+
+    Args:
+        marks: Takes the marks while something is recorded.
+        listener: Told about the ends of steps, recorded or not.
+    """
+
+    def __init__(self, marks: Marks, listener: StepListener) -> None:
+        self.active = False
+        """Whether marks are kept now; hooks may skip their work where it is false, but must call `ended`."""
+        self.number = 0
+        """The last step that has ended, recorded or not; steps count from 1."""
+        self.by_user = False
+        self._marks = marks
+        self._listener = listener
+        self._began_ns: int | None = None
+        self._pending_ns: int | None = None
+
+    def begin(self) -> None:
+        """Recording begins: the next activity begins a step."""
+        self._began_ns = self._pending_ns = None
+        self.active = True
+
+    def finish(self) -> None:
+        """Recording ends. What has begun of a step and is not over is no step."""
+        self._settle()
+        self.active = False
+        self._began_ns = None
+
+    def mark(self, kind: str, name: str, start_ns: int, end_ns: int, detail: str = "") -> None:
+        """A phase is over (see `docs/recording.md` for kinds). Ignored while nothing is recorded."""
+        if not self.active:
+            return
+        if self._pending_ns is not None and start_ns >= self._pending_ns:
+            self._settle()
+        if self._began_ns is None:
+            self._began_ns = start_ns
+        self._marks.add(kind, name, start_ns, end_ns, self.number + 1, get_native_id(), detail)
+
+    def activity(self, start_ns: int) -> None:
+        """Something began that is known to belong to training (a phase whose mark comes later)."""
+        if self.active:
+            if self._pending_ns is not None and start_ns >= self._pending_ns:
+                self._settle()
+            if self._began_ns is None:
+                self._began_ns = start_ns
+
+    def ended(self, now_ns: int, number: int | None = None) -> None:
+        """A step is over, as a hook sees it.
+
+        Args:
+            now_ns: When.
+            number: Its number, where the framework counts; else one more than the last.
+        """
+        if not self.by_user:
+            self._end(now_ns, number)
+
+    def user_step(self) -> None:
+        """A step is over, as the user says."""
+        now_ns = perf_counter_ns()
+        if not self.by_user:
+            self.by_user = True
+            if self._pending_ns is not None:  # the hooks have just ended this very step
+                self._pending_ns = now_ns
+                return
+        self._end(now_ns, None)
+
+    def batch(self, pipeline: str, number: int, wait_ns: int, queue: tuple[int | None, int | None, int | None]) -> None:
+        """The training loop took a batch.
+
+        Args:
+            pipeline: The loader.
+            number: Batch number, from 0.
+            wait_ns: How long the loop waited for it.
+            queue: Batches ready after it was taken, room for them, and workers; None where unknown.
+        """
+        if self.active:
+            self._marks.add_batch(pipeline, number, self.number + 1, wait_ns, *queue)
+
+    def epoch_began(self, number: int) -> None:
+        """Epoch `number` begins."""
+        self._listener.epoch_began(number)
+
+    def epoch_ended(self, number: int, start_ns: int, now_ns: int) -> None:
+        """Epoch `number` is over."""
+        self.mark("epoch", str(number), start_ns, now_ns)
+        self._listener.epoch_ended(number)
+
+    def identity_changed(self) -> None:
+        """The process group was made or left."""
+        self._listener.identity_changed()
+
+    def _end(self, now_ns: int, number: int | None) -> None:
+        self._settle()
+        self.number = self.number + 1 if number is None else number
+        self._pending_ns = now_ns if self.active and self._began_ns is not None else None
+        self._listener.step_ended(self.number, now_ns)
+
+    def _settle(self) -> None:
+        """Write the step that has ended, now that nothing can belong to it any more."""
+        if self._pending_ns is None or self._began_ns is None:
+            return
+        self._marks.add(
+            "step", str(self.number), self._began_ns, self._pending_ns, self.number, get_native_id(), ""
+        )
+        self._began_ns, self._pending_ns = self._pending_ns, None
