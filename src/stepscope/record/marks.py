@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import time
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,13 +14,16 @@ from stepscope.record.files import append_text
 MARKS = "kind,name,start_ns,end_ns,step,thread,detail"
 BATCHES = "time_ns,pipeline,batch,step,wait_ns,queue_size,queue_capacity,workers"
 
+_Mark = tuple[str, str, int, int, int, int, str]
+_Batch = tuple[int, str, int, int, int, "int | None", "int | None", "int | None"]
+
 
 class Marks:
     """Keeps marks until `flush` writes them. `add` and `add_batch` may be called from any thread."""
 
     def __init__(self) -> None:
-        self._marks: list[tuple[str, str, int, int, int, int, str]] = []
-        self._batches: list[tuple[int, str, int, int, int, int | None, int | None, int | None]] = []
+        self._marks: deque[_Mark] = deque()
+        self._batches: deque[_Batch] = deque()
 
     def add(self, kind: str, name: str, start_ns: int, end_ns: int, step: int, thread: int, detail: str) -> None:
         """Take one mark; its times are of `time.perf_counter_ns`."""
@@ -45,21 +49,21 @@ class Marks:
             OSError: If the disk does not take it; what was not written is kept for the next time.
         """
         shift = epoch_shift_ns()
-        marks, self._marks = self._marks, []
+        marks = [self._marks.popleft() for _ in range(len(self._marks))]
         if marks:
             rows = ((k, n, start + shift, end + shift, step, thread, d) for k, n, start, end, step, thread, d in marks)
             try:
                 append_text(directory / "marks.csv", MARKS, lines(rows))
             except OSError:
-                self._marks = marks + self._marks
+                self._marks.extendleft(reversed(marks))
                 raise
-        batches, self._batches = self._batches, []
+        batches = [self._batches.popleft() for _ in range(len(self._batches))]
         if batches:
             taken = ((when + shift, *rest) for when, *rest in batches)
             try:
                 append_text(directory / "batches.csv", BATCHES, lines(taken))
             except OSError:
-                self._batches = batches + self._batches
+                self._batches.extendleft(reversed(batches))
                 raise
 
 

@@ -1,0 +1,1 @@
+"""Recording a training job: the Profiler, its backends and samplers. Loads neither Polars nor any surface."""
