@@ -236,7 +236,7 @@ class Session:
             return
         device = self._backend.identity().device_id or 0
         try:
-            self._samplers.append(DeviceSampler(device, None, pcie=self._options.pcie))
+            self._samplers.append(DeviceSampler(device, pcie=self._options.pcie))
         except ImportError:
             self.problem("GPU counters need NVML; install it with: pip install nvidia-ml-py")
         except RuntimeError as error:
