@@ -27,6 +27,10 @@ def write_cpu_operators(job: Job) -> None:
         job.leave_out(types, NO_OPERATORS)
         job.leave_out(details, NO_OPERATORS)
         return
+    if job.on_gpu:
+        for name in (types, details):
+            job.leave_out(name, "readers take a GPU job with this file for one that computes on the CPU as well")
+        return
     totals = (
         named_operators(job)
         .group_by("op_type", "op_name", "full_name", "subgraph")

@@ -1,7 +1,7 @@
 """`dynamic_shape_info`: times and shapes of operators step by step, where shapes differ between steps.
 
 Readers take a job that has this file for one of dynamic shape, so it is written only then: an operator's shapes in a
-step (all its calls together) are not those of another step. The first recorded step does not count, as optimizers and
+step (all its calls together) are not those of another step in which it ran as often. The first recorded step does not count, as optimizers and
 caches are set up in it.
 """
 
@@ -34,11 +34,11 @@ def write_dynamic_shapes(job: Job) -> None:
 
 
 def _changes(calls: pl.LazyFrame) -> bool:
-    """Whether an operator that runs in several steps has other shapes in one than in another."""
+    """Whether an operator that runs equally often in two steps has other shapes in one than in the other."""
     shapes = (
         calls.group_by("full_name", "step")
-        .agg(pl.col("input_shapes").unique().sort().str.join("|").alias("shapes"))
-        .group_by("full_name")
+        .agg(pl.col("input_shapes").unique().sort().str.join("|").alias("shapes"), pl.len().alias("count"))
+        .group_by("full_name", "count")
         .agg(pl.col("shapes").n_unique().alias("kinds"))
     )
     return bool(shapes.select((pl.col("kinds") > 1).any()).collect().item())

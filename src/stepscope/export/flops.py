@@ -46,20 +46,25 @@ def write_flops(job: Job) -> None:
 
 
 def _by_operator(job: Job, counted: pl.DataFrame) -> pl.DataFrame:
-    """`full_name`, `calls`, `whole` (operations of all calls), `spent_ns`, most operations first."""
-    calls = named_operators(job).select("slice", "full_name", "name", "input_shapes", "duration_ns", "external_id")
-    calls = calls.join(counted.lazy().select("name", "input_shapes", "flops"), on=["name", "input_shapes"])
-    spent = pl.col("duration_ns")
-    if job.on_gpu:
-        device = owned_kernels(job).group_by("external_id").agg(device_ns=pl.col("duration_ns").sum())
-        calls = calls.join(device.filter(pl.col("external_id").is_not_null()), on="external_id", how="left")
-        spent = pl.col("device_ns").fill_null(0)
-    return (
-        calls.group_by("full_name")
-        .agg(calls=pl.len(), whole=pl.col("flops").sum(), spent_ns=spent.sum())
+    """`full_name`, `calls`, `whole` (operations of all calls), `spent_ns`, most operations first.
+
+    The device's time is that of all work launched by the operator or by those it calls.
+    """
+    calls = named_operators(job).select("full_name", "name", "input_shapes", "duration_ns")
+    totals = (
+        calls.join(counted.lazy().select("name", "input_shapes", "flops"), on=["name", "input_shapes"])
+        .group_by("full_name")
+        .agg(calls=pl.len(), whole=pl.col("flops").sum(), spent_ns=pl.col("duration_ns").sum())
         .sort("whole", "full_name", descending=[True, False])
         .collect()
     )
+    if not job.on_gpu:
+        return totals
+    device = owned_kernels(job).group_by("full_name").agg(ns=pl.col("duration_ns").sum()).collect().rows()
+    spent = [
+        sum(ns for owner, ns in device if owner == name or owner.startswith(f"{name}/")) for name in totals["full_name"]
+    ]
+    return totals.with_columns(spent_ns=pl.Series(spent, dtype=pl.Int64))
 
 
 def _rows(totals: pl.DataFrame) -> Iterator[tuple[object, ...]]:

@@ -75,11 +75,9 @@ def _thinned(curve: pl.DataFrame) -> pl.DataFrame:
     """The highest point of each of `MAX_NODES` stretches with equally many points."""
     if curve.height <= MAX_NODES:
         return curve
-    stretch = pl.int_range(pl.len()) * MAX_NODES // pl.len()
-    return curve.filter(
-        pl.int_range(pl.len())
-        == pl.col("allocated_bytes").arg_max().over(stretch) + pl.int_range(pl.len()).min().over(stretch)
-    )
+    stretch = pl.int_range(curve.height, eager=True) * MAX_NODES // curve.height
+    highest = pl.all().sort_by("allocated_bytes", descending=True, maintain_order=True).first()
+    return curve.group_by(stretch.alias("stretch"), maintain_order=True).agg(highest).drop("stretch")
 
 
 def _graph(job: Job, nodes: pl.DataFrame, device: Any, static: int) -> dict[str, Any]:

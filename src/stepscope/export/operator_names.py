@@ -7,12 +7,16 @@ modules around a call, where Python calls were recorded (`with_stack`), and the 
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 from stepscope.export.job import Job
 
 MODULE = "nn.Module: "
 AUTOGRAD = "autograd::engine::evaluate_function: "
+_BACKWARD = re.compile(rf"^{AUTOGRAD}|Backward\d*$")
+"""Older versions of PyTorch recorded the node alone, without the engine's call of it."""
 _INSTANCE = r"-op\d+$"
 _SUBGRAPHS = ("Default", "Gradients", "recompute_Default")
 
@@ -75,7 +79,7 @@ def _extended(level: pl.DataFrame, outer: pl.DataFrame, paths: list[str]) -> pl.
     numbers = []
     for path, text in new.iter_rows():
         numbers.append(len(paths))
-        base = "Gradients" if path == 0 and text.startswith(AUTOGRAD) else paths[path]
+        base = "Gradients" if path == 0 and _BACKWARD.search(text) else paths[path]
         paths.append(f"{base}/{text.removeprefix(AUTOGRAD)}")
     new = new.with_columns(pl.Series("longer", numbers, pl.Int64))
     return joined.join(new, on=["path", "label"], how="left").with_columns(path=pl.coalesce("longer", "path"))

@@ -2,7 +2,8 @@
 
 MindData samples queues at intervals; here the queue of finished batches was looked at whenever the loop took one, so
 the sampling interval is the mean time between batches. Without workers there is no queue, and the loop waits for
-each batch to be made: that is a queue of one place that is always empty.
+each batch to be made: that is a queue of one place that is always empty. Workers read samples and make batches of them
+in one go, so the data set and the loader have the one queue.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _pipeline(batches: pl.DataFrame) -> dict[str, object]:
         "op_info": [
             {"children": [LOADER], "metrics": None, "num_workers": 1, "op_id": LOOP, "op_type": "EpochCtrlOp"},
             {"children": [DATASET], "metrics": queue, "num_workers": workers, "op_id": LOADER, "op_type": "BatchOp"},
-            {"metrics": None, "num_workers": workers, "op_id": DATASET, "op_type": "GeneratorOp"},
+            {"metrics": queue, "num_workers": workers, "op_id": DATASET, "op_type": "GeneratorOp"},
         ],
         "sampling_interval": interval,
     }
