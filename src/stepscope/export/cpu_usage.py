@@ -12,7 +12,6 @@ import polars as pl
 
 from stepscope.export.job import Job
 from stepscope.export.minddata import CPU, PIPELINE
-from stepscope.export.raw import HOST, read_raw
 from stepscope.export.torch_pipeline import DATASET, LOADER, LOOP
 
 _MB = 1 << 20
@@ -24,7 +23,7 @@ def write_cpu_usage(job: Job) -> None:
     name = f"{CPU}_{job.rank}.json"
     if name in job.written:
         return
-    samples = job.within(read_raw(job.recording / "host.csv", HOST).drop_nulls("time_ns"), "time_ns")
+    samples = job.within(job.raw("host").drop_nulls("time_ns"), "time_ns")
     host = samples.filter(pl.col("scope") == "host").unique("time_ns").sort("time_ns")
     if host.height < 2:
         job.leave_out(name, f"{host.height} host samples; a share of CPU time needs two")

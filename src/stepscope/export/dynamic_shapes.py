@@ -1,8 +1,8 @@
 """`dynamic_shape_info`: times and shapes of operators step by step, where shapes differ between steps.
 
 Readers take a job that has this file for one of dynamic shape, so it is written only then: an operator's shapes in a
-step (all its calls together) are not those of another step in which it ran as often. The first recorded step does not count, as optimizers and
-caches are set up in it.
+step (all its calls together) are not those of another step in which it ran as often. The first recorded step does not
+count, as optimizers and caches are set up in it.
 """
 
 from __future__ import annotations

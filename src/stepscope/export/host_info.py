@@ -12,7 +12,6 @@ import polars as pl
 
 from stepscope.export.forms import csv_text, us
 from stepscope.export.job import Job
-from stepscope.export.raw import HOST, MARKS, read_raw
 
 HEADER = "tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info,memory_usage(kB),time_stamp(us)"
 DATASET_HEADER = "Operation,Stage,Occurrences,Avg. time (us),Custom Info"
@@ -53,9 +52,7 @@ def write_host_info(job: Job) -> None:
 
 def _marks(job: Job) -> pl.DataFrame:
     """Marks with module, event and stage: the loader's class and `getNext`; else kind and name."""
-    marks = read_raw(job.recording / "marks.csv", MARKS).filter(
-        pl.col("start_ns").is_not_null() & pl.col("end_ns").is_not_null()
-    )
+    marks = job.raw("marks").filter(pl.col("start_ns").is_not_null() & pl.col("end_ns").is_not_null())
     kind, name = pl.col("kind"), pl.col("name").fill_null("")
     return marks.sort("start_ns").with_columns(
         module=kind.replace_strict(_MODULES, default="Framework"),
@@ -66,7 +63,7 @@ def _marks(job: Job) -> pl.DataFrame:
 
 def _memory(job: Job) -> pl.DataFrame:
     """Samples of the resident memory of the process."""
-    samples = read_raw(job.recording / "host.csv", HOST)
+    samples = job.raw("host")
     return samples.filter((pl.col("scope") == "process") & pl.col("rss_bytes").is_not_null()).sort("time_ns")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.export.raw import read_times
 from stepscope.run import Run
 from stepscope.tables import TABLES
 
@@ -84,6 +85,11 @@ class Job:
     def rows(self, table: str) -> pl.DataFrame:
         """The rows of a table in the wanted steps; empty, with its columns, if the rank has none."""
         return self.lazy(table).collect()
+
+    def raw(self, name: str) -> pl.DataFrame:
+        """The rows of a raw file (`marks`, `batches`, `host`, `device`, `windows`), by the clock of the tables."""
+        offset = (self.about.get("clock") or {}).get("offset_ns")
+        return read_times(self.recording, name, offset if isinstance(offset, int) else 0)
 
     def within(self, rows: pl.DataFrame, column: str) -> pl.DataFrame:
         """Rows without a step of their own, narrowed by time if steps were chosen."""

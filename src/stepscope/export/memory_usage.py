@@ -12,7 +12,6 @@ import polars as pl
 
 from stepscope.export.forms import csv_text
 from stepscope.export.job import Job
-from stepscope.export.raw import DEVICE, HOST, read_raw
 
 RECORD_HEADER = "Timestamp(ns),Total Allocated(Byte),Total Reserved(Byte),Total Active(Byte)"
 MAX_NODES = 1000
@@ -65,9 +64,9 @@ def _gib(count: int) -> float:
 def _capacity(job: Job, on_device: bool) -> int:
     """Memory of the device, or of the machine; 0 where it was not sampled."""
     if on_device:
-        found = read_raw(job.recording / "device.csv", DEVICE).filter(pl.col("name") == "memory_total_bytes")["value"]
+        found = job.raw("device").filter(pl.col("name") == "memory_total_bytes")["value"]
     else:
-        found = read_raw(job.recording / "host.csv", HOST)["total_bytes"]
+        found = job.raw("host")["total_bytes"]
     return int(found.drop_nulls().max() or 0)  # type: ignore[arg-type]
 
 

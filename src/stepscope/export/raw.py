@@ -42,6 +42,27 @@ DEVICE = {"time_ns": pl.Int64, "device": pl.Int32, "name": pl.String, "value": p
 
 Schema = dict[str, type[pl.DataType]]
 
+FILES: dict[str, Schema] = {
+    "marks": MARKS,
+    "batches": BATCHES,
+    "host": HOST,
+    "device": DEVICE,
+    "windows": WINDOWS,
+}
+_TIMES = ("start_ns", "end_ns", "time_ns")
+
+
+def read_times(recording: Path, name: str, shift_ns: int) -> pl.DataFrame:
+    """The rows of a raw file with its times moved to rank 0's clock, as those in the tables are.
+
+    Args:
+        recording: The directory of raw data.
+        name: One of `FILES`.
+        shift_ns: Offset of the clocks.
+    """
+    rows = read_raw(recording / f"{name}.csv", FILES[name])
+    return rows.with_columns(pl.col(column) + shift_ns for column in _TIMES if column in rows.columns)
+
 
 def read_raw(path: Path, schema: Schema) -> pl.DataFrame:
     """The rows of a raw file up to its last newline; empty where there is no such file.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.export.job import Job
-from stepscope.export.raw import MARKS, read_raw
 
 FORWARD_VARIABLE, BACKWARD_VARIABLE = "PROFILING_FP_START", "PROFILING_BP_END"
 
@@ -72,7 +71,7 @@ def _of_steps(steps: pl.DataFrame, column: str) -> dict[int, int]:
 
 
 def _marked(job: Job, kind: str, point: pl.Expr) -> dict[int, int]:
-    marks = read_raw(job.recording / "marks.csv", MARKS)
+    marks = job.raw("marks")
     return _by_step(marks.filter((pl.col("kind") == kind) & pl.col("step").is_not_null()).lazy(), point)
 
 

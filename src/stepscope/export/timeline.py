@@ -20,7 +20,6 @@ from stepscope.export.forms import ms
 from stepscope.export.job import Job
 from stepscope.export.launches import thread_numbers
 from stepscope.export.operator_names import named_operators
-from stepscope.export.raw import MARKS, read_raw
 from stepscope.export.scopes import scope_depth
 
 _PHASES = ("data", "forward", "backward", "optimizer", "checkpoint", "epoch", "range")
@@ -46,7 +45,7 @@ def write_timeline(job: Job) -> None:
 
 def _parts(job: Job, steps: pl.DataFrame, operators: pl.DataFrame) -> Iterator[Iterator[str]]:
     streams = job.lazy("kernels").select(pl.col("stream").fill_null(0).unique().sort()).collect()["stream"].to_list()
-    marks = read_raw(job.recording / "marks.csv", MARKS).filter(pl.col("kind").is_in(_PHASES))
+    marks = job.raw("marks").filter(pl.col("kind").is_in(_PHASES))
     yield events.metadata(job, thread_numbers(operators).values(), streams)
     yield events.step_events(steps)
     yield events.overlap_events(_activity(job))

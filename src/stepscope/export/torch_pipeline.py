@@ -14,7 +14,6 @@ import polars as pl
 
 from stepscope.export.job import Job
 from stepscope.export.minddata import ITERATOR, PIPELINE
-from stepscope.export.raw import BATCHES, read_raw
 
 LOOP, LOADER, DATASET = 0, 1, 2
 """Ids of the three stages: the training loop takes from the loader, the loader reads the data set."""
@@ -25,9 +24,7 @@ def write_torch_pipeline(job: Job) -> None:
     name = f"{PIPELINE}_{job.rank}.json"
     if name in job.written:
         return
-    batches = read_raw(job.recording / "batches.csv", BATCHES).drop_nulls("time_ns")
-    if job.steps is not None:
-        batches = batches.filter(pl.col("step").is_in(job.steps))
+    batches = job.within(job.raw("batches").drop_nulls("time_ns"), "time_ns")
     if batches.is_empty():
         return  # `write_pipeline_raw` says why there is none
     loaders = batches["pipeline"].value_counts(sort=True)["pipeline"].to_list()

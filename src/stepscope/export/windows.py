@@ -8,14 +8,13 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.export.job import Job
-from stepscope.export.raw import WINDOWS, read_raw
 
 
 def write_window_originals(job: Job) -> None:
     """Copy the finished windows to `windows_<rank>/<window>/`."""
     if job.data_simplification:
         return
-    rows = read_raw(job.recording / "windows.csv", WINDOWS).filter(pl.col("state") == "complete")
+    rows = job.raw("windows").filter(pl.col("state") == "complete")
     for number in rows["window"].drop_nulls():
         directory = job.recording / "windows" / f"{number:06d}"
         for file in sorted(path for path in directory.rglob("*") if path.is_file() and not path.is_symlink()):
