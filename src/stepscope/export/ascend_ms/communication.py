@@ -81,7 +81,7 @@ def _step(row: Entry) -> str:
 
 
 def _key(call: str, row: Entry) -> str:
-    return f"{call}@{row['key']}" if row["key"] else call
+    return f"{call}@{row['key'] or ''}"
 
 
 def _times(row: Entry) -> Entry:
@@ -115,7 +115,7 @@ def _moving_ns(row: Entry) -> int:
 
 
 def _rate(size_mb: float, time_ms: float) -> float:
-    return round(size_mb / time_ms, 4) if time_ms else 0.0
+    return size_mb / time_ms if time_ms else 0.0
 
 
 def _total(entries: list[Entry]) -> Entry:
