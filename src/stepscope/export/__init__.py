@@ -1,1 +1,1 @@
-"""Writing what was recorded in the forms that other tools read: classic `profiler/` files and `*_ascend_ms` directories."""
+"""Writing recordings in the forms that other tools read: classic `profiler/` files and `*_ascend_ms` directories."""

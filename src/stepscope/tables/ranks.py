@@ -21,7 +21,11 @@ RANKS = Table(
         Column("format", "string", "Name of the source that read it, e.g. `kineto`, `ascend_text`."),
         Column("backend", "string", "Communication backend, e.g. `nccl`, `gloo`, `hccl`."),
         Column("base_ns", "int64", "The trace's own time base, already added to every time."),
-        Column("clock_offset_ns", "int64", "Already added to every time to give the time of rank 0's clock; null if it was not measured while recording."),
+        Column(
+            "clock_offset_ns",
+            "int64",
+            "Already added to every time to give the time of rank 0's clock; null if it was not measured while recording.",
+        ),
         Column("clock_error_ns", "int64", "How far that may be wrong."),
         Column("start_ns", "int64", "Earliest time in the recording."),
         Column("end_ns", "int64", "Latest time in the recording."),

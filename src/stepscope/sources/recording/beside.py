@@ -25,9 +25,7 @@ class Known(Beside):
         windows: Start and end of the windows that were read, on the clock of the events.
     """
 
-    def __init__(
-        self, about: About, marks: Marks, calls: list[pl.DataFrame], windows: list[tuple[int, int]]
-    ) -> None:
+    def __init__(self, about: About, marks: Marks, calls: list[pl.DataFrame], windows: list[tuple[int, int]]) -> None:
         super().__init__(about.groups)
         self._marks = marks
         self._calls = calls
@@ -39,7 +37,9 @@ class Known(Beside):
         scoped = [pl.DataFrame(schema={"step": pl.Int32, "end_ns": pl.Int64})]
         for frame in events.frames("operator", ["name", "start_ns", "duration_ns"]):
             backward = frame.filter(pl.col("name").str.starts_with(_BACKWARD))
-            ends = backward.select(step=steps.of(backward["start_ns"]), end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+            ends = backward.select(
+                step=steps.of(backward["start_ns"]), end_ns=pl.col("start_ns") + pl.col("duration_ns")
+            )
             scoped.append(ends.drop_nulls("step").group_by("step").agg(pl.max("end_ns")))
         last = pl.concat(scoped).group_by("step").agg(pl.max("end_ns"))
         both = marked.join(last, on="step", how="full", coalesce=True)
@@ -50,8 +50,12 @@ class Known(Beside):
         """Calls of the windows, with what marks know of them, and the marks of calls that no window shows."""
         of_operators = pl.concat([pl.DataFrame(schema=CALLS), *self._calls])
         found = pl.concat([found, _as_found(of_operators, steps)], how="diagonal_relaxed")
-        marks = self._marks.all_calls().with_row_index("mark").with_columns(
-            until_ns=pl.col("start_ns") + pl.col("duration_ns") + pl.when("is_async").then(_LATE_NS).otherwise(0)
+        marks = (
+            self._marks.all_calls()
+            .with_row_index("mark")
+            .with_columns(
+                until_ns=pl.col("start_ns") + pl.col("duration_ns") + pl.when("is_async").then(_LATE_NS).otherwise(0)
+            )
         )
         if not marks.height:
             return found
@@ -93,6 +97,8 @@ def _told(found: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     pairs = _marks_of(found, marks, by="operation").select("call", "mark")
     known = pairs.join(marks.select("mark", *(pl.col(name).alias(f"{name}_mark") for name in texts)), on="mark")
     rows = found.with_row_index("call").join(known.drop("mark"), on="call", how="left", maintain_order="left")
-    return rows.select(*found.columns, "call", *(f"{name}_mark" for name in texts)).with_columns(
-        pl.coalesce(f"{name}_mark", name).alias(name) for name in texts
-    ).select(found.columns)
+    return (
+        rows.select(*found.columns, "call", *(f"{name}_mark" for name in texts))
+        .with_columns(pl.coalesce(f"{name}_mark", name).alias(name) for name in texts)
+        .select(found.columns)
+    )

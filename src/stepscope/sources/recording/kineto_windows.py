@@ -71,7 +71,9 @@ class KinetoWindows:
             for column in _IDS
             if column in frame.columns
         ]
-        return frame.with_columns(pl.col("start_ns") + shift_ns, pl.format("{}.{}", pl.lit(number), "id").alias("id"), *ids)
+        return frame.with_columns(
+            pl.col("start_ns") + shift_ns, pl.format("{}.{}", pl.lit(number), "id").alias("id"), *ids
+        )
 
 
 def _largest(ids: pl.Series) -> int:

@@ -98,9 +98,7 @@ def _at_once(block: str, header: list[str], schema: Schema, required: tuple[str,
     if "\0" in block:
         return None
     try:
-        raw = pl.read_csv(
-            block.encode("utf-8", "replace"), has_header=False, new_columns=header, infer_schema=False
-        )
+        raw = pl.read_csv(block.encode("utf-8", "replace"), has_header=False, new_columns=header, infer_schema=False)
     except pl.exceptions.PolarsError:
         return None
     if raw.height != block.count("\n") or raw.width != len(header):

@@ -97,7 +97,9 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
         events.add("annotation", event_frame("annotation", placed))
     if lost:
         problem = f"{lost} marks end before they start, or last longer than a week, and are left out"
-        sink.issue("warning", path, problem, "A clock was set while the job ran; record again if they matter", lost=lost)
+        sink.issue(
+            "warning", path, problem, "A clock was set while the job ran; record again if they matter", lost=lost
+        )
     if numbers.restarts:
         problem = f"the step numbers start anew {numbers.restarts} times; later steps are numbered on from the last one"
         sink.issue("note", path, problem, "None needed: the training loop was entered several times", place="step")

@@ -75,7 +75,9 @@ class MindSporeWindows:
             self._sink.issue("warning", times, problem, "The rest is complete", lost=lost)
         if (first := rows["start_ns"].min()) is not None and int(first) < _FIRST_EPOCH_NS:  # type: ignore[arg-type]
             if self._about.epoch_shift_ns is None:
-                problem = "operators go by a clock of which it is unknown how it stands to the others; they are left out"
+                problem = (
+                    "operators go by a clock of which it is unknown how it stands to the others; they are left out"
+                )
                 self._sink.issue("error", times, problem, "Record with MindSpore 2.5 or later", lost=rows.height)
                 return
             rows = rows.with_columns(pl.col("start_ns") + self._about.epoch_shift_ns)
@@ -125,7 +127,9 @@ def _executions(file: Path) -> pl.DataFrame:
             "name",
             short=pl.col("name").str.extract(r"([^/]+)$", 1),
             start_ns=one.field("field_0").cast(pl.Int64, strict=False),
-            duration_ns=(one.field("field_1").cast(pl.Float64, strict=False) * 1e6).round().cast(pl.Int64, strict=False),
+            duration_ns=(one.field("field_1").cast(pl.Float64, strict=False) * 1e6)
+            .round()
+            .cast(pl.Int64, strict=False),
             thread=one.field("field_2"),
         )
     )
@@ -146,7 +150,9 @@ def _with_shapes(rows: pl.DataFrame, launches: Path) -> pl.DataFrame:
         .to_frame()
         .select(short=parts.list.get(1, null_on_oob=True), input_shapes=pl.format("[{}]", shapes))
         .filter(pl.col("short") != "")
-        .with_columns(order=order, launches=pl.len().over("short"), alike=pl.col("input_shapes").n_unique().over("short"))
+        .with_columns(
+            order=order, launches=pl.len().over("short"), alike=pl.col("input_shapes").n_unique().over("short")
+        )
     )
     ordered = rows.with_columns(order=order, runs=pl.len().over("short"))
     exact = ordered.join(launched, on=["short", "order"], how="left", maintain_order="left")
