@@ -19,6 +19,9 @@ from stepscope.tables import RANKS
 ABOUT = "recording.json"
 FORMAT = "stepscope-recording"
 VERSION = 1
+_FRAMEWORKS = {"torch": "pytorch"}
+"""What a framework is called in `ranks`, where that is not its module's name."""
+
 _RANK_IN_NAME = re.compile(r"rank-(\d{1,9})_")
 
 
@@ -110,6 +113,7 @@ class About:
         }
         words = ("host", "device_kind", "device_name", "framework", "framework_version", "mode", "backend")
         row |= {name: _text(self.values.get(name)) for name in words}
+        row["framework"] = _FRAMEWORKS.get(str(row["framework"]), row["framework"])
         return RANKS.frame(**{name: [value] for name, value in row.items()})
 
     def _rank(self) -> tuple[int | None, str | None]:

@@ -68,7 +68,7 @@ def write_minddata(about: About, steps: Steps, sink: Sink, *, with_host: bool) -
         times = [whole_number(time) for time in _list(usage, "time_stamp")]
         samples_ns = [time * _MS for time in times if time is not None]
         listed = (o for o in _list(pipeline, "op_info") if isinstance(o, dict))
-        operators = {number: o for o in listed if (number := whole_number(o.get("op_id"))) is not None}
+        operators = {one: o for o in listed if (one := whole_number(o.get("op_id"))) is not None}
         shift_ns = _shift(about, number, samples_ns, directory, sink)
         if shift_ns is None:
             continue
