@@ -72,11 +72,11 @@ def _blocks(file: IO[bytes]) -> Iterator[str]:
     rest = b""
     while piece := file.read(BLOCK_BYTES):
         text = rest + piece
-        end = _last_line_end(text)
+        end = _last_line_end(text) if len(piece) == BLOCK_BYTES else text.rfind(b"\n") + 1
         rest = text[end:]
         if end:
             yield text[:end].decode("utf-8", "replace")
-    if end := rest.rfind(b"\n") + 1:
+    if end := rest.rfind(b"\n") + 1:  # the last piece was a whole block
         yield rest[:end].decode("utf-8", "replace")
 
 
@@ -120,6 +120,8 @@ def _one_by_one(
         if row is not None and len(row) == len(header) and _is_sound(row, header, schema, required):
             rows.append(row)
             at += taken
+        elif not lines[at]:
+            at += 1
         else:
             wrong.append(at)
             at += 1

@@ -13,16 +13,13 @@ from stepscope.sources.kineto.layout import event_frame
 from stepscope.sources.recording.about import About
 from stepscope.sources.recording.lines import read_whole
 from stepscope.sources.recording.marks import CALLS
-from stepscope.sources.recording.windows import Window
+from stepscope.sources.recording.windows import FIRST_EPOCH_NS, Window
 from stepscope.tables import MEMORY_CURVE
 from stepscope.tables.base import with_schema
 
 _TIMES = "cpu_op_execute_timestamp_"
 _LAUNCHES = "cpu_framework_"
 _MEMORY = "cpu_ms_memory_record_"
-
-_FIRST_EPOCH_NS = 10**18
-"""Times before 2001 are of the monotonic clock, by which MindSpore went before 2.5."""
 
 IS_COMMUNICATION = (
     r"^(Dist|Inner)?(Comm)?(AllReduce|AllGather\w*|ReduceScatter\w*|Broadcast|All[tT]oAll\w*|NeighborExchange\w*"
@@ -73,7 +70,8 @@ class MindSporeWindows:
         if lost := calls.height - rows.height:
             problem = f"{lost} executions of operators have no readable time and are left out"
             self._sink.issue("warning", times, problem, "The rest is complete", lost=lost)
-        if (first := rows["start_ns"].min()) is not None and int(first) < _FIRST_EPOCH_NS:  # type: ignore[arg-type]
+        # before 2.5 MindSpore goes by the monotonic clock
+        if (first := rows["start_ns"].min()) is not None and int(first) < FIRST_EPOCH_NS:  # type: ignore[arg-type]
             if self._about.epoch_shift_ns is None:
                 problem = (
                     "operators go by a clock of which it is unknown how it stands to the others; they are left out"
@@ -97,7 +95,7 @@ class MindSporeWindows:
         if new.height:
             self._curve_until_ns = int(new["time_ns"].max())  # type: ignore[arg-type]
             before_2_5 = self._about.epoch_shift_ns or 0
-            epoch = pl.when(pl.col("time_ns") < _FIRST_EPOCH_NS).then(before_2_5).otherwise(0)
+            epoch = pl.when(pl.col("time_ns") < FIRST_EPOCH_NS).then(before_2_5).otherwise(0)
             self._sink.write(MEMORY_CURVE, new.with_columns(pl.col("time_ns") + epoch + self._about.shift_ns))
 
 
