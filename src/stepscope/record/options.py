@@ -224,7 +224,7 @@ SPECS: dict[str, Spec] = {
     "hbm_ddr": Spec(_bool, _ASCEND, alone=True, instead="its memory bandwidth cannot be observed from here"),
     "pcie": Spec(_bool, _ASCEND, _GPU, alone=True, instead="its bus cannot be observed from here"),
     "profiler_level": Spec(_level, _ASCEND, alone=True, instead="use op_time and record_shapes to record less"),
-    "data_simplification": Spec(_bool, _ASCEND, _CPU_GPU, alone=True),
+    "data_simplification": Spec(_bool, _ASCEND, _CPU_GPU),
     "host_stack": Spec(_bool, _ASCEND, _CPU_GPU),
     "ascend_job_id": Spec(_text, _ASCEND, alone=True, instead="analyse recordings with offline_analyse"),
     "schedule": Spec(as_schedule, raises=True, alone=True),

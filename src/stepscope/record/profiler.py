@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from weakref import WeakMethod, finalize
 
 from stepscope.record import analysing, running
 from stepscope.record.environment import EXTERNAL_VARIABLE, FORBIDDEN_VARIABLE, output_root
@@ -61,10 +62,10 @@ class Profiler:
         self.root = output_root(self.options.output_path)
         if backend.in_data_worker():
             log.warning("Profiler: this process is a worker of a data loader; nothing is recorded here")
-            return
-        if not lenient and not _writable(self.root):
-            return
-        self._recorder = Recorder(self.root, backend, self.options, self._cycle_over, lazy=lenient)
+        elif lenient or _writable(self.root):
+            over = WeakMethod(self._cycle_over)  # the hooks hold the recorder, and must not hold this object
+            self._recorder = Recorder(self.root, backend, self.options, lambda: _call(over), lazy=lenient)
+            finalize(self, self._recorder.detach).atexit = False
         if self.options.start_profile:
             self.start()
 
@@ -90,10 +91,9 @@ class Profiler:
                 self._owner,
                 os.getpid(),
             )
-        else:
+        elif self._recorder is not None:
             running.take(self)
-            if self._recorder is not None:
-                self._recorder.start()
+            self._recorder.start()
         self._started = True
 
     def stop(self) -> None:
@@ -198,10 +198,6 @@ class Profiler:
         if not self._external and self.options.on_trace_ready is None:
             self.analyse()
 
-    def __del__(self) -> None:
-        if getattr(self, "_recorder", None) is not None and self._recorder is not None:
-            self._recorder.detach()
-
     @property
     def is_by_environment(self) -> bool:
         """Whether the environment made it, not the script."""
@@ -235,6 +231,12 @@ class EnvironmentProfiler(Profiler):
     def is_by_environment(self) -> bool:
         """True."""
         return True
+
+
+def _call(method: WeakMethod[Callable[[], None]]) -> None:
+    """Call a method whose object may be gone."""
+    if (bound := method()) is not None:
+        bound()
 
 
 def _framework_of(options: dict[str, Any]) -> str | None:
