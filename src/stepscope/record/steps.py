@@ -131,7 +131,5 @@ class Steps:
         """Write the step that has ended, now that nothing can belong to it any more."""
         if self._pending_ns is None or self._began_ns is None:
             return
-        self._marks.add(
-            "step", str(self.number), self._began_ns, self._pending_ns, self.number, get_native_id(), ""
-        )
+        self._marks.add("step", str(self.number), self._began_ns, self._pending_ns, self.number, get_native_id(), "")
         self._began_ns, self._pending_ns = self._pending_ns, None
