@@ -86,7 +86,9 @@ class Calls:
         if phase is None:
             return None
         self._nesting.inside = True
-        return phase, perf_counter_ns()
+        start_ns = perf_counter_ns()
+        self._steps.activity(start_ns)
+        return phase, start_ns
 
     def _leave(self, token: tuple[_Phase, int], returned: bool) -> None:
         self._nesting.inside = False

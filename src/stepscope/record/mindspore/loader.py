@@ -45,7 +45,9 @@ class Loader:
         hooks.around(Iterator, "__next__", self._enter, self._leave)
 
     def _enter(self, args: tuple[Any, ...], _: dict[str, Any]) -> tuple[Any, int]:
-        return args[0], perf_counter_ns()
+        start_ns = perf_counter_ns()
+        self._steps.activity(start_ns)
+        return args[0], start_ns
 
     def _leave(self, token: tuple[Any, int], returned: bool) -> None:
         if not returned:  # the data set is over
