@@ -31,7 +31,7 @@ class _Range:
     """Starts and stops a Profiler; what both callbacks share."""
 
     def __init__(self, first: int, last: int, **options: Any) -> None:
-        from stepscope.record.profiler import Profiler
+        from stepscope.record.profiler import Profiler  # noqa: PLC0415 - where this module loads, no recorder is needed yet
 
         whole = all(isinstance(number, int) and not isinstance(number, bool) for number in (first, last))
         if not whole or not 1 <= first <= last:

@@ -1,6 +1,6 @@
 """Record a range of steps of a training loop of one's own: start and stop where the loop counts.
 
-python examples/mindspore/steps_functional.py --mode pynative --out data_steps
+python examples/record_mindspore/steps_functional.py --mode pynative --out data_steps
 stepscope analyze data_steps
 """
 

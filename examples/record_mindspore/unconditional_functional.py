@@ -1,6 +1,6 @@
 """Record a whole training with a loop of one's own.
 
-python examples/mindspore/unconditional_functional.py --mode pynative --out profiler_data
+python examples/record_mindspore/unconditional_functional.py --mode pynative --out profiler_data
 stepscope analyze profiler_data
 """
 

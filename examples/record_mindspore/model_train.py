@@ -1,7 +1,7 @@
 """Record a training with `Model.train`, with or without the Profiler in the script.
 
-python examples/mindspore/model_train.py --out profiler_data
-STEPSCOPE_OPTIONS='{"output_path": "profiler_data"}' python examples/mindspore/model_train.py --profiler 0
+python examples/record_mindspore/model_train.py --out profiler_data
+STEPSCOPE_OPTIONS='{"output_path": "profiler_data"}' python examples/record_mindspore/model_train.py --profiler 0
 """
 
 from __future__ import annotations

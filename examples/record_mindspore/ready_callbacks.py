@@ -1,7 +1,7 @@
 """Record steps or epochs of `Model.train` with the callbacks that stepscope brings along.
 
-python examples/mindspore/ready_callbacks.py --first 3 --last 6 --out data_step
-python examples/mindspore/ready_callbacks.py --by-epoch 1 --first 2 --last 2 --out data_epoch
+python examples/record_mindspore/ready_callbacks.py --first 3 --last 6 --out data_step
+python examples/record_mindspore/ready_callbacks.py --by-epoch 1 --first 2 --last 2 --out data_epoch
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Record steps or epochs of `Model.train` with a callback of one's own that starts and stops the Profiler.
 
-python examples/mindspore/own_callback.py --out data_step
-python examples/mindspore/own_callback.py --by-epoch 1 --first 2 --last 2 --out data_epoch
+python examples/record_mindspore/own_callback.py --out data_step
+python examples/record_mindspore/own_callback.py --by-epoch 1 --first 2 --last 2 --out data_epoch
 """
 
 from __future__ import annotations
