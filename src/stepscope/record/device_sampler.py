@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,17 +25,16 @@ class DeviceSampler:
         RuntimeError: If there is no driver, or no such device.
     """
 
-    def __init__(self, device: int, uuid: str | None, *, pcie: bool) -> None:
+    def __init__(self, device: int, *, pcie: bool) -> None:
         import pynvml  # noqa: PLC0415 - only where there is a GPU
 
         self._nvml = pynvml
         self._device = device
         try:
             pynvml.nvmlInit()
-            by_uuid = uuid is not None
-            self._handle = (
-                pynvml.nvmlDeviceGetHandleByUUID(uuid) if by_uuid else pynvml.nvmlDeviceGetHandleByIndex(device)
-            )
+            chosen = visible_device(device, os.environ.get("CUDA_VISIBLE_DEVICES"))
+            find = pynvml.nvmlDeviceGetHandleByIndex if isinstance(chosen, int) else pynvml.nvmlDeviceGetHandleByUUID
+            self._handle = find(chosen)
         except pynvml.NVMLError as error:
             raise RuntimeError(f"NVML gives no GPU {device} ({error})") from error
         self._readings = self._all_readings()
@@ -72,3 +72,16 @@ class DeviceSampler:
                 1024 * nvml.nvmlDeviceGetPcieThroughput(gpu, nvml.NVML_PCIE_UTIL_RX_BYTES)
             ),
         }
+
+
+def visible_device(device: int, visible: str | None) -> int | str:
+    """The device among all of the machine, by index or UUID, for an index among those that CUDA shows.
+
+    Examples:
+        >>> visible_device(1, "4,6"), visible_device(0, "GPU-8932f937"), visible_device(2, None)
+        (6, 'GPU-8932f937', 2)
+    """
+    named = [name.strip() for name in (visible or "").split(",") if name.strip()]
+    if device >= len(named):
+        return device
+    return int(named[device]) if named[device].isdecimal() else named[device]

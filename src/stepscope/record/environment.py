@@ -36,7 +36,7 @@ _KEPT = re.compile(
     r"|(CUDA|ASCEND_RT|HIP|ROCR)_VISIBLE_DEVICES|PYTHON(HASHSEED|OPTIMIZE)|LD_PRELOAD"
     r"|(NCCL|GLOO|HCCL|UCX|OMP|MKL|KMP|TORCH|TORCHELASTIC|PYTORCH|CUDNN|CUBLAS|MS|GLOG|ASCEND|PROFILING|SLURM)_.*)$"
 )
-_SECRET = re.compile(r"(?i)(token|secret|passw|api_?key|credential|private)")
+_SECRET = re.compile(r"(?i)(token|secret|passw|api[_-]?key|credential|private)")
 _MAX_TEXT = 1024
 
 

@@ -101,8 +101,12 @@ class Windows:
         self._waiting += 1
         self._jobs.put((window, job))
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="stepscope-export", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="stepscope-export", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the interpreter is about to end; `wait` does the work
+                return
+            self._thread = thread
 
     def abandon(self) -> None:
         """End the open window and forget it: what it recorded cannot be kept."""
@@ -111,8 +115,10 @@ class Windows:
 
     def wait(self) -> None:
         """Wait until all windows are on disk."""
-        if self._thread is not None:
-            self._jobs.put(None)
+        self._jobs.put(None)
+        if self._thread is None:
+            self._work()
+        else:
             self._thread.join()
             self._thread = None
 
