@@ -1,4 +1,7 @@
-"""Build step: compile the trace decoder where a C compiler is at hand; without one the package is pure Python."""
+"""Build step: compile the trace decoder where a C compiler is at hand; without one the package is pure Python.
+
+Also puts `stepscope_start.pth` beside the package, so that the environment can start the recorder.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("src/stepscope/sources/trace_events")
+START = "src/stepscope_start.pth"
 FLAGS = ("-O3", "-fPIC", "-shared", "-fvisibility=hidden")
 
 
@@ -25,6 +29,8 @@ class CompileDecoder(BuildHookInterface):
         """Compile, and mark the wheel as made for this platform if that worked."""
         if self.target_name != "wheel":
             return
+        for how in ("force_include", "force_include_editable"):
+            build_data.setdefault(how, {})[str(Path(self.root) / START)] = Path(START).name
         folder = Path(self.root) / FOLDER
         built = folder / "_scan.so"
         if compiled(folder / "_scan.c", built):

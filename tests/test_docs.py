@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -12,15 +13,25 @@ from stepscope.analysis import ANALYSES
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-def test_the_page_of_tables_is_up_to_date() -> None:
-    spec = importlib.util.spec_from_file_location("make_tables", DOCS / "make_tables.py")
+def maker(name: str) -> ModuleType:
+    """A script of the docs folder, as a module."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None and spec.loader is not None
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
+
+def test_the_page_of_tables_is_up_to_date() -> None:
     page = (DOCS / "tables.md").read_text(encoding="utf-8")
 
-    assert page == maker.page(), "run: python docs/make_tables.py"
+    assert page == maker("make_tables").page(), "run: python docs/make_tables.py"
+
+
+def test_the_table_of_options_is_up_to_date() -> None:
+    page = (DOCS / "profiler.md").read_text(encoding="utf-8")
+
+    assert page == maker("make_options").page(page), "run: python docs/make_options.py"
 
 
 @pytest.mark.parametrize("name", sorted(ANALYSES))

@@ -13,9 +13,37 @@ from stepscope._version import __version__
 
 if TYPE_CHECKING:
     from stepscope.errors import StepscopeError, Unavailable
+    from stepscope.record.mindspore.callbacks import ProfileEpochs, ProfileSteps
+    from stepscope.record.profiler import Profiler
+    from stepscope.record.schedule import schedule
+    from stepscope.record.torch.lightning import LightningCallback
+    from stepscope.record.torch.transformers import TransformersCallback
     from stepscope.run import Run, open_run, open_runs
 
-__all__ = ["Run", "StepscopeError", "Unavailable", "__version__", "open_run", "open_runs"]
+__all__ = [
+    "LightningCallback",
+    "ProfileEpochs",
+    "ProfileSteps",
+    "Profiler",
+    "Run",
+    "StepscopeError",
+    "TransformersCallback",
+    "Unavailable",
+    "__version__",
+    "open_run",
+    "open_runs",
+    "schedule",
+]
+
+_RECORDER = {
+    "Profiler": "stepscope.record.profiler",
+    "schedule": "stepscope.record.schedule",
+    "ProfileEpochs": "stepscope.record.mindspore.callbacks",
+    "ProfileSteps": "stepscope.record.mindspore.callbacks",
+    "LightningCallback": "stepscope.record.torch.lightning",
+    "TransformersCallback": "stepscope.record.torch.transformers",
+}
+"""What a training process uses; it loads no Polars, and changes nothing of the process."""
 
 _HOMES = {
     "Run": "stepscope.run",
@@ -29,6 +57,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     import importlib  # noqa: PLC0415 - keeps the bare import cheap
 
+    if name in _RECORDER:
+        return getattr(importlib.import_module(_RECORDER[name]), name)
     if name not in _HOMES:
         raise AttributeError(f"module 'stepscope' has no attribute {name!r}")
     spare_memory()

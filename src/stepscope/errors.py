@@ -29,3 +29,7 @@ class UnreadableInput(StepscopeError):
 
 class Unavailable(StepscopeError):
     """An answer that this data cannot give; the text is the reason that a surface shows instead."""
+
+
+class ProfilerPathError(StepscopeError):
+    """There is no recording where one was asked for."""

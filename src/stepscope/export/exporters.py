@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stepscope.export.ascend_ms import write_ascend_ms
 from stepscope.export.cpu_operators import write_cpu_operators
 from stepscope.export.cpu_usage import write_cpu_usage
 from stepscope.export.dynamic_shapes import write_dynamic_shapes
@@ -42,6 +43,7 @@ EXPORTERS: tuple[Exporter, ...] = (
     write_dynamic_shapes,
     write_strategy,
     write_window_originals,
+    write_ascend_ms,
     write_profiler_info,
 )
 """The last tells when all others were done."""

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
+from threading import Lock
 
 from stepscope.record.files import append_text
 
@@ -24,6 +25,7 @@ class Marks:
     def __init__(self) -> None:
         self._marks: deque[_Mark] = deque()
         self._batches: deque[_Batch] = deque()
+        self._flushing = Lock()
 
     def add(self, kind: str, name: str, start_ns: int, end_ns: int, step: int, thread: int, detail: str) -> None:
         """Take one mark; its times are of `time.perf_counter_ns`."""
@@ -48,23 +50,24 @@ class Marks:
         Raises:
             OSError: If the disk does not take it; what was not written is kept for the next time.
         """
-        shift = epoch_shift_ns()
-        marks = [self._marks.popleft() for _ in range(len(self._marks))]
-        if marks:
-            rows = ((k, n, start + shift, end + shift, step, thread, d) for k, n, start, end, step, thread, d in marks)
-            try:
-                append_text(directory / "marks.csv", MARKS, lines(rows))
-            except OSError:
-                self._marks.extendleft(reversed(marks))
-                raise
-        batches = [self._batches.popleft() for _ in range(len(self._batches))]
-        if batches:
-            taken = ((when + shift, *rest) for when, *rest in batches)
-            try:
-                append_text(directory / "batches.csv", BATCHES, lines(taken))
-            except OSError:
-                self._batches.extendleft(reversed(batches))
-                raise
+        with self._flushing:
+            shift = epoch_shift_ns()
+            marks = [self._marks.popleft() for _ in range(len(self._marks))]
+            if marks:
+                rows = ((k, n, a + shift, b + shift, step, thread, text) for k, n, a, b, step, thread, text in marks)
+                try:
+                    append_text(directory / "marks.csv", MARKS, lines(rows))
+                except OSError:
+                    self._marks.extendleft(reversed(marks))
+                    raise
+            batches = [self._batches.popleft() for _ in range(len(self._batches))]
+            if batches:
+                taken = ((when + shift, *rest) for when, *rest in batches)
+                try:
+                    append_text(directory / "batches.csv", BATCHES, lines(taken))
+                except OSError:
+                    self._batches.extendleft(reversed(batches))
+                    raise
 
 
 def epoch_shift_ns() -> int:

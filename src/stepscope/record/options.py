@@ -1,44 +1,302 @@
-"""placeholder"""
+"""The options of the Profiler: types, defaults, where each is valid, and what happens to a bad value.
+
+Names, defaults and reactions are those of MindSpore's Profiler (2.3), so that its users find what they know; where
+stepscope can honour an option on a device on which that one cannot, it does (`also`). Options of our own stand below.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+from stepscope.record.backend import Target
+from stepscope.record.schedule import Action, as_schedule
+
+log = logging.getLogger("stepscope")
+
+_EVERYWHERE: frozenset[Target] = frozenset({"cpu", "gpu", "ascend"})
+_ASCEND: frozenset[Target] = frozenset({"ascend"})
+_GPU: frozenset[Target] = frozenset({"gpu"})
+_NOWHERE: frozenset[Target] = frozenset()
+_LEVELS = ("Level0", "Level1", "Level2")
+_AICORE_METRICS = range(-1, 7)
 
 
 @dataclass(frozen=True)
 class Options:
     """The options in effect, after checks and fallbacks."""
 
-    output_path: str = "./data"
+    output_path: str | None = None
+    """Where to write; None is `MS_DIAGNOSTIC_DATA_PATH`, else `./data`. `/profiler` is added."""
     start_profile: bool = True
+    """Start with the object, not with `start()`."""
     op_time: bool = True
+    """Record operators; without, only marks and samples."""
     timeline_limit: int = 500
+    """Largest timeline file in MB (2^20 bytes)."""
     profile_framework: str | None = "all"
+    """Host side: `all`, `time`, `memory` or None."""
     data_process: bool = True
+    """Record the input pipeline."""
     sync_enable: bool = True
+    """GPU: wait for the device where a window of operators begins and ends."""
     profile_memory: bool = False
+    """Record allocations."""
     profile_communication: bool = False
+    """Ascend: record communication tasks."""
     parallel_strategy: bool = True
+    """Ascend: record the parallel strategy of the graph."""
     aicore_metrics: int = 0
+    """Ascend: metric set of the AI cores, -1 (none) to 6."""
     l2_cache: bool = False
+    """Ascend: record the L2 cache."""
     hbm_ddr: bool = False
+    """Ascend: record memory bandwidth."""
     pcie: bool = False
+    """Ascend, GPU: record PCIe throughput."""
     profiler_level: str | None = None
+    """Ascend: `Level0`, `Level1` or `Level2`."""
     data_simplification: bool = True
+    """Keep only what cannot be made again from the rest."""
     host_stack: bool = True
+    """Record Python stacks; on CPU and GPU only if asked for."""
     ascend_job_id: str = ""
-    # beyond the reference
-    schedule: Any = None
+    """Ascend: directory of an earlier collection."""
+    schedule: Callable[[int], Action] | None = None
+    """Which steps to record, see `stepscope.schedule`."""
     on_trace_ready: Callable[[Any], object] | None = None
+    """Called with the profiler where a cycle of the schedule, or the recording, is over."""
     steps: tuple[int, int] | None = None
+    """First and last step to record, counted from 1."""
     epochs: tuple[int, int] | None = None
+    """First and last epoch to record, counted from 1."""
     record_shapes: bool = True
-    with_stack: bool = False
+    """Record input shapes of operators."""
     window_seconds: float = 5.0
+    """Operators are written to disk in windows of this length (they end with a step)."""
     sampling_interval: int = 1000
+    """Time between two samples of host and device, ms."""
     runtime_detail: bool = False
+    """MindSpore: also record its runtime in detail (costly)."""
     framework: str | None = None
-    environment: dict[str, str] = field(default_factory=dict)
-    """`PROFILING_FP_START`, `PROFILING_BP_END` and the like, as they were at the start."""
+    """`torch` or `mindspore`, where both are loaded."""
+    given: frozenset[str] = field(default=frozenset(), compare=False)
+    """Names of those that the user gave and that are in effect."""
+
+    @property
+    def with_stack(self) -> bool:
+        """Whether Python stacks were asked for."""
+        return self.host_stack and "host_stack" in self.given
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON takes them."""
+        shown = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "given"}
+        for name in ("schedule", "on_trace_ready"):
+            shown[name] = None if shown[name] is None else str(shown[name])
+        return shown
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is known of one option.
+
+    Args:
+        check: Gives the value to use; raises ValueError, with what is wanted, for a bad one.
+        targets: Where MindSpore's Profiler takes it.
+        also: Where stepscope takes it besides.
+        raises: A bad value is a TypeError, not a warning.
+        alone: Valid without `op_time` as well.
+        instead: What a user gets, or can do, where it is not valid.
+    """
+
+    check: Callable[[Any], Any]
+    targets: frozenset[Target] = _EVERYWHERE
+    also: frozenset[Target] = _NOWHERE
+    raises: bool = False
+    alone: bool = False
+    instead: str = ""
+
+
+def _bool(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be True or False")
+    return value
+
+
+def _path(value: Any) -> str | None:
+    import os  # noqa: PLC0415
+
+    if value is not None and not isinstance(value, (str, os.PathLike)):
+        raise ValueError("must be a path")
+    return None if value is None else os.fspath(value)
+
+
+def _limit(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise ValueError("must be a number of MB above 0")
+    return value
+
+
+def _framework_part(value: Any) -> str | None:
+    if value not in ("all", "time", "memory", None) or isinstance(value, bool):
+        raise ValueError('must be "all", "time", "memory" or None')
+    return value  # type: ignore[no-any-return]
+
+
+def _metrics(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in _AICORE_METRICS:
+        raise ValueError("must be a whole number from -1 to 6")
+    return value
+
+
+def _level(value: Any) -> str | None:
+    if not value:
+        return None
+    name = getattr(value, "name", value)
+    if name not in _LEVELS:
+        raise ValueError("must be Level0, Level1 or Level2")
+    return str(name)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a text")
+    return value
+
+
+def _callable(value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise ValueError("must be a function of the profiler")
+    return value
+
+
+def _range(value: Any) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    pair = tuple(value) if isinstance(value, (tuple, list, range)) else ()
+    if isinstance(value, range) and len(pair) > 1:
+        pair = (pair[0], pair[-1])
+    if (
+        len(pair) != 2
+        or any(isinstance(n, bool) or not isinstance(n, int) for n in pair)
+        or not 1 <= pair[0] <= pair[1]
+    ):
+        raise ValueError("must be (first, last), whole numbers from 1")
+    return (pair[0], pair[1])
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise ValueError("must be a number of seconds above 0")
+    return float(value)
+
+
+def _interval(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError("must be a whole number of milliseconds, at least 1")
+    return value
+
+
+def _framework(value: Any) -> str | None:
+    if value not in (None, "torch", "mindspore"):
+        raise ValueError('must be "torch", "mindspore" or None')
+    return value  # type: ignore[no-any-return]
+
+
+_CPU_GPU: frozenset[Target] = frozenset({"cpu", "gpu"})
+_CPU: frozenset[Target] = frozenset({"cpu"})
+
+SPECS: dict[str, Spec] = {
+    "output_path": Spec(_path, raises=True, alone=True),
+    "start_profile": Spec(_bool, raises=True, alone=True),
+    "op_time": Spec(_bool, alone=True),
+    "timeline_limit": Spec(_limit),
+    "profile_framework": Spec(_framework_part, alone=True),
+    "data_process": Spec(_bool, frozenset({"gpu", "ascend"}), _CPU, alone=True),
+    "sync_enable": Spec(_bool, _GPU, instead="operators are timed where they run"),
+    "profile_memory": Spec(_bool, _ASCEND, _CPU_GPU),
+    "profile_communication": Spec(_bool, _ASCEND, instead="calls of collectives are recorded in any case"),
+    "parallel_strategy": Spec(_bool, _ASCEND, alone=True, instead="process groups are recorded in any case"),
+    "aicore_metrics": Spec(_metrics, _ASCEND, instead="there are no AI cores"),
+    "l2_cache": Spec(_bool, _ASCEND, alone=True, instead="its cache cannot be observed from here"),
+    "hbm_ddr": Spec(_bool, _ASCEND, alone=True, instead="its memory bandwidth cannot be observed from here"),
+    "pcie": Spec(_bool, _ASCEND, _GPU, alone=True, instead="its bus cannot be observed from here"),
+    "profiler_level": Spec(_level, _ASCEND, alone=True, instead="use op_time and record_shapes to record less"),
+    "data_simplification": Spec(_bool, _ASCEND, _CPU_GPU),
+    "host_stack": Spec(_bool, _ASCEND, _CPU_GPU),
+    "ascend_job_id": Spec(_text, _ASCEND, alone=True, instead="analyse recordings with offline_analyse"),
+    "schedule": Spec(as_schedule, raises=True, alone=True),
+    "on_trace_ready": Spec(_callable, raises=True, alone=True),
+    "steps": Spec(_range, raises=True, alone=True),
+    "epochs": Spec(_range, raises=True, alone=True),
+    "record_shapes": Spec(_bool),
+    "window_seconds": Spec(_seconds),
+    "sampling_interval": Spec(_interval, alone=True),
+    "runtime_detail": Spec(_bool, alone=True),
+    "framework": Spec(_framework, raises=True, alone=True),
+}
+"""All options. The reactions of the first seventeen are those of MindSpore's Profiler."""
+
+ALWAYS_IGNORED = ("start",)
+"""Key of the environment variable, which older scripts pass as an option too."""
+
+
+def resolve(given: Mapping[str, Any], target: Target, *, lenient: bool = False) -> Options:
+    """Check options as a user gave them; what is not right is told once, by a warning in the log.
+
+    Args:
+        given: Options by name.
+        target: Where operators run.
+        lenient: Never raise: a bad value is a warning, whatever the option.
+
+    Raises:
+        TypeError: For a bad value of an option that decides whether or where anything is recorded at all.
+    """
+    default = Options()
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        spec = SPECS.get(name)
+        if name in ALWAYS_IGNORED:
+            continue
+        if spec is None:
+            log.warning("Profiler: %r is not an option; it has no effect. Options are: %s", name, ", ".join(SPECS))
+            continue
+        if target not in spec.targets | spec.also:
+            where = " and ".join(sorted(spec.targets | spec.also))
+            log.warning("Profiler: %s has no effect on %s, only on %s: %s", name, target, where, spec.instead)
+            continue
+        try:
+            values[name] = spec.check(value)
+        except ValueError as error:
+            if spec.raises and not lenient:
+                raise TypeError(f"Profiler: {name} {error}, not {value!r}") from error
+            fallback = "Level0" if name == "profiler_level" else getattr(default, name)
+            log.warning("Profiler: %s %s, not %r; %r is used", name, error, value, fallback)
+            values[name] = fallback
+    _without_operators(values)
+    _by_level(values, given)
+    return replace(default, **values, given=frozenset(values))
+
+
+def _without_operators(values: dict[str, Any]) -> None:
+    """Drop what needs operators if none are recorded."""
+    if values.get("op_time", True):
+        return
+    for name in [name for name in values if not SPECS[name].alone]:
+        log.warning("Profiler: %s has no effect with op_time=False", name)
+        del values[name]
+
+
+def _by_level(values: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Lower levels of the Ascend profiler switch other options off."""
+    level = values.get("profiler_level")
+    forced: dict[str, Any] = {
+        "Level0": {"data_process": False, "aicore_metrics": -1},
+        "Level1": {"data_process": False},
+    }
+    for name, value in forced.get(str(level), {}).items():
+        if name in given and values.get(name) != value:
+            log.warning("Profiler: %s is %r with profiler_level %s", name, value, level)
+        values[name] = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import get_native_id
 from time import perf_counter_ns
 from typing import Protocol
@@ -42,6 +43,8 @@ class Steps:
         self.number = 0
         """The last step that has ended, recorded or not; steps count from 1."""
         self.by_user = False
+        self.on_activity: Callable[[], None] | None = None
+        """Called where a step begins that follows on no other: at the first activity after `begin`."""
         self._marks = marks
         self._listener = listener
         self._began_ns: int | None = None
@@ -62,19 +65,19 @@ class Steps:
         """A phase is over (see `docs/recording.md` for kinds). Ignored while nothing is recorded."""
         if not self.active:
             return
-        if self._pending_ns is not None and start_ns >= self._pending_ns:
-            self._settle()
-        if self._began_ns is None:
-            self._began_ns = start_ns
+        if self._pending_ns is not None or self._began_ns is None:
+            self._step_goes_on(start_ns)
         self._marks.add(kind, name, start_ns, end_ns, self.number + 1, get_native_id(), detail)
 
     def activity(self, start_ns: int) -> None:
         """Something began that is known to belong to training (a phase whose mark comes later)."""
-        if self.active:
-            if self._pending_ns is not None and start_ns >= self._pending_ns:
-                self._settle()
-            if self._began_ns is None:
-                self._began_ns = start_ns
+        if self.active and (self._pending_ns is not None or self._began_ns is None):
+            self._step_goes_on(start_ns)
+
+    def interrupted(self) -> None:
+        """The recorder itself takes time now: it belongs to no step. The next activity begins the next one."""
+        self._settle()
+        self._began_ns = None
 
     def ended(self, now_ns: int, number: int | None = None) -> None:
         """A step is over, as a hook sees it.
@@ -93,6 +96,8 @@ class Steps:
             self.by_user = True
             if self._pending_ns is not None:  # the hooks have just ended this very step
                 self._pending_ns = now_ns
+                return
+            if self.number and self._began_ns is None:  # the same, and it is written already
                 return
         self._end(now_ns, None)
 
@@ -126,6 +131,15 @@ class Steps:
         self.number = self.number + 1 if number is None else number
         self._pending_ns = now_ns if self.active and self._began_ns is not None else None
         self._listener.step_ended(self.number, now_ns)
+
+    def _step_goes_on(self, start_ns: int) -> None:
+        """Something of a step began: of the next one, if the last has ended before."""
+        if self._pending_ns is not None and start_ns >= self._pending_ns:
+            self._settle()
+        if self._began_ns is None:
+            self._began_ns = start_ns
+            if self.on_activity is not None:
+                self.on_activity()
 
     def _settle(self) -> None:
         """Write the step that has ended, now that nothing can belong to it any more."""

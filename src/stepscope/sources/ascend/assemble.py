@@ -51,16 +51,18 @@ def write_tables(recording: Recording, files: RankFiles, sink: Sink) -> Busy:
     events = EventTables(recording, calls, are_stated=bool(stated))
     for table, frame in events.rows():
         write(table, frame)
-    collective_rows = collectives(calls, pl.concat(events.call_steps), recording.groups)
+    on_host = identity.device_kind == "cpu"
+    collective_rows = collectives(calls, pl.concat(events.call_steps), recording.groups, on_host=on_host)
     collective_rows = with_peers(collective_rows, recording.groups, identity.rank)
     span = around([*events.spans, span_of(collective_rows)])
     if not collective_rows.is_empty() or recording.groups.names:
-        identity.backend = "hccl"
+        identity.backend = identity.backend or "hccl"
     analysed = files.texts.get("communication") or files.analysis or files.path
     matrix = files.texts.get("matrix") or files.analysis or files.path
     sink.write(RANKS, identity.frame(*(span or (None, None))))
     if not recording.device_is_lost:  # a rank of which only the host is known is not to be compared with others
-        write(STEPS, steps_table(ranges, pl.concat([*events.busy, step_spans(collective_rows)]), span))
+        device_calls = collective_rows.filter("on_device")
+        write(STEPS, steps_table(ranges, pl.concat([*events.busy, step_spans(device_calls)]), span))
     write(COLLECTIVES, collective_rows)
     write(GROUPS, recording.groups.frame())
     write(TRANSPORTS, transports(recording.packets, analysed, sink))

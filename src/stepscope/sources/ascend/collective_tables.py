@@ -24,6 +24,7 @@ ELEMENT_BYTES = {
     "BFP16": 2,
 }
 """Size of an element by its recorded type."""
+PARTS_OF_SDMA = ("HCCS", "PCIE", "SIO")
 NO_TYPE = ("RESERVED", "N/A", "INVALID_TYPE")
 
 
@@ -85,13 +86,14 @@ def described_calls(
     return rows
 
 
-def collectives(rows: pl.DataFrame, steps: pl.DataFrame, groups: Groups) -> pl.DataFrame:
+def collectives(rows: pl.DataFrame, steps: pl.DataFrame, groups: Groups, *, on_host: bool = False) -> pl.DataFrame:
     """Rows of `collectives`.
 
     Args:
         rows: `described_calls`.
         steps: The step of each call on the device: `name`, `start_ns`, `kernel_step`.
         groups: Members by key.
+        on_host: The rank has no device, and its host communicated.
     """
     sizes = {key: len(members) for key, members in groups.members.items() if members}
     rows = rows.join(
@@ -116,7 +118,7 @@ def collectives(rows: pl.DataFrame, steps: pl.DataFrame, groups: Groups) -> pl.D
             wait_ns=whole(pl.col("wait_ms") * 1e6),
             transmit_ns=whole(pl.col("transit_ms") * 1e6),
             synchronization_ns=whole(pl.col("synchronization_ms") * 1e6),
-            on_device=True,
+            on_device=not on_host,
         )
     )
 
@@ -134,10 +136,10 @@ def with_peers(rows: pl.DataFrame, groups: Groups, rank: int | None) -> pl.DataF
 
 
 def _moved(packets: pl.DataFrame) -> pl.DataFrame:
-    """Bytes of a call over SDMA and RDMA; the other transports are parts of SDMA."""
+    """Bytes of a call over all transports but those that are parts of SDMA."""
     whole_calls = packets.unique(["step", "group", "name", "transport"], keep="first", maintain_order=True)
     return (
-        whole_calls.filter(pl.col("transport").is_in(["SDMA", "RDMA"]))
+        whole_calls.filter(~pl.col("transport").is_in(PARTS_OF_SDMA))
         .group_by("name", step_analysed="step")
         .agg(moved_bytes=whole(pl.sum("size_mb") * 1e6))
     )

@@ -156,6 +156,18 @@ def _read_profiler_info(identity: Identity, info: Mapping[str, Any]) -> None:
     identity.options = {**part(info, "config", "common_config"), **part(info, "config", "experimental_config")}
     if isinstance(info.get("cann_version"), str):
         identity.options["cann_version"] = info["cann_version"]
+    identity.world_size = as_index(info.get("rank_size")) or identity.world_size
+    _read_own(identity, part(info, "stepscope"))
+
+
+def _read_own(identity: Identity, told: Mapping[str, Any]) -> None:
+    """Take what our own export says of a rank that need not be one of an Ascend device."""
+    for name in ("framework", "framework_version", "device_kind", "device_name", "host", "backend"):
+        if isinstance(told.get(name), str):
+            setattr(identity, name, shown(told[name]))
+    for name in ("process", "device"):
+        if (number := as_index(told.get(name))) is not None:
+            setattr(identity, name, number)
 
 
 def _read_device_info(identity: Identity, content: Mapping[str, Any]) -> None:

@@ -111,7 +111,8 @@ def _take_kernels(recording: Recording, view: TraceView, files: RankFiles, sink:
     path = files.texts.get("kernels")
     if path:
         _take_details(recording, path, sink)
-    recording.timeline.add("communication", recording.communication)
+    if recording.identity.device_kind != "cpu":  # a host's calls are among its ranges already
+        recording.timeline.add("communication", recording.communication)
 
 
 def _take_details(recording: Recording, path: Path, sink: Sink) -> None:

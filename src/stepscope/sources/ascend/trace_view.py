@@ -119,7 +119,8 @@ def _framework(name: str, events: pl.DataFrame, processes: dict[str, str]) -> pl
 
 def _other_host(events: pl.DataFrame, processes: dict[str, str], sides: dict[str, str]) -> pl.DataFrame:
     """Ranges of the host among the events without a category as rows of `HOST`."""
-    on_cpu = [processes.get(pid, pid) for pid, side in sides.items() if side == "CPU"]
+    labels = [processes.get(pid, pid) for pid, side in sides.items() if side == "CPU"]
+    on_cpu = [label for label in labels if label not in (layout.OVERLAP, *layout.COMMUNICATION)]
     host = events.filter(pl.col("label").is_in([*layout.HOST_CATEGORIES, *on_cpu]))
     kind = pl.col("label").replace_strict(layout.HOST_CATEGORIES, default="annotation", return_dtype=pl.String)
     correlation = pl.when(pl.col("correlation") != 0).then("correlation")

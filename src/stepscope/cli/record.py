@@ -1,0 +1,107 @@
+"""`stepscope record`: run a training command with the recorder, without a change to its script."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stepscope.cli.options import Debug
+from stepscope.errors import StepscopeError
+
+_Range = Annotated[str | None, typer.Option(help="First and last, counted from 1, e.g. 10-20. All by default.")]
+
+
+def record(
+    command: Annotated[list[str], typer.Argument(help="The training command, behind `--`.", metavar="-- COMMAND...")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory for what is recorded.")] = Path("data"),
+    steps: _Range = None,
+    epochs: _Range = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="Steps in cycles, e.g. wait=10,warmup=2,active=5,repeat=1,skip_first=0.")
+    ] = None,
+    operators: Annotated[bool, typer.Option(help="Record operators; without, only steps, phases and samples.")] = True,
+    memory: Annotated[bool, typer.Option(help="Record allocations.")] = False,
+    stacks: Annotated[bool, typer.Option(help="Record Python stacks.")] = False,
+    shapes: Annotated[bool, typer.Option(help="Record input shapes of operators.")] = True,
+    framework: Annotated[str | None, typer.Option(help="torch or mindspore, where a program loads both.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="Any other option of the Profiler: name=value, value as JSON.")
+    ] = None,
+    debug: Debug = False,  # noqa: ARG001 - read by main()
+) -> None:
+    """Run a command and record each process in it that trains, e.g. `stepscope record -- torchrun ... train.py`.
+
+    The exit code is the command's. Each rank writes to a directory of its own below OUTPUT/profiler, and files for
+    people are made when it ends.
+    """
+    options: dict[str, Any] = {
+        "output_path": str(output.absolute()),
+        "op_time": operators,
+        "profile_memory": memory,
+        "record_shapes": shapes,
+        "steps": _range("--steps", steps),
+        "epochs": _range("--epochs", epochs),
+        "schedule": _schedule(schedule),
+        "framework": framework,
+        **({"host_stack": True} if stacks else {}),
+        **_others(option or []),
+    }
+    wanted = {name: value for name, value in options.items() if value is not None}
+    if not operators:
+        wanted = {name: value for name, value in wanted.items() if name not in ("profile_memory", "record_shapes")}
+    os.environ["STEPSCOPE_OPTIONS"] = json.dumps(wanted)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_bootstrap()), os.environ.get("PYTHONPATH")]))
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise StepscopeError(
+            f"{command[0]}: cannot be run ({error.strerror}). Name the program as in a shell, e.g. "
+            "stepscope record -- python train.py"
+        ) from error
+
+
+def _bootstrap() -> Path:
+    """The directory that arms the recorder in every Python process that has it in its path."""
+    return Path(__file__).resolve().parents[1] / "record" / "bootstrap"
+
+
+def _range(name: str, text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    first, _, last = text.partition("-")
+    if not (first.isdecimal() and (last or first).isdecimal()) or not 1 <= int(first) <= int(last or first):
+        raise StepscopeError(f"{name} {text}: give first and last, counted from 1, e.g. 10-20")
+    return [int(first), int(last or first)]
+
+
+def _schedule(text: str | None) -> dict[str, int] | None:
+    if text is None:
+        return None
+    from stepscope.record.schedule import Schedule
+
+    parts = dict(part.partition("=")[::2] for part in text.split(","))
+    try:
+        numbers = {name.strip(): int(value) for name, value in parts.items()}
+        Schedule(**numbers)
+    except (ValueError, TypeError) as error:
+        raise StepscopeError(f"--schedule {text}: {error}. Example: wait=10,warmup=2,active=5,repeat=1") from error
+    return numbers
+
+
+def _others(texts: list[str]) -> dict[str, Any]:
+    from stepscope.record.options import SPECS
+
+    found = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or name not in SPECS:
+            raise StepscopeError(f"--option {text}: give name=value with a name of: {', '.join(SPECS)}")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found

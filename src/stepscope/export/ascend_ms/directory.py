@@ -1,0 +1,75 @@
+"""One `*_ascend_ms` directory: its name, its files, and what becomes of a file that cannot be made."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from stepscope.errors import Unavailable
+from stepscope.export.ascend_ms.communication import communication, communication_matrix
+from stepscope.export.ascend_ms.dataset import dataset, pipeline_copies
+from stepscope.export.ascend_ms.identity import profiler_info, profiler_metadata, rank_facts
+from stepscope.export.ascend_ms.kernels import api_statistic, kernel_details, op_statistic
+from stepscope.export.ascend_ms.memory import memory_record, operator_memory
+from stepscope.export.ascend_ms.operator_details import operator_details
+from stepscope.export.ascend_ms.step_trace_time import step_trace_time
+from stepscope.export.ascend_ms.trace_view import trace_view
+from stepscope.export.job import Job
+
+_log = logging.getLogger("stepscope")
+
+OUTPUT = "ASCEND_PROFILER_OUTPUT"
+Content = str | bytes | Iterable[str]
+FILES: dict[str, Callable[[Job], Content]] = {
+    "step_trace_time.csv": step_trace_time,
+    "trace_view.json": trace_view,
+    "kernel_details.csv": kernel_details,
+    "op_statistic.csv": op_statistic,
+    "api_statistic.csv": api_statistic,
+    "operator_details.csv": operator_details,
+    "operator_memory.csv": operator_memory,
+    "memory_record.csv": memory_record,
+    "communication.json": communication,
+    "communication_matrix.json": communication_matrix,
+    "dataset.csv": dataset,
+}
+"""Files of the output folder; each function raises `Unavailable` if the recording has nothing for it."""
+
+
+def write_ascend_ms(job: Job) -> None:
+    """Write the directory of one rank. A file that cannot be made is named in `job.left_out`, with the reason.
+
+    The format was made for Ascend devices; how a host or a GPU is put into it is said in the modules of the files.
+
+    Args:
+        job: The recorded rank, and where to write.
+
+    Raises:
+        OSError: If the disk does not take a file.
+    """
+    root = directory_name(job)
+    job.write(f"{root}/profiler_info_{job.rank}.json", profiler_info(job))
+    job.write(f"{root}/profiler_metadata.json", profiler_metadata(job))
+    for name, make in FILES.items():
+        _write(job, f"{root}/{OUTPUT}", name, make)
+    for name, path in pipeline_copies(job).items():
+        job.write(f"{root}/{OUTPUT}/{name}", path.read_bytes())
+
+
+def directory_name(job: Job) -> str:
+    """`rank-<R>_<YYYYmmddHHMMSS>_ascend_ms`, with the local time at which the recording began."""
+    started_ns = job.about.get("started_ns") or rank_facts(job).get("start_ns") or 0
+    return f"rank-{job.rank}_{datetime.fromtimestamp(started_ns / 1e9):%Y%m%d%H%M%S}_ascend_ms"
+
+
+def _write(job: Job, folder: str, name: str, make: Callable[[Job], Content]) -> None:
+    try:
+        job.write(f"{folder}/{name}", make(job))
+    except Unavailable as reason:
+        job.left_out[name] = str(reason)
+    except OSError:
+        raise
+    except Exception as error:  # one file that fails must not take the others with it
+        _log.warning("%s could not be made", name, exc_info=True)
+        job.left_out[name] = f"{type(error).__name__}: {error}"

@@ -1,0 +1,86 @@
+"""operator_memory.csv and memory_record.csv: memory blocks with their lifetimes, and the curve."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.errors import Unavailable
+from stepscope.export.ascend_ms.identity import rank_facts
+from stepscope.export.ascend_ms.units import csv_text, instants, microseconds
+from stepscope.export.job import Job
+
+KIB, MIB = 1 << 10, 1 << 20
+_LEVELS = {"Allocated": "allocated_bytes", "Reserved": "reserved_bytes", "Active": "active_bytes"}
+_COMPONENTS = {"pytorch": "PyTorch", "mindspore": "MindSpore"}
+
+
+def operator_memory(job: Job) -> str:
+    """Blocks in order of allocation; what was in use then, and when a block was released, where that is known.
+
+    Raises:
+        Unavailable: If memory was not recorded.
+    """
+    blocks = job.rows("allocations").sort("allocation_ns")
+    if blocks.is_empty():
+        raise Unavailable(job.run.missing("allocations") or "no memory blocks in the wanted steps")
+    for when in ("allocation", "release"):
+        blocks = _with_levels(blocks, job.rows("memory_curve"), when)
+    lived = pl.col("release_ns") - pl.col("allocation_ns")
+    active = pl.col("active_release_ns") - pl.col("allocation_ns")
+    rows = blocks.sort("allocation_ns").select(
+        pl.col("name").alias("Name"),
+        (pl.col("size_bytes") / KIB).alias("Size(KB)"),
+        instants("allocation_ns").alias("Allocation Time(us)"),
+        instants("release_ns").alias("Release Time(us)"),
+        instants("active_release_ns").alias("Active Release Time(us)"),
+        microseconds(lived).alias("Duration(us)"),
+        microseconds(active).alias("Active Duration(us)"),
+        *(
+            (pl.col(f"{when}_{name}") / MIB).alias(f"{when.title()} Total {level}(MB)")
+            for when in ("allocation", "release")
+            for level, name in _LEVELS.items()
+        ),
+        pl.lit(None, pl.String).alias("Stream Ptr"),
+        _device(job).alias("Device Type"),
+    )
+    return csv_text(rows)
+
+
+def memory_record(job: Job) -> str:
+    """The curve of memory in use and held.
+
+    Raises:
+        Unavailable: If memory was not recorded.
+    """
+    curve = job.rows("memory_curve").sort("time_ns")
+    if curve.is_empty():
+        raise Unavailable(job.run.missing("memory_curve") or "no memory was recorded")
+    framework = str(rank_facts(job).get("framework"))
+    rows = curve.select(
+        pl.col("component").fill_null(_COMPONENTS.get(framework, framework)).alias("Component"),
+        instants("time_ns").alias("Timestamp(us)"),
+        *((pl.col(name) / MIB).alias(f"Total {level}(MB)") for level, name in _LEVELS.items()),
+        _device(job).alias("Device Type"),
+    )
+    return csv_text(rows)
+
+
+def _device(job: Job) -> pl.Expr:
+    """`CPU`, or the kind of device with its index: `CUDA:0`."""
+    kind = str(rank_facts(job).get("device_kind") or "device").upper()
+    named = pl.format("{}:{}", pl.lit("DEVICE" if kind == "CPU" else kind), pl.col("device"))
+    return pl.when(pl.col("device").is_null()).then(pl.lit("CPU")).otherwise(named)
+
+
+def _with_levels(blocks: pl.DataFrame, curve: pl.DataFrame, when: str) -> pl.DataFrame:
+    """Blocks with what was in use on their device when each was allocated or released."""
+    time, key = f"{when}_ns", "device_key"
+    keyed = blocks.with_columns(pl.col("device").fill_null(-1).alias(key)).sort(time)
+    levels = curve.sort("time_ns").select(
+        pl.col("time_ns").alias(time),
+        pl.col("device").fill_null(-1).alias(key),
+        *(pl.col(name).alias(f"{when}_{name}") for name in _LEVELS.values()),
+    )
+    known = keyed.filter(pl.col(time).is_not_null())
+    joined = known.join_asof(levels, on=time, by=key, check_sortedness=False)
+    return pl.concat([joined, keyed.filter(pl.col(time).is_null())], how="diagonal").drop(key)

@@ -1,0 +1,145 @@
+"""Analysis of recordings in a process of its own: training carries none of its weight and none of its errors."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stepscope.errors import ProfilerPathError
+from stepscope.record.environment import CLASSIC_VARIABLE, OPTIONS_VARIABLE
+
+log = logging.getLogger("stepscope")
+
+MODES = ("sync", "async")
+_MARK = "recording.json"
+
+
+def analyse(
+    limit_mb: int | None,
+    directories: Sequence[Path],
+    offline_path: Any,
+    pretty: Any,
+    step_list: Any,
+    mode: Any,
+) -> None:
+    """Check the arguments as `Profiler.analyse` takes them, and have the recordings exported; trouble is logged.
+
+    Args:
+        limit_mb: Largest timeline; None for what each recording says.
+        directories: Recordings, unless `offline_path` is given.
+        offline_path: See `Profiler.analyse`.
+        pretty: See `Profiler.analyse`.
+        step_list: See `Profiler.analyse`.
+        mode: See `Profiler.analyse`.
+    """
+    try:
+        steps = checked_steps(step_list)
+        if offline_path is not None:
+            if not isinstance(offline_path, (str, os.PathLike)):
+                raise TypeError(f"offline_path must be a path, not {offline_path!r}")
+            directories = recordings_below(Path(offline_path))
+    except (TypeError, ValueError, ProfilerPathError) as error:
+        log.error("Profiler.analyse: %s. Nothing is analysed", error)
+        return
+    if mode not in MODES:
+        log.warning('Profiler.analyse: mode must be "sync" or "async", not %r; "sync" is used', mode)
+        mode = "sync"
+    if not isinstance(pretty, bool):
+        log.warning("Profiler.analyse: pretty must be True or False, not %r; False is used", pretty)
+        pretty = False
+    if not directories:
+        log.error("Profiler.analyse: nothing was recorded, so there is nothing to analyse")
+        return
+    command = [*_exporter(), *map(str, directories)]
+    command += ["--pretty"] if pretty else []
+    command += ["--steps", ",".join(map(str, steps))] if steps else []
+    command += ["--timeline-limit-mb", str(limit_mb)] if limit_mb is not None else []
+    _run(command, directories[0], wait=mode == "sync")
+
+
+def operators(directory: Path, names: Sequence[str]) -> str:
+    """Times and shapes of operators of one recording, as JSON.
+
+    Raises:
+        RuntimeError: If nothing was recorded, or there is no such operator.
+    """
+    command = [*_exporter(), "--operator", ",".join(names), str(directory)]
+    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"op_analyse: {done.stderr.strip() or 'the analysis failed'}")
+    return done.stdout.strip()
+
+
+def recordings_below(path: Path) -> list[Path]:
+    """The recordings of all ranks below an `output_path`, or below its `profiler` directory.
+
+    Raises:
+        ProfilerPathError: If there are none.
+    """
+    for root in (path / "profiler", path):
+        found = sorted(file.parent for file in (root / "recording").glob(f"*/{_MARK}"))
+        if found:
+            return found
+    raise ProfilerPathError(
+        f"{path}: no recordings in {path / 'profiler' / 'recording'}. Give the output_path of the job"
+    )
+
+
+def checked_steps(step_list: Any) -> list[int]:
+    """The wanted steps in order; empty for all.
+
+    Raises:
+        TypeError: If it is no list of whole numbers.
+        ValueError: If the steps do not follow one another.
+    """
+    if step_list is None:
+        return []
+    if not isinstance(step_list, list) or any(isinstance(n, bool) or not isinstance(n, int) for n in step_list):
+        raise TypeError(f"step_list must be a list of whole numbers, not {step_list!r}")
+    steps = sorted(step_list)
+    if steps and steps != list(range(steps[0], steps[0] + len(steps))):
+        raise ValueError(f"step_list must hold steps that follow one another, not {step_list!r}")
+    return steps
+
+
+def _exporter() -> list[str]:
+    return [sys.executable or "python3", "-m", "stepscope.export"]
+
+
+def _environment() -> dict[str, str]:
+    """The environment without what would start a recorder there, and with this very stepscope."""
+    kept = {k: v for k, v in os.environ.items() if k not in (OPTIONS_VARIABLE, CLASSIC_VARIABLE, "LD_PRELOAD")}
+    home = str(Path(__file__).resolve().parents[2])
+    if home not in kept.get("PYTHONPATH", "").split(os.pathsep):
+        kept["PYTHONPATH"] = os.pathsep.join(filter(None, [kept.get("PYTHONPATH"), home]))
+    return kept
+
+
+def _run(command: list[str], directory: Path, *, wait: bool) -> None:
+    """Run the exporter; what it says goes to a file beside the raw data, and to the log where it failed."""
+    output = directory / "analysis.log"
+    try:
+        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            process = subprocess.Popen(
+                command,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=not wait,
+            )
+            if wait and process.wait():
+                log.error("Profiler.analyse: failed (%s); see %s", _last_line(output), output)
+    except OSError as error:
+        log.error("Profiler.analyse: the analysis could not be run (%s)", error)
+
+
+def _last_line(file: Path) -> str:
+    text = file.read_text(errors="replace").strip().splitlines()
+    return text[-1] if text else "no message"

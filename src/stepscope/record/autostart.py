@@ -1,0 +1,133 @@
+"""Starting with the environment, without a line in the script.
+
+Python runs `arm` at its start where `STEPSCOPE_OPTIONS` or `MS_PROFILER_OPTIONS` is set. It waits until torch or
+mindspore is loaded, places the hooks, and records from the first sign of training on: launchers, data-loader workers
+and other helpers that merely load a framework leave nothing on disk.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from stepscope.record.environment import (
+    CLASSIC_VARIABLE,
+    OPTIONS_VARIABLE,
+    RUN_VARIABLE,
+    STARTED_VARIABLE,
+    options_from_environment,
+    output_root,
+)
+from stepscope.record.frameworks import FRAMEWORKS
+
+log = logging.getLogger("stepscope")
+
+
+def arm() -> None:
+    """Wait for a framework, if the environment asks for a recording. Never raises."""
+    try:
+        if os.environ.get(STARTED_VARIABLE) or any(isinstance(f, _Waiting) for f in sys.meta_path):
+            return
+        classic = os.environ.get(CLASSIC_VARIABLE) if not os.environ.get(OPTIONS_VARIABLE) else None
+        options = options_from_environment()
+        if options is None:
+            return
+        if classic is not None:
+            _take_over(options)
+        loaded = [name for name in FRAMEWORKS if name in sys.modules]
+        if loaded:
+            start(options, loaded[0])
+        else:
+            sys.meta_path.insert(0, _Waiting(options))
+    except Exception:
+        log.exception("the Profiler could not be started by the environment; the program goes on")
+
+
+def start(options: dict[str, Any], framework: str) -> None:
+    """Place the hooks. Never raises."""
+    from stepscope.record.profiler import EnvironmentProfiler  # noqa: PLC0415 - only where something is recorded
+
+    try:
+        EnvironmentProfiler(**{"framework": framework, **options})
+    except Exception as error:
+        log.error("the Profiler could not be started by the environment (%s); the program goes on", error)
+
+
+def _take_over(options: dict[str, Any]) -> None:
+    """MindSpore has a profiler of its own that reads this variable too; both at once would spoil each other."""
+    resolved = {
+        **options,
+        "start": True,
+        "start_time": time.time_ns() // 1000,
+        "file_output_path": str(output_root(options.get("output_path"))),
+        "pid": os.getpid(),
+    }
+    os.environ[RUN_VARIABLE] = json.dumps(resolved)
+    os.environ[OPTIONS_VARIABLE] = json.dumps({**options, "start": True})
+    del os.environ[CLASSIC_VARIABLE]
+
+
+class _Waiting(importlib.abc.MetaPathFinder):
+    """Lets a framework load as it would, and starts when it is there."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._asking = False
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 - the interface's words
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The framework's own spec, with a loader that tells when it has loaded."""
+        if fullname not in FRAMEWORKS or self._asking:
+            return None
+        wanted = self._options.get("framework")
+        if wanted in FRAMEWORKS and wanted != fullname:
+            return None
+        self._asking = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._asking = False
+        if spec is None or spec.loader is None:
+            return spec
+        spec.loader = _Telling(spec.loader, self._options, fullname, self)
+        return spec
+
+
+class _Telling(importlib.abc.Loader):
+    """The framework's own loader, and then the start."""
+
+    def __init__(self, loader: Any, options: dict[str, Any], framework: str, waiting: _Waiting) -> None:
+        self._loader = loader
+        self._options = options
+        self._framework = framework
+        self._waiting = waiting
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        """As the framework's own."""
+        return self._loader.create_module(spec)  # type: ignore[no-any-return]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """As the framework's own, and then the start."""
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        if self._waiting in sys.meta_path:
+            sys.meta_path.remove(self._waiting)
+            start(self._options, self._framework)

@@ -1,0 +1,87 @@
+"""Samples of NVIDIA GPUs: utilisation, clocks, power, PCIe throughput and memory, through NVML."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stepscope.record.files import append_text
+from stepscope.record.marks import lines
+
+COLUMNS = "time_ns,device,name,value"
+
+
+class DeviceSampler:
+    """Adds the counters of one GPU to `device.csv` at every call. A counter that the GPU refuses is left out.
+
+    Args:
+        device: Index among the visible devices, as the framework counts.
+        pcie: Also sample PCIe throughput; NVML measures it for 20 ms each way.
+
+    Raises:
+        ImportError: If `nvidia-ml-py` is not installed.
+        RuntimeError: If there is no driver, or no such device.
+    """
+
+    def __init__(self, device: int, *, pcie: bool) -> None:
+        import pynvml  # noqa: PLC0415 - only where there is a GPU
+
+        self._nvml = pynvml
+        self._device = device
+        try:
+            pynvml.nvmlInit()
+            chosen = visible_device(device, os.environ.get("CUDA_VISIBLE_DEVICES"))
+            find = pynvml.nvmlDeviceGetHandleByIndex if isinstance(chosen, int) else pynvml.nvmlDeviceGetHandleByUUID
+            self._handle = find(chosen)
+        except pynvml.NVMLError as error:
+            raise RuntimeError(f"NVML gives no GPU {device} ({error})") from error
+        self._readings = self._all_readings()
+        if not pcie:
+            self._readings = {name: read for name, read in self._readings.items() if not name.startswith("pcie")}
+
+    def sample(self, directory: Path, time_ns: int) -> None:
+        """Take one sample.
+
+        Raises:
+            OSError: If the disk does not take it.
+        """
+        rows = []
+        for name, read in list(self._readings.items()):
+            try:
+                rows.append((time_ns, self._device, name, read()))
+            except self._nvml.NVMLError:
+                del self._readings[name]
+        if rows:
+            append_text(directory / "device.csv", COLUMNS, lines(rows))
+
+    def _all_readings(self) -> dict[str, Callable[[], Any]]:
+        nvml, gpu = self._nvml, self._handle
+        return {
+            "gpu_utilization_percent": lambda: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu,
+            "memory_utilization_percent": lambda: nvml.nvmlDeviceGetUtilizationRates(gpu).memory,
+            "memory_used_bytes": lambda: nvml.nvmlDeviceGetMemoryInfo(gpu).used,
+            "memory_total_bytes": lambda: nvml.nvmlDeviceGetMemoryInfo(gpu).total,
+            "sm_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
+            "memory_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_MEM),
+            "power_w": lambda: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
+            "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
+            "pcie_sent_bytes_per_s": lambda: 1024 * nvml.nvmlDeviceGetPcieThroughput(gpu, nvml.NVML_PCIE_UTIL_TX_BYTES),
+            "pcie_received_bytes_per_s": lambda: (
+                1024 * nvml.nvmlDeviceGetPcieThroughput(gpu, nvml.NVML_PCIE_UTIL_RX_BYTES)
+            ),
+        }
+
+
+def visible_device(device: int, visible: str | None) -> int | str:
+    """The device among all of the machine, by index or UUID, for an index among those that CUDA shows.
+
+    Examples:
+        >>> visible_device(1, "4,6"), visible_device(0, "GPU-8932f937"), visible_device(2, None)
+        (6, 'GPU-8932f937', 2)
+    """
+    named = [name.strip() for name in (visible or "").split(",") if name.strip()]
+    if device >= len(named):
+        return device
+    return int(named[device]) if named[device].isdecimal() else named[device]

@@ -1,0 +1,153 @@
+"""What the environment says: ranks, options, and what of it is worth keeping with a recording."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stepscope.record.backend import Identity
+
+log = logging.getLogger("stepscope")
+
+OPTIONS_VARIABLE = "STEPSCOPE_OPTIONS"
+CLASSIC_VARIABLE = "MS_PROFILER_OPTIONS"
+RUN_VARIABLE = "MS_PROFILER_RUN_CONFIG"
+PATH_VARIABLE = "MS_DIAGNOSTIC_DATA_PATH"
+FORBIDDEN_VARIABLE = "PROFILING_MODE"
+EXTERNAL_VARIABLE = "PROFILER_SAMPLECONFIG"
+"""Set where an external collector (msprof) already records; the Profiler then does nothing."""
+STARTED_VARIABLE = "STEPSCOPE_RECORDED_BY"
+"""Process that the environment had recorded: its children do not start again."""
+
+CLASSIC_KEYS = (
+    *("start", "output_path", "profile_memory", "profile_communication", "aicore_metrics", "l2_cache"),
+    *("sync_enable", "data_process", "timeline_limit", "parallel_strategy", "op_time", "profile_framework"),
+)
+"""What `MS_PROFILER_OPTIONS` may hold."""
+
+_KEPT = re.compile(
+    r"^(RANK|RANK_ID|RANK_SIZE|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|GROUP_RANK|NODE_RANK|DEVICE_ID|MASTER_(ADDR|PORT)"
+    r"|(CUDA|ASCEND_RT|HIP|ROCR)_VISIBLE_DEVICES|PYTHON(HASHSEED|OPTIMIZE)|LD_PRELOAD"
+    r"|(NCCL|GLOO|HCCL|UCX|OMP|MKL|KMP|TORCH|TORCHELASTIC|PYTORCH|CUDNN|CUBLAS|MS|GLOG|ASCEND|PROFILING|SLURM)_.*)$"
+)
+_SECRET = re.compile(r"(?i)(token|secret|passw|api[_-]?key|credential|private)")
+_MAX_TEXT = 1024
+
+
+def stated_identity(environment: Mapping[str, str] | None = None) -> Identity:
+    """Rank, world size, local rank and device as launchers state them; what is no number is told and left out."""
+    values = os.environ if environment is None else environment
+
+    def number(*names: str) -> int | None:
+        for name in names:
+            text = values.get(name)
+            if text is None or text == "":
+                continue
+            if text.isdecimal():
+                return int(text)
+            log.warning("Profiler: %s is %r, which is no number; 0 is used", name, text)
+            return 0
+        return None
+
+    return Identity(
+        rank=number("RANK", "RANK_ID"),
+        world_size=number("WORLD_SIZE", "RANK_SIZE", "MS_WORKER_NUM"),
+        local_rank=number("LOCAL_RANK"),
+        device_id=number("DEVICE_ID"),
+    )
+
+
+def output_root(given: str | None) -> Path:
+    """The `profiler` directory for an output path as the user gave it.
+
+    Raises:
+        RuntimeError: If the path is empty, or holds characters that the reference tools do not take.
+    """
+    stated = os.environ.get(PATH_VARIABLE)
+    if given is None:
+        chosen = stated or "data"
+    else:
+        chosen = given
+        if stated:
+            log.warning("Profiler: both output_path and %s are set; output_path %r is used", PATH_VARIABLE, given)
+    if not chosen:
+        raise RuntimeError("Profiler: output_path is empty. Give a directory, or leave the option out")
+    real = os.path.realpath(chosen)
+    if not re.fullmatch(r"[A-Za-z0-9\-_./\\@]+", real):
+        odd = "".join(sorted(set(re.findall(r"[^A-Za-z0-9\-_./\\@]", real))))
+        raise RuntimeError(
+            f"Profiler: output_path {real!r} holds {odd!r}. Letters, digits and - _ . / \\ @ are possible"
+        )
+    return Path(real) / "profiler"
+
+
+def options_from_environment() -> dict[str, Any] | None:
+    """Options of a start by environment; None if none is asked for. Anything wrong is told and means none."""
+    own = _parsed(OPTIONS_VARIABLE)
+    if own is not None:
+        return own if _starts(own, default=True, name=OPTIONS_VARIABLE) else None
+    classic = _parsed(CLASSIC_VARIABLE)
+    if classic is None or not _starts(classic, default=False, name=CLASSIC_VARIABLE):
+        return None
+    for name in [name for name in classic if name not in CLASSIC_KEYS]:
+        log.warning("%s: %r is not an option; it has no effect", CLASSIC_VARIABLE, name)
+        del classic[name]
+    path = classic.get("output_path")
+    if path is not None and not (isinstance(path, str) and Path(path).is_absolute()):
+        log.warning("%s: output_path must be an absolute path, not %r; ./data is used", CLASSIC_VARIABLE, path)
+        classic["output_path"] = str(Path.cwd() / "data")
+    return classic
+
+
+def _parsed(name: str) -> dict[str, Any] | None:
+    text = os.environ.get(name)
+    if not text:
+        return None
+    try:
+        options = json.loads(text)
+    except ValueError as error:
+        log.error('%s is no JSON (%s); nothing is recorded. Example: {"start": true}', name, error)
+        return None
+    if not isinstance(options, dict):
+        log.error('%s must be a JSON object like {"start": true}, not %s; nothing is recorded', name, text[:80])
+        return None
+    return options
+
+
+def _starts(options: dict[str, Any], *, default: bool, name: str) -> bool:
+    start = options.pop("start", default)
+    if not isinstance(start, bool):
+        log.warning('%s: "start" must be true or false, not %r; nothing is recorded', name, start)
+        return False
+    return start
+
+
+def kept_environment() -> dict[str, str]:
+    """The variables that explain how a job ran, without secrets."""
+    return {
+        name: value[:_MAX_TEXT]
+        for name, value in sorted(os.environ.items())
+        if _KEPT.match(name) and not _SECRET.search(name)
+    }
+
+
+def kept_arguments() -> list[str]:
+    """The script and its arguments, without secrets."""
+    shown: list[str] = []
+    hide_next = False
+    for argument in getattr(sys, "orig_argv", sys.argv)[:200]:
+        name, separator, _ = argument.partition("=")
+        if hide_next and not argument.startswith("-"):
+            shown.append("***")
+        elif _SECRET.search(name) and separator:
+            shown.append(f"{name}=***")
+        else:
+            shown.append(argument[:_MAX_TEXT])
+        hide_next = bool(argument.startswith("-") and not separator and _SECRET.search(name))
+    return shown

@@ -1,0 +1,100 @@
+"""Samples of the machine, this process and the processes of the input pipeline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stepscope.record.files import append_text
+from stepscope.record.marks import lines
+
+COLUMNS = (
+    "time_ns,scope,pid,name,user_ns,system_ns,idle_ns,io_wait_ns,rss_bytes,uss_bytes,available_bytes,total_bytes,"
+    "read_bytes,written_bytes,threads,context_switches,runnable,processors"
+)
+_NAMES = COLUMNS.split(",")
+_LOAD = Path("/proc/loadavg")
+
+
+class HostSampler:
+    """Adds a row to `host.csv` for each of them at every call.
+
+    Args:
+        workers: The processes of the input pipeline that are alive, with their names.
+
+    Raises:
+        ImportError: If psutil is not installed.
+    """
+
+    def __init__(self, workers: Callable[[], dict[int, str]]) -> None:
+        import psutil  # noqa: PLC0415 - a training process pays for it only when it records
+
+        self._psutil = psutil
+        self._workers = workers
+        self._self = psutil.Process()
+        self._known: dict[int, Any] = {}
+
+    def sample(self, directory: Path, time_ns: int) -> None:
+        """Take one sample.
+
+        Raises:
+            OSError: If the disk does not take it.
+        """
+        rows = [self._host(), self._process(self._self, "process", "")]
+        for pid, name in self._workers().items():
+            try:
+                process = self._known.setdefault(pid, self._psutil.Process(pid))
+                rows.append(self._process(process, "worker", name))
+            except self._psutil.Error:  # it has ended
+                self._known.pop(pid, None)
+        text = lines([[time_ns, *(row.get(name) for name in _NAMES[1:])] for row in rows])
+        append_text(directory / "host.csv", COLUMNS, text)
+
+    def _host(self) -> dict[str, Any]:
+        times = self._psutil.cpu_times()
+        memory = self._psutil.virtual_memory()
+        return {
+            "scope": "host",
+            "user_ns": _ns(times.user + getattr(times, "nice", 0)),
+            "system_ns": _ns(times.system + getattr(times, "irq", 0) + getattr(times, "softirq", 0)),
+            "idle_ns": _ns(times.idle),
+            "io_wait_ns": _ns(getattr(times, "iowait", 0)),
+            "available_bytes": memory.available,
+            "total_bytes": memory.total,
+            "context_switches": self._psutil.cpu_stats().ctx_switches,
+            "runnable": _runnable(),
+            "processors": os.cpu_count(),
+        }
+
+    def _process(self, process: Any, scope: str, name: str) -> dict[str, Any]:
+        row: dict[str, Any] = {"scope": scope, "pid": process.pid, "name": name}
+        with process.oneshot():
+            times = process.cpu_times()
+            row |= {
+                "user_ns": _ns(times.user),
+                "system_ns": _ns(times.system),
+                "io_wait_ns": _ns(getattr(times, "iowait", 0)),
+                "rss_bytes": process.memory_info().rss,
+                "threads": process.num_threads(),
+                "context_switches": sum(process.num_ctx_switches()),
+            }
+            try:
+                traffic = process.io_counters()
+                row |= {"read_bytes": traffic.read_bytes, "written_bytes": traffic.write_bytes}
+            except (self._psutil.AccessDenied, AttributeError, OSError):  # not everywhere allowed
+                pass
+        return row
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)
+
+
+def _runnable() -> int | None:
+    """Threads that run or want to."""
+    try:
+        return int(_LOAD.read_text().split()[3].partition("/")[0])
+    except (OSError, IndexError, ValueError):
+        return None

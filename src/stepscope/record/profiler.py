@@ -1,0 +1,273 @@
+"""The Profiler: what a training script sees of the recorder."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from weakref import WeakMethod, finalize
+
+from stepscope.record import analysing, running
+from stepscope.record.environment import EXTERNAL_VARIABLE, FORBIDDEN_VARIABLE, output_root
+from stepscope.record.files import make_private
+from stepscope.record.frameworks import backend_for
+from stepscope.record.options import resolve
+from stepscope.record.recorder import Recorder
+
+log = logging.getLogger("stepscope")
+
+
+class Profiler:
+    """Records a training job in PyTorch or MindSpore, from two lines in its script.
+
+    It records from its making, or from `start()`, to `stop()`; `analyse()` then writes the files that people and other
+    tools read. Raw data is on disk all the time, so a job that is killed loses the last window only. What goes wrong
+    in recording is logged once and never reaches training; wrong use of this class is an error.
+
+    Args:
+        **options: See `stepscope.record.options.Options` and `docs/profiler.md`. Options that the device cannot give
+            are told by a warning.
+
+    Raises:
+        TypeError: For a bad value that decides whether, what or where is recorded: `start_profile`, `output_path`,
+            `schedule`, `on_trace_ready`, `steps`, `epochs`, `framework`.
+        RuntimeError: If `output_path` is empty or has odd characters, `PROFILING_MODE` is set, or the framework
+            cannot be told.
+
+    Examples:
+        Around a training loop, or between any two of its steps::
+
+            profiler = stepscope.Profiler(output_path="./profile")
+            train()
+            profiler.analyse()
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._external = bool(os.environ.get(EXTERNAL_VARIABLE))
+        self._started = False
+        self._in_callback = False
+        self._recorder: Recorder | None = None
+        self._owner = os.getpid()
+        lenient = bool(options.pop("by_environment", False))
+        if os.environ.get(FORBIDDEN_VARIABLE):
+            raise RuntimeError(f"Profiler: {FORBIDDEN_VARIABLE} is set, so another profiler records. Unset it")
+        if self._external:
+            log.warning("Profiler: %s is set, so an external collector records; nothing is done", EXTERNAL_VARIABLE)
+            return
+        backend = backend_for(_framework_of(options))
+        self.options = resolve(options, backend.target, lenient=lenient)
+        self.root = output_root(self.options.output_path)
+        if backend.in_data_worker():
+            log.warning("Profiler: this process is a worker of a data loader; nothing is recorded here")
+        elif lenient or _writable(self.root):
+            over = WeakMethod(self._cycle_over)  # the hooks hold the recorder, and must not hold this object
+            self._recorder = Recorder(self.root, backend, self.options, lambda: _call(over), lazy=lenient)
+            finalize(self, self._recorder.detach).atexit = False
+        if self.options.start_profile:
+            self.start()
+
+    @property
+    def directory(self) -> Path | None:
+        """The directory of raw data; None before anything was recorded."""
+        return None if self._recorder is None else self._recorder.session.directory
+
+    def start(self) -> None:
+        """Begin to record. May be called again after `stop()`.
+
+        Raises:
+            RuntimeError: If it has begun already, or another Profiler records in this process.
+        """
+        if self._external:
+            return
+        if self._started:
+            raise RuntimeError("Profiler: start() was called already. Call stop() before the next start()")
+        if self._owner != os.getpid():
+            log.warning(
+                "Profiler: it was made in process %d and this is a forked copy, %d; nothing is recorded here. "
+                "Make a Profiler in the process that trains",
+                self._owner,
+                os.getpid(),
+            )
+        elif self._recorder is not None:
+            running.take(self)
+            self._recorder.start()
+        self._started = True
+
+    def stop(self) -> None:
+        """Record no more. Raw data is complete on disk afterwards; nothing is analysed.
+
+        Raises:
+            RuntimeError: If it has not begun.
+        """
+        if self._external:
+            return
+        if not self._started:
+            raise RuntimeError("Profiler: stop() was called, but nothing is recorded. Call start() first")
+        self._started = False
+        running.leave(self)
+        if self._recorder is not None and self._owner == os.getpid():
+            self._recorder.stop()
+            if self.options.on_trace_ready is not None and self.options.schedule is None:
+                self._cycle_over()
+
+    def step(self) -> None:
+        """Say that a step is over. From the first call on, steps end here and not with the optimizer."""
+        if self._recorder is not None:
+            self._recorder.steps.user_step()
+
+    def analyse(
+        self,
+        offline_path: str | None = None,
+        pretty: bool = False,
+        step_list: Sequence[int] | None = None,
+        mode: str = "sync",
+    ) -> None:
+        """Write the files that people and other tools read, from what was recorded; stops recording first.
+
+        Nothing that is wrong here reaches training: it is logged.
+
+        Args:
+            offline_path: Analyse the recordings below this directory instead, as `offline_analyse`.
+            pretty: Indent JSON files.
+            step_list: Only these steps, which must follow one another; all by default.
+            mode: `sync` waits for the end, `async` does not.
+        """
+        if self._external:
+            return
+        if self._started and not self._in_callback:
+            self.stop()
+        if self._recorder is None and offline_path is None:
+            return
+        directories = [self.directory] if self.directory is not None else []
+        analysing.analyse(self._limit_mb, directories, offline_path, pretty, step_list, mode)
+
+    @classmethod
+    def offline_analyse(
+        cls, path: str | os.PathLike[str], pretty: bool = False, step_list: Sequence[int] | None = None
+    ) -> None:
+        """Analyse the recordings of all ranks below `path`, e.g. of a job that was killed.
+
+        Args:
+            path: The `output_path` of the job.
+            pretty: Indent JSON files.
+            step_list: Only these steps, which must follow one another; all by default.
+
+        Raises:
+            ProfilerPathError: If there are none.
+        """
+        directories = analysing.recordings_below(Path(path))
+        analysing.analyse(None, directories, None, pretty, step_list, "sync")
+
+    def op_analyse(self, op_name: str | list[str], device_id: int | None = None) -> str:
+        """Times and shapes of operators, as JSON.
+
+        Args:
+            op_name: An operator type, e.g. `Conv2D` or `aten::mm`, or several.
+            device_id: Device; only this process's own has data.
+
+        Raises:
+            TypeError: If an argument is of another type, or no name is given.
+            RuntimeError: If nothing was recorded, or there is no such operator; on Ascend.
+        """
+        names = _operator_names(op_name)
+        if device_id and (isinstance(device_id, bool) or not isinstance(device_id, int)):
+            raise TypeError(f"op_analyse: device_id must be a whole number, not {device_id!r}")
+        if self._recorder is None or self.directory is None:
+            raise RuntimeError("op_analyse: nothing was recorded yet. Call start() before")
+        backend = self._recorder.backend
+        if backend.target == "ascend":
+            raise RuntimeError("op_analyse: not on Ascend; use analyse() and its operator tables")
+        own = backend.identity().device_id or 0
+        if device_id not in (None, own):
+            return f"op_analyse: this process records device {own}; ask the process of device {device_id}"
+        return analysing.operators(self.directory, names)
+
+    def __enter__(self) -> Profiler:
+        if not self._started:
+            self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._started:
+            self.stop()
+        if not self._external and self.options.on_trace_ready is None:
+            self.analyse()
+
+    @property
+    def is_by_environment(self) -> bool:
+        """Whether the environment made it, not the script."""
+        return False
+
+    @property
+    def _limit_mb(self) -> int | None:
+        return None if self._external else self.options.timeline_limit
+
+    def _cycle_over(self) -> None:
+        ready = self.options.on_trace_ready
+        if ready is None:
+            return
+        self._in_callback = True
+        try:
+            ready(self)
+        except Exception:
+            log.exception("Profiler: on_trace_ready failed; training goes on")
+        finally:
+            self._in_callback = False
+
+
+class EnvironmentProfiler(Profiler):
+    """The Profiler that the environment starts: it waits for the first sign of training, raises nothing, gives way to
+    one that the script makes, and is analysed when the process ends."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, by_environment=True)
+
+    @property
+    def is_by_environment(self) -> bool:
+        """True."""
+        return True
+
+
+def _call(method: WeakMethod[Callable[[], None]]) -> None:
+    """Call a method whose object may be gone."""
+    if (bound := method()) is not None:
+        bound()
+
+
+def _framework_of(options: dict[str, Any]) -> str | None:
+    framework = options.get("framework")
+    return framework if framework in ("torch", "mindspore") else None
+
+
+def _operator_names(op_name: Any) -> list[str]:
+    if not isinstance(op_name, (str, list)):
+        raise TypeError(f"op_analyse: op_name must be a text or a list of texts, not {op_name!r}")
+    names = [op_name] if isinstance(op_name, str) else op_name
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise TypeError("op_analyse: op_name must name at least one operator")
+    return names
+
+
+def _writable(root: Path) -> bool:
+    """Whether the directory can be used; made if it is not there."""
+    if (root / "recording").exists():
+        log.warning("Profiler: %s holds earlier recordings; they are kept, new ones are added", root)
+    try:
+        make_private(root)
+        if os.access(root, os.W_OK | os.X_OK):
+            return True
+        log.error(
+            "Profiler: %s cannot be written. Nothing is recorded; training goes on. Choose another output_path", root
+        )
+    except OSError as error:
+        log.error(
+            "Profiler: %s cannot be made (%s). Nothing is recorded; training goes on. Choose another output_path",
+            root,
+            error.strerror or error,
+        )
+    return False

@@ -1,0 +1,232 @@
+"""Turns what hooks and users say (steps, epochs, start, stop) into spans and windows of a recording."""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+from stepscope.record.backend import Backend
+from stepscope.record.environment import STARTED_VARIABLE
+from stepscope.record.marks import Marks
+from stepscope.record.options import Options
+from stepscope.record.schedule import Action, Plan
+from stepscope.record.session import Session
+from stepscope.record.steps import Steps
+
+log = logging.getLogger("stepscope")
+
+_ALL: weakref.WeakSet[Recorder] = weakref.WeakSet()
+
+
+class Recorder:
+    """What a Profiler drives. None of its methods raises for a reason that lies in recording.
+
+    Args:
+        root: The `profiler` directory.
+        backend: The framework's part.
+        options: The options in effect.
+        cycle_over: Called where a cycle of the schedule is over and on disk.
+        lazy: Make nothing on disk before training shows its first sign of life.
+    """
+
+    def __init__(
+        self, root: Path, backend: Backend, options: Options, cycle_over: Callable[[], None], *, lazy: bool = False
+    ) -> None:
+        marks = Marks()
+        self.options = options
+        self.backend = backend
+        self.steps = Steps(marks, self)
+        self.session = Session(root, backend, options, marks, self._failed)
+        self.running = False
+        """Between `start` and `stop`."""
+        self._plan = Plan(options.schedule, options.steps, options.epochs)
+        self._action = Action.NONE
+        self._cycle_over = cycle_over
+        self._saves = options.on_trace_ready is not None
+        self._window_ns = round(options.window_seconds * 1e9)
+        self._lazy = lazy
+        _ALL.add(self)
+        try:
+            backend.attach(self.steps, options)
+            for name, reason in backend.lacks(options).items():
+                self.session.problem(f"{name} has no effect here: {reason}")
+        except Exception as error:
+            self._fail("its hooks could not be placed", error)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it has given up."""
+        return self.session.failed
+
+    def start(self) -> None:
+        """Begin to record, as the plan says."""
+        if self.is_quiet:
+            return
+        self.running = True
+        self._plan.began(self.steps.number + 1)
+        if self._lazy:
+            self.steps.begin()
+            self.steps.on_activity = self._wake
+            return
+        self._open()
+        self._turn(self._plan.action(self.steps.number + 1))
+
+    def stop(self) -> None:
+        """Record no more; all is on disk afterwards."""
+        was_running, self.running = self.running, False
+        if not was_running or not self.session.is_open:
+            self.steps.finish()
+            return
+        try:
+            self._turn(Action.NONE)
+            self.session.close()
+        except Exception as error:
+            self._fail("stopping failed", error)
+
+    def detach(self) -> None:
+        """Take the hooks away."""
+        try:
+            self.backend.detach()
+        except Exception as error:
+            self._fail("its hooks could not be taken away", error)
+
+    def step_ended(self, number: int, now_ns: int) -> None:
+        """Step `number` is over: go on, roll the window, or turn to what the plan says of the next one."""
+        if not self.running or not self.session.is_open:
+            return
+        if self.is_quiet:
+            self._go_quiet()
+            return
+        try:
+            following = self._plan.action(number + 1)
+            if self._action is Action.RECORD_AND_SAVE:
+                self._turn(Action.NONE)
+                self._save()
+            if (following.records, following is Action.WARMUP) != (self._action.records, self._action is Action.WARMUP):
+                self._turn(following)
+            elif following.records:
+                self._roll(number, now_ns)
+            self._action = following
+        except Exception as error:
+            self._fail("recording a step failed", error)
+
+    def epoch_began(self, number: int) -> None:
+        """Epoch `number` begins."""
+        self._epoch(number, over=False)
+
+    def epoch_ended(self, number: int) -> None:
+        """Epoch `number` is over."""
+        self._epoch(number, over=True)
+
+    def identity_changed(self) -> None:
+        """The process group was made or left: write down who this is now."""
+        try:
+            self.session.look_again()
+        except Exception as error:
+            self._fail("the process group could not be looked at", error)
+
+    def forget(self) -> None:
+        """This is a forked copy of the process: nothing is recorded here."""
+        self.running = False
+        self.steps.active = False
+        self.session.forget()
+
+    def _epoch(self, number: int, *, over: bool) -> None:
+        self._plan.epoch(number, over=over)
+        if self.running and self.session.is_open and self.options.epochs is not None:
+            try:
+                following = self._plan.action(self.steps.number + 1)
+                if following.records != self._action.records:
+                    self._turn(following)
+                    if not following.records:
+                        self._save()
+            except Exception as error:
+                self._fail("recording an epoch failed", error)
+
+    def _wake(self) -> None:
+        """Training shows its first sign of life."""
+        self.steps.on_activity = None
+        if self.backend.in_data_worker():
+            self.forget()
+            return
+        self._lazy = False
+        os.environ[STARTED_VARIABLE] = str(os.getpid())
+        self._open()
+        first = self._plan.action(self.steps.number + 1)
+        if not first.records:
+            self.steps.finish()
+        self._turn(first, begun=first.records)
+
+    def _open(self) -> None:
+        try:
+            self.session.open()
+        except OSError as error:
+            self.session.fail(f"nothing can be written to {error.filename or self.session.root} ({error.strerror})")
+        except Exception as error:
+            self._fail("recording could not begin", error)
+
+    def _turn(self, action: Action, *, begun: bool = False) -> None:
+        """End what is recorded now, and begin what `action` says."""
+        windows = self.session.windows
+        if self.is_quiet or windows is None:
+            self._go_quiet()
+            return
+        number = self.steps.number
+        was, self._action = self._action, action
+        if was.records and not action.records:
+            self.steps.finish()
+            self.session.span_ended()
+        if windows.is_open:
+            windows.end(number)
+        if action is Action.NONE:
+            return
+        if self.options.op_time:
+            windows.begin(number + 1, discard=action is Action.WARMUP)
+        if action.records and not was.records:
+            self.session.span_began()
+            if not begun:
+                self.steps.begin()
+
+    def _roll(self, number: int, now_ns: int) -> None:
+        """End the operator window and begin the next, if it is long enough. A step with this cost would be wrong."""
+        windows = self.session.windows
+        assert windows is not None
+        if windows.is_open and now_ns - windows.open_since_ns < self._window_ns:
+            return
+        if self.options.op_time:
+            self.steps.interrupted()
+            windows.end(number)
+            windows.begin(number + 1)
+
+    def _save(self) -> None:
+        """A cycle is over: have it on disk, and tell the user's function."""
+        if not self._saves:
+            return
+        assert self.session.windows is not None
+        self.session.windows.wait()
+        self.session.flush()
+        self._cycle_over()
+
+    def _go_quiet(self) -> None:
+        """What a failure on another thread has left open is ended here, on the training thread."""
+        windows, self.steps.active = self.session.windows, False
+        if windows is not None and windows.is_open:
+            windows.abandon()
+
+    def _failed(self) -> None:
+        self.steps.active = False
+
+    def _fail(self, what: str, error: Exception) -> None:
+        log.debug("Profiler: %s", what, exc_info=error)
+        self.session.fail(f"{what} ({type(error).__name__}: {error})")
+
+
+def _in_child() -> None:
+    for recorder in _ALL:
+        recorder.forget()
+
+
+os.register_at_fork(after_in_child=_in_child)

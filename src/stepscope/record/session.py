@@ -1,0 +1,238 @@
+"""One recording in progress: its directory, what is written there, and the thread that writes it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from stepscope.record.backend import Backend
+from stepscope.record.device_sampler import DeviceSampler
+from stepscope.record.files import append_text, make_private, replace_json
+from stepscope.record.host_sampler import HostSampler
+from stepscope.record.marks import Marks, epoch_shift_ns
+from stepscope.record.options import Options
+from stepscope.record.whereabouts import Whereabouts
+from stepscope.record.windows import Windows
+
+log = logging.getLogger("stepscope")
+
+FLUSH_SECONDS = 0.5
+"""Marks are on disk after this time, or one and a half of it at the latest; the contract says a second."""
+
+
+class Session:
+    """Raw data of one rank on its way to disk. Nothing is made on disk before `open`.
+
+    Args:
+        root: The `profiler` directory.
+        backend: The framework's part.
+        options: The options in effect.
+        marks: Where the hooks report to.
+        failed: Called once, from any thread, where the recording cannot go on.
+    """
+
+    def __init__(
+        self, root: Path, backend: Backend, options: Options, marks: Marks, failed: Callable[[], None]
+    ) -> None:
+        self.root = root
+        self.directory: Path | None = None
+        self.windows: Windows | None = None
+        self.failed = False
+        self._on_failure = failed
+        self._backend = backend
+        self._whereabouts = Whereabouts(backend)
+        self._options = options
+        self._marks = marks
+        self._spans: list[list[int | None]] = []
+        self._problems: list[str] = []
+        self._state = "recording"
+        self._started_ns = 0
+        self._samplers: list[HostSampler | DeviceSampler] = []
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._dirty = False
+        self._lock = threading.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the recorder's thread runs."""
+        return self._thread is not None
+
+    def open(self) -> None:
+        """Make the directory, if there is none yet, and begin to write.
+
+        Raises:
+            OSError: If nothing can be written there.
+        """
+        self._whereabouts.look()
+        if self.directory is None:
+            self._started_ns = time.time_ns()
+            self.directory = self._make_directory()
+            self.windows = Windows(self._backend, self.directory, self.problem)
+        self._state = "recording"
+        self._backend.started(self.directory)
+        self.describe()
+        self._wake.clear()
+        self._thread = threading.Thread(target=self._run, name="stepscope-recorder", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Everything is on disk afterwards."""
+        assert self.directory is not None
+        assert self.windows is not None
+        self._whereabouts.look()
+        self._backend.stopped(self.directory)
+        self.windows.wait()
+        self._end_thread()
+        self._state = "failed" if self.failed else "stopped"
+        try:
+            self._marks.flush(self.directory)
+            self._sample()
+            self.describe()
+        except OSError as error:
+            self.fail(f"the last rows could not be written to {self.directory} ({error.strerror or error})")
+
+    def flush(self) -> None:
+        """Write what has been reported so far, now."""
+        assert self.directory is not None
+        self._marks.flush(self.directory)
+
+    def span_began(self) -> None:
+        """What is recorded begins."""
+        self._spans.append([time.time_ns(), None])
+        self._dirty = True
+
+    def span_ended(self) -> None:
+        """What is recorded ends."""
+        self._spans[-1][1] = time.time_ns()
+        self._dirty = True
+
+    def forget(self) -> None:
+        """This process is a forked copy: what is being written belongs to the other."""
+        self._thread = None
+        self.windows = None
+        self.directory = None
+
+    def describe(self) -> None:
+        """Write `recording.json` as things are now.
+
+        Raises:
+            OSError: If the disk does not take it.
+        """
+        assert self.directory is not None
+        with self._lock:
+            replace_json(self.directory / "recording.json", self._about())
+        self._dirty = False
+
+    def look_again(self) -> None:
+        """The process group was made, or is about to be left: note who this is now, and have it written soon."""
+        self._whereabouts.look()
+        self._dirty = True
+
+    def problem(self, text: str) -> None:
+        """Keep, and log, what the recorder could not do. Training goes on."""
+        if text in self._problems:
+            return
+        log.warning("Profiler: %s", text)
+        self._problems.append(text)
+        self._dirty = True
+        if self.directory is not None:
+            try:
+                stamp = datetime.now(timezone.utc).isoformat(timespec="seconds")
+                append_text(self.directory / "recorder.log", "# what the recorder could not do", f"{stamp} {text}\n")
+            except OSError as error:
+                log.warning("Profiler: %s cannot be written: %s", self.directory / "recorder.log", error)
+
+    def fail(self, text: str) -> None:
+        """The recording cannot go on; said once."""
+        if not self.failed:
+            self.failed = True
+            self._state = "failed"
+            self._on_failure()
+            log.error("Profiler: %s. Nothing more is recorded; training goes on", text)
+            self.problem(text)
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "format": "stepscope-recording",
+            "version": 1,
+            "state": self._state,
+            **self._whereabouts.as_json(),
+            "epoch_shift_ns": epoch_shift_ns(),
+            "options": self._options.as_json(),
+            "spans": self._spans,
+            "started_ns": self._started_ns,
+            "updated_ns": time.time_ns(),
+            "problems": self._problems,
+        }
+
+    def _make_directory(self) -> Path:
+        rank = self._whereabouts.rank
+        host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname()).strip("-") or "host"
+        stamp = datetime.fromtimestamp(self._started_ns / 1e9, timezone.utc).strftime("%Y%m%d%H%M%S%f")[:-3]
+        directory = self.root / "recording" / f"rank-{rank}_{host}-{os.getpid()}_{stamp}"
+        make_private(directory)
+        return directory
+
+    def _run(self) -> None:
+        """The recorder's thread: flush, sample, and update `recording.json`."""
+        self._make_samplers()
+        interval = self._options.sampling_interval / 1000
+        next_sample = time.monotonic()
+        while not self._wake.is_set() and not self.failed:
+            try:
+                assert self.directory is not None
+                self._marks.flush(self.directory)
+                if time.monotonic() >= next_sample:
+                    self._sample()
+                    next_sample = max(next_sample + interval, time.monotonic())
+                if self._dirty:
+                    self.describe()
+            except OSError as error:
+                self.fail(f"{error.strerror or error} in {self.directory}")
+            except Exception as error:
+                self.fail(f"the recorder's thread failed ({type(error).__name__}: {error})")
+            self._wake.wait(min(FLUSH_SECONDS, max(next_sample - time.monotonic(), 0.001)))
+
+    def _end_thread(self) -> None:
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _make_samplers(self) -> None:
+        if self._samplers:
+            return
+        try:
+            self._samplers.append(HostSampler(self._backend.worker_pids))
+        except ImportError:
+            self.problem("host samples need psutil; install it with: pip install psutil")
+        if self._backend.target != "gpu":
+            return
+        device = self._whereabouts.device_id
+        try:
+            self._samplers.append(DeviceSampler(device, pcie=self._options.pcie))
+        except ImportError:
+            self.problem("GPU counters need NVML; install it with: pip install nvidia-ml-py")
+        except RuntimeError as error:
+            self.problem(f"GPU counters are not recorded: {error}")
+
+    def _sample(self) -> None:
+        now = time.perf_counter_ns() + epoch_shift_ns()
+        assert self.directory is not None
+        for sampler in list(self._samplers):
+            try:
+                sampler.sample(self.directory, now)
+            except OSError:
+                raise
+            except Exception as error:
+                self._samplers.remove(sampler)
+                self.problem(f"samples end here ({type(error).__name__}: {error})")

@@ -1,0 +1,150 @@
+"""Operator windows: begun and ended with steps on the training thread, written to disk by another one."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepscope.record.backend import Backend
+from stepscope.record.files import append_text, make_private
+from stepscope.record.marks import epoch_shift_ns, lines
+
+log = logging.getLogger("stepscope")
+
+COLUMNS = "window,start_ns,end_ns,first_step,last_step,kind,state,files"
+MOST_WAITING = 2
+"""Windows that may wait to be written; while there are more, no new one begins, so that memory stays bounded."""
+
+
+@dataclass
+class Window:
+    """One window. Times are of `time.perf_counter_ns`."""
+
+    number: int
+    directory: Path
+    start_ns: int
+    first_step: int
+    end_ns: int = 0
+    last_step: int = 0
+
+
+class Windows:
+    """The operator windows of one recording.
+
+    Args:
+        backend: Records them.
+        directory: The recording's directory.
+        problem: Takes what went wrong, as a text for people.
+    """
+
+    def __init__(self, backend: Backend, directory: Path, problem: Callable[[str], None]) -> None:
+        self._backend = backend
+        self._directory = directory
+        self._problem = problem
+        self._next = 0
+        self._open: Window | None = None
+        self._discards = False
+        self._skipped = False
+        self._jobs: queue.Queue[tuple[Window, Callable[[], list[str]]] | None] = queue.Queue()
+        self._waiting = 0
+        self._thread: threading.Thread | None = None
+        self._refused = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether operators are recorded now."""
+        return self._open is not None
+
+    @property
+    def open_since_ns(self) -> int:
+        """When the open window began, by `time.perf_counter_ns`."""
+        assert self._open is not None
+        return self._open.start_ns
+
+    def begin(self, step: int, *, discard: bool = False) -> None:
+        """Begin a window with step `step`; with `discard`, what it records is thrown away."""
+        if self._open is not None or self._refused:
+            return
+        if self._waiting > MOST_WAITING:
+            if not self._skipped:
+                self._problem("operators are recorded faster than the disk takes them; some windows are left out")
+            self._skipped = True
+            return
+        directory = self._directory / "windows" / f"{self._next:06d}"
+        make_private(directory)
+        try:
+            self._backend.begin_window(directory)
+        except Exception as error:
+            self._refused = True
+            directory.rmdir()
+            self._problem(f"operators are not recorded: {error}")
+            return
+        self._open = Window(self._next, directory, time.perf_counter_ns(), step)
+        self._discards = discard
+        self._next += 1
+
+    def end(self, step: int) -> None:
+        """End the open window, if any, with step `step`, and have it written."""
+        window, self._open = self._open, None
+        if window is None:
+            return
+        job = self._backend.end_window(window.directory)
+        window.end_ns, window.last_step = time.perf_counter_ns(), step
+        if self._discards or job is None:
+            self._drop(window)
+            return
+        self._waiting += 1
+        self._jobs.put((window, job))
+        if self._thread is None:
+            thread = threading.Thread(target=self._work, name="stepscope-export", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the interpreter is about to end; `wait` does the work
+                return
+            self._thread = thread
+
+    def abandon(self) -> None:
+        """End the open window and forget it: what it recorded cannot be kept."""
+        self._discards = True
+        self.end(0)
+
+    def wait(self) -> None:
+        """Wait until all windows are on disk."""
+        self._jobs.put(None)
+        if self._thread is None:
+            self._work()
+        else:
+            self._thread.join()
+            self._thread = None
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            window, write = job
+            try:
+                files, state = write(), "complete"
+            except Exception as error:
+                files, state = [], "failed"
+                self._problem(f"window {window.number} could not be written: {error}")
+            finally:
+                self._waiting -= 1
+            try:
+                self._enter(window, state, files)
+            except OSError as error:
+                self._problem(f"window {window.number} could not be entered: {error}")
+
+    def _enter(self, window: Window, state: str, files: list[str]) -> None:
+        shift = epoch_shift_ns()
+        times = (window.start_ns + shift, window.end_ns + shift)
+        steps = (window.first_step, window.last_step)
+        row = (window.number, *times, *steps, self._backend.window_kind, state, ";".join(files))
+        append_text(self._directory / "windows.csv", COLUMNS, lines([row]))
+
+    def _drop(self, window: Window) -> None:
+        for file in window.directory.iterdir():
+            file.unlink()
+        window.directory.rmdir()

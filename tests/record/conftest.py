@@ -1,0 +1,71 @@
+"""Fixtures of the recorder's tests."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorder_standin import StandIn
+
+from stepscope.record import profiler as profiler_module
+from stepscope.record import running
+from stepscope.record.backend import Backend
+from stepscope.record.environment import (
+    CLASSIC_VARIABLE,
+    EXTERNAL_VARIABLE,
+    FORBIDDEN_VARIABLE,
+    OPTIONS_VARIABLE,
+    PATH_VARIABLE,
+    STARTED_VARIABLE,
+)
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No variable of the user's decides a test, and no Profiler outlives one."""
+    for name in (
+        *(CLASSIC_VARIABLE, OPTIONS_VARIABLE, PATH_VARIABLE, FORBIDDEN_VARIABLE, EXTERNAL_VARIABLE, STARTED_VARIABLE),
+        *("RANK", "WORLD_SIZE", "LOCAL_RANK", "RANK_ID", "RANK_SIZE", "DEVICE_ID", "MS_WORKER_NUM"),
+    ):
+        monkeypatch.delenv(name, raising=False)
+    yield
+    if (left := running.current()) is not None:
+        left.stop()
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """The stand-in that every Profiler of the test gets."""
+    made = StandIn()
+
+    def choose(framework: str | None = None) -> Backend:
+        return made
+
+    monkeypatch.setattr(profiler_module, "backend_for", choose)
+    return made
+
+
+@pytest.fixture
+def rows() -> Callable[[Path], list[dict[str, str]]]:
+    """Reads a CSV file of a recording."""
+
+    def read(file: Path) -> list[dict[str, str]]:
+        with file.open(newline="") as stream:
+            return list(csv.DictReader(stream))
+
+    return read
+
+
+@pytest.fixture
+def about() -> Callable[[Path], dict[str, Any]]:
+    """Reads `recording.json`."""
+
+    def read(directory: Path) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((directory / "recording.json").read_text())
+        return content
+
+    return read

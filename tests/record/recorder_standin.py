@@ -1,0 +1,82 @@
+"""A backend without a framework: what it is told to do, and what tests make it report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from stepscope.record.backend import Identity, Surroundings, Target
+from stepscope.record.options import Options
+from stepscope.record.steps import Steps
+
+
+class StandIn:
+    """Writes `trace.json` for each window; `train` plays a training loop."""
+
+    window_kind = "kineto"
+
+    def __init__(self, target: Target = "cpu", rank: int | None = 0) -> None:
+        self.target = target
+        self.rank = rank
+        self.calls: list[str] = []
+        self.refuses: Exception | None = None
+        self.write_fails: Exception | None = None
+        self.worker = False
+        self.steps: Steps | None = None
+
+    def identity(self) -> Identity:
+        return Identity(self.rank, None if self.rank is None else 4, self.rank, 0)
+
+    def surroundings(self) -> Surroundings:
+        return Surroundings("pytorch", "9.9", "cpu", groups=[{"group": "0", "name": "default_pg", "members": [0, 1]}])
+
+    def lacks(self, options: Options) -> dict[str, str]:
+        return {}
+
+    def attach(self, steps: Steps, options: Options) -> None:
+        self.steps = steps
+
+    def detach(self) -> None:
+        self.calls.append("detach")
+
+    def started(self, directory: Path) -> None:
+        self.calls.append("started")
+
+    def stopped(self, directory: Path) -> None:
+        self.calls.append("stopped")
+
+    def begin_window(self, directory: Path) -> None:
+        if self.refuses is not None:
+            raise self.refuses
+        self.calls.append("begin")
+
+    def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
+        self.calls.append("end")
+
+        def write() -> list[str]:
+            if self.write_fails is not None:
+                raise self.write_fails
+            (directory / "trace.json").write_text("{}")
+            return ["trace.json"]
+
+        return write
+
+    def worker_pids(self) -> dict[int, str]:
+        return {}
+
+    def in_data_worker(self) -> bool:
+        return self.worker
+
+    def train(self, count: int, before: Callable[[int], object] | None = None) -> None:
+        """Some steps of forward and optimizer; `before` is called with 1, 2... at the start of each."""
+        assert self.steps is not None
+        for number in range(1, count + 1):
+            if before is not None:
+                before(number)
+            start = time.perf_counter_ns()
+            self.steps.activity(start)
+            self.steps.mark("forward", "Net", start, time.perf_counter_ns())
+            start = time.perf_counter_ns()
+            self.steps.mark("optimizer", "SGD", start, time.perf_counter_ns())
+            self.steps.ended(time.perf_counter_ns())

@@ -1,0 +1,324 @@
+"""Steps, spans and windows of a recording."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorder_standin import StandIn
+
+import stepscope
+from stepscope.record import session as session_module
+from stepscope.record import windows as windows_module
+
+Rows = Callable[[Path], list[dict[str, str]]]
+
+
+def steps_of(directory: Path, rows: Rows) -> list[int]:
+    return [int(row["name"]) for row in rows(directory / "marks.csv") if row["kind"] == "step"]
+
+
+def recorded(profiler: stepscope.Profiler) -> Path:
+    assert profiler.directory is not None
+    return profiler.directory
+
+
+def test_every_step_is_recorded_once_and_steps_follow_one_another(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(5)
+    profiler.stop()
+    marks = rows(recorded(profiler) / "marks.csv")
+    steps = [mark for mark in marks if mark["kind"] == "step"]
+    assert [int(step["name"]) for step in steps] == [1, 2, 3, 4, 5]
+    assert [step["end_ns"] for step in steps[:-1]] == [step["start_ns"] for step in steps[1:]]
+    for mark in marks:
+        step = steps[int(mark["step"]) - 1]
+        assert int(step["start_ns"]) <= int(mark["start_ns"]) <= int(mark["end_ns"]) <= int(step["end_ns"])
+    assert abs(int(steps[0]["start_ns"]) - time.time_ns()) < 60e9
+
+
+def test_start_and_stop_between_steps_keep_their_numbers(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path), start_profile=False)
+    backend.train(2)
+    profiler.start()
+    backend.train(3)
+    profiler.stop()
+    backend.train(2)
+    profiler.start()
+    backend.train(1)
+    profiler.stop()
+    assert steps_of(recorded(profiler), rows) == [3, 4, 5, 8]
+
+
+def test_what_is_left_of_a_step_at_the_stop_is_no_step(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(2)
+    assert backend.steps is not None
+    backend.steps.mark("data", "loader", time.perf_counter_ns(), time.perf_counter_ns())
+    profiler.stop()
+    assert steps_of(recorded(profiler), rows) == [1, 2]
+    assert rows(recorded(profiler) / "marks.csv")[-1]["kind"] == "data"
+
+
+def test_the_users_steps_override_those_of_the_hooks(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    for _ in range(3):
+        backend.train(2)  # two optimizers in one step
+        profiler.step()
+    profiler.stop()
+    # before the first step() nobody knows that the optimizer does not end steps
+    assert steps_of(recorded(profiler), rows) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("window", [5.0, 1e-9])
+def test_a_users_step_after_the_optimizer_is_the_same_step(
+    backend: StandIn, tmp_path: Path, rows: Rows, window: float
+) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=window)
+    for _ in range(4):
+        backend.train(1)
+        profiler.step()
+    profiler.stop()
+    assert steps_of(recorded(profiler), rows) == [1, 2, 3, 4]
+
+
+def test_a_schedule_records_its_steps_only(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    ready: list[int] = []
+
+    def note(profiler: stepscope.Profiler) -> None:
+        ready.append(len(rows(recorded(profiler) / "windows.csv")))
+
+    plan = stepscope.schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
+    profiler = stepscope.Profiler(output_path=str(tmp_path), schedule=plan, on_trace_ready=note)
+    backend.train(14)
+    profiler.stop()
+    directory = recorded(profiler)
+    assert steps_of(directory, rows) == [4, 5, 8, 9]
+    assert [(w["first_step"], w["last_step"]) for w in rows(directory / "windows.csv")] == [("4", "5"), ("8", "9")]
+    assert ready == [1, 2]
+
+
+def test_cycles_without_a_pause(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    ready: list[object] = []
+    profiler = stepscope.Profiler(
+        output_path=str(tmp_path), schedule=stepscope.schedule(active=2, repeat=2), on_trace_ready=ready.append
+    )
+    backend.train(6)
+    profiler.stop()
+    assert steps_of(recorded(profiler), rows) == [1, 2, 3, 4]
+    assert ready == [profiler, profiler]
+
+
+def test_a_range_of_steps(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path), steps=(2, 3))
+    backend.train(6)
+    profiler.stop()
+    assert steps_of(recorded(profiler), rows) == [2, 3]
+
+
+def test_a_range_of_epochs(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path), epochs=(2, 3))
+    assert backend.steps is not None
+    for epoch in range(1, 5):
+        backend.steps.epoch_began(epoch)
+        backend.train(2)
+        backend.steps.epoch_ended(epoch, time.perf_counter_ns(), time.perf_counter_ns())
+    profiler.stop()
+    assert steps_of(recorded(profiler), rows) == [3, 4, 5, 6]
+    assert [m["name"] for m in rows(recorded(profiler) / "marks.csv") if m["kind"] == "epoch"] == ["2", "3"]
+
+
+def test_windows_end_with_steps(backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows_module, "MOST_WAITING", 100)
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
+    backend.train(3)
+    profiler.stop()
+    windows = rows(recorded(profiler) / "windows.csv")
+    assert [(w["first_step"], w["last_step"], w["state"]) for w in windows] == [
+        ("1", "1", "complete"),
+        ("2", "2", "complete"),
+        ("3", "3", "complete"),
+        ("4", "3", "complete"),
+    ]
+    assert all((recorded(profiler) / "windows" / f"{int(w['window']):06d}" / w["files"]).exists() for w in windows)
+
+
+def test_windows_that_the_disk_does_not_take_are_left_out(
+    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    held = threading.Event()
+    write = backend.end_window
+
+    def slow(directory: Path) -> Callable[[], list[str]] | None:
+        job = write(directory)
+        assert job is not None
+        return lambda: [name for name in job() if held.wait()]
+
+    monkeypatch.setattr(backend, "end_window", slow)
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
+    backend.train(20)
+    held.set()
+    profiler.stop()
+    assert "faster than the disk takes them" in caplog.text
+    assert len(rows(recorded(profiler) / "windows.csv")) == windows_module.MOST_WAITING + 1
+    assert steps_of(recorded(profiler), rows) == list(range(1, 21))
+
+
+def test_without_operators_there_are_no_windows(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path), op_time=False)
+    backend.train(2)
+    profiler.stop()
+    assert "begin" not in backend.calls
+    assert not (recorded(profiler) / "windows.csv").exists()
+    assert steps_of(recorded(profiler), rows) == [1, 2]
+
+
+def test_a_framework_that_refuses_is_told_once_and_marks_go_on(
+    backend: StandIn, tmp_path: Path, rows: Rows, about: Callable[[Path], dict[str, Any]], caplog: Any
+) -> None:
+    backend.refuses = RuntimeError("another profiler is active")
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
+    backend.train(3)
+    profiler.stop()
+    assert steps_of(recorded(profiler), rows) == [1, 2, 3]
+    assert caplog.text.count("another profiler is active") == 1
+    assert about(recorded(profiler))["problems"] == ["operators are not recorded: another profiler is active"]
+
+
+def test_a_window_that_cannot_be_written_is_told(backend: StandIn, tmp_path: Path, rows: Rows, caplog: Any) -> None:
+    backend.write_fails = OSError(28, "No space left on device")
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(2)
+    profiler.stop()
+    assert [w["state"] for w in rows(recorded(profiler) / "windows.csv")] == ["failed"]
+    assert "No space left" in caplog.text
+
+
+def test_marks_are_on_disk_within_a_second(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(3)
+    file = recorded(profiler) / "marks.csv"
+    for _ in range(100):
+        if file.exists() and len(steps_of(file.parent, rows)) == 2:  # the third may still go on
+            break
+        time.sleep(0.05)
+    assert steps_of(file.parent, rows) == [1, 2]
+    profiler.stop()
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_training(
+    backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(1)
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        for _ in range(100):
+            backend.train(1)
+            if "No space left" in caplog.text:
+                break
+            time.sleep(0.05)
+    backend.train(3)
+    profiler.stop()
+    profiler.start()
+    backend.train(1)
+    profiler.stop()
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(errors) == 1
+    assert "training goes on" in errors[0].message
+
+
+def test_a_hook_that_meets_a_broken_session_is_not_harmed(
+    backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
+
+    def broken(directory: Path) -> None:
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(backend, "end_window", broken)
+    backend.train(3)
+    profiler.stop()
+    assert "ValueError: no such thing" in caplog.text
+
+
+def test_files_and_directories_are_private(backend: StandIn, tmp_path: Path) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path / "new"))
+    backend.train(2)
+    profiler.stop()
+    found = list((tmp_path / "new").rglob("*"))
+    assert found
+    for path in found:
+        assert path.stat().st_mode & 0o077 == 0 or path.name == "trace.json", path
+
+
+def test_recording_json(backend: StandIn, tmp_path: Path, about: Callable[[Path], dict[str, Any]]) -> None:
+    backend.rank = None
+    profiler = stepscope.Profiler(output_path=str(tmp_path), record_shapes=False)
+    before = about(recorded(profiler))
+    assert (before["state"], before["rank"], before["world_size"]) == ("recording", 0, 1)
+    backend.rank = 3  # the process group was made
+    assert backend.steps is not None
+    backend.steps.identity_changed()
+    backend.train(1)
+    profiler.stop()
+    after = about(recorded(profiler))
+    assert (after["state"], after["rank"], after["world_size"]) == ("stopped", 3, 4)
+    assert after["options"]["record_shapes"] is False
+    assert after["groups"] == [{"group": "0", "name": "default_pg", "members": [0, 1]}]
+    ((start, end),) = after["spans"]
+    assert after["started_ns"] <= start <= end <= after["updated_ns"]
+
+
+def test_a_forked_copy_records_nothing(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
+    backend.train(2)
+    child = os.fork()
+    if child == 0:
+        backend.train(50)
+        os._exit(0)
+    os.waitpid(child, 0)
+    backend.train(1)
+    profiler.stop()
+    assert steps_of(recorded(profiler), rows) == [1, 2, 3]
+    assert len(list(recorded(profiler).parent.iterdir())) == 1
+
+
+def test_samples_of_host_and_process(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path), sampling_interval=20)
+    for _ in range(100):
+        backend.train(1)
+        time.sleep(0.01)
+        if (recorded(profiler) / "host.csv").exists() and len(rows(recorded(profiler) / "host.csv")) > 5:
+            break
+    profiler.stop()
+    samples = rows(recorded(profiler) / "host.csv")
+    assert {sample["scope"] for sample in samples} == {"host", "process"}
+    own = [sample for sample in samples if sample["scope"] == "process"]
+    assert {sample["pid"] for sample in own} == {str(os.getpid())}
+    assert all(int(sample["rss_bytes"]) > 1_000_000 for sample in own)
+    assert [int(s["time_ns"]) for s in own] == sorted(int(s["time_ns"]) for s in own)
+
+
+def test_without_psutil_the_rest_is_recorded(
+    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    def missing(*_: object) -> None:
+        raise ImportError("psutil")
+
+    monkeypatch.setattr(session_module, "HostSampler", missing)
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(2)
+    profiler.stop()
+    assert "pip install psutil" in caplog.text
+    assert steps_of(recorded(profiler), rows) == [1, 2]
