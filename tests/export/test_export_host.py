@@ -99,8 +99,7 @@ def test_cpu_use_is_that_between_samples(tmp_path: Path) -> None:
     assert machine["context_switch_count"] == [100] * 4
     assert machine["runnable_process"] == [3] * 4
     assert usage["process_info"] == {"user_utilization": [50] * 4, "sys_utilization": [10] * 4}
-    workers = {one["op_id"]: one["metrics"]["user_utilization"] for one in usage["op_info"]}
-    assert workers == {0: [0] * 4, 1: [20] * 4, 2: [0] * 4}
+    assert usage["op_info"] == [{"op_id": 1, "metrics": {"user_utilization": [20] * 4, "sys_utilization": [0] * 4}}]
 
 
 def test_one_sample_is_no_share(tmp_path: Path) -> None:
@@ -154,6 +153,17 @@ def test_memory_is_told_in_gib_with_what_was_there_before(tmp_path: Path) -> Non
         "Timestamp(ns),Total Allocated(Byte),Total Reserved(Byte),Total Active(Byte)",
         f"{BASE},{(1 << 30) + (1 << 20)},{2 << 30},{(1 << 30) + (1 << 20)}",
     ]
+
+
+def test_changes_are_differences_where_only_totals_are_known(tmp_path: Path) -> None:
+    frames = memory(6)
+    totals = frames["memory_curve"].drop("change_bytes")
+    job = make_job(tmp_path, {**frames, "memory_curve": totals})
+
+    write_memory_usage(job)
+
+    summary = json.loads(read(job, "memory_usage_summary_1.json"))
+    assert (summary["allocations"], summary["deallocations"]) == (2, 3)
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_peak(tmp_path: Path) -> None:

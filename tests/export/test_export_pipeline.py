@@ -84,7 +84,7 @@ def test_a_loader_is_a_pipeline_of_three_stages(tmp_path: Path) -> None:
     summary = json.loads(read(job, f"{SUMMARY}.json"))
     assert summary["queue_utilization_pct"] == [-1, 8.25, 8.25]
     assert summary["queue_empty_freq_pct"] == [-1, 66.67, 66.67]
-    assert summary["avg_cpu_pct_per_worker"] == [0.0, 10.0, 0.0]
+    assert summary["avg_cpu_pct_per_worker"] == [-1, 10.0, -1]
     assert summary["bottleneck_warning"] == ["Batch(id=1)"]
 
 
