@@ -9,6 +9,7 @@ from stepscope.analysis.base import ANALYSES, Analysis, analysis
 from stepscope.analysis.breakdown import breakdown
 from stepscope.analysis.clocks import clocks
 from stepscope.analysis.communication import communication
+from stepscope.analysis.flops import flops
 from stepscope.analysis.idle import idle
 from stepscope.analysis.kernel_totals import kernel_totals, kernel_type_totals
 from stepscope.analysis.marks import marks
@@ -27,6 +28,7 @@ __all__ = [
     "breakdown",
     "clocks",
     "communication",
+    "flops",
     "idle",
     "kernel_totals",
     "kernel_type_totals",

@@ -59,9 +59,12 @@ def activity(
         _named(calls.filter(pl.col("on_device") | is_host), pl.lit("communication")),
     ]
     if operators is not None and not on_device.issuperset(ranks_of(steps)):
+        host = _collected(operators.filter(is_host), "name", "start_ns", "duration_ns")
+        # MindSpore's collectives are operators like any other, and stand as such beside their call
+        others = host.join(calls, on=["rank", "start_ns", "duration_ns"], how="anti")
         is_call = pl.col("name").str.contains(COMMUNICATION_CALL)
         what = pl.when(is_call).then(pl.lit("communication")).otherwise(pl.lit("computing"))
-        parts.append(_named(_collected(operators.filter(is_host), "name", "start_ns", "duration_ns"), what))
+        parts.append(_named(others, what))
     found = merged(pl.concat(parts))
     if marks is not None:
         found = pl.concat([found, marks])

@@ -7,9 +7,10 @@ import polars as pl
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import union
 
-DATA_LOADING = r"(?i)dataloader.*__next__|^## ?(data|wait_for_batch|dataload\w*) ?##$"
+DATA_LOADING = r"(?i)dataloader.*__next__|^data: |^## ?(data|wait_for_batch|dataload\w*) ?##$"
 """Annotations during which the training loop waits for its next batch: PyTorch names its own
-`enumerate(DataLoader)#<iterator>.__next__`; the bare words are what training scripts commonly mark."""
+`enumerate(DataLoader)#<iterator>.__next__`, stepscope's recorder `data: <iterator>`; the bare words are what training
+scripts commonly mark."""
 
 SYNCHRONISATION = r"(?i)synchronize|^(aten::item|aten::_local_scalar_dense)$"
 """Host calls that wait for the device."""

@@ -1,1 +1,8 @@
-"""Writing recordings in the forms that other tools read: classic `profiler/` files and `*_ascend_ms` directories."""
+"""Writing what was recorded in the forms of other tools: classic `profiler/` files and `*_ascend_ms` directories.
+
+One file of code a kind of output, each with a function of a `Job`; `exporters.py` lists them, `exporting.py` asks them.
+"""
+
+from stepscope.export.exporting import Outcome, export
+
+__all__ = ["Outcome", "export"]

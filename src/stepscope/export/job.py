@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from stepscope.export.raw import read_times
 from stepscope.run import Run
+from stepscope.tables import TABLES
+
+_PART_BYTES = 1 << 20
 
 
 @dataclass
@@ -42,16 +49,72 @@ class Job:
     """Files made so far, relative to `directory`."""
     left_out: dict[str, str] = field(default_factory=dict)
     """What could not be made, by file name, and why."""
+    began_ns: int = field(default_factory=time.time_ns)
+    """When the export began."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The rank's row of `ranks`."""
+        return dict(self.run.ranks[0].facts)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the `Profiler` that recorded."""
+        return self.about.get("options") or {}
+
+    @property
+    def is_mindspore(self) -> bool:
+        """Whether operator names carry MindSpore's scopes."""
+        return bool(self.about.get("framework", self.facts["framework"]) == "mindspore")
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether there is device work of a GPU."""
+        return self.run.has("kernels") and (self.about.get("device_kind") or self.facts["device_kind"]) != "npu"
+
+    @cached_property
+    def window_ns(self) -> tuple[int, int] | None:
+        """From the start of the first wanted step to the end of the last; None where there are no steps."""
+        found = self.rows("steps").filter(pl.col("step") > 0)
+        return (found["start_ns"].min(), found["end_ns"].max()) if found.height else None  # type: ignore[return-value]
+
+    def lazy(self, table: str) -> pl.LazyFrame:
+        """A table in the wanted steps; empty, with its columns, if the rank has none."""
+        return self.run.table(table) if self.run.has(table) else pl.LazyFrame(schema=TABLES[table].schema)
 
     def rows(self, table: str) -> pl.DataFrame:
         """The rows of a table in the wanted steps; empty, with its columns, if the rank has none."""
-        from stepscope.tables import TABLES  # noqa: PLC0415 - keeps this list in one place
+        return self.lazy(table).collect()
 
-        if not self.run.has(table):
-            return pl.DataFrame(schema=TABLES[table].schema)
-        return self.run.table(table).collect()
+    def raw(self, name: str) -> pl.DataFrame:
+        """The rows of a raw file (`marks`, `batches`, `host`, `device`, `windows`), by the clock of the tables."""
+        offset = (self.about.get("clock") or {}).get("offset_ns")
+        return read_times(self.recording, name, offset if isinstance(offset, int) else 0)
 
-    def write(self, name: str, text: str | bytes | Iterable[str]) -> None:
+    def within(self, rows: pl.DataFrame, column: str) -> pl.DataFrame:
+        """Rows without a step of their own, narrowed by time if steps were chosen."""
+        if self.steps is None or self.window_ns is None:
+            return rows
+        return rows.filter(pl.col(column).is_between(*self.window_ns))
+
+    def leave_out(self, name: str, reason: str) -> None:
+        """Say that a file could not be made, or not whole."""
+        self.left_out[name] = reason
+
+    def write_json(self, name: str, content: Any) -> None:
+        """Write one JSON file, indented if that is wanted."""
+        self.write(name, json.dumps(content, indent=4 if self.pretty else None, ensure_ascii=False))
+
+    def copy(self, name: str, source: Path) -> None:
+        """Copy a file of the recording.
+
+        Raises:
+            OSError: If it cannot be read, or the disk does not take it.
+        """
+        with source.open("rb") as file:
+            self.write(name, iter(lambda: file.read(_PART_BYTES), b""))
+
+    def write(self, name: str, text: str | bytes | Iterable[str] | Iterable[bytes]) -> None:
         """Write one file whole or not at all, for this user alone.
 
         Args:
@@ -65,13 +128,14 @@ class Job:
         for missing in reversed([place for place in path.parents if not place.exists()]):
             missing.mkdir(mode=0o700, exist_ok=True)
         draft = path.with_name(f".{path.name}.{os.getpid()}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 for part in [text] if isinstance(text, (str, bytes)) else text:
-                    file.write(part.encode() if isinstance(part, str) else part)
+                    file.write(part.encode("utf-8", "backslashreplace") if isinstance(part, str) else part)
             draft.replace(path)
-        except OSError:
+        except BaseException:
             draft.unlink(missing_ok=True)
             raise
-        self.written.append(name)
+        if name not in self.written:
+            self.written.append(name)

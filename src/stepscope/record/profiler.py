@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-from weakref import WeakMethod
+from weakref import WeakMethod, finalize
 
 from stepscope.record import analysing, running
 from stepscope.record.environment import EXTERNAL_VARIABLE, FORBIDDEN_VARIABLE, output_root
@@ -65,6 +65,7 @@ class Profiler:
         elif lenient or _writable(self.root):
             over = WeakMethod(self._cycle_over)  # the hooks hold the recorder, and must not hold this object
             self._recorder = Recorder(self.root, backend, self.options, lambda: _call(over), lazy=lenient)
+            finalize(self, self._recorder.detach).atexit = False
         if self.options.start_profile:
             self.start()
 
@@ -196,10 +197,6 @@ class Profiler:
             self.stop()
         if not self._external and self.options.on_trace_ready is None:
             self.analyse()
-
-    def __del__(self) -> None:
-        if getattr(self, "_recorder", None) is not None and self._recorder is not None:
-            self._recorder.detach()
 
     @property
     def is_by_environment(self) -> bool:

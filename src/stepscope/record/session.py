@@ -178,6 +178,7 @@ class Session:
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "boot_id": boot_id(),
+            "epoch_shift_ns": epoch_shift_ns(),
             **vars(around),
             "stepscope_version": __version__,
             "python_version": platform.python_version(),

@@ -1,8 +1,9 @@
-"""Readers of the formats that other tools write, one module or package a format."""
+"""Readers: of what other tools write and of our own recordings, one module or package a format."""
 
 from stepscope.sources.ascend import AscendDb, AscendText
 from stepscope.sources.base import Source
 from stepscope.sources.kineto import KinetoSource
+from stepscope.sources.recording import RecordingSource
 
-SOURCES: list[Source] = [KinetoSource(), AscendDb(), AscendText()]
+SOURCES: list[Source] = [RecordingSource(), KinetoSource(), AscendDb(), AscendText()]
 """All readers, in the order in which they are asked."""

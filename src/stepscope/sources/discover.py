@@ -13,6 +13,7 @@ from pathlib import Path
 from stepscope.errors import StepscopeError, UnreadableInput
 from stepscope.paths import shown
 from stepscope.sources.base import Input, Severity, Source
+from stepscope.sources.exported import exported_entries
 from stepscope.sources.head import broken_at, is_json, read_head
 
 _MAX_ALIKE = 20
@@ -144,6 +145,9 @@ class _Walk:
         except OSError as error:
             self._tell(unreadable(directory, error))
             return []
+        repeated = exported_entries(directory, [entry.name for entry in entries])
+        self.found.skipped += len(repeated)
+        entries = [entry for entry in entries if entry.name not in repeated]
         names = [entry.name for entry in entries]
         if self._ask(directory, lambda source: source.find(directory, names)):
             return []

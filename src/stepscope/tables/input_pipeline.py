@@ -13,10 +13,19 @@ INPUT_PIPELINE = Table(
     columns=(
         RANK,
         STEP,
-        Column("operator", "string", "Dataset operator or queue.", nullable=False),
+        Column(
+            "operator", "string", "Loader, dataset operator (type and number, e.g. `MapOp_3`) or queue.", nullable=False
+        ),
+        Column("parent", "string", "The operator that takes from it, where known."),
+        Column("batch", "int64", "Number of the batch as the source counts; null for samples by time."),
         Column("time_ns", "int64", "ns since the epoch."),
-        Column("duration_ns", "int64", "Time spent."),
-        Column("queue_size", "int64", "Items in the queue."),
+        Column(
+            "duration_ns", "int64", "Time spent on the batch; for a loader, how long the training loop waited for it."
+        ),
+        Column("get_ns", "int64", "Part of it that getting the batch from the pipeline took."),
+        Column("push_ns", "int64", "Part of it that handing the batch on took."),
+        Column("queue_size", "int64", "Items in the queue; for a loader, batches ready after this one was taken."),
         Column("queue_capacity", "int64", "Room of the queue."),
+        Column("workers", "int32", "Processes or threads that fill the queue."),
     ),
 )

@@ -16,6 +16,11 @@ OPERATORS = Table(
         Column("duration_ns", "int64", "Total time on the host, ns.", nullable=False),
         Column("self_ns", "int64", "Time less its direct children on the same thread."),
         Column("name", "string", "Operator name, e.g. `aten::mm`.", nullable=False),
+        Column(
+            "type",
+            "string",
+            "Operator type where the name is that of one place in the model, e.g. `MatMul` of `Default/fc-Dense/MatMul-op0`.",
+        ),
         Column("thread", "string", "Thread id or label."),
         Column("input_shapes", "string", "Shapes as recorded."),
         Column("input_types", "string", "Data types as recorded."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -22,12 +22,12 @@ class Calls:
     """Collects the calls of a rank, segment by segment: a row each, small beside the events.
 
     Args:
-        header: What the trace says about itself.
+        groups: Rows of `groups` that are stated.
         steps: Its steps.
     """
 
-    def __init__(self, header: Mapping[str, Any], steps: Steps) -> None:
-        self._header = header
+    def __init__(self, groups: Sequence[Mapping[str, Any]], steps: Steps) -> None:
+        self._groups = groups
         self._steps = steps
         self._parts: list[pl.DataFrame] = []
         self._by_id = _recorded_calls(None, 0).drop("call_row")
@@ -36,28 +36,30 @@ class Calls:
         """Take in the calls of one more segment."""
         annotations = _annotations(segment, tree)
         new = annotations.filter(pl.col("slice") >= segment.first_slice)
-        self._parts.append(_host_calls(new, self._steps, self._header))
+        self._parts.append(_host_calls(new, self._steps, self._only_group))
         calls = _recorded_calls(segment, tree.offsets["call"])
         identified = pl.concat([self._by_id, calls.drop("call_row").drop_nulls("call_id")])
         self._by_id = identified.unique("call_id", keep="first", maintain_order=True)
         if work is not None:
             kernels = work.filter(pl.col("kind") == "communication")
-            only_group = _only_group(self._header)
-            self._parts.append(_device_calls(kernels, tree, calls, self._by_id, annotations, only_group))
+            self._parts.append(_device_calls(kernels, tree, calls, self._by_id, annotations, self._only_group))
 
-    def rows(self) -> pl.DataFrame | None:
-        """All calls of this rank in start order; None if there are none."""
+    def found(self) -> pl.DataFrame:
+        """All calls, not yet numbered."""
         calls = pl.concat([p for p in self._parts if p.height] or self._parts[:1], how="diagonal_relaxed")
-        if not calls.height:
-            return None
-        sizes = {row["group"]: len(row["members"]) for row in head.groups_of(self._header) if row["members"]}
+        sizes = {row["group"]: len(row["members"]) for row in self._groups if row["members"]}
         stated_size = pl.col("group").replace_strict(sizes, default=None, return_dtype=pl.Int64)
-        return _numbered(calls.with_columns(group_size=pl.coalesce("group_size", stated_size)))
+        return calls.with_columns(group_size=pl.coalesce("group_size", stated_size))
+
+    @property
+    def _only_group(self) -> str | None:
+        """The group that every call must belong to, because there is no other."""
+        return self._groups[0]["group"] if len(self._groups) == 1 else None
 
 
-def group_rows(events: Events, header: Mapping[str, Any]) -> pl.DataFrame | None:
-    """Rows of `groups`: those of the header, then those that only calls name."""
-    rows = {row["group"]: row for row in head.groups_of(header)}
+def group_rows(events: Events, stated: Sequence[Mapping[str, Any]]) -> pl.DataFrame | None:
+    """Rows of `groups`: those that are stated, then those that only calls name."""
+    rows = {row["group"]: dict(row) for row in stated}
     columns = ["start_ns", "comm_group", "comm_group_name", "comm_members"]
     for name in ("call", "device"):
         for frame in events.frames(name, columns):
@@ -92,7 +94,7 @@ def _annotations(segment: Segment, tree: HostTree) -> pl.DataFrame:
     )
 
 
-def _host_calls(annotations: pl.DataFrame, steps: Steps, header: Mapping[str, Any]) -> pl.DataFrame:
+def _host_calls(annotations: pl.DataFrame, steps: Steps, only_group: str | None) -> pl.DataFrame:
     """Calls that run on the host: their annotation spans them."""
     calls = annotations.filter(pl.col("name").str.contains(comm.HOST_CALL))
     return calls.select(
@@ -101,18 +103,12 @@ def _host_calls(annotations: pl.DataFrame, steps: Steps, header: Mapping[str, An
         "duration_ns",
         "size_bytes",
         "element_type",
-        group=pl.lit(_only_group(header), pl.String),
+        group=pl.lit(only_group, pl.String),
         operation=comm.operation_of(pl.col("name")),
         group_size=pl.lit(None, pl.Int64),
         on_device=pl.lit(False),
         step=steps.of(calls["start_ns"]),
     )
-
-
-def _only_group(header: Mapping[str, Any]) -> str | None:
-    """The group that every call must belong to, because there is no other."""
-    groups = head.groups_of(header)
-    return groups[0]["group"] if len(groups) == 1 else None
 
 
 def _device_calls(
@@ -195,7 +191,7 @@ def _recorded_calls(segment: Segment | None, first_row: int) -> pl.DataFrame:
     )
 
 
-def _numbered(calls: pl.DataFrame) -> pl.DataFrame:
+def numbered(calls: pl.DataFrame) -> pl.DataFrame:
     """Calls in start order with their place in their group.
 
     The recorded sequence number is used where every call of a group has one, for it is the same on all members

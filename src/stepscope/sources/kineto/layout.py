@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from stepscope.sources.trace_events import Arg, EventClass, Layout
+from stepscope.tables.base import with_schema
 
 RANGE = frozenset({"X"})
 MEMORY_EVENT = "[memory]"
@@ -109,3 +112,14 @@ HOST_CLASSES = ("operator", "call", "annotation", "python", "runtime", "other")
 """Classes of ranges on host threads, in the order in which their rows are numbered."""
 
 DEVICE_CLASSES = ("device", "device_annotation")
+
+_BASE = ("phase", "name", "category", "process", "thread", "start_ns", "id")
+_KINDS = {"int": pl.Int64, "float": pl.Float64, "text": pl.String, "json": pl.String}
+
+
+def event_frame(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Events of a class as the decoder gives them, from the columns that are known of them; the others are null."""
+    args = next(cls.args for cls in LAYOUT.classes if cls.name == name)
+    schema: dict[str, type[pl.DataType]] = dict.fromkeys(_BASE, pl.String)
+    schema |= {arg.column: _KINDS[arg.kind] for arg in args}
+    return with_schema(frame, {**schema, "start_ns": pl.Int64, "duration_ns": pl.Int64})

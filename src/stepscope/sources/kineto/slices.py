@@ -120,6 +120,7 @@ class SliceWriter:
                 "duration_ns",
                 "self_ns",
                 "name",
+                *(["type"] if "type" in placed.columns else []),
                 "thread",
                 "input_shapes",
                 "input_types",

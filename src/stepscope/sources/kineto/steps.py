@@ -21,6 +21,11 @@ class Steps:
     def __init__(self, ranges: pl.DataFrame) -> None:
         self.ranges = ranges
 
+    @classmethod
+    def none(cls) -> Steps:
+        """A recording that marks no steps."""
+        return cls(pl.DataFrame(schema=_SCHEMA))
+
     def of(self, times: pl.Series) -> pl.Series:
         """The step in which each time lies: null outside of all; 0 everywhere if there are no steps."""
         if not self.ranges.height:

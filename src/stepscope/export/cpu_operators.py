@@ -1,0 +1,74 @@
+"""`cpu_op_type_info` and `cpu_op_detail_info`: what the operators cost on the host.
+
+Times are self times: PyTorch's operators call each other, and a time that counted for both would make the shares add
+up to more than 1. MindSpore's do not, so there self time is all of the time.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.export.forms import csv_text, ms, ratio
+from stepscope.export.job import Job
+from stepscope.export.operator_names import named_operators
+
+TYPE_HEADER = "op_type,type_occurrences,execution_frequency(per-step),total_compute_time,avg_time(ms),percent"
+DETAIL_HEADER = (
+    "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time(ms),op_avg_time(ms),"
+    "total_proportion,subgraph,pid"
+)
+NO_OPERATORS = "no operators were recorded (op_time is off, or no window of operators was finished)"
+
+
+def write_cpu_operators(job: Job) -> None:
+    """Sum up the host's operators by type and by full name."""
+    types, details = f"cpu_op_type_info_{job.rank}.csv", f"cpu_op_detail_info_{job.rank}.csv"
+    if not job.run.has("operators"):
+        job.leave_out(types, NO_OPERATORS)
+        job.leave_out(details, NO_OPERATORS)
+        return
+    if job.on_gpu:
+        for name in (types, details):
+            job.leave_out(name, "readers take a GPU job with this file for one that computes on the CPU as well")
+        return
+    totals = (
+        named_operators(job)
+        .group_by("op_type", "op_name", "full_name", "subgraph")
+        .agg(count=pl.len(), total_ns=pl.coalesce("self_ns", "duration_ns").sum())
+        .sort("total_ns", "full_name", descending=[True, False])
+        .collect()
+    )
+    job.write(types, csv_text(TYPE_HEADER, _type_rows(totals, step_count(job))))
+    job.write(details, csv_text(DETAIL_HEADER, _detail_rows(totals, job.facts["process"])))
+
+
+def step_count(job: Job) -> int:
+    """Steps that were recorded; 1 if none is known, so that figures for each step are totals."""
+    return max(job.rows("steps").filter(pl.col("step") > 0).height, 1)
+
+
+def per_step(count: int, steps: int) -> int | float:
+    """A count for each step: whole where it is."""
+    return count // steps if count % steps == 0 else round(count / steps, 3)
+
+
+def _type_rows(totals: pl.DataFrame, steps: int) -> list[tuple[object, ...]]:
+    whole = int(totals["total_ns"].sum())
+    types = (
+        totals.group_by("op_type")
+        .agg(pl.col("count").sum(), pl.col("total_ns").sum())
+        .sort("total_ns", "op_type", descending=[True, False])
+    )
+    return [
+        (op_type, count, per_step(count, steps), ms(total), ms(total / count), ratio(total, whole))
+        for op_type, count, total in types.iter_rows()
+    ]
+
+
+def _detail_rows(totals: pl.DataFrame, process: int | None) -> list[tuple[object, ...]]:
+    whole = int(totals["total_ns"].sum())
+    columns = totals.select("op_type", "op_name", "full_name", "subgraph", "count", "total_ns")
+    return [
+        ("Host", kind, name, full, count, ms(total), ms(total / count), ratio(total, whole), subgraph, process or 0)
+        for kind, name, full, subgraph, count, total in columns.iter_rows()
+    ]

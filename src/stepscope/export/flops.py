@@ -1,0 +1,72 @@
+"""`flops` and `flops_summary`: floating point operations by operator, and the rate at which they were made.
+
+The model's rate is the sum of operations over the sum of the times of the operators that made them. All counted
+operators are matrix work, so the columns of the vector unit are 0. The time is that of the device where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.errors import Unavailable
+from stepscope.export.forms import csv_text
+from stepscope.export.gpu_operators import owned_kernels
+from stepscope.export.job import Job
+from stepscope.export.operator_names import named_operators
+
+HEADER = "full_kernel_name,MFLOPs(10^6 cube),GFLOPS(10^9 cube),MFLOPs(10^6 vector),GFLOPS(10^9 vector)"
+
+
+def write_flops(job: Job) -> None:
+    """Write both files where shapes were recorded."""
+    table, summary = f"flops_{job.rank}.txt", f"flops_summary_{job.rank}.json"
+    try:
+        counted = job.run.analyse("flops")
+    except Unavailable as reason:
+        counted = pl.DataFrame({"flops": []}, schema={"flops": pl.Int64})
+        job.leave_out(table, str(reason))
+    known = counted.drop_nulls("flops")
+    if known.is_empty():
+        job.left_out.setdefault(table, "no operator with a known count and recorded shapes (record_shapes)")
+        job.leave_out(summary, job.left_out[table])
+        return
+    unknown = int(counted.filter(pl.col("flops").is_null())["calls"].sum())
+    if unknown:
+        job.leave_out(
+            f"{table} (operators)", f"{unknown} calls whose shapes do not tell, e.g. convolutions not trained"
+        )
+    totals = _by_operator(job, known)
+    job.write(table, csv_text(HEADER, _rows(totals)))
+    whole, spent_ns = int(totals["whole"].sum()), int(totals["spent_ns"].sum())
+    rate = round(whole / spent_ns, 6) if spent_ns else 0.0
+    content = {"cube_FLOPs": round(whole / 1e6, 6), "cube_FLOPS": rate, "vec_FLOPs": 0.0, "vec_FLOPS": 0.0}
+    job.write_json(summary, content)
+
+
+def _by_operator(job: Job, counted: pl.DataFrame) -> pl.DataFrame:
+    """`full_name`, `calls`, `whole` (operations of all calls), `spent_ns`, most operations first.
+
+    The device's time is that of all work launched by the operator or by those it calls.
+    """
+    calls = named_operators(job).select("full_name", "name", "input_shapes", "duration_ns")
+    totals = (
+        calls.join(counted.lazy().select("name", "input_shapes", "flops"), on=["name", "input_shapes"])
+        .group_by("full_name")
+        .agg(calls=pl.len(), whole=pl.col("flops").sum(), spent_ns=pl.col("duration_ns").sum())
+        .sort("whole", "full_name", descending=[True, False])
+        .collect()
+    )
+    if not job.on_gpu:
+        return totals
+    device = owned_kernels(job).group_by("full_name").agg(ns=pl.col("duration_ns").sum()).collect().rows()
+    spent = [
+        sum(ns for owner, ns in device if owner == name or owner.startswith(f"{name}/")) for name in totals["full_name"]
+    ]
+    return totals.with_columns(spent_ns=pl.Series(spent, dtype=pl.Int64))
+
+
+def _rows(totals: pl.DataFrame) -> Iterator[tuple[object, ...]]:
+    for name, calls, whole, spent_ns in totals.select("full_name", "calls", "whole", "spent_ns").iter_rows():
+        yield (name, round(whole / calls / 1e6, 6), round(whole / spent_ns, 6) if spent_ns else 0.0, 0.0, 0.0)

@@ -1,0 +1,96 @@
+"""Where forward begins and backward ends in each step, and which operators stand there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.export.job import Job
+
+FORWARD_VARIABLE, BACKWARD_VARIABLE = "PROFILING_FP_START", "PROFILING_BP_END"
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of all steps.
+
+    Args:
+        forward_ns: Step to the start of its forward pass; steps without are left out.
+        backward_ns: Step to the end of its backward pass.
+        first_forward: Name of the operator at the first point; empty where unknown.
+        last_backward: Likewise at the second.
+    """
+
+    forward_ns: dict[int, int]
+    backward_ns: dict[int, int]
+    first_forward: str
+    last_backward: str
+
+    @property
+    def training(self) -> bool:
+        """Whether there is a backward pass at all."""
+        return bool(self.backward_ns)
+
+
+def find_points(job: Job, steps: pl.DataFrame, operators: pl.LazyFrame) -> Points:
+    """Find the points of some steps.
+
+    Args:
+        job: Its environment may name the operators; its marks tell phases.
+        steps: Rows of `steps`, in order.
+        operators: Named operators.
+    """
+    ours = operators.filter(pl.col("step").is_in(steps["step"].to_list())).select(
+        "step", "start_ns", "full_name", "op_name", "subgraph", end_ns=pl.col("start_ns") + pl.col("duration_ns")
+    )
+    environment = job.about.get("environment") or {}
+    forward_ns = _named(ours, environment.get(FORWARD_VARIABLE), pl.col("start_ns").min())
+    backward_ns = _named(ours, environment.get(BACKWARD_VARIABLE), pl.col("end_ns").max())
+    forward_ns = forward_ns or _of_steps(steps, "forward_start_ns") or _marked(job, "forward", pl.col("start_ns").min())
+    backward_ns = backward_ns or _of_steps(steps, "backward_end_ns") or _marked(job, "backward", pl.col("end_ns").max())
+    gradients = ours.filter(pl.col("subgraph") == "Gradients")
+    backward_ns = backward_ns or _by_step(gradients, pl.col("end_ns").max())
+    forward_ns = forward_ns or _by_step(ours.filter(pl.col("subgraph") != "Gradients"), pl.col("start_ns").min())
+    return Points(forward_ns, backward_ns, _first(ours, forward_ns), _last(gradients, ours, backward_ns))
+
+
+def _named(operators: pl.LazyFrame, name: str | None, point: pl.Expr) -> dict[int, int]:
+    """The point of the operator that the user named, in full or in short, in each step."""
+    if not name:
+        return {}
+    return _by_step(operators.filter((pl.col("full_name") == name) | (pl.col("op_name") == name)), point)
+
+
+def _by_step(rows: pl.LazyFrame, point: pl.Expr) -> dict[int, int]:
+    return dict(rows.group_by("step").agg(point.alias("at")).collect().select("step", "at").iter_rows())
+
+
+def _of_steps(steps: pl.DataFrame, column: str) -> dict[int, int]:
+    return dict(steps.filter(pl.col(column).is_not_null()).select("step", column).iter_rows())
+
+
+def _marked(job: Job, kind: str, point: pl.Expr) -> dict[int, int]:
+    marks = job.raw("marks")
+    return _by_step(marks.filter((pl.col("kind") == kind) & pl.col("step").is_not_null()).lazy(), point)
+
+
+def _first(operators: pl.LazyFrame, forward_ns: dict[int, int]) -> str:
+    """The operator that starts first at or after a forward point, of the first step that has one."""
+    for step, at in sorted(forward_ns.items()):
+        mine = operators.filter((pl.col("step") == step) & (pl.col("start_ns") >= at))
+        found = mine.sort("start_ns", maintain_order=True).head(1).collect()
+        if found.height:
+            return str(found["full_name"][0])
+    return ""
+
+
+def _last(gradients: pl.LazyFrame, operators: pl.LazyFrame, backward_ns: dict[int, int]) -> str:
+    """The operator of the backward pass, or of any, that ends last at or before a backward point."""
+    for step, at in sorted(backward_ns.items()):
+        for rows in (gradients, operators):
+            mine = rows.filter((pl.col("step") == step) & (pl.col("end_ns") <= at))
+            found = mine.sort("end_ns", "start_ns").tail(1).collect()
+            if found.height:
+                return str(found["full_name"][0])
+    return ""

@@ -1,0 +1,117 @@
+"""`cpu_timeline_display` and `gpu_timeline_display` with their summaries, in the trace-event format.
+
+The file is written event by event. Where it would grow beyond the limit it ends with the last event that has room, so
+it is JSON in any case; what is worth most comes first, the operators of the host last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+import polars as pl
+
+from stepscope.analysis.activity import active, computing
+from stepscope.analysis.intervals import pieces
+from stepscope.analysis.step_windows import step_windows
+from stepscope.errors import Unavailable
+from stepscope.export import timeline_events as events
+from stepscope.export.forms import ms
+from stepscope.export.job import Job
+from stepscope.export.launches import thread_numbers
+from stepscope.export.operator_names import named_operators
+from stepscope.export.scopes import scope_depth
+
+_PHASES = ("data", "forward", "backward", "optimizer", "checkpoint", "epoch", "range")
+_OPERATOR = ("full_name", "op_name", "op_type", "thread", "start_ns", "duration_ns", "self_ns")
+
+
+def write_timeline(job: Job) -> None:
+    """Write timeline and summary, of the GPU where there is one, else of the host."""
+    kind = "gpu" if job.on_gpu else "cpu"
+    display = f"{kind}_timeline_display_{job.rank}.json"
+    steps = job.rows("steps").filter(pl.col("step") > 0).sort("start_ns")
+    operators = named_operators(job).select(_OPERATOR).sort("start_ns", maintain_order=True).collect()
+    if steps.is_empty() and operators.is_empty():
+        job.leave_out(display, "neither steps nor operators were recorded")
+        return
+    written = _Limited(chain.from_iterable(_parts(job, steps, operators)), job.timeline_limit_bytes, job.pretty)
+    job.write(display, written)
+    if written.cut:
+        limit = f"{job.timeline_limit_bytes / (1 << 20):g} MB (timeline_limit)"
+        job.leave_out(f"{display} (events)", f"the last {written.cut} events: the file would be larger than {limit}")
+    job.write_json(f"{kind}_timeline_summary_{job.rank}.json", _summary(job, operators))
+
+
+def _parts(job: Job, steps: pl.DataFrame, operators: pl.DataFrame) -> Iterator[Iterator[str]]:
+    streams = job.lazy("kernels").select(pl.col("stream").fill_null(0).unique().sort()).collect()["stream"].to_list()
+    marks = job.raw("marks").filter(pl.col("kind").is_in(_PHASES))
+    yield events.metadata(job, thread_numbers(operators).values(), streams)
+    yield events.step_events(steps)
+    yield events.overlap_events(_activity(job))
+    yield events.phase_events(job.within(marks, "start_ns").sort("start_ns"))
+    yield events.collective_events(job.rows("collectives").sort("start_ns"))
+    yield events.kernel_events(job)
+    yield events.scope_events(operators)
+    yield events.operator_events(operators)
+
+
+def _activity(job: Job) -> pl.DataFrame:
+    """What was going on in the steps, piece by piece; nothing where that is unknown."""
+    schema = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "computing": pl.Boolean, "communication": pl.Boolean}
+    if not job.run.has("operators") and not job.run.has("kernels"):
+        return pl.DataFrame(schema=schema)
+    try:
+        activity = job.run.analyse("activity")
+    except Unavailable:
+        return pl.DataFrame(schema=schema)
+    windows = step_windows(job.lazy("steps"))
+    cut = pieces(active(activity, ("computing", "communication", "data")), windows.lazy(), by=["rank"])
+    return cut.with_columns(computing=computing(activity)).select(list(schema)).collect()
+
+
+class _Limited:
+    """The text of a timeline: all events that have room, and the end of the list.
+
+    Args:
+        lines: Events.
+        limit: Most bytes.
+        pretty: Indent the events; each is one line in any case.
+    """
+
+    def __init__(self, lines: Iterator[str], limit: int, pretty: bool) -> None:
+        self.cut = 0
+        """Events that had no room."""
+        self._lines, self._limit, self._pretty = lines, limit, pretty
+
+    def __iter__(self) -> Iterator[str]:
+        size, separator, indent = len("[\n]"), "[\n", "    " if self._pretty else ""
+        for line in self._lines:
+            text = separator + indent + line
+            if self.cut or size + len(text) > self._limit:
+                self.cut += 1
+                continue
+            size += len(text)
+            separator = ",\n"
+            yield text
+        yield "\n]" if separator != "[\n" else "[]"
+
+
+def _summary(job: Job, operators: pl.DataFrame) -> dict[str, float | int]:
+    """Total time of operators (device work on a GPU) in ms, rows, distinct operators, calls, depth of scopes."""
+    if job.on_gpu:
+        kernels = job.rows("kernels")
+        return {
+            "total_time": ms(int(kernels["duration_ns"].sum())),
+            "num_of_streams": kernels["stream"].n_unique(),
+            "num_of_ops": kernels["name"].n_unique(),
+            "op_exe_times": kernels.height,
+            "max_scope_name_num": scope_depth(operators),
+        }
+    return {
+        "total_time": ms(int(operators.select(pl.coalesce("self_ns", "duration_ns").sum()).item())),
+        "num_of_streams": operators["thread"].n_unique(),
+        "num_of_ops": operators["full_name"].n_unique(),
+        "op_exe_times": operators.height,
+        "max_scope_name_num": scope_depth(operators),
+    }

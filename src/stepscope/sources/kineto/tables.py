@@ -1,0 +1,133 @@
+"""The events of one rank -> tables: for a trace of its own, and for the windows of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.kineto.collectives import Calls, group_rows, numbered
+from stepscope.sources.kineto.device import DeviceCounts, device_work, tell, write_kernels
+from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.facts import Facts, gather_facts
+from stepscope.sources.kineto.flows import write_flows
+from stepscope.sources.kineto.host import HostTree
+from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES
+from stepscope.sources.kineto.memory import MemoryWriter
+from stepscope.sources.kineto.segments import segments
+from stepscope.sources.kineto.slices import SliceWriter
+from stepscope.sources.kineto.steps import Steps, step_rows
+from stepscope.sources.plausible import STRAY, STRAY_REMEDY
+from stepscope.sources.windows import SPANS, around, span_of, step_spans
+from stepscope.tables import COLLECTIVES, GROUPS, STEPS
+
+
+class Beside:
+    """What is known of a rank beside its events; a plain trace knows no more than its groups.
+
+    Args:
+        groups: Rows of `groups` that are stated.
+    """
+
+    def __init__(self, groups: Sequence[dict[str, Any]] = ()) -> None:
+        self.groups = groups
+
+    def phases(self, steps: Steps, events: Events) -> pl.DataFrame | None:  # noqa: ARG002
+        """`step`, `forward_start_ns`, `backward_end_ns` of steps where they are known; None if nowhere."""
+        return None
+
+    def calls(self, found: pl.DataFrame, steps: Steps) -> pl.DataFrame:  # noqa: ARG002
+        """All communication calls, given those that the events show."""
+        return found
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the events told of the rank as a whole."""
+
+    facts: Facts
+    counts: DeviceCounts
+    span: tuple[int, int] | None
+    """First start and last end of its events, in ns."""
+
+
+def write_events(path: Path, events: Events, sink: Sink, beside: Beside) -> Written:
+    """Write all tables that come from events, but for `ranks`; the events are used up.
+
+    Args:
+        path: What a user would call the recording, for issues.
+        events: All events, complete.
+        sink: Takes the rows.
+        beside: What else is known.
+    """
+    device_events = events.rows("device")
+    if strays := events.drop_strays():
+        sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
+    if not any(events.rows(name) for name in (*HOST_CLASSES, *DEVICE_CLASSES)):
+        sink.issue(
+            "error",
+            path,
+            "the trace has no timed events",
+            "Record again: the profiler's active steps were not reached, or nothing ran while it was on.",
+        )
+    lost_device = device_events > 0 and not events.rows("device")
+    if lost_device:
+        sink.issue(
+            "error",
+            path,
+            f"none of the {device_events} device events has a usable time, so steps cannot be told",
+            "Update the profiler or the driver, then record again.",
+            place=STEPS.name,
+            lost=device_events,
+        )
+    # without its device work a rank is not to be compared with others
+    return _write_tables(path, events, sink, beside, with_steps=not lost_device)
+
+
+def _write_tables(path: Path, events: Events, sink: Sink, beside: Beside, *, with_steps: bool) -> Written:
+    facts = gather_facts(events)
+    if facts.overlapping_steps:
+        sink.issue(
+            "warning",
+            path,
+            f"{facts.overlapping_steps} steps overlap the next one and are cut where it starts",
+            "Call the profiler's step() once per step, from one thread.",
+            place="steps",
+        )
+    groups = group_rows(events, beside.groups)
+    if groups is not None:
+        sink.write(GROUPS, groups)
+    write_flows(events, sink)
+    phases = beside.phases(facts.steps, events)
+    counts, calls = DeviceCounts(), Calls(beside.groups, facts.steps)
+    slices, memory = SliceWriter(events, facts.steps, sink), MemoryWriter(sink)
+    spans, recorded = [pl.DataFrame(schema=SPANS)], [facts.recorded]
+    carried: dict[str, pl.DataFrame] = {}
+    number = 0
+    for segment in segments(events, sink.scratch):
+        segment.carried, segment.first_slice = carried, number
+        tree = HostTree(segment)
+        work = device_work(segment, tree, facts, events.base_ns, counts)
+        carried = slices.write_host(segment, tree)
+        number = slices.write_device(segment, segment.next_slice, work)
+        if work is not None:
+            write_kernels(work, sink)
+            spans.append(step_spans(work))
+            recorded.append(span_of(work))
+        calls.add(segment, tree, work)
+        memory.add(segment, tree)
+    slices.finish()
+    tell(counts, sink, path)
+    if (rows := beside.calls(calls.found(), facts.steps)).height:
+        sink.write(COLLECTIVES, numbered(rows))
+    recording = around(recorded)
+    if recording is not None and with_steps:
+        rows = step_rows(facts.steps, pl.concat(spans), recording)
+        if phases is not None:
+            rows = rows.join(phases, on="step", how="left", maintain_order="left")
+        sink.write(STEPS, rows)
+    return Written(facts, counts, recording)

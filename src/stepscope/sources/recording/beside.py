@@ -1,0 +1,104 @@
+"""What a recording knows beside its events: phases from marks, communication calls from marks and traces together."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.steps import Steps
+from stepscope.sources.kineto.tables import Beside
+from stepscope.sources.recording.about import About
+from stepscope.sources.recording.marks import CALLS, Marks
+
+_BACKWARD = "Gradients/"
+_LATE_NS = 1_000_000_000
+"""A call that was started and not awaited may begin to run that much later."""
+
+
+class Known(Beside):
+    """What stands in a recording beside its windows.
+
+    Args:
+        about: The recording.
+        marks: Its marks.
+        calls: Operators of the windows that communicate, as `marks.CALLS`.
+        windows: Start and end of the windows that were read, on the clock of the events.
+    """
+
+    def __init__(self, about: About, marks: Marks, calls: list[pl.DataFrame], windows: list[tuple[int, int]]) -> None:
+        super().__init__(about.groups)
+        self._marks = marks
+        self._calls = calls
+        self._windows = windows
+
+    def phases(self, steps: Steps, events: Events) -> pl.DataFrame | None:
+        """From the marks; the end of the backward pass also from the scope of MindSpore's operators."""
+        marked = self._marks.phases_of(steps)
+        scoped = [pl.DataFrame(schema={"step": pl.Int32, "end_ns": pl.Int64})]
+        for frame in events.frames("operator", ["name", "start_ns", "duration_ns"]):
+            backward = frame.filter(pl.col("name").str.starts_with(_BACKWARD))
+            ends = backward.select(
+                step=steps.of(backward["start_ns"]), end_ns=pl.col("start_ns") + pl.col("duration_ns")
+            )
+            scoped.append(ends.drop_nulls("step").group_by("step").agg(pl.max("end_ns")))
+        last = pl.concat(scoped).group_by("step").agg(pl.max("end_ns"))
+        both = marked.join(last, on="step", how="full", coalesce=True)
+        known = both.select("step", "forward_start_ns", backward_end_ns=pl.coalesce("backward_end_ns", "end_ns"))
+        return known if known.height else None
+
+    def calls(self, found: pl.DataFrame, steps: Steps) -> pl.DataFrame:
+        """Calls of the windows, with what marks know of them, and the marks of calls that no window shows."""
+        of_operators = pl.concat([pl.DataFrame(schema=CALLS), *self._calls])
+        found = pl.concat([found, _as_found(of_operators, steps)], how="diagonal_relaxed")
+        marks = (
+            self._marks.all_calls()
+            .with_row_index("mark")
+            .with_columns(
+                until_ns=pl.col("start_ns") + pl.col("duration_ns") + pl.when("is_async").then(_LATE_NS).otherwise(0)
+            )
+        )
+        if not marks.height:
+            return found
+        on_host = found.filter(~pl.col("on_device"))
+        shown = self._in_windows(marks["start_ns"])
+        if on_host.height == found.height:
+            shown &= marks["mark"].is_in(_marks_of(on_host, marks, by=None)["mark"])
+        rest = _as_found(marks.filter(~shown).select(*CALLS), steps)
+        told = pl.concat([found.filter("on_device"), _told(on_host, marks)], how="diagonal_relaxed")
+        return pl.concat([told, rest], how="diagonal_relaxed")
+
+    def _in_windows(self, times: pl.Series) -> pl.Series:
+        """Whether each time lies in a window that was read."""
+        inside = pl.repeat(False, len(times), dtype=pl.Boolean, eager=True)
+        for start, end in self._windows:
+            inside |= times.is_between(start, end)
+        return inside
+
+
+def _as_found(calls: pl.DataFrame, steps: Steps) -> pl.DataFrame:
+    """`CALLS` in the form of those that events show."""
+    return calls.drop("is_async").with_columns(on_device=pl.lit(False), step=steps.of(calls["start_ns"]))
+
+
+def _marks_of(found: pl.DataFrame, marks: pl.DataFrame, by: str | None) -> pl.DataFrame:
+    """`call` (row of `found`) and `mark`: the last mark that began before the call and was not over yet."""
+    calls = found.with_row_index("call").select("call", "start_ns", "operation").sort("start_ns")
+    candidates = marks.select("mark", "start_ns", "operation", "until_ns").sort("start_ns")
+    joined = calls.join_asof(candidates, on="start_ns", by=by, check_sortedness=False)
+    return joined.filter(pl.col("start_ns") <= pl.col("until_ns")).unique("mark", keep="first", maintain_order=True)
+
+
+def _told(found: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """Calls with group, size and peer from the mark of the same operation around them."""
+    texts = ["group", "size_bytes", "element_type", "group_size", "peer"]
+    for name in texts:
+        if name not in found.columns:
+            found = found.with_columns(pl.lit(None, CALLS[name]).alias(name))
+    pairs = _marks_of(found, marks, by="operation").select("call", "mark")
+    known = pairs.join(marks.select("mark", *(pl.col(name).alias(f"{name}_mark") for name in texts)), on="mark")
+    rows = found.with_row_index("call").join(known.drop("mark"), on="call", how="left", maintain_order="left")
+    return (
+        rows.select(*found.columns, "call", *(f"{name}_mark" for name in texts))
+        .with_columns(pl.coalesce(f"{name}_mark", name).alias(name) for name in texts)
+        .select(found.columns)
+    )

@@ -1,0 +1,101 @@
+"""Windows that torch.profiler wrote: many traces of one rank as one stream of events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.header import base_ns
+from stepscope.sources.kineto.layout import LAYOUT
+from stepscope.sources.kineto.steps import STEP_PREFIX
+from stepscope.sources.recording.windows import FIRST_EPOCH_NS, Window
+from stepscope.sources.spool import Spool
+from stepscope.sources.trace_events import read_events
+
+_IDS = ("external_id", "correlation")
+_MAY_BE_STEPS = ("annotation", "operator", "device_annotation")
+
+
+class KinetoWindows:
+    """Adds traces to the events, window by window.
+
+    Each trace has its own time base and counts its ids from the start, so times are made absolute and ids unique.
+    Steps are those of the marks; what the profiler itself takes for steps is left out.
+
+    Args:
+        events: Takes the events.
+        shift_ns: Added to all times beside the base of each trace.
+        sink: Told about damage.
+    """
+
+    def __init__(self, events: Events, shift_ns: int, sink: Sink) -> None:
+        self._events = events
+        self._shift_ns = shift_ns
+        self._sink = sink
+        self._last_id = 0
+        self._base_ns: int | None = None
+
+    def add(self, window: Window) -> None:
+        """Add one window.
+
+        Raises:
+            UnreadableInput: If a trace holds no list of events.
+            OSError: If it cannot be read.
+        """
+        for file in window.files:
+            if file.name.endswith((".json", ".json.gz")):
+                self._add_trace(file, window)
+
+    def _add_trace(self, file: Path, window: Window) -> None:
+        # the base stands behind the events, so they wait for it
+        waiting: Spool[str] = Spool(self._sink.scratch)
+        decoded = read_events(file, LAYOUT, report=self._sink.issue, workers=self._sink.workers)
+        last, first_ns = 0, None
+        for batch in decoded:
+            for name, frame in batch.frames.items():
+                waiting.add(name, frame)
+                first_ns = _least(first_ns, frame["start_ns"])
+                last = max(last, *(_largest(frame[column]) for column in _IDS if column in frame.columns), 0)
+        base = base_ns(decoded.header.values)
+        if not base and first_ns is not None and first_ns < FIRST_EPOCH_NS:
+            base = self._guessed_base(file, window, first_ns)
+        self._base_ns = base
+        for name in waiting.keys():  # noqa: SIM118 - a spool is no dict
+            for frame in waiting.taken(name):
+                self._events.add(name, self._adapted(name, frame, base + self._shift_ns, window.number))
+        self._last_id += last
+
+    def _guessed_base(self, file: Path, window: Window, first_ns: int) -> int:
+        """The base of a trace that was cut off before it says so: that of the trace before, as a process keeps it."""
+        if self._base_ns is not None:
+            return self._base_ns
+        problem = "the trace was cut off before its time base; its first event is taken for the start of the window"
+        self._sink.issue("warning", file, problem, "Copy the recording again")
+        return window.start_ns - first_ns
+
+    def _adapted(self, name: str, frame: pl.DataFrame, shift_ns: int, number: int) -> pl.DataFrame:
+        if name in _MAY_BE_STEPS:
+            frame = frame.filter(~pl.col("name").str.starts_with(STEP_PREFIX))
+        ids = [
+            pl.when(pl.col(column) > 0).then(pl.col(column) + self._last_id).otherwise(column).alias(column)
+            for column in _IDS
+            if column in frame.columns
+        ]
+        return frame.with_columns(
+            pl.col("start_ns") + shift_ns, pl.format("{}.{}", pl.lit(number), "id").alias("id"), *ids
+        )
+
+
+def _least(known: int | None, times: pl.Series) -> int | None:
+    least = times.min()
+    if not isinstance(least, int):
+        return known
+    return least if known is None else min(known, least)
+
+
+def _largest(ids: pl.Series) -> int:
+    largest = ids.max()
+    return largest if isinstance(largest, int) else 0

@@ -1,0 +1,160 @@
+"""The CSV files of a recording: whole lines count, a damaged line costs only itself."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+import polars as pl
+
+from stepscope.sources.trace_events import Report
+from stepscope.tables.base import with_schema
+
+Schema = Mapping[str, type[pl.DataType]]
+
+BLOCK_BYTES = 8 << 20
+"""About as much text is read at a time."""
+
+_MOST_LINES = 50
+"""No text of ours is longer; an open quote that reaches further is damage."""
+
+
+def read_lines(path: Path, schema: Schema, required: tuple[str, ...], report: Report) -> Iterator[pl.DataFrame]:
+    """The rows of a CSV file with a header, in parts; a file that is missing has none.
+
+    What stands behind the last newline was cut off and does not count. Columns that the file lacks are null, columns
+    that `schema` lacks are left out.
+
+    Args:
+        path: The file.
+        schema: Columns and their types.
+        required: Columns without which a line is damaged.
+        report: Told about damage; usually `sink.issue`.
+    """
+    lost, first = 0, 0
+    try:
+        with path.open("rb") as file:
+            header = next(csv.reader([file.readline().decode("utf-8", "replace").rstrip("\n")]), [])
+            line = 2
+            for block in _blocks(file):
+                rows = _at_once(block, header, schema, required)
+                if rows is None:
+                    rows, wrong = _one_by_one(block, header, schema, required)
+                    first = first or (line + wrong[0] if wrong else 0)
+                    lost += len(wrong)
+                line += block.count("\n")
+                yield rows
+    except FileNotFoundError:
+        return
+    except (OSError, csv.Error) as error:
+        report("error", path, f"cannot be read: {error}", "Check the file and the disk that it is on")
+    if lost:
+        report(
+            "warning",
+            path,
+            f"{lost} lines are damaged and left out",
+            "The rest is complete. Copy the recording again if they matter",
+            place=f"first: line {first}",
+            lost=lost,
+        )
+
+
+def read_whole(path: Path, schema: Schema, required: tuple[str, ...], report: Report) -> pl.DataFrame:
+    """Like `read_lines`, for small files: all rows in one frame."""
+    return pl.concat([pl.DataFrame(schema=schema), *read_lines(path, schema, required, report)])
+
+
+def _blocks(file: IO[bytes]) -> Iterator[str]:
+    """Text of whole lines, and of whole quoted texts where quotes are sound."""
+    rest = b""
+    while piece := file.read(BLOCK_BYTES):
+        text = rest + piece
+        end = _last_line_end(text) if len(piece) == BLOCK_BYTES else text.rfind(b"\n") + 1
+        rest = text[end:]
+        if end:
+            yield text[:end].decode("utf-8", "replace")
+    if end := rest.rfind(b"\n") + 1:  # the last piece was a whole block
+        yield rest[:end].decode("utf-8", "replace")
+
+
+def _last_line_end(text: bytes) -> int:
+    """Behind the last newline that is not within quotes; behind the last one if there are only such."""
+    last = end = text.rfind(b"\n") + 1
+    quotes = text.count(b'"', 0, end)
+    for _ in range(_MOST_LINES):
+        if not end or quotes % 2 == 0:
+            return end
+        before = text.rfind(b"\n", 0, end - 1) + 1
+        quotes -= text.count(b'"', before, end)
+        end = before
+    return last
+
+
+def _at_once(block: str, header: list[str], schema: Schema, required: tuple[str, ...]) -> pl.DataFrame | None:
+    """The rows of a block without damage; None if it has some, or may have."""
+    if "\0" in block:
+        return None
+    try:
+        raw = pl.read_csv(block.encode("utf-8", "replace"), has_header=False, new_columns=header, infer_schema=False)
+    except pl.exceptions.PolarsError:
+        return None
+    if raw.height != block.count("\n") or raw.width != len(header):
+        return None
+    rows = _typed(raw, schema)
+    return None if any(rows[name].null_count() for name in required) else rows
+
+
+def _one_by_one(
+    block: str, header: list[str], schema: Schema, required: tuple[str, ...]
+) -> tuple[pl.DataFrame, list[int]]:
+    """The sound rows of a block, and the numbers of the lines (from 0) that are damaged."""
+    lines = block.split("\n")[:-1]
+    rows: list[list[str]] = []
+    wrong: list[int] = []
+    at = 0
+    while at < len(lines):
+        taken, row = _row_at(lines, at)
+        if row is not None and len(row) == len(header) and _is_sound(row, header, schema, required):
+            rows.append(row)
+            at += taken
+        elif not lines[at]:
+            at += 1
+        else:
+            wrong.append(at)
+            at += 1
+    columns = {name: pl.Series([row[k] or None for row in rows], dtype=pl.String) for k, name in enumerate(header)}
+    return _typed(pl.DataFrame(columns), schema), wrong
+
+
+def _row_at(lines: list[str], at: int) -> tuple[int, list[str] | None]:
+    """The row that begins in a line, and how many lines it takes."""
+    text, taken = lines[at], 1
+    while text.count('"') % 2 and taken < _MOST_LINES and at + taken < len(lines):
+        text += "\n" + lines[at + taken]
+        taken += 1
+    try:
+        found = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error:
+        return 1, None
+    return taken, found[0] if len(found) == 1 else None
+
+
+def _is_sound(row: list[str], header: list[str], schema: Schema, required: tuple[str, ...]) -> bool:
+    values = dict(zip(header, row, strict=True))
+    if "\0" in "".join(row):
+        return False
+    for name in required:
+        value = values.get(name, "")
+        if schema[name] == pl.String:
+            if not value:
+                return False
+        elif not value.lstrip("-").isdecimal() or len(value) > 19:
+            return False
+    return True
+
+
+def _typed(raw: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+    return with_schema(raw.select(name for name in raw.columns if name in schema), schema, strict=False)

@@ -1,0 +1,169 @@
+"""`marks.csv`: steps, phases and collectives as annotations, and what else they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.kineto import communication as comm
+from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.header import small_number, whole_number
+from stepscope.sources.kineto.layout import event_frame
+from stepscope.sources.kineto.steps import STEP_PREFIX, Steps
+from stepscope.sources.plausible import WEEK_NS
+from stepscope.sources.recording.about import About
+from stepscope.sources.recording.lines import read_lines
+
+_SCHEMA = {
+    "kind": pl.String,
+    "name": pl.String,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "step": pl.Int64,
+    "thread": pl.String,
+    "detail": pl.String,
+}
+_REQUIRED = ("kind", "start_ns", "end_ns")
+_PHASES = {"kind": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
+
+CALLS: dict[str, pl.DataType] = {
+    "name": pl.String(),
+    "start_ns": pl.Int64(),
+    "duration_ns": pl.Int64(),
+    "operation": pl.String(),
+    "group": pl.String(),
+    "size_bytes": pl.Int64(),
+    "element_type": pl.String(),
+    "group_size": pl.Int64(),
+    "peer": pl.Int32(),
+    "is_async": pl.Boolean(),
+}
+"""Communication calls as the marks tell of them."""
+
+
+@dataclass
+class Marks:
+    """What marks tell beside the annotations that they are."""
+
+    rows: int = 0
+    calls: list[pl.DataFrame] = field(default_factory=list)
+    """Communication calls, as `CALLS`."""
+    phases: list[pl.DataFrame] = field(default_factory=list)
+    """Forward and backward passes: `kind`, `start_ns`, `end_ns`."""
+
+    def all_calls(self) -> pl.DataFrame:
+        """All calls in start order."""
+        return pl.concat([pl.DataFrame(schema=CALLS), *self.calls]).sort("start_ns")
+
+    def phases_of(self, steps: Steps) -> pl.DataFrame:
+        """`step`, `forward_start_ns`, `backward_end_ns` of the steps in which they are marked."""
+        marks = pl.concat([pl.DataFrame(schema=_PHASES), *self.phases])
+        return (
+            marks.with_columns(step=steps.of(marks["start_ns"]))
+            .drop_nulls("step")
+            .group_by("step")
+            .agg(
+                forward_start_ns=pl.col("start_ns").filter(pl.col("kind") == "forward").min(),
+                backward_end_ns=pl.col("end_ns").filter(pl.col("kind") == "backward").max(),
+            )
+        )
+
+
+def read_marks(about: About, events: Events, sink: Sink) -> Marks:
+    """Add the marks of a recording to its events.
+
+    Args:
+        about: The recording.
+        events: Takes an annotation for each mark.
+        sink: Told about damage.
+    """
+    path = about.directory / "marks.csv"
+    marks, numbers = Marks(), _Numbers()
+    lost = 0
+    for part in read_lines(path, _SCHEMA, _REQUIRED, sink.issue):
+        rows = part.filter((pl.col("end_ns") >= pl.col("start_ns")) & (pl.col("end_ns") - pl.col("start_ns") < WEEK_NS))
+        lost += part.height - rows.height
+        rows = rows.with_columns(pl.col("start_ns", "end_ns") + about.shift_ns)
+        marks.rows += rows.height
+        marks.calls.append(_calls(rows.filter(pl.col("kind") == "collective")))
+        marks.phases.append(rows.filter(pl.col("kind").is_in(["forward", "backward"])).select(*_PHASES))
+        named = rows.with_columns(_names(rows, numbers), duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+        placed = named.select("name", "start_ns", "duration_ns", "thread", process=pl.lit(about.process))
+        events.add("annotation", event_frame("annotation", placed))
+    if lost:
+        problem = f"{lost} marks end before they start, or last longer than a week, and are left out"
+        sink.issue(
+            "warning", path, problem, "A clock was set while the job ran; record again if they matter", lost=lost
+        )
+    if numbers.restarts:
+        problem = f"the step numbers start anew {numbers.restarts} times; later steps are numbered on from the last one"
+        sink.issue("note", path, problem, "None needed: the training loop was entered several times", place="step")
+    return marks
+
+
+class _Numbers:
+    """Steps with numbers that only rise: a training loop that is entered again begins anew with 1."""
+
+    def __init__(self) -> None:
+        self.restarts = 0
+        self._last: int | None = None
+        self._added = 0
+
+    def next(self, number: int) -> int:
+        if self._last is not None and number + self._added <= self._last:
+            self._added = self._last + 1 - number
+            self.restarts += 1
+        self._last = number + self._added
+        return self._last
+
+
+def _names(rows: pl.DataFrame, numbers: _Numbers) -> pl.Series:
+    """What each mark is called as an annotation: `data: _SingleProcessDataLoaderIter`, `ProfilerStep#3`."""
+    is_step = (rows["kind"] == "step").to_list()
+    known = rows.select(pl.coalesce("step", pl.col("name").cast(pl.Int64, strict=False))).to_series().to_list()
+    steps = [
+        f"{STEP_PREFIX}{numbers.next(number)}" if step and number is not None else None
+        for step, number in zip(is_step, known, strict=True)
+    ]
+    own = pl.col("name").str.replace(f"^{STEP_PREFIX}", "ProfilerStep ")  # a user's range makes no step
+    kind = pl.when(pl.col("name").is_null()).then("kind").otherwise(pl.format("{}: {}", "kind", "name"))
+    return rows.select(
+        name=pl.coalesce(pl.Series(steps, dtype=pl.String), pl.when(pl.col("kind") == "range").then(own), kind)
+    ).to_series()
+
+
+def _calls(rows: pl.DataFrame) -> pl.DataFrame:
+    details = [_detail(text) for text in rows["detail"]]
+    known: dict[str, Any] = {
+        "group": [_label(d.get("group")) for d in details],
+        "size_bytes": [whole_number(d.get("size_bytes")) for d in details],
+        "element_type": [_label(d.get("element_type")) for d in details],
+        "group_size": [small_number(d.get("group_size")) for d in details],
+        "peer": [small_number(d.get("peer")) for d in details],
+        "is_async": [d.get("async") is True for d in details],
+    }
+    name = pl.col("name").fill_null("collective")
+    return rows.select(
+        name,
+        "start_ns",
+        duration_ns=pl.col("end_ns") - pl.col("start_ns"),
+        operation=comm.operation_of(name),
+        **{column: pl.Series(values, dtype=CALLS[column]) for column, values in known.items()},
+    )
+
+
+def _detail(text: str | None) -> Mapping[str, Any]:
+    try:
+        value = msgspec.json.decode(text or "{}")
+    except msgspec.DecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _label(value: Any) -> str | None:
+    return None if value is None else str(value)

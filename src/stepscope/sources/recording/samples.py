@@ -1,0 +1,88 @@
+"""`host.csv`, `device.csv` and `batches.csv`: what was sampled, and the batches that the training loop took."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.kineto.steps import Steps
+from stepscope.sources.recording.about import About
+from stepscope.sources.recording.lines import read_lines, read_whole
+from stepscope.tables import COUNTERS, HOST_USAGE, INPUT_PIPELINE
+
+_TOTALS = {
+    "user_ratio": "user_ns",
+    "system_ratio": "system_ns",
+    "io_ratio": "io_wait_ns",
+    "idle_ratio": "idle_ns",
+}
+_COUNTS = {"read_bytes": "read_bytes", "written_bytes": "written_bytes", "context_switches": "context_switches"}
+_AS_THEY_ARE = ("runnable", "threads", "rss_bytes", "uss_bytes", "available_bytes", "total_bytes", "processors")
+_HOST = {
+    "time_ns": pl.Int64,
+    "scope": pl.String,
+    "name": pl.String,
+    "pid": pl.Int64,
+    **dict.fromkeys((*_TOTALS.values(), *_COUNTS.values(), *_AS_THEY_ARE), pl.Int64),
+}
+_DEVICE = {"time_ns": pl.Int64, "device": pl.Int32, "name": pl.String, "value": pl.Float64}
+_BATCHES = {
+    "time_ns": pl.Int64,
+    "pipeline": pl.String,
+    "batch": pl.Int64,
+    "wait_ns": pl.Int64,
+    "queue_size": pl.Int64,
+    "queue_capacity": pl.Int64,
+    "workers": pl.Int32,
+}
+
+
+def write_host_samples(about: About, sink: Sink) -> bool:
+    """Write the rows of `host_usage` that `host.csv` gives; whether there are any."""
+    rows = read_whole(about.directory / "host.csv", _HOST, ("time_ns", "scope"), sink.issue)
+    if not rows.height:
+        return False
+    processors = int(rows["processors"].max() or 0) or None  # type: ignore[arg-type]
+    sink.write(HOST_USAGE, _usage(rows, processors).with_columns(pl.col("time_ns") + about.shift_ns))
+    return True
+
+
+def _usage(rows: pl.DataFrame, processors: int | None) -> pl.DataFrame:
+    """Samples with differences of the counters; a counter that falls belongs to another process of the same number."""
+    series = ["scope", "pid"]
+
+    def since_last(column: str) -> pl.Expr:
+        change = pl.col(column) - pl.col(column).shift(1).over(series)
+        return pl.when(change >= 0).then(change)
+
+    time_ns = since_last("time_ns")
+    # what the machine counted, else what its clock says there was for all processors
+    counted = pl.sum_horizontal(since_last(total) for total in _TOTALS.values())
+    capacity = pl.when(pl.col("scope") == "host").then(counted).otherwise(time_ns * processors)
+    shares = {
+        name: pl.when(capacity > 0).then((since_last(total) / capacity).clip(0, 1)) for name, total in _TOTALS.items()
+    }
+    return rows.sort("time_ns", maintain_order=True).select(
+        "time_ns",
+        "scope",
+        "name",
+        *(name for name in _AS_THEY_ARE if name != "processors"),
+        process=pl.when(pl.col("scope") != "host").then("pid"),
+        processors=pl.lit(processors, pl.Int32),
+        **shares,
+        **{name: since_last(total) for name, total in _COUNTS.items()},
+    )
+
+
+def write_device_samples(about: About, sink: Sink) -> None:
+    """Write the rows of `counters`."""
+    for rows in read_lines(about.directory / "device.csv", _DEVICE, ("time_ns", "name"), sink.issue):
+        sink.write(COUNTERS, rows.drop_nulls("value").with_columns(pl.col("time_ns") + about.shift_ns))
+
+
+def write_batches(about: About, steps: Steps, sink: Sink) -> None:
+    """Write the rows of `input_pipeline` that the training loop's own batches make."""
+    for rows in read_lines(about.directory / "batches.csv", _BATCHES, ("time_ns", "pipeline"), sink.issue):
+        shifted = rows.with_columns(pl.col("time_ns") + about.shift_ns)
+        named = shifted.rename({"pipeline": "operator", "wait_ns": "duration_ns"})
+        sink.write(INPUT_PIPELINE, named.with_columns(step=steps.of(shifted["time_ns"])))

@@ -1,0 +1,141 @@
+"""The recording source: one raw recording of `stepscope.Profiler` -> tables of one rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from stepscope.errors import UnreadableInput
+from stepscope.sources.base import Input, Severity, Sink
+from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES
+from stepscope.sources.kineto.steps import Steps
+from stepscope.sources.kineto.tables import write_events
+from stepscope.sources.recording.about import ABOUT, FORMAT, About, is_recording, read_about
+from stepscope.sources.recording.beside import Known
+from stepscope.sources.recording.kineto_windows import KinetoWindows
+from stepscope.sources.recording.marks import Marks, read_marks
+from stepscope.sources.recording.minddata import minddata_directories, write_minddata
+from stepscope.sources.recording.mindspore_windows import MindSporeWindows
+from stepscope.sources.recording.samples import write_batches, write_device_samples, write_host_samples
+from stepscope.sources.recording.windows import Window, listed_windows, readable, unread
+from stepscope.sources.windows import around
+from stepscope.tables import RANKS, STEPS
+
+_FILES = (ABOUT, "marks.csv", "host.csv", "device.csv", "batches.csv", "windows.csv")
+
+
+class RecordingSource:
+    """Reads what the recorder writes, of finished jobs, running ones and killed ones."""
+
+    name = "recording"
+    version = 1
+
+    def find(self, directory: Path, names: Sequence[str]) -> Input | None:
+        """A directory with a `recording.json` of ours."""
+        if ABOUT not in names or not is_recording(directory):
+            return None
+        files = [directory / name for name in _FILES if name in names]
+        for window in listed_windows(directory, _ignored):
+            files += [file for file in window.files if file.is_file()]
+        for span in minddata_directories(directory):
+            files += [file for file in sorted(span.iterdir()) if file.is_file()]
+        return Input(self.name, directory, tuple(dict.fromkeys(files)))
+
+    def sniff(self, file: Path, head: bytes) -> Input | None:
+        """The `recording.json` itself stands for its directory."""
+        if file.name != ABOUT or FORMAT.encode() not in head:
+            return None
+        return self.find(file.parent, [entry.name for entry in file.parent.iterdir()])
+
+    def read(self, item: Input, sink: Sink) -> None:
+        """Read one recording.
+
+        Raises:
+            UnreadableInput: If it does not say what it is, or is of a newer version.
+        """
+        about = read_about(item.path)
+        _tell_state(about, sink)
+        events = Events(sink.scratch)
+        marks = read_marks(about, events, sink)
+        beside = _read_windows(about, marks, events, sink)
+        steps, span = Steps.none(), None
+        if any(events.rows(name) for name in (*HOST_CLASSES, *DEVICE_CLASSES)):
+            written = write_events(item.path, events, sink, beside)
+            steps, span = written.facts.steps, written.span
+        else:
+            sink.issue(
+                "error",
+                item.path,
+                "nothing was recorded: no mark was made and no window was finished",
+                "Train between start() and stop(), or let the job run for longer",
+                place=STEPS.name,
+            )
+        has_host = write_host_samples(about, sink)
+        write_device_samples(about, sink)
+        write_batches(about, steps, sink)
+        write_minddata(about, steps, sink, with_host=not has_host)
+        sink.write(RANKS, about.rank_row(_span(about, span)))
+
+
+def _read_windows(about: About, marks: Marks, events: Events, sink: Sink) -> Known:
+    """Add the operators of all windows that can be read."""
+    kineto = KinetoWindows(events, about.shift_ns, sink)
+    mindspore = MindSporeWindows(about, events, sink)
+    readers: dict[str, Callable[[Window], None]] = {"kineto": kineto.add, "mindspore_cpu": mindspore.add}
+    spans = []
+    for window in listed_windows(about.directory, sink.issue):
+        if window.kind not in readers:
+            _tell_foreign(window, sink)
+        elif readable(window, sink):
+            try:
+                readers[window.kind](window)
+            except (UnreadableInput, OSError) as error:
+                unread(window, error, sink)
+            else:
+                spans.append((window.start_ns + about.shift_ns, window.end_ns + about.shift_ns))
+    return Known(about, marks, mindspore.calls, spans)
+
+
+def _tell_state(about: About, sink: Sink) -> None:
+    """Tell how the recorder ended, and what it says that it could not do."""
+    path = about.directory / ABOUT
+    if not about.was_stopped:
+        sink.issue(
+            "note",
+            path,
+            "the recorder was not stopped: the job still runs or was killed; operators after the last finished window "
+            "are missing",
+            "None needed; call stop() or let the job end to have all of it",
+        )
+    for problem in about.problems:
+        sink.issue("warning", path, f"the recorder says: {problem}", "See recorder.log beside it")
+
+
+def _tell_foreign(window: Window, sink: Sink) -> None:
+    if window.kind == "ascend":
+        problem = f"window {window.number} is the device profiler's own and not read here"
+        remedy = f"Export it with the device's tools, then name its directory: {window.directory}"
+    else:
+        problem = f"window {window.number} is of the unknown kind {window.kind!r}"
+        remedy = "Update stepscope to at least the version that recorded it"
+    sink.issue("warning", window.directory, problem, remedy)
+
+
+def _span(about: About, events: tuple[int, int] | None) -> tuple[int, int] | None:
+    """First and last time: of the events, and of what was to be recorded where there are none."""
+    if events is not None:
+        return events
+    return around([(start + about.shift_ns, end + about.shift_ns) for start, end in about.spans])
+
+
+def _ignored(
+    severity: Severity,
+    file: Path,
+    problem: str,
+    remedy: str,
+    *,
+    place: str | None = None,
+    lost: int | None = None,
+) -> None:
+    """Damage is told when the recording is read, not when it is found."""

@@ -1,0 +1,93 @@
+"""`windows.csv` and what the framework's profiler wrote of each window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import polars as pl
+
+from stepscope.errors import UnreadableInput
+from stepscope.sources.base import Sink
+from stepscope.sources.recording.lines import read_lines
+from stepscope.sources.trace_events import Report
+
+_SCHEMA = {
+    "window": pl.Int64,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "kind": pl.String,
+    "state": pl.String,
+    "files": pl.String,
+}
+_REQUIRED = ("window", "start_ns", "end_ns", "kind")
+
+FIRST_EPOCH_NS = 10**18
+"""Times before 2001 are not since the epoch, but of some other clock."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """One finished window of operators; times by the rank's own clock."""
+
+    number: int
+    start_ns: int
+    end_ns: int
+    kind: str
+    state: str
+    directory: Path
+    names: tuple[str, ...]
+    """Its files, relative to `directory`."""
+
+    @property
+    def files(self) -> list[Path]:
+        """Where its files should be."""
+        return [self.directory / name for name in self.names]
+
+
+def listed_windows(directory: Path, report: Report) -> Iterator[Window]:
+    """The windows that `windows.csv` lists.
+
+    Args:
+        directory: The recording.
+        report: Told about damage.
+    """
+    for part in read_lines(directory / "windows.csv", _SCHEMA, _REQUIRED, report):
+        for number, start, end, kind, state, files in part.select(*_SCHEMA).iter_rows():
+            names = tuple(name for name in (files or "").split(";") if name and _is_inside(name))
+            place = directory / "windows" / f"{number:06d}"
+            yield Window(number, start, end, kind, state or "complete", place, names)
+
+
+def readable(window: Window, sink: Sink) -> bool:
+    """Whether a window can be read; if not, why is told."""
+    remedy = "The other windows are read; recorder.log beside recording.json may say more"
+    if window.state != "complete":
+        sink.issue("warning", window.directory, f"window {window.number} could not be recorded", remedy)
+        return False
+    missing = [file for file in window.files if not file.exists()]
+    if window.names and len(missing) == len(window.names):
+        sink.issue(
+            "error",
+            window.directory,
+            f"the files of window {window.number} are missing",
+            "Copy the recording with all that is in its directory `windows`",
+        )
+        return False
+    return bool(window.names)
+
+
+def unread(window: Window, error: UnreadableInput | OSError, sink: Sink) -> None:
+    """Tell that a window cannot be read."""
+    if isinstance(error, UnreadableInput):
+        sink.issue("error", Path(error.path), error.problem, f"{error.remedy}. The other windows are read")
+        return
+    problem = f"window {window.number} cannot be read: {error.strerror or error}"
+    sink.issue("error", window.directory, problem, "Check the file and the disk that it is on. The others are read")
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a listed file lies below its window, as all that we write do."""
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts
