@@ -1,4 +1,4 @@
-"""`LightningCallback`: a Profiler for Lightning's Trainer. The class is made when it is asked for, on Lightning's own."""
+"""`LightningCallback`: a Profiler for Lightning's Trainer. The class is made on first use, on Lightning's own."""
 
 from __future__ import annotations
 
