@@ -17,7 +17,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from stepscope.record.session import boot_id
+from stepscope.record.whereabouts import boot_id
 
 log = logging.getLogger("stepscope")
 
