@@ -16,7 +16,7 @@ from torch_recorder import Net, attached, batches, make, train  # noqa: E402
 
 dist = torch.distributed
 autograd_profiler = torch.autograd.profiler
-optimizer_module = torch.optim.optimizer
+optimizer_module = pytest.importorskip("torch.optim.optimizer")
 _BaseDataLoaderIter = torch.utils.data.dataloader._BaseDataLoaderIter
 
 
