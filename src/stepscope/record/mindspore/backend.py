@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ class MindSporeBackend:
         self.window_kind = CpuWindows.kind if self.target == "cpu" else DeviceWindows.kind
         self._hooks = Hooks()
         self._windows: CpuWindows | DeviceWindows | None = None
+        self._calls: Calls | None = None
         self._train: ModelTrain | None = None
         self._data: MindData | None = None
         self._detail: RuntimeDetail | None = None
@@ -48,7 +50,10 @@ class MindSporeBackend:
 
     def surroundings(self) -> Surroundings:
         """What is known of framework, device and job."""
-        return identity.surroundings()
+        around = identity.surroundings()
+        if around.mode == "pynative" and self._calls is not None and self._calls.trains_compiled:
+            around.mode = "jit"
+        return around
 
     def lacks(self, options: Options) -> dict[str, str]:
         """Options that were asked for and that cannot be given."""
@@ -117,13 +122,13 @@ class MindSporeBackend:
         }
 
     def in_data_worker(self) -> bool:
-        """Whether this process loads data for another one."""
-        return _loads_data(multiprocessing.current_process())
+        """Whether this process trains nothing: it loads data for another one, or is the scheduler of `msrun`."""
+        return os.environ.get("MS_ROLE") == "MS_SCHED" or _loads_data(multiprocessing.current_process())
 
     def _install_steps(self, steps: Steps) -> None:
-        calls = Calls(steps, self._step_ended)
-        calls.install(self._hooks)
-        self._train = ModelTrain(steps, calls)
+        self._calls = Calls(steps, self._step_ended)
+        self._calls.install(self._hooks)
+        self._train = ModelTrain(steps, self._calls)
         self._train.install(self._hooks)
 
     def _step_ended(self) -> None:

@@ -54,6 +54,8 @@ class Calls:
     def __init__(self, steps: Steps, step_ended: Callable[[], None]) -> None:
         self.model_trains = 0
         """Calls of `Model.train` in progress: their callbacks know the steps better."""
+        self.trains_compiled = False
+        """Whether a function compiled by `ms.jit` was seen to train."""
         self._steps = steps
         self._step_ended = step_ended
         self._nesting = _Nesting()
@@ -120,6 +122,7 @@ class Calls:
         found = self._reach(anchor, bound)
         if not (found.cell or found.gradient or found.optimizer):
             return None  # a compiled helper, as the framework has many
+        self.trains_compiled = self.trains_compiled or found.optimizer
         name = type(owner).__name__ if of_cell else _function_name(function)
         return _Phase("forward", name, anchor if found.optimizer else None)
 
