@@ -130,3 +130,11 @@ def test_without_operators_nobody_knows_what_a_device_did(tmp_path: Path) -> Non
 
     with pytest.raises(Unavailable, match="device work was not recorded"):
         run.analyse("breakdown")
+
+
+def test_a_recording_of_nothing_is_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Raw(tmp_path)
+
+    assert main(["info", str(tmp_path), "--no-store"]) == 0
+
+    assert "nothing was recorded" in " ".join("".join(capsys.readouterr()).split())
