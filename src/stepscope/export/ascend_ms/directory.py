@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from stepscope.errors import Unavailable
-from stepscope.export.ascend_ms.communication import communication, communication_matrix
+from stepscope.export.ascend_ms.communication import communication
+from stepscope.export.ascend_ms.communication_matrix import communication_matrix
 from stepscope.export.ascend_ms.dataset import dataset, pipeline_copies
 from stepscope.export.ascend_ms.identity import profiler_info, profiler_metadata, rank_facts
 from stepscope.export.ascend_ms.kernels import api_statistic, kernel_details, op_statistic
