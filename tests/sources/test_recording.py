@@ -217,3 +217,13 @@ def test_naming_the_recording_json_opens_the_recording(tmp_path: Path) -> None:
     raw = Raw(tmp_path).steps((1, 0, 10))
 
     assert [item.path for item in discover([raw.directory / "recording.json"]).inputs] == [raw.directory]
+
+
+def test_steps_that_touch_do_not_overlap_because_the_clock_was_read_anew(tmp_path: Path) -> None:
+    raw = Raw(tmp_path).steps((1, 0, 10 * MS), (2, 10 * MS - 800, 20 * MS), (3, 15 * MS, 30 * MS))
+
+    tables, _ = read(raw)
+
+    spans = tables["steps"].select(pl.col("start_ns", "end_ns") - EPOCH_NS).rows()
+    assert spans == [(0, 10 * MS), (10 * MS, 15 * MS), (15 * MS, 30 * MS)]
+    assert tables["issues"]["problem"].str.starts_with("1 steps overlap").to_list() == [True]

@@ -103,7 +103,7 @@ def _attention(q: Shape, k: Shape, v: Shape) -> tuple[int, int]:
 
 
 def _attention_backward(inputs: Inputs) -> int:
-    scores, values = _attention(*inputs[1:4])
+    scores, values = _attention(inputs[1], inputs[2], inputs[3])
     return 3 * scores + 2 * values
 
 
@@ -127,7 +127,7 @@ COUNTED: dict[str, Formula] = {
     "aten::mkldnn_linear": lambda i, _: _dense(i[0], i[1]),
     "aten::convolution": lambda i, known: _convolution(known.outputs.get((str(i[0]), str(i[1]))), i[0], i[1]),
     **dict.fromkeys(_GRADIENTS, lambda i, _: _both_gradients([i[0], i[1], i[2]])),
-    **dict.fromkeys(_FORWARD_ATTENTION, lambda i, _: sum(_attention(*i[:3]))),
+    **dict.fromkeys(_FORWARD_ATTENTION, lambda i, _: sum(_attention(i[0], i[1], i[2]))),
     **dict.fromkeys((f"{name}_backward" for name in _FORWARD_ATTENTION), lambda i, _: _attention_backward(i)),
     **dict.fromkeys(
         ("MatMul", "BatchMatMul", "MatMulV2", "BatchMatMulV2", "MatMulBiasAddFusion", "MatMulExt", "BatchMatMulExt"),

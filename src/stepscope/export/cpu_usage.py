@@ -1,7 +1,8 @@
 """`minddata_cpu_utilization` from host samples: CPU of the machine, of the process and of the loader's workers.
 
 Percentages of the machine are of all its processors, those of processes of one. The samples are totals, so each figure
-is that of the time since the sample before, and there is one figure less than there are times.
+is that of the time since the sample before, and there is one figure less than there are times. Workers read the data
+set and make batches of it; all of their time stands with the loader.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import polars as pl
 
 from stepscope.export.job import Job
 from stepscope.export.minddata import CPU, PIPELINE
-from stepscope.export.torch_pipeline import DATASET, LOADER, LOOP
+from stepscope.export.torch_pipeline import LOADER
 
 _MB = 1 << 20
 _CPU = ("user_ns", "system_ns", "idle_ns", "io_wait_ns")
@@ -37,13 +38,9 @@ def write_cpu_usage(job: Job) -> None:
         "system_memory_info": _system_memory(host),
         "process_memory_info": _process_memory(samples, host),
     }
-    if f"{PIPELINE}_{job.rank}.json" in job.written:
-        none = [0] * (host.height - 1)
-        idle = {"user_utilization": none, "sys_utilization": none}
-        of_stages = {LOOP: idle, LOADER: _used(samples, "worker", host), DATASET: idle}
-        content["op_info"] = [{"op_id": stage, "metrics": metrics} for stage, metrics in of_stages.items()]
-    else:
-        content["op_info"] = []
+    content["op_info"] = []
+    if f"{PIPELINE}_{job.rank}.json" in job.written and "worker" in samples["scope"]:
+        content["op_info"] = [{"op_id": LOADER, "metrics": _used(samples, "worker", host)}]
     job.write_json(name, content)
 
 

@@ -40,7 +40,9 @@ def write_memory_usage(job: Job) -> None:
     else:
         job.leave_out(record, "no memory of the host was recorded")
     device = every["device"].drop_nulls().min()
-    curve = every.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)))
+    curve = every.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32))).with_columns(
+        change_bytes=pl.coalesce("change_bytes", pl.col("allocated_bytes").diff())
+    )
     first_change = curve["change_bytes"][0] or 0
     static = max(int(curve["allocated_bytes"][0]) - max(first_change, 0), 0)
     changes = curve["change_bytes"].fill_null(0)

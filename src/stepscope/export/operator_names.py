@@ -29,7 +29,7 @@ def named_operators(job: Job) -> pl.LazyFrame:
         number) and `subgraph`.
     """
     operators = job.lazy("operators")
-    if job.is_mindspore or not job.run.has("slices"):
+    if job.is_mindspore:
         named = operators.with_columns(full_name=pl.col("name"))
     else:
         named = operators.join(_paths(job), on="slice", how="left").with_columns(

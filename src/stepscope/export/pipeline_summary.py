@@ -45,7 +45,7 @@ def _operators(stages: list[Stage]) -> dict[str, list[Any]]:
         "op_ids": [stage.number for stage in stages],
         "num_workers": [stage.workers for stage in stages],
         "queue_average_size": [NONE if s.average is None else round(s.average, 2) for s in stages],
-        "queue_utilization_pct": [NONE if s.usage is None else _percent(s.usage) for s in stages],
+        "queue_utilization_pct": [NONE if (use := _use(s)) is None else use for s in stages],
         "queue_empty_freq_pct": [_percent(s.sizes.count(0) / len(s.sizes)) if s.sizes else NONE for s in stages],
         "children_ids": [stage.children for stage in stages],
         "parent_id": [NONE if stage.parent is None else stage.parent for stage in stages],
@@ -54,6 +54,11 @@ def _operators(stages: list[Stage]) -> dict[str, list[Any]]:
 
 def _label(stage: Stage) -> str:
     return f"{stage.kind.removesuffix('Op')}(id={stage.number})"
+
+
+def _use(stage: Stage) -> float | None:
+    """Use of its queue in percent, of the rounded mean size as readers know it; None without a queue."""
+    return None if stage.average is None or not stage.length else _percent(round(stage.average, 2) / stage.length)
 
 
 def _percent(share: float) -> float:
@@ -73,7 +78,7 @@ def _figures(stage: Stage, cpu: float) -> Figures:
         kind=stage.kind.removesuffix("Op"),
         workers=stage.workers,
         children=stage.children,
-        queue=None if stage.usage is None else _percent(stage.usage),
+        queue=_use(stage),
         empty=_percent(stage.sizes.count(0) / len(stage.sizes)) if stage.sizes else None,
         cpu_per_worker=NONE if cpu == NONE else round(cpu / stage.workers, 2),
     )

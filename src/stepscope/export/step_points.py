@@ -10,6 +10,9 @@ from stepscope.export.job import Job
 
 FORWARD_VARIABLE, BACKWARD_VARIABLE = "PROFILING_FP_START", "PROFILING_BP_END"
 
+_OPTIMIZER = r"/optimizer-\w+/"
+"""Scope of MindSpore's optimizers, of which a graph may run some operators first."""
+
 
 @dataclass(frozen=True)
 class Points:
@@ -78,7 +81,9 @@ def _marked(job: Job, kind: str, point: pl.Expr) -> dict[int, int]:
 def _first(operators: pl.LazyFrame, forward_ns: dict[int, int]) -> str:
     """The operator that starts first at or after a forward point, of the first step that has one."""
     for step, at in sorted(forward_ns.items()):
-        mine = operators.filter((pl.col("step") == step) & (pl.col("start_ns") >= at))
+        mine = operators.filter(
+            (pl.col("step") == step) & (pl.col("start_ns") >= at) & ~pl.col("full_name").str.contains(_OPTIMIZER)
+        )
         found = mine.sort("start_ns", maintain_order=True).head(1).collect()
         if found.height:
             return str(found["full_name"][0])

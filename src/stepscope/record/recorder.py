@@ -123,7 +123,10 @@ class Recorder:
 
     def identity_changed(self) -> None:
         """The process group was made or left: write down who this is now."""
-        self.session.describe_later()
+        try:
+            self.session.look_again()
+        except Exception as error:
+            self._fail("the process group could not be looked at", error)
 
     def forget(self) -> None:
         """This is a forked copy of the process: nothing is recorded here."""

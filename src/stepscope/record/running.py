@@ -6,6 +6,7 @@ import atexit
 import logging
 import os
 import sys
+from pathlib import Path
 from typing import Protocol
 
 log = logging.getLogger("stepscope")
@@ -17,6 +18,10 @@ class Recording(Protocol):
     @property
     def is_by_environment(self) -> bool:
         """Whether the environment made it."""
+
+    @property
+    def directory(self) -> Path | None:
+        """Where it records; None while there was nothing to record."""
 
     def stop(self) -> None:
         """Record no more."""
@@ -78,5 +83,5 @@ def _end() -> None:
     if profiler is None:
         return
     profiler.stop()
-    if profiler.is_by_environment:
+    if profiler.is_by_environment and profiler.directory is not None:
         profiler.analyse()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 import re
 import socket
 import threading
@@ -14,21 +13,19 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from stepscope._version import __version__
 from stepscope.record.backend import Backend
 from stepscope.record.device_sampler import DeviceSampler
-from stepscope.record.environment import kept_arguments, kept_environment, stated_identity
 from stepscope.record.files import append_text, make_private, replace_json
 from stepscope.record.host_sampler import HostSampler
 from stepscope.record.marks import Marks, epoch_shift_ns
 from stepscope.record.options import Options
+from stepscope.record.whereabouts import Whereabouts
 from stepscope.record.windows import Windows
 
 log = logging.getLogger("stepscope")
 
 FLUSH_SECONDS = 0.5
 """Marks are on disk after this time, or one and a half of it at the latest; the contract says a second."""
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Session:
@@ -51,6 +48,7 @@ class Session:
         self.failed = False
         self._on_failure = failed
         self._backend = backend
+        self._whereabouts = Whereabouts(backend)
         self._options = options
         self._marks = marks
         self._spans: list[list[int | None]] = []
@@ -74,6 +72,7 @@ class Session:
         Raises:
             OSError: If nothing can be written there.
         """
+        self._whereabouts.look()
         if self.directory is None:
             self._started_ns = time.time_ns()
             self.directory = self._make_directory()
@@ -89,6 +88,7 @@ class Session:
         """Everything is on disk afterwards."""
         assert self.directory is not None
         assert self.windows is not None
+        self._whereabouts.look()
         self._backend.stopped(self.directory)
         self.windows.wait()
         self._end_thread()
@@ -132,8 +132,9 @@ class Session:
             replace_json(self.directory / "recording.json", self._about())
         self._dirty = False
 
-    def describe_later(self) -> None:
-        """Have `recording.json` written soon, not now on the training thread."""
+    def look_again(self) -> None:
+        """The process group was made, or is about to be left: note who this is now, and have it written soon."""
+        self._whereabouts.look()
         self._dirty = True
 
     def problem(self, text: str) -> None:
@@ -160,31 +161,13 @@ class Session:
             self.problem(text)
 
     def _about(self) -> dict[str, Any]:
-        who, stated, around = self._backend.identity(), stated_identity(), self._backend.surroundings()
-
-        def known(name: str, default: int | None) -> int | None:
-            found = getattr(who, name)
-            found = getattr(stated, name) if found is None else found
-            return default if found is None else found
-
         return {
             "format": "stepscope-recording",
             "version": 1,
             "state": self._state,
-            "rank": known("rank", 0),
-            "world_size": known("world_size", 1),
-            "local_rank": known("local_rank", None),
-            "device_id": known("device_id", None),
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "boot_id": boot_id(),
+            **self._whereabouts.as_json(),
             "epoch_shift_ns": epoch_shift_ns(),
-            **vars(around),
-            "stepscope_version": __version__,
-            "python_version": platform.python_version(),
             "options": self._options.as_json(),
-            "environment": kept_environment(),
-            "arguments": kept_arguments(),
             "spans": self._spans,
             "started_ns": self._started_ns,
             "updated_ns": time.time_ns(),
@@ -192,11 +175,10 @@ class Session:
         }
 
     def _make_directory(self) -> Path:
-        rank = self._backend.identity().rank
-        rank = stated_identity().rank if rank is None else rank
+        rank = self._whereabouts.rank
         host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname()).strip("-") or "host"
         stamp = datetime.fromtimestamp(self._started_ns / 1e9, timezone.utc).strftime("%Y%m%d%H%M%S%f")[:-3]
-        directory = self.root / "recording" / f"rank-{rank or 0}_{host}-{os.getpid()}_{stamp}"
+        directory = self.root / "recording" / f"rank-{rank}_{host}-{os.getpid()}_{stamp}"
         make_private(directory)
         return directory
 
@@ -235,7 +217,7 @@ class Session:
             self.problem("host samples need psutil; install it with: pip install psutil")
         if self._backend.target != "gpu":
             return
-        device = self._backend.identity().device_id or 0
+        device = self._whereabouts.device_id
         try:
             self._samplers.append(DeviceSampler(device, pcie=self._options.pcie))
         except ImportError:
@@ -254,11 +236,3 @@ class Session:
             except Exception as error:
                 self._samplers.remove(sampler)
                 self.problem(f"samples end here ({type(error).__name__}: {error})")
-
-
-def boot_id() -> str | None:
-    """Tells machines, and boots of one, apart; processes with the same one share their clocks."""
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return None

@@ -62,7 +62,7 @@ class Known(Beside):
         on_host = found.filter(~pl.col("on_device"))
         shown = self._in_windows(marks["start_ns"])
         if on_host.height == found.height:
-            shown &= marks["mark"].is_in(_marks_of(on_host, marks, by=None)["mark"])
+            shown &= marks["mark"].is_in(_marks_of(on_host, marks, by=None)["mark"].to_list())
         rest = _as_found(marks.filter(~shown).select(*CALLS), steps)
         told = pl.concat([found.filter("on_device"), _told(on_host, marks)], how="diagonal_relaxed")
         return pl.concat([told, rest], how="diagonal_relaxed")

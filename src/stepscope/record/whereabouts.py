@@ -1,0 +1,76 @@
+"""Who a process is and where it runs, as far as was ever known of it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+from pathlib import Path
+from typing import Any
+
+from stepscope._version import __version__
+from stepscope.record.backend import Backend
+from stepscope.record.environment import kept_arguments, kept_environment, stated_identity
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Whereabouts:
+    """Asks the backend whenever something may have changed. What is not known any more, since the process group was
+    left, stays known.
+
+    Args:
+        backend: The framework's part.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._stated = stated_identity()
+        self._found: dict[str, Any] = {}
+        self._process = {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "boot_id": boot_id(),
+            "stepscope_version": __version__,
+            "python_version": platform.python_version(),
+            "environment": kept_environment(),
+            "arguments": kept_arguments(),
+        }
+
+    def look(self) -> None:
+        """Ask once more."""
+        for name, value in {**vars(self._backend.identity()), **vars(self._backend.surroundings())}.items():
+            if value in (None, [], {}):
+                self._found.setdefault(name, value)
+            else:
+                self._found[name] = value
+
+    @property
+    def rank(self) -> int:
+        """Its rank; 0 where nobody says."""
+        return self._known("rank") or 0
+
+    @property
+    def device_id(self) -> int:
+        """Its device; 0 where nobody says."""
+        return self._known("device_id") or 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The part of `recording.json` that says who and where."""
+        identity = {name: self._known(name) for name in vars(self._stated)}
+        identity["rank"] = self.rank
+        identity["world_size"] = identity["world_size"] or 1
+        return {**self._found, **identity, **self._process}
+
+    def _known(self, name: str) -> int | None:
+        found: int | None = self._found.get(name)
+        stated: int | None = getattr(self._stated, name)
+        return stated if found is None else found
+
+
+def boot_id() -> str | None:
+    """Tells machines, and boots of one, apart; processes with the same one share their clocks."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return None

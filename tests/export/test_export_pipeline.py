@@ -1,0 +1,150 @@
+"""The input pipeline: MindData's files and what is computed from them, and a loader in their form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from export_jobs import BASE, MS, lines, make_job, read
+
+from stepscope.export.cpu_usage import write_cpu_usage
+from stepscope.export.job import Job
+from stepscope.export.minddata import write_minddata
+from stepscope.export.pipeline_advice import Figures, advise
+from stepscope.export.pipeline_raw import write_pipeline_raw
+from stepscope.export.pipeline_summary import write_pipeline_summary
+from stepscope.export.torch_pipeline import write_torch_pipeline
+
+RAW, SUMMARY = "minddata_pipeline_raw_1.csv", "minddata_pipeline_summary_1"
+
+
+def write_all(job: Job) -> None:
+    """All exporters of the pipeline in their order."""
+    for exporter in (
+        write_minddata,
+        write_torch_pipeline,
+        write_cpu_usage,
+        write_pipeline_raw,
+        write_pipeline_summary,
+    ):
+        exporter(job)
+
+
+def test_figures_are_those_of_mindspores_own_analysis(tmp_path: Path, shared: Path) -> None:
+    golden = shared / "data" / "mindspore" / "real_minddata_ms210_train" / "profiler"
+    job = make_job(tmp_path, framework="mindspore")
+    span = job.recording / "minddata" / "1"
+    span.mkdir(parents=True)
+    for name in ("pipeline_profiling_0.json", "minddata_cpu_utilization_0.json", "dataset_iterator_profiling_0.txt"):
+        (span / name).write_bytes((golden / name).read_bytes())
+
+    write_all(job)
+
+    assert read(job, "pipeline_profiling_1.json") == (golden / "pipeline_profiling_0.json").read_text()
+    assert read(job, RAW) == (golden / "minddata_pipeline_raw_0.csv").read_text()
+    assert read(job, f"{SUMMARY}.csv") == (golden / "minddata_pipeline_summary_0.csv").read_text()
+    assert read(job, f"{SUMMARY}.json") == (golden / "minddata_pipeline_summary_0.json").read_text()
+
+
+def test_the_newest_span_is_copied(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+    for number in (2, 10):
+        span = job.recording / "minddata" / str(number)
+        span.mkdir(parents=True)
+        operator = {"op_id": number, "op_type": "MapOp", "num_workers": 1, "metrics": None}
+        (span / "pipeline_profiling_7.json").write_text(json.dumps({"op_info": [operator], "sampling_interval": 20}))
+    (job.recording / "minddata" / "11").mkdir()
+
+    write_minddata(job)
+
+    assert json.loads(read(job, "pipeline_profiling_1.json"))["op_info"][0]["op_id"] == 10
+    assert "1 earlier span" in job.left_out["pipeline_profiling_1.json (earlier)"]
+
+
+def test_a_loader_is_a_pipeline_of_three_stages(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+
+    write_all(job)
+
+    when = (BASE + 2 * MS) // MS
+    assert lines(job, "dataset_iterator_profiling_1.txt")[:5] == [
+        f"0 1 1 0 {when}",
+        f"0 2 1 2 {when}",
+        f"0 0 1 2 {when}",
+        f"1 4 1 0 {when}",
+        f"0 1 2 0 {when + 10}",
+    ]
+    assert lines(job, RAW) == [
+        "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+        "output_queue_usage_rate,sample_interval,parent_id,children_id",
+        "0,EpochCtrlOp,1,,,,,10,,[1]",
+        '1,BatchOp,2,"[0, 1, 0]",0.3333333333333333,4,0.08333333333333333,10,0,[2]',
+        '2,GeneratorOp,2,"[0, 1, 0]",0.3333333333333333,4,0.08333333333333333,10,1,',
+    ]
+    summary = json.loads(read(job, f"{SUMMARY}.json"))
+    assert summary["queue_utilization_pct"] == [-1, 8.25, 8.25]
+    assert summary["queue_empty_freq_pct"] == [-1, 66.67, 66.67]
+    assert summary["avg_cpu_pct_per_worker"] == [-1, 10.0, -1]
+    assert summary["bottleneck_warning"] == ["Batch(id=1)"]
+
+
+def test_only_batches_of_the_chosen_steps_count(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+    job.run, job.steps = job.run.select(steps=[5, 6]), [5, 6]
+
+    write_torch_pipeline(job)
+
+    assert len(lines(job, "dataset_iterator_profiling_1.txt")) == 8
+
+
+def test_of_several_loaders_the_busiest_is_shown_and_the_others_told(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+    with (job.recording / "batches.csv").open("a") as file:
+        file.write(f"{BASE},evaluation,0,4,1000,,,0\n")
+
+    write_torch_pipeline(job)
+
+    assert len(lines(job, "dataset_iterator_profiling_1.txt")) == 12
+    assert "'loader'" in job.left_out["pipeline_profiling_1.json (loaders)"]
+
+
+def test_without_batches_the_reason_is_told(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+    (job.recording / "batches.csv").unlink()
+
+    write_all(job)
+
+    assert RAW not in job.written
+    assert "data_process" in job.left_out[RAW]
+
+
+def figures(number: int, kind: str, **known: object) -> Figures:
+    values = {"workers": 4, "children": [], "queue": 60.0, "empty": 0.0, "cpu_per_worker": 50.0, **known}
+    return Figures(number=number, name=f"{kind}(id={number})", kind=kind, **values)  # type: ignore[arg-type]
+
+
+def test_a_busy_operator_is_the_bottleneck() -> None:
+    told = advise([figures(0, "Map", children=[1], cpu_per_worker=76.25), figures(1, "TFRecord")])
+
+    assert told["bottleneck_warning"] == ["Map(id=0)"]
+    assert told["bottleneck_suggestion"] == [
+        "Map(id=0) has high CPU utilization per worker of 76.25% Try increasing num_parallel_workers above 4."
+    ]
+    assert "76.25%" in told["cpu_analysis_details"][0]
+
+
+def test_a_slow_reader_is_told() -> None:
+    told = advise([figures(0, "Batch", children=[1], queue=None), figures(1, "TFRecord", queue=20.0)])
+
+    assert "TFRecord(id=1)'s output queue usage=20.0% is low" in told["queue_analysis_details"][0]
+    assert "bottleneck_warning" not in told
+
+
+def test_an_empty_queue_before_the_device_is_told() -> None:
+    told = advise([figures(0, "DataQueue", children=[1], queue=None, workers=1), figures(1, "Map", empty=70.0)])
+
+    assert "empty in 70.0% of the samples" in told["queue_analysis_details"][0]
+
+
+def test_operators_of_one_thread_are_left_out() -> None:
+    assert advise([figures(0, "Shuffle", children=[1], cpu_per_worker=99.0), figures(1, "TFRecord")]) == {}

@@ -1,0 +1,142 @@
+"""`step_trace_raw`, `step_trace_point_info` and `profiler_info`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+from export_jobs import BASE, MS, lines, make_job, operators, read, steps, torch_frames
+
+from stepscope.export.profiler_info import write_profiler_info
+from stepscope.export.step_trace import write_step_trace
+
+RAW = "step_trace_raw_1_detail_time.csv"
+POINTS = "step_trace_point_info_1.json"
+TICKS = BASE // 10
+HEADER = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
+
+
+def test_phases_and_reduces_are_told_in_ticks_of_10_ns(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+
+    write_step_trace(job)
+
+    rows = lines(job, RAW)
+    reduce = "stream_0_0_AllReduce"
+    assert rows[0] == f"{HEADER},{reduce},{reduce}_start_point,{reduce}_end_point"
+    own = [4, TICKS, TICKS + 1_000_000, 1_000_000, TICKS + 200_000, TICKS + 900_000, 200_000, 700_000, 100_000]
+    assert rows[1] == ",".join(map(str, [*own, 100_000, TICKS + 700_000, TICKS + 800_000]))
+    assert len(rows) == 1 + 3 + 1
+    assert json.loads(read(job, POINTS)) == {
+        "fp_start": "Default/Net_0/aten::linear",
+        "bp_end": "Gradients/AddmmBackward0",
+    }
+
+
+def test_the_average_leaves_out_the_first_step(tmp_path: Path) -> None:
+    frames = torch_frames()
+    later = frames["steps"].with_columns(
+        forward_start_ns=pl.when(pl.col("step") == 4)
+        .then(pl.col("forward_start_ns") + 3 * MS)
+        .otherwise("forward_start_ns")
+    )
+    job = make_job(tmp_path, {**frames, "steps": later})
+
+    write_step_trace(job)
+
+    rows = [line.split(",") for line in lines(job, RAW)]
+    assert rows[1][6] == "500000"
+    assert rows[-1][:9] == [
+        "-",
+        *map(str, (TICKS + 1_500_000, TICKS + 2_500_000, 1_000_000)),
+        *rows[-1][4:6],
+        "200000",
+        "700000",
+        "100000",
+    ]
+
+
+def test_one_step_is_its_own_average(tmp_path: Path) -> None:
+    job = make_job(tmp_path, torch_frames(1))
+
+    write_step_trace(job)
+
+    rows = lines(job, RAW)
+    assert rows[2].split(",")[1:] == rows[1].split(",")[1:]
+
+
+def test_a_step_starts_where_the_last_one_ended_unless_steps_lie_between(tmp_path: Path) -> None:
+    frames = torch_frames()
+    spread = frames["steps"].with_columns(
+        pl.col("start_ns", "forward_start_ns") + MS, step=pl.Series([4, 5, 9], dtype=pl.Int32)
+    )
+    job = make_job(tmp_path, {**frames, "steps": spread})
+
+    write_step_trace(job)
+
+    starts = [int(line.split(",")[1]) for line in lines(job, RAW)[1:4]]
+    assert starts == [TICKS + 100_000, TICKS + 1_000_000, TICKS + 2_100_000]
+
+
+def test_without_a_backward_pass_it_is_inference(tmp_path: Path) -> None:
+    frames = torch_frames()
+    forward = operators(frames["slices"].filter(~pl.col("name").str.contains("autograd|aten::mm")))
+    bare = frames["steps"].with_columns(backward_end_ns=pl.lit(None, pl.Int64))
+    job = make_job(tmp_path, {"steps": bare, "operators": forward, "ranks": frames["ranks"]})
+    (job.recording / "marks.csv").unlink()
+
+    write_step_trace(job)
+
+    rows = lines(job, RAW)
+    assert rows[0] == "step_num,start_point,end_point,total,fp_point,iteration_interval,fp"
+    assert rows[1].split(",")[-2:] == ["200000", "800000"]
+    assert json.loads(read(job, POINTS)) == {"fp_start": "Default/aten::linear"}
+
+
+def test_the_user_may_name_the_operators_of_both_points(tmp_path: Path) -> None:
+    job = make_job(tmp_path, environment={"PROFILING_FP_START": "aten::addmm", "PROFILING_BP_END": "aten::mm"})
+
+    write_step_trace(job)
+
+    first = lines(job, RAW)[1].split(",")
+    assert first[4:6] == [str(TICKS + 220_000), str(TICKS + 770_000)]
+    assert json.loads(read(job, POINTS))["fp_start"] == "Default/Net_0/aten::linear/aten::addmm"
+
+
+def test_a_named_operator_that_never_ran_changes_nothing(tmp_path: Path) -> None:
+    job = make_job(tmp_path, environment={"PROFILING_FP_START": "aten::nothing"})
+
+    write_step_trace(job)
+
+    assert lines(job, RAW)[1].split(",")[4] == str(TICKS + 200_000)
+
+
+def test_without_steps_the_reason_is_told(tmp_path: Path) -> None:
+    job = make_job(tmp_path, {name: frame for name, frame in torch_frames().items() if name != "steps"})
+
+    write_step_trace(job)
+
+    assert not job.written
+    assert "no step" in job.left_out[RAW]
+
+
+def test_profiler_info_says_who_and_when(tmp_path: Path) -> None:
+    job = make_job(tmp_path, mode="pynative", framework="mindspore", parallel={"parallel_mode": "semi_auto_parallel"})
+
+    write_profiler_info(job)
+
+    info = json.loads(read(job, "profiler_info_1.json"))
+    assert info["context_mode"] == "pynative"
+    assert info["rank_id"] == "1"
+    assert info["rank_size"] == 2
+    assert info["parallel_mode"] == "semi_auto_parallel"
+    assert info["stage_num"] == 1
+    assert info["is_heterogeneous"] is False
+    assert info["profiling_start_time"] == info["profiling_stop_time"]
+    assert info["system_time"] == BASE
+    assert len(info["analyse_end_time"]) == len("2026-11-21 10:00:00")
+
+
+def test_steps_of_the_helper_are_as_long_as_the_tests_say() -> None:
+    assert (steps()["end_ns"] - steps()["start_ns"]).to_list() == [10 * MS] * 3
