@@ -8,7 +8,7 @@ bias the mean, as it does in other tools that write this file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import polars as pl
@@ -25,7 +25,6 @@ INFERENCE = "step_num,start_point,end_point,total,fp_point,iteration_interval,fp
 MAX_REDUCES = 200
 """Three columns each; a step with more calls keeps its first ones."""
 
-_NOTHING: list[int | None] = [None, None, None]
 _OPERATIONS = {
     "all_reduce": "AllReduce",
     "all_gather": "AllGather",
@@ -58,7 +57,7 @@ def write_step_trace(job: Job) -> None:
     header = TRAINING if points.training else INFERENCE
     for name in reduces:
         header += f",{name},{name}_start_point,{name}_end_point"
-    rows = [row + [cell for calls in reduces.values() for cell in calls.get(row[0] or 0, _NOTHING)] for row in rows]
+    rows = [row + _reduce_cells(row, reduces.values()) for row in rows]
     job.write(trace, csv_text(header, [*rows, ["-", *_mean(rows)]]))
     info = {"fp_start": points.first_forward, "bp_end": points.last_backward}
     job.write_json(points_file, info if points.training else {"fp_start": points.first_forward})
@@ -81,6 +80,12 @@ def _row(one: tuple[int, int, int], points: Points) -> Row:
         return [step, start, end, end - start, first, first - start, end - first]
     last = min(max(points.backward_ns.get(step, end_ns) // TICK_NS, first), end)
     return [step, start, end, end - start, first, last, first - start, last - first, end - last]
+
+
+def _reduce_cells(row: Row, reduces: Iterable[dict[int, list[int | None]]]) -> Row:
+    """The cells of a step's calls. Readers want numbers: a call that the step lacks lies at its end, without length."""
+    step, end = row[0] or 0, row[2]
+    return [cell for calls in reduces for cell in calls.get(step, [0, end, end])]
 
 
 def _mean(rows: Sequence[Row]) -> Row:
