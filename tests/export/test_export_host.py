@@ -158,7 +158,7 @@ def test_memory_is_told_in_gib_with_what_was_there_before(tmp_path: Path) -> Non
 def test_the_device_comes_before_the_host(tmp_path: Path) -> None:
     frames = memory(6)
     ours = {name: frames[name].with_columns(device=pl.lit(0, pl.Int32)) for name in ("memory_curve", "allocations")}
-    host = frames["memory_curve"].with_columns(device=pl.lit(None, pl.Int32), allocated_bytes=pl.lit(5))
+    host = frames["memory_curve"].with_columns(device=pl.lit(None, pl.Int32), allocated_bytes=pl.lit(5, pl.Int64))
     curve = pl.concat([ours["memory_curve"], host])
     job = make_job(tmp_path, {**frames, "memory_curve": curve, "allocations": ours["allocations"]})
     (job.recording / "device.csv").write_text(f"time_ns,device,name,value\n{BASE},0,memory_total_bytes,{2 << 30}\n")
