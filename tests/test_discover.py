@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import time
 from pathlib import Path
@@ -217,3 +218,41 @@ def test_a_reader_that_fails_hides_no_other(tmp_path: Path) -> None:
     assert names(found) == ["x.json"]
     assert "internal error (KeyError" in found.problems[0].problem
     assert "oops" in (found.problems[0].trace or "")
+
+
+def exported(root: Path, *files: str) -> None:
+    """A list of files that were made from the recording `recording/rank-0`."""
+    listed = {"format": "stepscope-exported", "recording": "recording/rank-0", "files": list(files)}
+    (root / "exported-0.json").write_text(json.dumps(listed))
+
+
+def test_what_was_exported_is_passed_by_while_its_recording_is_there(tmp_path: Path) -> None:
+    write_toy(tmp_path / "recording" / "rank-0" / "toy.json")
+    (tmp_path / "recording" / "rank-0" / "recording.json").write_text("{}")
+    write_toy(tmp_path / "made.json")
+    write_toy(tmp_path / "tree_ascend_ms" / "inside" / "trace.json")
+    write_toy(tmp_path / "own.json")
+    exported(tmp_path, "made.json", "tree_ascend_ms/inside/trace.json", "gone.csv", "recording/rank-0/toy.json")
+
+    found = find(tmp_path)
+
+    assert sorted(names(found)) == ["own.json", "rank-0"]
+    assert found.problems == []
+
+
+def test_what_was_exported_is_read_where_its_recording_is_gone(tmp_path: Path) -> None:
+    write_toy(tmp_path / "made.json")
+    write_toy(tmp_path / "tree_ascend_ms" / "inside" / "trace.json")
+    exported(tmp_path, "made.json", "tree_ascend_ms/inside/trace.json")
+
+    found = find(tmp_path)
+
+    assert sorted(names(found)) == ["made.json", "trace.json"]
+    assert found.problems == []
+
+
+def test_a_damaged_list_of_exported_files_hides_nothing(tmp_path: Path) -> None:
+    write_toy(tmp_path / "made.json")
+    (tmp_path / "exported-0.json").write_text('{"format": "stepscope-exported", "files": ["made')
+
+    assert names(find(tmp_path)) == ["made.json"]

@@ -13,9 +13,10 @@ import json
 import re
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from facts import Facts, facts_of, recorded_run
-from pages import Page, pages
+from pages import PAGE_ROWS, Page, pages
 from server import Server, serving
 
 _INFO = re.compile(r"profiler_info_(\d+)\.json")
@@ -56,11 +57,22 @@ def _answered(server: Server, page: Page) -> bool:
     problem = text.decode(errors="replace")[:200] if status != 200 else None
     if problem is None:
         try:
-            problem = page.check(json.loads(text))
+            problem = page.check(_with_further_rows(server, page, json.loads(text)))
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             problem = f"unexpected answer ({type(error).__name__}: {error}): {text.decode(errors='replace')[:120]}"
     print(f"{page.name:75} {status} {len(text):9}  {problem or 'ok'}")
     return problem is None
+
+
+def _with_further_rows(server: Server, page: Page, answer: Any) -> Any:
+    """A table with the rows of its other pages."""
+    if not isinstance(answer, dict) or page.body is None or "object" not in answer:
+        return answer
+    for number in range(1, -(-answer["size"] // PAGE_ROWS)):
+        body = {**page.body, "group_condition": {"limit": PAGE_ROWS, "offset": number}}
+        _, text = server.ask(page.path, page.params, body)
+        answer["object"] += json.loads(text)["object"]
+    return answer
 
 
 def queue_records(file: Path) -> int:

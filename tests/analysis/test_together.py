@@ -70,7 +70,7 @@ def test_ranks_with_and_without_device_in_one_call(whole_recording: bool) -> Non
     arguments = {name: run.table(name) for name in ("steps", "kernels", "collectives", "operators")}
     marks = run.analyse("marks")
 
-    activity = ANALYSES["activity"].function(**arguments, marks=marks)
+    activity = ANALYSES["activity"].function(**arguments, marks=marks, ranks=None)
     split = ANALYSES["breakdown"].function(arguments["steps"], activity, arguments["collectives"], whole_recording)
     causes = ANALYSES["idle"].function(arguments["steps"], activity, arguments["kernels"])
 

@@ -34,6 +34,18 @@ def test_phases_and_reduces_are_told_in_ticks_of_10_ns(tmp_path: Path) -> None:
     }
 
 
+def test_a_call_that_a_step_lacks_has_no_length_and_lies_at_its_end(tmp_path: Path) -> None:
+    frames = torch_frames()
+    first = frames["collectives"].filter(pl.col("step") == 4)
+    job = make_job(tmp_path, {**frames, "collectives": first})
+
+    write_step_trace(job)
+
+    rows = [line.split(",") for line in lines(job, RAW)]
+    assert [row[-3:] for row in rows[2:-1]] == [["0", row[2], row[2]] for row in rows[2:-1]]
+    assert rows[-1][-3:] == ["0", rows[-1][2], rows[-1][2]]
+
+
 def test_the_average_leaves_out_the_first_step(tmp_path: Path) -> None:
     frames = torch_frames()
     later = frames["steps"].with_columns(

@@ -88,4 +88,4 @@ class Backend(Protocol):
         """Processes of the input pipeline that are alive, with a name. Called from the sampler's thread."""
 
     def in_data_worker(self) -> bool:
-        """Whether this process is a worker of a data loader, which must never record."""
+        """Whether this process is a worker of a data loader, or another that trains nothing and must never record."""

@@ -33,23 +33,40 @@ NOUNS = {
 _PYTORCH = "PyTorch traces hold none"
 _MEMORY = "recorded without profile_memory=True"
 _LEVEL_0 = "one device only, or recorded at profiler level 0"
+_NOT_RECORDED = "the recorder does not record them"
+_NO_WINDOW = "recorded without op_time, or stopped before the first window was finished"
 _DATASET = "only MindSpore's dataset profiling writes them"
 
 WHY: dict[str, dict[str, str]] = {
-    "groups": {"kineto": "one process only, or written by an old PyTorch", "ascend": _LEVEL_0},
-    "operators": {"": "recorded without CPU activities"},
+    "groups": {
+        "kineto": "one process only, or written by an old PyTorch",
+        "ascend": _LEVEL_0,
+        "recording": "one process only",
+    },
+    "operators": {"": "recorded without CPU activities", "recording": _NO_WINDOW},
     "kernels": {
+        "recording": f"a CPU-only job, or {_NO_WINDOW}",
         "kineto": "a CPU-only job, or recorded without accelerator activities",
         "ascend": "recorded without NPU activities",
     },
-    "kernel_counters": {"kineto": _PYTORCH, "ascend": "recorded without aic_metrics"},
-    "collectives": {"kineto": "one process only, or recorded between two calls", "ascend": _LEVEL_0},
+    "kernel_counters": {
+        "kineto": _PYTORCH,
+        "ascend": "recorded without aic_metrics",
+        "recording": _NOT_RECORDED,
+    },
+    "collectives": {
+        "kineto": "one process only, or recorded between two calls",
+        "ascend": _LEVEL_0,
+        "recording": "one process only, or recorded between two calls",
+    },
     "links": {
+        "recording": _NOT_RECORDED,
         "kineto": _PYTORCH,
         "ascend_text": "communication_matrix.json is missing or empty",
         "ascend_db": "the database has no communication matrix",
     },
     "transports": {
+        "recording": _NOT_RECORDED,
         "kineto": _PYTORCH,
         "ascend_text": "communication.json is missing or empty",
         "ascend_db": "the database has no bandwidth table",
@@ -57,10 +74,22 @@ WHY: dict[str, dict[str, str]] = {
     "allocations": {"": _MEMORY},
     "memory_curve": {"": _MEMORY},
     "flows": {"": "no arrows between forward and backward work were recorded"},
-    "counters": {"kineto": _PYTORCH, "ascend": "no frequencies were recorded"},
+    "counters": {
+        "kineto": _PYTORCH,
+        "ascend": "no frequencies were recorded",
+        "recording": "no GPU, or no nvidia-ml-py to ask it",
+    },
     "stacks": {"": "recorded without with_stack=True"},
-    "input_pipeline": {"kineto": _PYTORCH, "ascend": _DATASET},
-    "host_usage": {"kineto": _PYTORCH, "ascend": "no samples of the host were recorded"},
+    "input_pipeline": {
+        "kineto": _PYTORCH,
+        "ascend": _DATASET,
+        "recording": "no batch came from a data loader that the recorder knows",
+    },
+    "host_usage": {
+        "kineto": _PYTORCH,
+        "ascend": "no samples of the host were recorded",
+        "recording": "no samples of the host were recorded; they need psutil",
+    },
 }
 """Table to format (or the word before its underscore; empty for any) to the usual reason why there are no rows."""
 

@@ -16,6 +16,9 @@ from stepscope.store.recording import Recording
 _WHOLE = 0.9
 """A recording with less than this part of a rival's rows was cut short."""
 
+_NAMELESS = ("recording", "profiler")
+"""Directories that the recorder makes in every output path: they say nothing of the job."""
+
 SLACK_NS = 10_000_000_000
 """How far clocks of hosts may differ, and starts of recordings lie apart, in one job."""
 
@@ -282,7 +285,7 @@ def _job(pieces: Sequence[_Piece]) -> Job:
         name = path.name.partition(".")[0] or path.name
     else:
         path = Path(os.path.commonpath([str(piece.directory) for piece in pieces]))
-        name = path.name
+        name = next((part for part in reversed(path.parts) if part not in _NAMELESS), path.name)
     stated = max((piece.world_size for piece in pieces if piece.world_size is not None), default=0)
     if stated > len(members):
         problem = f"{len(members)} of the job's {stated} ranks are here"

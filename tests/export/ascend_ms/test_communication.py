@@ -85,7 +85,7 @@ def test_links_go_from_sender_to_receiver(tmp_path: Path, rank: int, word: str) 
 
     matrix = written(tmp_path, "communication_matrix", rank)["step2"]
     assert matrix["collective"] == {}
-    assert list(matrix["p2p"][f"{word}-total@{KEY}"]) == ["0-1"]
+    assert list(matrix["p2p"][f"{word}-total@{KEY}"]) == [f"{rank}-{rank}", "0-1"]
     top = matrix["p2p"][f"{word}-top1@{KEY}"]["0-1"]
     assert (top["Transport Type"], top["Transit Size(MB)"], top["Bandwidth(GB/s)"]) == ("GLOO", 2.0, 2.0)
 

@@ -1,4 +1,4 @@
-"""communication.json and communication_matrix.json: the calls of each step, and the links that are known."""
+"""communication.json: the calls of each step, and their sums."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def communication(job: Job) -> str:
         Unavailable: If no calls were recorded.
     """
     steps: defaultdict[str, dict[str, dict[str, Entry]]] = defaultdict(lambda: {"p2p": {}, "collective": {}})
-    for row in _calls(job).iter_rows(named=True):
+    for row in stepped_calls(job).iter_rows(named=True):
         kind = "p2p" if row["operation"] in POINT_TO_POINT else "collective"
-        steps[_step(row)][kind][_key(row["call"], row)] = {TIMES: _times(row), BANDS: _bands(row)}
+        steps[step_of(row)][kind][full_name(row["call"], row)] = {TIMES: _times(row), BANDS: _bands(row)}
     for kinds in steps.values():
         for entries in kinds.values():
             if entries:
@@ -43,32 +43,12 @@ def communication(job: Job) -> str:
     return json_text(job, dict(steps))
 
 
-def communication_matrix(job: Job) -> str:
-    """Links between ranks, counted within their group: those of sends and receives, whose other side is recorded.
-
-    Which ranks a collective moves data between is the library's choice and not recorded, so it has no links here.
+def stepped_calls(job: Job) -> pl.DataFrame:
+    """`named_calls` in steps, with the step as text (`numbered`; empty if the recording has no steps).
 
     Raises:
-        Unavailable: If no calls were recorded.
+        Unavailable: If there are none.
     """
-    calls = _calls(job)
-    steps: dict[str, dict[str, dict[str, dict[str, Entry]]]] = {}
-    for row in calls.iter_rows(named=True):
-        steps.setdefault(_step(row), {"p2p": {}, "collective": {}})
-    members = {group: list(ranks or ()) for group, ranks in job.rows("groups").select("group", "members").iter_rows()}
-    known = calls.filter(pl.col("peer").is_not_null() & pl.col("size_bytes").is_not_null())
-    links: defaultdict[tuple[str, str, str], list[Entry]] = defaultdict(list)
-    for row in known.iter_rows(named=True):
-        if link := _link(row, job.rank, members.get(row["group"], [])):
-            links[_step(row), _key("{}", row), link].append({**row, "link": link})
-    for (step, key, link), rows in links.items():
-        word = rows[0]["word"].lower()
-        for place, entry in _picked(rows).items():
-            steps[step]["p2p"].setdefault(key.format(f"{word}-{place}"), {})[link] = entry
-    return json_text(job, steps)
-
-
-def _calls(job: Job) -> pl.DataFrame:
     calls = named_calls(job)
     if calls.is_empty():
         raise Unavailable(job.run.missing("collectives") or "no communication calls in the wanted steps")
@@ -76,11 +56,13 @@ def _calls(job: Job) -> pl.DataFrame:
     return calls.with_columns(numbered=step).drop_nulls("numbered")
 
 
-def _step(row: Entry) -> str:
+def step_of(row: Entry) -> str:
+    """The key of a call's step."""
     return step_word(row["numbered"])
 
 
-def _key(call: str, row: Entry) -> str:
+def full_name(call: str, row: Entry) -> str:
+    """A call, or a class of calls, with the key of its group, which may be unknown."""
     return f"{call}@{row['key'] or ''}"
 
 
@@ -105,16 +87,18 @@ def _ratios(times: Entry) -> Entry:
 def _bands(row: Entry) -> Entry:
     if row["size_bytes"] is None:
         return {}
-    size, time = row["size_bytes"] / MEGABYTE, _moving_ns(row) / NS_PER_MS
-    band = {SIZE: size, TRANSIT: time, BANDWIDTH: _rate(size, time), "Large Packet Ratio": 0.0, PACKETS: {}}
+    size, time = row["size_bytes"] / MEGABYTE, moving_ns(row) / NS_PER_MS
+    band = {SIZE: size, TRANSIT: time, BANDWIDTH: rate(size, time), PACKETS: {}}
     return {row["transport"]: band}
 
 
-def _moving_ns(row: Entry) -> int:
+def moving_ns(row: Entry) -> int:
+    """How long a call moved data: as stated, else all of its time."""
     return int(row["duration_ns"] if row["transmit_ns"] is None else row["transmit_ns"])
 
 
-def _rate(size_mb: float, time_ms: float) -> float:
+def rate(size_mb: float, time_ms: float) -> float:
+    """MB a ms, which are GB/s."""
     return size_mb / time_ms if time_ms else 0.0
 
 
@@ -131,29 +115,5 @@ def _total(entries: list[Entry]) -> Entry:
             total[SIZE] += band[SIZE]
             total[TRANSIT] += band[TRANSIT]
     for band in bands.values():
-        band[BANDWIDTH] = _rate(band[SIZE], band[TRANSIT])
+        band[BANDWIDTH] = rate(band[SIZE], band[TRANSIT])
     return {TIMES: times | _ratios(times), BANDS: bands}
-
-
-def _link(row: Entry, rank: int, members: list[int]) -> str | None:
-    """`source-destination`; None if the members of the group are not known."""
-    if rank not in members or row["peer"] not in members:
-        return None
-    here, there = members.index(rank), members.index(row["peer"])
-    return f"{there}-{here}" if row["operation"] == "recv" else f"{here}-{there}"
-
-
-def _picked(rows: list[Entry]) -> dict[str, Entry]:
-    """Of the calls over a link the fastest, the middle one and the slowest, and the sum of all."""
-    entries = sorted((_link_entry(row) for row in rows), key=lambda entry: -entry[BANDWIDTH])
-    picked = {"top1": entries[0], "middle": entries[len(entries) // 2]}
-    picked |= {f"bottom{number}": entry for number, entry in enumerate(entries[:-4:-1], 1)}
-    size, time = (sum(entry[title] for entry in entries) for title in (SIZE, TRANSIT))
-    total = {"Transport Type": entries[0]["Transport Type"], SIZE: size, TRANSIT: time, BANDWIDTH: _rate(size, time)}
-    return {**picked, "total": total}
-
-
-def _link_entry(row: Entry) -> Entry:
-    size, time = row["size_bytes"] / MEGABYTE, _moving_ns(row) / NS_PER_MS
-    moved = {SIZE: size, TRANSIT: time, BANDWIDTH: _rate(size, time)}
-    return {"Transport Type": row["transport"], **moved, "Op Name": row["call"]}

@@ -1,1 +1,1 @@
-"""The MindSpore backend."""
+"""Recording MindSpore jobs: graph mode, PyNative and `ms.jit`, on CPU, GPU and Ascend."""

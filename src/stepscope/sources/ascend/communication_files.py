@@ -124,6 +124,8 @@ def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
             if not isinstance(values, dict) or not (source.isdecimal() and destination.isdecimal()):
                 bad += 1
                 continue
+            if source == destination and not _number(values.get("Transit Size(MB)")):
+                continue  # says which rank of its group wrote the file; a copy within the rank has a size
             op_name, transport = values.get("Op Name"), values.get("Transport Type")
             links.append(
                 (

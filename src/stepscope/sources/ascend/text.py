@@ -37,7 +37,7 @@ class AscendText:
     """Reader of the text export."""
 
     name = "ascend_text"
-    version = 3
+    version = 4
 
     def find(self, directory: Path, names: Sequence[str]) -> Input | None:
         """Recognise a rank directory, or its output folder, that has the text export and no database."""

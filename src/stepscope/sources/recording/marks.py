@@ -31,6 +31,10 @@ _SCHEMA = {
 _REQUIRED = ("kind", "start_ns", "end_ns")
 _PHASES = {"kind": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
 
+_JITTER_NS = 100_000
+"""A step begins where the one before ended, but the clocks are compared anew with every flush, to about a microsecond.
+More than that is an overlap of its own."""
+
 CALLS: dict[str, pl.DataType] = {
     "name": pl.String(),
     "start_ns": pl.Int64(),
@@ -83,7 +87,7 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
         sink: Told about damage.
     """
     path = about.directory / "marks.csv"
-    marks, numbers = Marks(), _Numbers()
+    marks, steps = Marks(), _Steps()
     lost = 0
     for part in read_lines(path, _SCHEMA, _REQUIRED, sink.issue):
         rows = part.filter((pl.col("end_ns") >= pl.col("start_ns")) & (pl.col("end_ns") - pl.col("start_ns") < WEEK_NS))
@@ -92,7 +96,7 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
         marks.rows += rows.height
         marks.calls.append(_calls(rows.filter(pl.col("kind") == "collective")))
         marks.phases.append(rows.filter(pl.col("kind").is_in(["forward", "backward"])).select(*_PHASES))
-        named = rows.with_columns(_names(rows, numbers), duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+        named = steps.named(rows).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
         placed = named.select("name", "start_ns", "duration_ns", "thread", process=pl.lit(about.process))
         events.add("annotation", event_frame("annotation", placed))
     if lost:
@@ -100,41 +104,52 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
         sink.issue(
             "warning", path, problem, "A clock was set while the job ran; record again if they matter", lost=lost
         )
-    if numbers.restarts:
-        problem = f"the step numbers start anew {numbers.restarts} times; later steps are numbered on from the last one"
+    if steps.restarts:
+        problem = f"the step numbers start anew {steps.restarts} times; later steps are numbered on from the last one"
         sink.issue("note", path, problem, "None needed: the training loop was entered several times", place="step")
     return marks
 
 
-class _Numbers:
-    """Steps with numbers that only rise: a training loop that is entered again begins anew with 1."""
+class _Steps:
+    """Makes `ProfilerStep#N` of steps, with numbers that only rise: a loop that is entered again begins anew with 1."""
 
     def __init__(self) -> None:
         self.restarts = 0
         self._last: int | None = None
         self._added = 0
+        self._end_ns = 0
 
-    def next(self, number: int) -> int:
+    def named(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Marks, in the order of the file, called as annotations: `data: _SingleProcessDataLoaderIter`."""
+        number = pl.coalesce("step", pl.col("name").cast(pl.Int64, strict=False))
+        found = rows.with_row_index("row").filter((pl.col("kind") == "step") & number.is_not_null())
+        made = [
+            (row, *self._next(step, start, end))
+            for row, step, start, end in found.select("row", number, "start_ns", "end_ns").iter_rows()
+        ]
+        schema = {"row": pl.UInt32, "step_name": pl.String, "step_start_ns": pl.Int64}
+        steps = pl.DataFrame(made, schema=schema, orient="row")
+        own = pl.col("name").str.replace(f"^{STEP_PREFIX}", "ProfilerStep ")  # a user's range makes no step
+        kind = pl.when(pl.col("name").is_null()).then("kind").otherwise(pl.format("{}: {}", "kind", "name"))
+        return (
+            rows.with_row_index("row")
+            .join(steps, on="row", how="left", maintain_order="left")
+            .with_columns(
+                name=pl.coalesce("step_name", pl.when(pl.col("kind") == "range").then(own), kind),
+                start_ns=pl.coalesce("step_start_ns", "start_ns"),
+            )
+        )
+
+    def _next(self, number: int, start_ns: int, end_ns: int) -> tuple[str, int]:
+        """Name and start of the next step."""
         if self._last is not None and number + self._added <= self._last:
             self._added = self._last + 1 - number
             self.restarts += 1
         self._last = number + self._added
-        return self._last
-
-
-def _names(rows: pl.DataFrame, numbers: _Numbers) -> pl.Series:
-    """What each mark is called as an annotation: `data: _SingleProcessDataLoaderIter`, `ProfilerStep#3`."""
-    is_step = (rows["kind"] == "step").to_list()
-    known = rows.select(pl.coalesce("step", pl.col("name").cast(pl.Int64, strict=False))).to_series().to_list()
-    steps = [
-        f"{STEP_PREFIX}{numbers.next(number)}" if step and number is not None else None
-        for step, number in zip(is_step, known, strict=True)
-    ]
-    own = pl.col("name").str.replace(f"^{STEP_PREFIX}", "ProfilerStep ")  # a user's range makes no step
-    kind = pl.when(pl.col("name").is_null()).then("kind").otherwise(pl.format("{}: {}", "kind", "name"))
-    return rows.select(
-        name=pl.coalesce(pl.Series(steps, dtype=pl.String), pl.when(pl.col("kind") == "range").then(own), kind)
-    ).to_series()
+        if self._end_ns - _JITTER_NS < start_ns < self._end_ns <= end_ns:
+            start_ns = self._end_ns
+        self._end_ns = end_ns
+        return f"{STEP_PREFIX}{self._last}", start_ns
 
 
 def _calls(rows: pl.DataFrame) -> pl.DataFrame:

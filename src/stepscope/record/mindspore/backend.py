@@ -1,0 +1,146 @@
+"""The MindSpore backend of the recorder: what runs when, put together from the files beside this one."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stepscope.record.backend import Identity, Surroundings
+from stepscope.record.mindspore import identity
+from stepscope.record.mindspore.calls import Calls
+from stepscope.record.mindspore.collectives import Collectives
+from stepscope.record.mindspore.cpu_windows import CpuWindows
+from stepscope.record.mindspore.device_windows import DeviceWindows
+from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.mindspore.loader import Loader
+from stepscope.record.mindspore.minddata import MindData
+from stepscope.record.mindspore.model_train import ModelTrain
+from stepscope.record.mindspore.runtime_detail import RuntimeDetail
+from stepscope.record.mindspore.saving import Saving
+from stepscope.record.options import Options
+from stepscope.record.steps import Steps
+
+log = logging.getLogger("stepscope")
+
+
+class MindSporeBackend:
+    """Records graph mode, PyNative and `ms.jit`; see `Backend` for the methods.
+
+    Raises:
+        RuntimeError: For a device that MindSpore does not run on.
+    """
+
+    def __init__(self) -> None:
+        self.target = identity.target()
+        self.window_kind = CpuWindows.kind if self.target == "cpu" else DeviceWindows.kind
+        self._hooks = Hooks()
+        self._windows: CpuWindows | DeviceWindows | None = None
+        self._calls: Calls | None = None
+        self._train: ModelTrain | None = None
+        self._data: MindData | None = None
+        self._detail: RuntimeDetail | None = None
+
+    def identity(self) -> Identity:
+        """Rank and world size."""
+        return identity.identity()
+
+    def surroundings(self) -> Surroundings:
+        """What is known of framework, device and job."""
+        around = identity.surroundings()
+        if around.mode == "pynative" and self._calls is not None and self._calls.trains_compiled:
+            around.mode = "jit"
+        return around
+
+    def lacks(self, options: Options) -> dict[str, str]:
+        """Options that were asked for and that cannot be given."""
+        if self.target == "cpu" and options.with_stack:
+            return {"host_stack": "MindSpore records no Python stacks on CPU"}
+        return {}
+
+    def attach(self, steps: Steps, options: Options) -> None:
+        """Put the hooks in place. One that this release of MindSpore does not allow is left out, and told."""
+        if self.target == "cpu":
+            self._windows = CpuWindows(lambda: identity.identity().rank or 0, memory=options.profile_memory)
+        else:
+            self._windows = DeviceWindows(options)
+        if options.runtime_detail:
+            self._detail = RuntimeDetail()
+        self._data = MindData(options.sampling_interval) if options.data_process else None
+        self._try("calls of cells", lambda: self._install_steps(steps))
+        for part in (Loader(steps), Saving(steps), Collectives(steps), self._data):
+            if part is not None:
+                self._try(type(part).__name__, lambda part=part: part.install(self._hooks))  # type: ignore[misc]
+        self._try("groups", lambda: identity.watch_groups(self._hooks, steps))
+
+    def detach(self) -> None:
+        """Take all hooks away again."""
+        if self._train is not None:
+            self._train.remove()
+        if self._data is not None:
+            self._try("MindData", self._data.remove)
+        self._hooks.remove()
+
+    def started(self, directory: Path) -> None:
+        """Begin to observe the input pipeline, and the runtime if asked for."""
+        if self._data is not None:
+            self._try("MindData", lambda: self._data.start(directory))  # type: ignore[union-attr]
+        if self._detail is not None:
+            self._try("runtime detail", self._detail.start)
+
+    def stopped(self, directory: Path) -> None:
+        """Write what was observed."""
+        if self._data is not None:
+            self._try("MindData", self._data.stop)
+        if self._detail is not None:
+            self._try("runtime detail", lambda: self._detail.stop(directory))  # type: ignore[union-attr]
+
+    def begin_window(self, directory: Path) -> None:
+        """Begin to record operators.
+
+        Raises:
+            RuntimeError: If another profiler of MindSpore is active.
+        """
+        assert self._windows is not None, "attach() comes first"
+        self._windows.begin(directory)
+
+    def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
+        """Stop recording operators; the files are put in order by what is returned."""
+        assert self._windows is not None, "attach() comes first"
+        return self._windows.end(directory)
+
+    def worker_pids(self) -> dict[int, str]:
+        """Processes that load data."""
+        children: Any = getattr(multiprocessing.process, "_children", ())  # active_children() would reap some
+        return {
+            int(child.pid): type(child).__name__.strip("_")
+            for child in list(children)
+            if child.pid is not None and _loads_data(child)
+        }
+
+    def in_data_worker(self) -> bool:
+        """Whether this process trains nothing: it loads data for another one, or is the scheduler of `msrun`."""
+        return os.environ.get("MS_ROLE") == "MS_SCHED" or _loads_data(multiprocessing.current_process())
+
+    def _install_steps(self, steps: Steps) -> None:
+        self._calls = Calls(steps, self._step_ended)
+        self._calls.install(self._hooks)
+        self._train = ModelTrain(steps, self._calls)
+        self._train.install(self._hooks)
+
+    def _step_ended(self) -> None:
+        if self._detail is not None:
+            self._detail.step_ended()
+
+    def _try(self, what: str, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except Exception as error:
+            log.warning("Profiler: %s cannot be recorded (%s: %s)", what, type(error).__name__, error)
+
+
+def _loads_data(process: Any) -> bool:
+    return type(process).__module__.startswith("mindspore.dataset")

@@ -1,0 +1,81 @@
+"""Callbacks for `Model.train` and `Model.fit` that record a range of steps or epochs.
+
+    from stepscope.record.mindspore.callbacks import ProfileSteps
+
+    model.train(10, data, callbacks=[ProfileSteps(100, 110, output_path="./profile")])
+
+`ProfileSteps(first, last, **options)` records steps `first` to `last`, counted from 1 as `cur_step_num`;
+`ProfileEpochs(first, last, **options)` epochs, which also suits data sinks, where steps are not seen. The options are
+those of `stepscope.Profiler`. Both analyse when they are done, also if training ends or fails before `last`. Both raise
+ValueError if first and last are not whole numbers with 1 <= first <= last, besides what `Profiler` raises.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_UNITS = {"ProfileSteps": ("step", "cur_step_num"), "ProfileEpochs": ("epoch", "cur_epoch_num")}
+_made: dict[str, type] = {}
+
+
+def __getattr__(name: str) -> Any:
+    """The classes are made where they are first asked for, since their base loads MindSpore."""
+    if name not in _UNITS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _made:
+        _made[name] = _make(name, *_UNITS[name])
+    return _made[name]
+
+
+class _Range:
+    """Starts and stops a Profiler; what both callbacks share."""
+
+    def __init__(self, first: int, last: int, **options: Any) -> None:
+        from stepscope.record.profiler import Profiler  # noqa: PLC0415 - where this module loads, no recorder is needed yet
+
+        whole = all(isinstance(number, int) and not isinstance(number, bool) for number in (first, last))
+        if not whole or not 1 <= first <= last:
+            raise ValueError(f"first and last must be whole numbers with 1 <= first <= last, not {first!r}, {last!r}")
+        self.first = first
+        self.last = last
+        self.profiler = Profiler(**{**options, "start_profile": False})
+        self._records = False
+        self._done = False
+
+    def _began(self, number: int) -> None:
+        if not self._records and not self._done and self.first <= number <= self.last:
+            self._records = True
+            self.profiler.start()
+
+    def _ended(self, number: int) -> None:
+        if number >= self.last:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._records:
+            self._records, self._done = False, True
+            self.profiler.stop()
+            self.profiler.analyse()
+
+
+def _make(name: str, unit: str, counter: str) -> type:
+    from mindspore.train import Callback
+
+    def begin(self: Any, run_context: Any) -> None:
+        self._began(int(run_context.original_args()[counter]))
+
+    def end(self: Any, run_context: Any) -> None:
+        self._ended(int(run_context.original_args()[counter]))
+
+    def training_over(self: Any, *_: Any) -> None:
+        self._finish()
+
+    members = {
+        "__doc__": f"Records {unit}s `first` to `last` of `Model.train`.",
+        "__module__": __name__,
+        "__exit__": training_over,
+        f"on_train_{unit}_begin": begin,
+        f"on_train_{unit}_end": end,
+        "on_train_end": training_over,
+    }
+    return type(name, (_Range, Callback), members)

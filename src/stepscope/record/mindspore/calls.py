@@ -1,0 +1,167 @@
+"""Phases and steps of training loops that users write themselves: calls of cells, gradients and compiled functions."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any
+
+from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.mindspore.reach import Kinds, Reach, reach
+from stepscope.record.mindspore.step_owner import StepOwner
+from stepscope.record.steps import Steps
+
+_HELPERS = ("mindspore.nn.wrap.grad_reducer", "mindspore.nn.wrap.loss_scale")
+"""Modules whose cells stand between the phases and are none themselves."""
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """What an outermost call is.
+
+    Args:
+        kind: As in `marks.csv`.
+        name: For people.
+        stepper: What ends a step with this call: the optimizer, or the compiled function that contains it.
+    """
+
+    kind: str
+    name: str
+    stepper: Any = None
+
+
+class _Nesting(threading.local):
+    """Whether this thread is inside a phase; what is called there belongs to it."""
+
+    inside = False
+
+
+class Calls:
+    """Hooks on everything that a training loop calls.
+
+    PyNative: the outermost cell is the forward pass, cells that contain gradient or optimizer are seen through.
+    Compiled (graph mode, `ms.jit`): one call is one mark; it ends a step if its code reaches an optimizer.
+
+    Args:
+        steps: Takes marks and ends of steps.
+        step_ended: Called at the end of each step that is seen here.
+    """
+
+    def __init__(self, steps: Steps, step_ended: Callable[[], None]) -> None:
+        self.model_trains = 0
+        """Calls of `Model.train` in progress: their callbacks know the steps better."""
+        self.trains_compiled = False
+        """Whether a function compiled by `ms.jit` was seen to train."""
+        self._steps = steps
+        self._step_ended = step_ended
+        self._nesting = _Nesting()
+        self._owner = StepOwner()
+        self._reached: weakref.WeakKeyDictionary[Any, Reach] = weakref.WeakKeyDictionary()
+        self._kinds = _kinds()
+        self._api = _api()
+        self._gradient = _Phase("backward", "grad")
+
+    def install(self, hooks: Hooks) -> None:
+        """Put the hooks in place."""
+        hooks.around(self._kinds.cell, "__call__", self._enter_cell, self._leave)
+        hooks.around(self._api._JitExecutor, "__call__", self._enter_compiled, self._leave)
+        hooks.around(type(self._api._pynative_executor), "grad", self._enter_gradient, self._leave)
+
+    def _enter_cell(self, args: tuple[Any, ...], _: dict[str, Any]) -> tuple[_Phase, int] | None:
+        if self._nesting.inside:
+            return None
+        return self._enter(self._of_cell(args[0]))
+
+    def _enter_compiled(self, args: tuple[Any, ...], _: dict[str, Any]) -> tuple[_Phase, int] | None:
+        if self._nesting.inside:
+            return None
+        return self._enter(self._of_compiled(args[0]))
+
+    def _enter_gradient(self, _: tuple[Any, ...], __: dict[str, Any]) -> tuple[_Phase, int] | None:
+        return None if self._nesting.inside else self._enter(self._gradient)
+
+    def _enter(self, phase: _Phase | None) -> tuple[_Phase, int] | None:
+        if phase is None:
+            return None
+        self._nesting.inside = True
+        start_ns = perf_counter_ns()
+        self._steps.activity(start_ns)
+        return phase, start_ns
+
+    def _leave(self, token: tuple[_Phase, int], returned: bool) -> None:
+        self._nesting.inside = False
+        if not returned:
+            return
+        phase, start_ns = token
+        now_ns = perf_counter_ns()
+        self._steps.mark(phase.kind, phase.name, start_ns, now_ns)
+        if phase.stepper is not None and not self.model_trains and self._owner.ends_step(phase.stepper):
+            self._step_ended()
+            self._steps.ended(now_ns)
+
+    def _of_cell(self, cell: Any) -> _Phase | None:
+        name = type(cell).__name__
+        if isinstance(cell, self._kinds.optimizers):
+            return _Phase("optimizer", name, cell)
+        if type(cell).__module__ in _HELPERS or name == "Identity":
+            return None
+        found = self._reach(cell, cell)
+        if _compiles():
+            return _Phase("forward", name, cell if found.optimizer else None)
+        return None if found.optimizer or found.gradient else _Phase("forward", name)
+
+    def _of_compiled(self, executor: Any) -> _Phase | None:
+        function, owner = executor.fn, executor.obj
+        of_cell = isinstance(owner, self._kinds.cell)
+        anchor = owner if of_cell else function
+        bound = function if owner is None else function.__get__(owner)
+        found = self._reach(anchor, bound)
+        if not (found.cell or found.gradient or found.optimizer):
+            return None  # a compiled helper, as the framework has many
+        self.trains_compiled = self.trains_compiled or found.optimizer
+        name = type(owner).__name__ if of_cell else _function_name(function)
+        return _Phase("forward", name, anchor if found.optimizer else None)
+
+    def _reach(self, anchor: Any, root: Any) -> Reach:
+        found = self._reached.get(anchor)
+        if found is None:
+            found = self._reached[anchor] = reach(root, self._kinds)
+        return found
+
+
+def _api() -> Any:
+    """The module with the executors, which has moved between releases."""
+    try:
+        from mindspore.graph import api
+    except ImportError:
+        from mindspore.common import api
+    return api
+
+
+def _kinds() -> Kinds:
+    from mindspore import Tensor, nn, ops
+    from mindspore._c_expression import GradOperation_
+    from mindspore.experimental.optim.optimizer import Optimizer
+
+    return Kinds(nn.Cell, (nn.Optimizer, Optimizer), GradOperation_, (Tensor, ops.Primitive))
+
+
+def _compiles() -> bool:
+    """Whether a cell called now runs as a compiled graph."""
+    from mindspore import GRAPH_MODE, get_context
+
+    return bool(get_context("mode") == GRAPH_MODE) and os.environ.get("MS_JIT") != "0"
+
+
+def _function_name(function: Any) -> str:
+    """The user's name of a compiled function; the wrapper that gradients are compiled in has none of its own."""
+    if function.__name__ == "after_grad":
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+            if name == "fn":
+                inner = cell.cell_contents
+                return str(getattr(inner, "__name__", type(inner).__name__))
+    return str(function.__name__)

@@ -1,0 +1,104 @@
+"""Operator windows on CPU: MindSpore's C++ profiler, with the barriers that make its counts exact."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stepscope.record.files import FILE_MODE
+
+_RANK = re.compile(r"^(cpu_\w+?)_\d+(\.\w+)$")
+_MEMORY = "cpu_ms_memory_record"
+
+
+class CpuWindows:
+    """Records the operators of the CPU.
+
+    Args:
+        rank: Gives this process's rank, for the names of files.
+        memory: Record the allocator too.
+    """
+
+    kind = "mindspore_cpu"
+
+    def __init__(self, rank: Callable[[], int], *, memory: bool) -> None:
+        self._rank = rank
+        self._memory = memory
+        self._began_ns = 0
+
+    def begin(self, directory: Path) -> None:
+        """Begin a window.
+
+        Raises:
+            RuntimeError: If another profiler of MindSpore is active.
+        """
+        refuse_second_profiler()
+        wait_for_operators()  # else operators of earlier steps fall into this window
+        profiler = _profiler()
+        self._began_ns = time.time_ns()
+        profiler.init(str(directory))
+        profiler.step_profiling_enable(True)
+        profiler.enable_op_time()
+        if self._memory:
+            profiler.enable_profile_memory()
+
+    def end(self, directory: Path) -> Callable[[], list[str]]:
+        """End the window; what is returned puts its files in order, on another thread."""
+        wait_for_operators()  # else operators of the last steps are lost
+        _profiler().stop()
+        began_ns, rank = self._began_ns, self._rank()
+        return lambda: _tidy(directory, rank, began_ns)
+
+
+def wait_for_operators() -> None:
+    """Wait until all operators that were launched have run."""
+    try:
+        from mindspore.graph.api import _pynative_executor as executor
+    except ImportError:
+        from mindspore.common.api import _pynative_executor as executor
+    executor.sync()
+
+
+def refuse_second_profiler() -> None:
+    """There is one profiler underneath; two users of it would take each other's data.
+
+    Raises:
+        RuntimeError: If MindSpore's own `Profiler` or `profile` is active.
+    """
+    interface = getattr(sys.modules.get("mindspore.profiler.profiler_interface"), "ProfilerInterface", None)
+    if getattr(interface, "is_initialized", False):
+        raise RuntimeError("MindSpore's own profiler is active; stop it and analyse its data first, or do without it")
+
+
+def _profiler() -> Any:
+    from mindspore._c_expression import Profiler
+
+    return Profiler.get_instance("CPU")
+
+
+def _tidy(directory: Path, rank: int, began_ns: int) -> list[str]:
+    """Give files the rank in their names and to this user alone; drop what belongs to earlier windows."""
+    names = []
+    for file in sorted(directory.iterdir()):
+        fitting = _RANK.match(file.name)
+        if fitting is None:
+            continue
+        named = file.with_name(f"{fitting[1]}_{rank}{fitting[2]}")
+        if named != file:
+            file.rename(named)
+        if fitting[1] == _MEMORY:
+            _drop_earlier(named, began_ns)
+        named.chmod(FILE_MODE)
+        names.append(named.name)
+    return names
+
+
+def _drop_earlier(file: Path, began_ns: int) -> None:
+    """The file repeats all rows since the process began; keep its header and those since `began_ns`."""
+    header, *rows = file.read_text().splitlines(keepends=True)
+    since = [row for row in rows if row.split(",", 1)[0].isdigit() and int(row.split(",", 1)[0]) >= began_ns]
+    file.write_text("".join([header, *since]))

@@ -1,0 +1,119 @@
+"""Who this process is in the job, and what is around it, as MindSpore knows it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from stepscope.record.backend import Identity, Surroundings, Target
+from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.steps import Steps
+
+_TARGETS: dict[str, Target] = {"CPU": "cpu", "GPU": "gpu", "Ascend": "ascend"}
+_KINDS = {"cpu": "cpu", "gpu": "cuda", "ascend": "npu"}
+
+
+def watch_groups(hooks: Hooks, steps: Steps) -> None:
+    """Report when the world group was made or left."""
+    from mindspore import communication
+
+    def changed(_token: bool, _returned: bool) -> None:
+        steps.identity_changed()
+
+    for function in (communication.init, communication.release):
+        hooks.around_everywhere(function, lambda _args, _kwargs: True, changed)
+
+
+def target() -> Target:
+    """Where the operators run.
+
+    Raises:
+        RuntimeError: For a device that is neither Ascend nor GPU nor CPU.
+    """
+    from mindspore import get_context
+
+    name = str(get_context("device_target"))
+    if name not in _TARGETS:
+        raise RuntimeError(f"Profiler: device target {name!r} is not known; use one of {', '.join(_TARGETS)}")
+    return _TARGETS[name]
+
+
+def identity() -> Identity:
+    """From the communication group if there is one, else from the variables that launchers set."""
+    communication = _helper()
+    if communication.GlobalComm.INITED:
+        from mindspore import communication as world
+
+        return Identity(world.get_rank(), world.get_group_size(), _local_rank(world), _variable("DEVICE_ID"))
+    world_size = _variable("RANK_SIZE")
+    return Identity(
+        _variable("RANK_ID"),
+        world_size if world_size is not None else _variable("MS_WORKER_NUM"),
+        None,
+        _variable("DEVICE_ID"),
+    )
+
+
+def surroundings() -> Surroundings:
+    """Framework, device, mode and groups."""
+    import mindspore
+
+    communication = _helper()
+    joined = communication.GlobalComm.INITED
+    where = target()
+    return Surroundings(
+        framework="mindspore",
+        framework_version=str(mindspore.__version__),
+        device_kind=_KINDS[where],
+        device_name=None,
+        mode="graph" if mindspore.get_context("mode") == mindspore.GRAPH_MODE else "pynative",
+        backend=str(communication.GlobalComm.BACKEND).rpartition(".")[2].lower() if joined else None,
+        parallel=_parallel(mindspore),
+        groups=_groups(communication) if joined else [],
+    )
+
+
+def group_members(group: str) -> list[int] | None:
+    """Global ranks of a group; None if it is not known here."""
+    communication = _helper()
+    if not communication.GlobalComm.INITED:
+        return None
+    if group == communication.GlobalComm.WORLD_COMM_GROUP:
+        from mindspore.communication import get_group_size
+
+        return list(range(get_group_size()))
+    members = communication._ExistingGroup.ITEMS.get(group)
+    return None if members is None else [int(member) for member in members]
+
+
+def _groups(communication: Any) -> list[dict[str, Any]]:
+    names = [communication.GlobalComm.WORLD_COMM_GROUP, *communication._ExistingGroup.ITEMS]
+    return [{"group": name, "name": name, "members": group_members(name)} for name in dict.fromkeys(names)]
+
+
+def _parallel(mindspore: Any) -> dict[str, Any]:
+    known = {}
+    for key, name in (("parallel_mode", "parallel_mode"), ("stage_num", "pipeline_stages")):
+        try:
+            known[key] = mindspore.get_auto_parallel_context(name)
+        except (ValueError, RuntimeError):  # not in this release, or not yet set
+            continue
+    return known
+
+
+def _local_rank(world: Any) -> int | None:
+    try:
+        return int(world.get_local_rank())
+    except (RuntimeError, ValueError):  # not every backend knows
+        return None
+
+
+def _variable(name: str) -> int | None:
+    value = os.environ.get(name, "")
+    return int(value) if value.isascii() and value.isdigit() else None
+
+
+def _helper() -> Any:
+    from mindspore.communication import _comm_helper
+
+    return _comm_helper

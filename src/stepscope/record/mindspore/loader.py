@@ -1,0 +1,76 @@
+"""How long the training loop waits for each batch: a hook on MindData's iterators."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any
+
+from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.steps import Steps
+
+
+@dataclass
+class _Pipeline:
+    """One data set that is iterated over.
+
+    Args:
+        name: Class of its last operation, with a number if there are several such.
+        workers: Parallel workers of that operation; None is unknown.
+    """
+
+    name: str
+    workers: int | None
+    batches: int = 0
+
+
+class Loader:
+    """Marks and counts batches.
+
+    Args:
+        steps: Takes them.
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._of_iterator: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
+        self._of_data_set: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
+        self._names: dict[str, int] = {}
+
+    def install(self, hooks: Hooks) -> None:
+        """Put the hook in place."""
+        from mindspore.dataset.engine.iterators import Iterator
+
+        hooks.around(Iterator, "__next__", self._enter, self._leave)
+
+    def _enter(self, args: tuple[Any, ...], _: dict[str, Any]) -> tuple[Any, int]:
+        start_ns = perf_counter_ns()
+        self._steps.activity(start_ns)
+        return args[0], start_ns
+
+    def _leave(self, token: tuple[Any, int], returned: bool) -> None:
+        if not returned:  # the data set is over
+            return
+        iterator, start_ns = token
+        now_ns = perf_counter_ns()
+        pipeline = self._of_iterator.get(iterator)
+        if pipeline is None:
+            pipeline = self._of_iterator[iterator] = self._find(iterator)
+        self._steps.mark("data", type(iterator).__name__, start_ns, now_ns)
+        self._steps.batch(pipeline.name, pipeline.batches, now_ns - start_ns, (None, None, pipeline.workers))
+        pipeline.batches += 1
+
+    def _find(self, iterator: Any) -> _Pipeline:
+        """The pipeline of a data set goes on with its next iterator, as each epoch has one."""
+        data_set = getattr(iterator, "_Iterator__ori_dataset", iterator)
+        pipeline = self._of_data_set.get(data_set)
+        if pipeline is None:
+            name = type(data_set).__name__
+            number = self._names[name] = self._names.get(name, 0) + 1
+            workers = getattr(data_set, "num_parallel_workers", None)
+            pipeline = _Pipeline(
+                name if number == 1 else f"{name}-{number}", workers if isinstance(workers, int) else None
+            )
+            self._of_data_set[data_set] = pipeline
+        return pipeline

@@ -1,0 +1,121 @@
+"""Steps and epochs of `Model.train`: callbacks of our own around those of the user.
+
+Ends are reported before the user's callbacks run, begins after them: a callback may call `profiler.stop()` at the end
+of the last step that it wants, and `profiler.start()` at the beginning of the first.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from time import perf_counter_ns
+from typing import Any
+
+from stepscope.record.mindspore.calls import Calls
+from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.steps import Steps
+
+log = logging.getLogger("stepscope")
+
+
+class ModelTrain:
+    """Reports what `Model.train` and `Model.fit` tell their callbacks.
+
+    Args:
+        steps: Takes steps and epochs.
+        calls: The hooks on functional code, which must not end steps meanwhile.
+    """
+
+    def __init__(self, steps: Steps, calls: Calls) -> None:
+        self._steps = steps
+        self._calls = calls
+        self._ahead = 0
+        self._epoch_began_ns = 0
+        self._works = True
+
+    def install(self, hooks: Hooks) -> None:
+        """Have the callbacks put into every training that begins from now on."""
+        from mindspore.train import Model
+
+        original = Model._transform_callbacks
+
+        @functools.wraps(original)
+        def transform(callbacks: Any) -> Any:
+            given = original(callbacks)
+            return [self._ends(), *given, self._begins()] if self._works else given
+
+        hooks.put(Model, "_transform_callbacks", staticmethod(transform))
+
+    def remove(self) -> None:
+        """Be silent in trainings that go on."""
+        self._works = False
+
+    def _ends(self) -> Any:
+        return _callback(
+            self._tell,
+            on_train_step_end=self._step_ended,
+            on_train_epoch_end=self._epoch_ended,
+        )
+
+    def _begins(self) -> Any:
+        return _callback(
+            self._tell,
+            __enter__=self._training_began,
+            __exit__=self._training_ended,
+            on_train_begin=self._first_step_follows,
+            on_train_epoch_begin=self._epoch_began,
+            on_train_step_begin=self._step_began,
+        )
+
+    def _tell(self, report: Any, argument: Any) -> None:
+        """Call `report`; its failure ends the reports, not the training."""
+        if not self._works:
+            return
+        try:
+            report(argument)
+        except Exception as error:
+            self._works = False
+            log.warning("Profiler: steps of Model.train are no longer seen (%s: %s)", type(error).__name__, error)
+
+    def _training_began(self, _: None) -> None:
+        self._calls.model_trains += 1
+
+    def _training_ended(self, _: None) -> None:
+        self._calls.model_trains -= 1
+
+    def _first_step_follows(self, context: Any) -> None:
+        done = int(context.original_args().get("cur_step_num", 0) or 0)
+        self._ahead = max(self._steps.number - done, 0)  # steps of earlier trainings in this process
+
+    def _step_began(self, _: Any) -> None:
+        self._steps.activity(perf_counter_ns())
+
+    def _step_ended(self, context: Any) -> None:
+        self._steps.ended(perf_counter_ns(), int(context.original_args().cur_step_num) + self._ahead)
+
+    def _epoch_began(self, context: Any) -> None:
+        self._epoch_began_ns = perf_counter_ns()
+        self._steps.epoch_began(int(context.original_args().cur_epoch_num))
+
+    def _epoch_ended(self, context: Any) -> None:
+        self._steps.epoch_ended(int(context.original_args().cur_epoch_num), self._epoch_began_ns, perf_counter_ns())
+
+
+def _callback(tell: Any, **reports: Any) -> Any:
+    """A `mindspore.train.Callback` whose methods `reports` call `tell` with their report and run context."""
+    from mindspore.train import Callback
+
+    def entered(self: Any) -> Any:
+        if "__enter__" in reports:
+            tell(reports["__enter__"], None)
+        return self
+
+    def left(_self: Any, *_error: Any) -> None:
+        if "__exit__" in reports:
+            tell(reports["__exit__"], None)
+
+    def method(report: Any) -> Any:
+        return lambda _self, run_context: tell(report, run_context)
+
+    members = {name: method(report) for name, report in reports.items()}
+    return type("StepscopeCallback", (Callback,), {**members, "__enter__": entered, "__exit__": left})()

@@ -1,0 +1,134 @@
+"""What a function or cell calls, as far as its code tells: is it a training step, or does it only evaluate?
+
+A compiled function (`ms.jit`, graph mode) runs as a whole; nothing inside can be observed. Whether it trains is
+therefore read from the names that its code uses and what they refer to: an optimizer, a gradient, other functions.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+MOST = 5000
+"""Objects looked at, breadth first; optimizers stand near the surface, layers of large nets do not matter."""
+_GRADIENTS = "mindspore.ops.function.grad"
+
+
+@dataclass
+class Reach:
+    """What can be reached from a function or cell."""
+
+    cell: bool = False
+    gradient: bool = False
+    optimizer: bool = False
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Classes of the framework."""
+
+    cell: type
+    optimizers: tuple[type, ...]
+    gradient: type
+    plain: tuple[type, ...]
+    """What holds nothing of interest: tensors, operators."""
+
+
+def reach(root: Any, kinds: Kinds) -> Reach:
+    """Look at what `root`, a function, method or cell, refers to. Runs none of its code.
+
+    A function that was given an optimizer as an argument, or finds one by a computed name, is not seen through.
+    """
+    found = Reach()
+    seen: set[tuple[int, int]] = set()
+    no_names: frozenset[str] = frozenset()
+    waiting: deque[tuple[Any, frozenset[str]]] = deque([(root, no_names)])
+    kept = []  # ids in `seen` must not be given to other objects meanwhile
+    while waiting and len(seen) < MOST and not found.optimizer:
+        thing, names = waiting.popleft()
+        if (id(thing), hash(names)) in seen or _settles(thing, kinds, found):
+            continue
+        seen.add((id(thing), hash(names)))
+        kept.append(thing)
+        waiting.extend(_next(thing, names, kinds, found))
+    return found
+
+
+def _settles(thing: Any, kinds: Kinds, found: Reach) -> bool:
+    """Whether nothing behind `thing` needs to be looked at; notes what it is."""
+    if isinstance(thing, kinds.optimizers):
+        found.optimizer = True
+        return True
+    if isinstance(thing, kinds.gradient):
+        found.gradient = True
+        return True
+    if isinstance(thing, types.FunctionType) and (thing.__module__ or "").startswith(_GRADIENTS):
+        found.gradient = True  # `value_and_grad` itself, or what it made: go on, its closure holds the function
+    return thing is None or isinstance(thing, (str, bytes, int, float, *kinds.plain))
+
+
+def _next(thing: Any, names: frozenset[str], kinds: Kinds, found: Reach) -> Iterator[tuple[Any, frozenset[str]]]:
+    if isinstance(thing, types.FunctionType):
+        yield from _of_function(thing, None)
+    elif isinstance(thing, types.MethodType) and isinstance(thing.__func__, types.FunctionType):
+        yield from _of_function(thing.__func__, thing.__self__)
+    elif isinstance(thing, functools.partial):
+        yield from ((part, names) for part in (thing.func, *thing.args, *thing.keywords.values()))
+    elif isinstance(thing, (tuple, list)):
+        yield from ((part, names) for part in thing[:MOST])
+    elif isinstance(thing, dict):
+        yield from ((part, names) for part in list(thing.values())[:MOST])
+    elif isinstance(thing, type):
+        return
+    else:
+        if isinstance(thing, kinds.cell):
+            found.cell = True
+            yield getattr(thing, "construct", None), names
+        yield from ((part, names) for part in _attributes(thing, names))
+
+
+def _of_function(function: types.FunctionType, owner: Any) -> Iterator[tuple[Any, frozenset[str]]]:
+    names = frozenset(_names(function.__code__))
+    yield getattr(function, "__wrapped__", None), names
+    if owner is not None:
+        wrapped = getattr(function, "__wrapped__", None)
+        if isinstance(wrapped, types.FunctionType):
+            yield types.MethodType(wrapped, owner), names
+        yield from ((part, names) for part in _attributes(owner, names))
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents, names
+        except ValueError:  # not assigned yet
+            continue
+    if not (function.__module__ or "").startswith("mindspore."):
+        space = function.__globals__
+        yield from ((space[name], names) for name in names if name in space)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """All global names and attributes that the code uses, functions inside it included."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _attributes(thing: Any, names: frozenset[str]) -> Iterator[Any]:
+    """Those attributes of `thing` that `names` name; properties are not asked."""
+    space = getattr(thing, "__dict__", None) or {}
+    cells = space.get("_cells") or {}
+    for name in names:
+        if name in space:
+            yield space[name]
+        elif name in cells:
+            yield cells[name]
+        elif not isinstance(thing, types.ModuleType):
+            for base in type(thing).__mro__:
+                member = vars(base).get(name)
+                if isinstance(member, types.FunctionType):
+                    yield types.MethodType(member, thing)
+                    break

@@ -1,0 +1,71 @@
+"""MindSpore's record of its own runtime: Python, pipeline stages, kernel launches, each with its thread.
+
+It is switched on by a variable of the environment and written, at the latest when the process ends, to the directory
+in which the process began. Here it is asked for at each `stop()` and moved to the recording.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from pathlib import Path
+
+from stepscope.record.files import FILE_MODE, make_private
+
+log = logging.getLogger("stepscope")
+
+VARIABLE = "MS_ENABLE_RUNTIME_PROFILER"
+
+
+class RuntimeDetail:
+    """Runs between `start` and `stop`. Needs marks of steps, which `Model.train` sets by itself."""
+
+    def __init__(self) -> None:
+        self.runs = False
+        self._place = Path.cwd()
+        self._restored: str | None = None
+
+    def start(self) -> None:
+        """Begin; what is recorded begins with the next step."""
+        self._restored = os.environ.get(VARIABLE)
+        os.environ[VARIABLE] = "1"
+        self.runs = True
+        self.step_began()
+
+    def step_began(self) -> None:
+        """A step of functional code begins."""
+        from mindspore._c_expression import _framework_profiler_step_start
+
+        _framework_profiler_step_start()
+
+    def step_ended(self) -> None:
+        """A step of functional code is over; the next one begins."""
+        if self.runs:
+            from mindspore._c_expression import _framework_profiler_step_end
+
+            _framework_profiler_step_end()
+            self.step_began()
+
+    def stop(self, directory: Path) -> None:
+        """Write what was recorded to `directory/runtime`."""
+        if not self.runs:
+            return
+        from mindspore._c_expression import _framework_profiler_clear
+
+        self.runs = False
+        before = self._files()
+        _framework_profiler_clear()
+        for file in self._files() - before:
+            make_private(directory / "runtime")
+            moved = Path(shutil.move(str(file), directory / "runtime" / file.name))
+            moved.chmod(FILE_MODE)
+            if not any(file.parent.iterdir()):
+                file.parent.rmdir()
+        if self._restored is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = self._restored
+
+    def _files(self) -> set[Path]:
+        return set(self._place.glob("rank_*/RuntimeProfiler*"))

@@ -1,0 +1,152 @@
+"""The PyTorch backend: which hooks there are, and what they tell."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+from stepscope.record.backend import Identity, Surroundings, Target
+from stepscope.record.options import Options
+from stepscope.record.steps import Steps
+from stepscope.record.torch import identity
+from stepscope.record.torch.clock import Clock
+from stepscope.record.torch.collectives import CollectiveHooks
+from stepscope.record.torch.forward import ForwardHooks
+from stepscope.record.torch.loader import LoaderHooks
+from stepscope.record.torch.npu import NpuWindows
+from stepscope.record.torch.optimizer import OptimizerHooks
+from stepscope.record.torch.patches import Patches
+from stepscope.record.torch.phases import BackwardHooks, CheckpointHooks
+from stepscope.record.torch.windows import KinetoWindows
+
+_TARGETS: dict[str, Target] = {"cpu": "cpu", "cuda": "gpu", "rocm": "gpu", "npu": "ascend"}
+_ALL: weakref.WeakSet[TorchBackend] = weakref.WeakSet()
+
+
+class TorchBackend:
+    """Records PyTorch on CPU, CUDA, ROCm, and on Ascend through torch_npu."""
+
+    def __init__(self) -> None:
+        kind = identity.device_kind()
+        self.target: Target = _TARGETS[kind]
+        self.window_kind = "ascend" if kind == "npu" else "kineto"
+        self._patches = Patches()
+        self._clock = Clock()
+        self._steps: Steps | None = None
+        self._windows: KinetoWindows | NpuWindows | None = None
+        _ALL.add(self)
+
+    def identity(self) -> Identity:
+        """Rank and world size."""
+        return identity.identity()
+
+    def surroundings(self) -> Surroundings:
+        """What is known of framework, device and job."""
+        return identity.surroundings(self._clock.result())
+
+    def lacks(self, options: Options) -> dict[str, str]:
+        """What torch cannot give of what was asked for."""
+        lacking = {}
+        if "profile_framework" in options.given and options.profile_framework == "memory":
+            lacking["profile_framework"] = "torch's host side has no memory of its own; use profile_memory"
+        if options.runtime_detail:
+            lacking["runtime_detail"] = "it is a recorder of MindSpore's"
+        return lacking
+
+    def attach(self, steps: Steps, options: Options) -> None:
+        """Put the hooks in place."""
+        self._steps = steps
+        self._windows = NpuWindows(options) if self.window_kind == "ascend" else KinetoWindows(options, self._patches)
+        backward = BackwardHooks(steps, self._patches, self._backward_over)
+        self._optimizer = OptimizerHooks(steps, backward.running, self._step_ended)
+        self._forward = ForwardHooks(steps, self._patches)
+        self._loader = LoaderHooks(steps, self._patches)
+        self._checkpoint = CheckpointHooks(steps, self._patches)
+        self._hooks = (
+            self._optimizer,
+            self._forward,
+            self._loader,
+            self._checkpoint,
+            backward,
+            CollectiveHooks(steps, self._patches, self._groups_changed),
+        )
+        for part in (self._windows, *self._hooks):
+            part.attach()
+        self._clock.attach()
+
+    def detach(self) -> None:
+        """Take all hooks away again."""
+        if self._steps is None:
+            return
+        self._steps = None
+        for hook in self._hooks:
+            hook.detach()
+        self._patches.undo()
+        self._clock.stop()
+
+    def started(self, directory: Path) -> None:
+        """Nothing runs from start to stop but the hooks."""
+
+    def stopped(self, directory: Path) -> None:
+        """Nothing is left to write but marks and windows."""
+
+    def begin_window(self, directory: Path) -> None:
+        """Begin to record operators.
+
+        Raises:
+            RuntimeError: If another profiler is active.
+        """
+        assert self._windows is not None
+        self._windows.begin(directory)
+
+    def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
+        """Stop recording operators."""
+        assert self._windows is not None
+        return self._windows.end(directory)
+
+    def worker_pids(self) -> dict[int, str]:
+        """Worker processes of the data loaders in use."""
+        return {} if self._steps is None else self._loader.worker_pids()
+
+    def in_data_worker(self) -> bool:
+        """Whether a data loader made this process."""
+        from torch.utils.data import get_worker_info
+
+        return get_worker_info() is not None
+
+    def _step_ended(self) -> None:
+        self._forward.step_ended()
+        if self._clock.has_news() and self._steps is not None:
+            self._steps.identity_changed()
+        if self._checks_for_checkpoints:
+            self._checks_for_checkpoints = False
+            self._checkpoint.attach()  # what training imported since
+
+    _checks_for_checkpoints = True
+
+    def _backward_over(self) -> None:
+        self._optimizer.backward_over()
+
+    def _groups_changed(self, function: str) -> None:
+        if function == "init_process_group":
+            self._clock.attach()
+        elif function == "destroy_process_group":
+            self._clock.left()
+        if self._steps is not None:
+            self._steps.identity_changed()
+
+    def _forget(self) -> None:
+        """This is a forked copy of the process."""
+        self._clock.forget()
+        if self._windows is not None:
+            self._windows.in_child()
+
+
+def _in_child() -> None:
+    for backend in list(_ALL):
+        backend._forget()
+
+
+os.register_at_fork(after_in_child=_in_child)

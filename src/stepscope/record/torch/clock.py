@@ -1,0 +1,212 @@
+"""How far this rank's clock is from rank 0's, found out beside training.
+
+Everything goes through the store by which the ranks found each other, never through collectives, on a thread and (for
+TCP) a connection of its own. One rank of each foreign host asks; the others of its host share the answer.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from stepscope.record.whereabouts import boot_id
+
+log = logging.getLogger("stepscope")
+
+PATIENCE_S = 60.0
+"""After this time nobody is waited for any more; hosts may begin some time apart."""
+CONNECT_S = 5.0
+ROUNDS = 24
+"""Questions of one host. The one with the shortest way there and back counts, so it takes some."""
+_IDLE_S = 0.05
+_BUSY_S = 0.0001
+_LEAVING_S = 2 * CONNECT_S
+
+
+class Clock:
+    """This rank's clock and rank 0's. Methods may be called from any thread.
+
+    Args:
+        now_ns: The clock.
+        host: Equal on all processes that share a clock.
+    """
+
+    def __init__(self, now_ns: Callable[[], int] = time.time_ns, host: str | None = None) -> None:
+        self._now_ns = now_ns
+        self._host = host or boot_id() or socket.gethostname()
+        self._result: dict[str, Any] | None = None
+        self._news = False
+        self._generation = 0
+        self._leaving = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def attach(self) -> None:
+        """Begin to measure, if there is a process group."""
+        from torch import distributed
+
+        if self._thread is not None or not distributed.is_available() or not distributed.is_initialized():
+            return
+        rank, size = distributed.get_rank(), distributed.get_world_size()
+        self._generation += 1
+        if rank == 0:
+            self._tell(0, 0, "rank 0")
+        if size > 1:
+            store = distributed.distributed_c10d._get_default_store()
+            self._leaving = threading.Event()
+            arguments = (store, rank, size, self._leaving)
+            self._thread = threading.Thread(target=self._run, args=arguments, name="stepscope-clock", daemon=True)
+            self._thread.start()
+            atexit.register(self.stop)
+
+    def result(self) -> dict[str, Any] | None:
+        """`clock` of `recording.json`; None while nothing is known."""
+        return self._result
+
+    def has_news(self) -> bool:
+        """Whether the result is there since the last question."""
+        news, self._news = self._news, False
+        return news
+
+    def stop(self) -> None:
+        """End the thread. One that is still in the framework when the interpreter ends would abort the process."""
+        self.left()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_LEAVING_S)
+        atexit.unregister(self.stop)
+
+    def left(self) -> None:
+        """The process group is gone."""
+        self._leaving.set()
+        self._thread = None if self._thread is None or not self._thread.is_alive() else self._thread
+
+    def forget(self) -> None:
+        """This is a forked copy of the process: its thread is not here."""
+        self._thread = None
+        self._leaving = threading.Event()
+
+    def _tell(self, offset_ns: int, error_ns: int, method: str) -> None:
+        self._result = {"offset_ns": offset_ns, "error_ns": error_ns, "method": method}
+        self._news = True
+
+    def _run(self, store: Any, rank: int, size: int, leaving: threading.Event) -> None:
+        try:
+            talk = _Talk(store, self._generation, leaving)
+            if rank == 0:
+                self._answer(talk, size)
+            else:
+                self._ask(talk)
+        except Exception as error:  # the store may go at any time, with rank 0
+            if not leaving.is_set() and self._result is None:
+                log.info("Profiler: the clock could not be compared with rank 0's: %s", error)
+        finally:
+            self._thread = None if self._thread is threading.current_thread() else self._thread
+
+    def _ask(self, talk: _Talk) -> None:
+        """Find out this rank's offset."""
+        if talk.wait("host") == self._host:
+            self._tell(0, 0, "same host")
+        elif talk.add(f"leader/{self._host}") == 1:
+            offset_ns, error_ns = self._measure(talk)
+            talk.set(f"offset/{self._host}", json.dumps([offset_ns, error_ns]))
+            self._tell(offset_ns, error_ns, "store round trip")
+        else:
+            offset_ns, error_ns = json.loads(talk.wait(f"offset/{self._host}"))
+            self._tell(offset_ns, error_ns, "store round trip of this host")
+        talk.add("done")
+
+    def _measure(self, talk: _Talk) -> tuple[int, int]:
+        """Offset and its error: the shortest of some round trips, as NTP does."""
+        talk.set(f"ask/{talk.add('asked') - 1}", self._host)
+        best: tuple[int, int] | None = None
+        for i in range(ROUNDS):
+            sent = self._now_ns()
+            talk.set(f"ping/{self._host}/{i}", "")
+            received, answered = map(int, talk.wait(f"pong/{self._host}/{i}", busy=i > 0).split())
+            back = self._now_ns()
+            trip = (back - sent) - (answered - received)
+            if best is None or trip < best[0]:
+                best = (trip, ((received - sent) + (answered - back)) // 2)
+        assert best is not None
+        return best[1], max(best[0], 0) // 2
+
+    def _answer(self, talk: _Talk, size: int) -> None:
+        """Rank 0: answer every host, until all ranks know."""
+        talk.set("host", self._host)
+        number = 0
+        while talk.goes_on() and talk.add("done", 0) < size - 1:
+            if not talk.has(f"ask/{number}"):
+                time.sleep(_IDLE_S)
+                continue
+            host = talk.wait(f"ask/{number}")
+            number += 1
+            for i in range(ROUNDS):
+                talk.wait(f"ping/{host}/{i}", busy=True)
+                received = self._now_ns()
+                talk.set(f"pong/{host}/{i}", f"{received} {self._now_ns()}")
+
+
+class _Talk:
+    """The store, as this module uses it: no call blocks, so that nobody else who uses it is held up.
+
+    Args:
+        store: The process group's.
+        generation: How many process groups this process has been in; the same on all ranks.
+        leaving: Set when there is no time left.
+    """
+
+    def __init__(self, store: Any, generation: int, leaving: threading.Event) -> None:
+        from torch.distributed import PrefixStore
+
+        restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        self._store = PrefixStore(f"stepscope/clock/{restart}/{generation}", _own_connection(store))
+        self._leaving = leaving
+        self._end = time.monotonic() + PATIENCE_S
+
+    def goes_on(self) -> bool:
+        """Whether there is time left."""
+        return not self._leaving.is_set() and time.monotonic() < self._end
+
+    def set(self, key: str, value: str) -> None:
+        """Say something."""
+        self._store.set(key, value)
+
+    def add(self, key: str, amount: int = 1) -> int:
+        """Count."""
+        return int(self._store.add(key, amount))
+
+    def has(self, key: str) -> bool:
+        """Whether somebody said that."""
+        return bool(self._store.check([key]))
+
+    def wait(self, key: str, *, busy: bool = False) -> str:
+        """What somebody said, once they have.
+
+        Raises:
+            TimeoutError: If nobody does.
+        """
+        while not self.has(key):
+            if not self.goes_on():
+                raise TimeoutError("no answer from rank 0")
+            time.sleep(_BUSY_S if busy else _IDLE_S)
+        return bytes(self._store.get(key)).decode()
+
+
+def _own_connection(store: Any) -> Any:
+    """Another connection to the same store, where it is a server; else the store below all prefixes."""
+    from torch import distributed
+
+    while isinstance(store, distributed.PrefixStore):
+        store = store.underlying_store
+    if not isinstance(store, distributed.TCPStore):
+        return store
+    patience = timedelta(seconds=CONNECT_S)
+    return distributed.TCPStore(store.host, store.port, None, False, patience, wait_for_workers=False)

@@ -1,0 +1,169 @@
+"""Collectives that Python code calls: functions of `torch.distributed` that are wrapped wherever they are known.
+
+What DDP's reducer and other compiled code send does not pass here; operator windows show it. `isend` and `irecv` are
+left alone, since `batch_isend_irecv` tells its operations apart by the very functions.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+from stepscope.record.steps import Steps
+from stepscope.record.torch.hook import Hook, marked
+from stepscope.record.torch.patches import Patches
+
+OPERATIONS: dict[str, tuple[str, str | None, str | None]] = {
+    "all_reduce": ("all_reduce", "tensor", None),
+    "all_reduce_coalesced": ("all_reduce", "tensors", None),
+    "all_gather": ("all_gather", "tensor", None),
+    "all_gather_into_tensor": ("all_gather", "input_tensor", None),
+    "all_gather_single": ("all_gather", "input_tensor", None),
+    "_all_gather_base": ("all_gather", "input_tensor", None),
+    "all_gather_coalesced": ("all_gather", "input_tensor_list", None),
+    "reduce_scatter": ("reduce_scatter", "input_list", None),
+    "reduce_scatter_tensor": ("reduce_scatter", "input", None),
+    "reduce_scatter_single": ("reduce_scatter", "input", None),
+    "_reduce_scatter_base": ("reduce_scatter", "input", None),
+    "broadcast": ("broadcast", "tensor", None),
+    "all_to_all": ("all_to_all", "input_tensor_list", None),
+    "all_to_all_single": ("all_to_all", "input", None),
+    "reduce": ("reduce", "tensor", None),
+    "gather": ("gather", "tensor", None),
+    "scatter": ("scatter", "tensor", None),
+    "barrier": ("barrier", None, None),
+    "monitored_barrier": ("barrier", None, None),
+    "send": ("send", "tensor", "dst"),
+    "recv": ("recv", "tensor", "src"),
+    "batch_isend_irecv": ("send_recv", "p2p_op_list", None),
+}
+"""Function: operation, its parameter with this rank's payload, its parameter with the other side."""
+MAKERS = ("init_process_group", "destroy_process_group", "new_group", "split_group", "shrink_group")
+"""Functions after which this process is in other groups than before."""
+
+
+class CollectiveHooks:
+    """Marks collectives, and tells when process groups are made or left.
+
+    Args:
+        steps: Takes the marks.
+        patches: Puts the wrappers in place.
+        groups_changed: Called after a function of `MAKERS`, with its name.
+    """
+
+    def __init__(self, steps: Steps, patches: Patches, groups_changed: Callable[[str], None]) -> None:
+        self._hook = Hook(steps, "collectives")
+        self._patches = patches
+        self._groups_changed = groups_changed
+        self._groups: dict[Any, tuple[str, int]] = {}
+
+    def attach(self) -> None:
+        """Wrap them."""
+        from torch import distributed
+
+        if not distributed.is_available():
+            return
+        from torch.distributed import distributed_c10d
+
+        pairs = []
+        for name, (operation, payload, peer) in OPERATIONS.items():
+            original = getattr(distributed_c10d, name, None)
+            if original is not None:
+                call = _Call(operation, payload, peer, original, self._group)
+                pairs.append((original, marked(original, self._hook, "collective", call)))
+        for name in MAKERS:
+            original = getattr(distributed_c10d, name, None)
+            if original is not None:
+                pairs.append((original, self._telling(original, name)))
+        self._patches.put_everywhere(pairs)
+
+    def detach(self) -> None:
+        """Wrappers that cannot be taken away go straight through from now on."""
+        self._hook.off = True
+
+    def _telling(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """`original`, and then the news."""
+
+        @functools.wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if not self._hook.off:
+                try:
+                    self._groups.clear()
+                    self._groups_changed(name)
+                except Exception as error:
+                    self._hook.failed(error)
+            return result
+
+        return wrapper
+
+    def _group(self, group: Any) -> tuple[str, int]:
+        """Key, as JSON, and size of a process group; None is the default one."""
+        known = self._groups.get(group)
+        if known is None:
+            from torch.distributed import distributed_c10d as c10d
+
+            actual = c10d._get_default_group() if group is None else group
+            known = json.dumps(c10d._world.pg_names.get(actual)), c10d.get_world_size(actual)
+            self._groups[group] = known
+        return known
+
+
+class _Call:
+    """Describes calls of one function.
+
+    Args:
+        operation: As in the table `collectives`.
+        payload: Parameter that holds what this rank contributes.
+        peer: Parameter that holds the other side's rank.
+        original: The function.
+        group: Gives key and size of a group.
+    """
+
+    def __init__(
+        self,
+        operation: str,
+        payload: str | None,
+        peer: str | None,
+        original: Callable[..., Any],
+        group: Callable[[Any], tuple[str, int]],
+    ) -> None:
+        self._operation = operation
+        self._payload = payload
+        self._peer = peer
+        self._group = group
+        self._place = {name: i for i, name in enumerate(inspect.signature(original).parameters)}
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:
+        payload = self._argument(self._payload, args, kwargs)
+        group = self._argument("group", args, kwargs)
+        if self._operation == "send_recv" and payload:
+            group, payload = payload[0].group, [operation.tensor for operation in payload]
+        key, size = self._group(group)
+        size_bytes, element_type = _size(payload)
+        peer = self._argument(self._peer, args, kwargs)
+        detail = f'{{"group": {key}, "group_size": {size}, "size_bytes": {size_bytes}'
+        if element_type:
+            detail += f', "element_type": "{element_type}"'
+        if isinstance(peer, int):
+            detail += f', "peer": {peer}'
+        is_async = self._argument("async_op", args, kwargs) or self._operation == "send_recv"
+        return self._operation, detail + (', "async": true}' if is_async else ', "async": false}')
+
+    def _argument(self, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if name is None:
+            return None
+        if name in kwargs:
+            return kwargs[name]
+        place = self._place.get(name)
+        return args[place] if place is not None and place < len(args) else None
+
+
+def _size(payload: Any) -> tuple[int, str]:
+    """Bytes and element type of a tensor, or of several."""
+    tensors = payload if isinstance(payload, (list, tuple)) else () if payload is None else (payload,)
+    size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return size_bytes, str(tensors[0].dtype).removeprefix("torch.") if tensors else ""

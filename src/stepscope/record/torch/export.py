@@ -1,0 +1,140 @@
+"""Writing a window's trace without holding up training.
+
+Kineto turns its results into JSON with the interpreter's lock held, some 2 us an event: as much as a second for a
+window of a busy job, in which no Python code of the training loop runs. So a forked child does that, as data loaders
+fork theirs: it has the results in its copy of the memory, writes, compresses, and ends. The price is the fork, some
+milliseconds, and the pages that training changes while the child works. The child touches neither the device nor any
+lock of the framework but those of the results at hand; should it hang nevertheless, it is killed and the thread that
+waits for it writes the trace itself. It dies with the thread that waits for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import shutil
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from isal import igzip
+
+log = logging.getLogger("stepscope")
+
+TRACE = "trace.json.gz"
+PATIENCE_S = 120.0
+"""A child that takes longer is taken to hang: writing takes about a second, a minute on a machine under heavy load."""
+_NICENESS = 10
+_PR_SET_PDEATHSIG = 1
+_COMPRESSION = 1
+
+# Since Python 3.12 forking warns where there are threads; here that is what is wanted, and the module says why.
+warnings.filterwarnings("ignore", r".*multi-threaded, use of fork.*", DeprecationWarning, r"stepscope\.record\.torch")
+
+
+def export(results: Any, directory: Path, patience_s: float = PATIENCE_S) -> list[str]:
+    """Write the trace of a window as `trace.json.gz`.
+
+    Args:
+        results: What Kineto recorded: an object with `save(path)`.
+        directory: The window's.
+        patience_s: How long the child may take.
+
+    Returns:
+        The names of the files.
+
+    Raises:
+        OSError: If they cannot be written.
+    """
+
+    def write() -> None:
+        write_trace(results, directory)
+
+    if not in_child(write, patience_s) and not (directory / TRACE).exists():
+        log.info("Profiler: a window is written by a thread, since the child that should have done it did not end well")
+        write()
+    return [TRACE]
+
+
+def write_trace(results: Any, directory: Path) -> None:
+    """Write the trace, compressed, whole or not at all.
+
+    Raises:
+        OSError: If it cannot be written; no draft is left.
+    """
+    raw, draft = directory / ".trace.json", directory / f".{TRACE}"
+    try:
+        results.save(str(raw))
+        with (
+            raw.open("rb") as source,
+            os.fdopen(_new(draft), "wb") as target,
+            igzip.open(target, "wb", compresslevel=_COMPRESSION) as packed,
+        ):
+            shutil.copyfileobj(source, packed, 1 << 20)
+        draft.replace(directory / TRACE)
+    finally:
+        raw.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
+
+
+def in_child(work: Callable[[], None], patience_s: float) -> bool:
+    """Do `work` in a forked child and wait for it. Called from a thread that may wait.
+
+    Args:
+        work: Must leave its result on disk.
+        patience_s: After this time the child is killed.
+
+    Returns:
+        Whether it was done.
+    """
+    libc, parent = ctypes.CDLL(None), os.getpid()
+    # the child keeps all signals blocked: those for the job must not run the script's handlers a second time in it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        child = os.fork()
+        if child == 0:
+            _be_child(work, libc, parent)
+    except OSError as error:
+        log.info("Profiler: no process could be forked: %s", error)
+        return False
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return _wait(child, patience_s)
+
+
+def _be_child(work: Callable[[], None], libc: Any, parent: int) -> None:
+    status = 1
+    try:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.nice(_NICENESS)
+        os.umask(0o077)
+        if os.getppid() == parent:
+            work()
+            status = 0
+    finally:
+        os._exit(status)  # nothing of the parent's exit handlers, whatever happened
+
+
+def _wait(child: int, patience_s: float) -> bool:
+    end = time.monotonic() + patience_s
+    pause_s = 0.005
+    while time.monotonic() < end:
+        try:
+            pid, status = os.waitpid(child, os.WNOHANG)
+        except ChildProcessError:  # somebody else waits for all children of this process
+            return False
+        if pid:
+            return os.waitstatus_to_exitcode(status) == 0
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.1)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
+
+
+def _new(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

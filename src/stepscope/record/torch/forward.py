@@ -1,0 +1,112 @@
+"""Forward passes: calls of the outermost modules.
+
+Hooks on modules would be saved with the model and take every module off its fast path. Instead all calls of modules
+are watched during the first steps, to see which classes are called outermost; from then on only calls of those
+classes pass through a wrapper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+from stepscope.record.steps import Steps
+from stepscope.record.torch.hook import Hook, asks_compiler, marked
+from stepscope.record.torch.patches import Patches
+
+_is_compiling: Callable[[], bool] | None = None
+"""Whether torch.compile traces now. Known to the module and not to a closure: what torch.compile meets in a closure
+of ours while it traces a model, it checks before each call of what it compiled, and compiles again once it is gone."""
+
+WATCHED_STEPS = 2
+"""All modules are watched until this many steps have ended; the first may be cut short by a warm-up."""
+
+
+class ForwardHooks:
+    """Marks the forward passes of outermost modules.
+
+    Args:
+        steps: Takes the marks.
+        patches: Puts the wrappers in place.
+    """
+
+    def __init__(self, steps: Steps, patches: Patches) -> None:
+        self._steps = steps
+        self._hook = Hook(steps, "forward passes")
+        self._patches = patches
+        self._roots: set[type] = set()
+        self._left = 0
+
+    def attach(self) -> None:
+        """Begin to watch all modules."""
+        global _is_compiling  # noqa: PLW0603 - see there
+        _is_compiling = asks_compiler()
+        from torch.nn import Module
+
+        self._left = WATCHED_STEPS
+        self._patches.put(Module, "__call__", self._wrapped(vars(Module)["__call__"], self._roots.add))
+
+    def detach(self) -> None:
+        """Wrappers that cannot be taken away go straight through from now on."""
+        self._hook.off = True
+
+    def step_ended(self) -> None:
+        """After the first steps, watch only the classes that were called outermost."""
+        if not self._left:
+            return
+        self._left -= 1
+        if self._left or self._hook.off:
+            return
+        from torch.nn import Module
+
+        self._patches.take_back(Module, "__call__")
+        for root in self._roots:
+            own = vars(root).get("__call__")  # as the modules that torch.compile makes have
+            if own is not None:
+                call = marked(own, self._hook, "forward", _class_of_first)
+            else:
+                call = self._wrapped(_inherited_call(root), None)
+            self._patches.put(root, "__call__", call)
+
+    def _wrapped(self, call: Callable[..., Any], seen: Callable[[type], None] | None) -> Callable[..., Any]:
+        """A `__call__` that marks outermost calls, and tells `seen` their class.
+
+        While it stands for `Module.__call__`, torch's tracer of Python stacks takes the module from its `self`.
+        """
+        hook, steps = self._hook, self._steps
+
+        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - its name in tracebacks
+            if _is_compiling():  # type: ignore[misc]
+                return self._wrapped_call_impl(*args, **kwargs)
+            if hook.inside or hook.off or not (steps.active or seen):
+                return call(self, *args, **kwargs)
+            hook.inside = True
+            start_ns = perf_counter_ns()
+            try:
+                result = call(self, *args, **kwargs)
+            finally:
+                hook.inside = False
+            try:
+                steps.mark("forward", type(self).__name__, start_ns, perf_counter_ns())
+                if seen is not None:
+                    seen(type(self))
+            except Exception as error:
+                hook.failed(error)
+            return result
+
+        return __call__
+
+
+def _class_of_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:  # noqa: ARG001
+    return type(args[0]).__name__, ""
+
+
+def _inherited_call(root: type) -> Callable[..., Any]:
+    """`__call__` of the classes above `root`, looked up at each call: others, such as torch.fx, replace it too."""
+    above = next(cls for cls in root.__mro__[1:] if "__call__" in vars(cls))
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return above.__call__(self, *args, **kwargs)
+
+    return call

@@ -1,0 +1,88 @@
+"""What all hooks share: they stay out of the way, mark only the outermost call, and go quiet if they fail."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+from stepscope.record.steps import Steps
+
+log = logging.getLogger("stepscope")
+
+Describe = Callable[[tuple[Any, ...], dict[str, Any]], tuple[str, str]]
+"""From the arguments of a call to the mark's name and detail."""
+
+
+class Hook:
+    """One kind of hook: where it reports to, and whether it still works.
+
+    Args:
+        steps: Takes the marks.
+        subject: What is lost if the hook fails, for people.
+        over: Called after a mark.
+    """
+
+    __slots__ = ("inside", "off", "over", "steps", "subject")
+
+    def __init__(self, steps: Steps, subject: str, over: Callable[[], None] | None = None) -> None:
+        self.steps = steps
+        self.subject = subject
+        self.over = over
+        self.off = False
+        """Taken away, or failed: calls go straight through."""
+        self.inside = False
+        """In a call that will be marked. One flag for all threads: of two calls at once the later is not marked."""
+
+    def failed(self, error: Exception) -> None:
+        """The hook's own code failed; training must not notice."""
+        self.off = True
+        log.warning("Profiler: %s are not recorded any more (%s: %s)", self.subject, type(error).__name__, error)
+
+    def report(self, kind: str, describe: Describe, args: Any, kwargs: Any, start_ns: int, end_ns: int) -> None:
+        """Mark a call that is over."""
+        try:
+            name, detail = describe(args, kwargs)
+            self.steps.mark(kind, name, start_ns, end_ns, detail)
+            if self.over is not None:
+                self.over()
+        except Exception as error:
+            self.failed(error)
+
+
+def marked(original: Callable[..., Any], hook: Hook, kind: str, describe: Describe) -> Callable[..., Any]:
+    """`original`, whose outermost calls are marked. A call that raises leaves no mark.
+
+    The question whether torch.compile traces this comes first: for it the answer is a constant, so that it sees
+    nothing but the original.
+    """
+    compiling, steps = asks_compiler(), hook.steps
+
+    @functools.wraps(original)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if compiling() or hook.inside or hook.off or not steps.active:
+            return original(*args, **kwargs)
+        hook.inside = True
+        start_ns = perf_counter_ns()
+        try:
+            result = original(*args, **kwargs)
+        finally:
+            hook.inside = False
+        hook.report(kind, describe, args, kwargs, start_ns, perf_counter_ns())
+        return result
+
+    return wrapper
+
+
+def asks_compiler() -> Callable[[], bool]:
+    """The framework's function that says whether torch.compile traces now."""
+    import torch
+
+    compiler = getattr(torch, "compiler", None)
+    return getattr(compiler, "is_compiling", None) or _never
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,143 @@
+"""Who this process is and what surrounds it, as torch knows."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from stepscope.record.backend import Identity, Surroundings
+
+
+def identity() -> Identity:
+    """Rank and world size of the process group; what the launcher said where there is none."""
+    return Identity(
+        rank=_rank(),
+        world_size=_world_size(),
+        local_rank=_number("LOCAL_RANK"),
+        device_id=_device_index(),
+    )
+
+
+def surroundings(clock: dict[str, Any] | None) -> Surroundings:
+    """Framework, device and job."""
+    import torch
+
+    world_size = _world_size() or 1
+    return Surroundings(
+        framework="torch",
+        framework_version=str(torch.__version__),
+        device_kind=device_kind(),
+        device_name=_device_name(),
+        mode="eager",
+        backend=_backend(),
+        parallel={"parallel_mode": "data_parallel" if world_size > 1 else "stand_alone"},
+        groups=[
+            {"group": group["pg_name"], "name": group["pg_desc"] or None, "members": group["ranks"]}
+            for group in groups()
+        ],
+        clock=clock,
+    )
+
+
+def device_kind() -> str:
+    """`npu`, `rocm`, `cuda` or `cpu`."""
+    import torch
+
+    npu = sys.modules.get("torch_npu")
+    if npu is not None and npu.npu.is_available():
+        return "npu"
+    if torch.cuda.is_available():
+        return "rocm" if getattr(torch.version, "hip", None) else "cuda"
+    return "cpu"
+
+
+def groups() -> list[dict[str, Any]]:
+    """The process groups that this process knows, in the form and with the keys of Kineto's `pg_config`."""
+    if not _initialized():
+        return []
+    from torch.distributed import distributed_c10d as c10d
+
+    found = []
+    for group, name in list(c10d._world.pg_names.items()):
+        if group is None or group not in c10d._world.pg_group_ranks:
+            continue
+        members = sorted(c10d._world.pg_group_ranks[group])
+        description = str(getattr(group, "group_desc", "") or "")
+        found.append(
+            {
+                "pg_name": str(name),
+                "pg_desc": "" if description == "undefined" else description,
+                "backend_config": str(c10d._world.pg_map[group][0]) if group in c10d._world.pg_map else "",
+                "pg_size": len(members),
+                "ranks": members,
+            }
+        )
+    return found
+
+
+def distributed_info() -> dict[str, Any] | None:
+    """What Kineto's `distributedInfo` says; None for a process alone."""
+    rank = _rank()
+    if rank is None:
+        return None
+    config = groups()
+    return {
+        "backend": _backend(),
+        "rank": rank,
+        "world_size": _world_size() or 1,
+        "pg_count": len(config),
+        "pg_config": config,
+    }
+
+
+def _initialized() -> bool:
+    from torch import distributed
+
+    return bool(distributed.is_available() and distributed.is_initialized())
+
+
+def _rank() -> int | None:
+    from torch import distributed
+
+    return distributed.get_rank() if _initialized() else _number("RANK")
+
+
+def _world_size() -> int | None:
+    from torch import distributed
+
+    return distributed.get_world_size() if _initialized() else _number("WORLD_SIZE")
+
+
+def _backend() -> str | None:
+    from torch import distributed
+
+    return str(distributed.get_backend()) if _initialized() else None
+
+
+def _device_index() -> int | None:
+    """The device in use. On a GPU that is not in use yet, nothing is asked: it would be set up by asking."""
+    import torch
+
+    kind = device_kind()
+    if kind == "npu":
+        return int(sys.modules["torch_npu"].npu.current_device())
+    if kind == "cpu":
+        return None
+    return int(torch.cuda.current_device()) if torch.cuda.is_initialized() else _number("LOCAL_RANK")
+
+
+def _device_name() -> str | None:
+    import torch
+
+    kind = device_kind()
+    if kind == "npu":
+        return str(sys.modules["torch_npu"].npu.get_device_name(_device_index()))
+    if kind == "cpu" or not torch.cuda.is_initialized():
+        return None
+    return str(torch.cuda.get_device_name(_device_index()))
+
+
+def _number(variable: str) -> int | None:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdecimal() else None

@@ -1,0 +1,113 @@
+"""The input pipeline: batches that the training loop takes from a `DataLoader`."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+from stepscope.record.steps import Steps
+from stepscope.record.torch.epochs import Epochs
+from stepscope.record.torch.hook import Hook
+from stepscope.record.torch.patches import Patches
+
+Queue = tuple["int | None", "int | None", "int | None"]
+
+
+class LoaderHooks:
+    """Marks waits for data.
+
+    Args:
+        steps: Takes the marks.
+        patches: Puts the wrapper in place.
+    """
+
+    def __init__(self, steps: Steps, patches: Patches) -> None:
+        self._steps = steps
+        self._hook = Hook(steps, "waits for data")
+        self._patches = patches
+        self._epochs = Epochs(steps)
+        self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def attach(self) -> None:
+        """Wrap the method by which all loaders give a batch."""
+        from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+        original, hook, steps, taken = vars(_BaseDataLoaderIter)["__next__"], self._hook, self._steps, self._taken
+
+        begins, ends = self._guarded(self._epochs.begins), self._guarded(self._epochs.ends)
+
+        @functools.wraps(original)
+        def __next__(self: Any) -> Any:  # noqa: N807 - its name in tracebacks
+            if hook.off:
+                return original(self)
+            if not self._num_yielded:
+                begins(self)
+            start_ns = perf_counter_ns()
+            try:
+                batch = original(self)
+            except StopIteration:
+                ends(self)
+                raise
+            if not steps.active:
+                return batch
+            try:
+                taken(self, start_ns, perf_counter_ns())
+            except Exception as error:
+                hook.failed(error)
+            return batch
+
+        self._patches.put(_BaseDataLoaderIter, "__next__", __next__)
+
+    def detach(self) -> None:
+        """A wrapper that cannot be taken away goes straight through from now on."""
+        self._hook.off = True
+
+    def worker_pids(self) -> dict[int, str]:
+        """Worker processes of the loaders in use, with a name. May be called from any thread."""
+        found: dict[int, str] = {}
+        for iterator in list(self._iterators):
+            if getattr(iterator, "_shutdown", False):
+                continue
+            for number, worker in enumerate(getattr(iterator, "_workers", ())):
+                if worker.pid is not None:
+                    found[worker.pid] = f"{_pipeline(iterator)} worker {number}"
+        return found
+
+    def _guarded(self, tell: Callable[[Any], None]) -> Callable[[Any], None]:
+        """`tell`, whose failure takes the hook out and harms nothing else."""
+
+        def safely(iterator: Any) -> None:
+            try:
+                tell(iterator)
+            except Exception as error:
+                self._hook.failed(error)
+
+        return safely
+
+    def _taken(self, iterator: Any, start_ns: int, end_ns: int) -> None:
+        self._steps.mark("data", type(iterator).__name__, start_ns, end_ns)
+        if iterator._num_workers:
+            self._iterators.add(iterator)
+        number = iterator._num_yielded - 1
+        self._steps.batch(_pipeline(iterator), number, end_ns - start_ns, _queue(iterator))
+
+
+def _pipeline(iterator: Any) -> str:
+    return type(iterator._dataset).__name__
+
+
+def _queue(iterator: Any) -> Queue:
+    """Batches ready, room for them, and workers."""
+    workers = iterator._num_workers
+    if not workers:
+        return (None, None, 0)
+    try:
+        ready = iterator._data_queue.qsize()
+    except NotImplementedError:  # macOS
+        return (None, iterator._prefetch_factor * workers, workers)
+    # those that came before an earlier one wait beside the queue, as (worker, batch)
+    ready += sum(1 for info in iterator._task_info.values() if len(info) == 2)
+    return (ready, iterator._prefetch_factor * workers, workers)

@@ -1,0 +1,63 @@
+"""Windows of operators on Ascend, recorded by `torch_npu.profiler`, which writes a directory of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stepscope.record.options import Options
+
+
+class NpuWindows:
+    """Records operators with torch_npu's profiler, which writes where the window is.
+
+    Args:
+        options: What to record of them.
+    """
+
+    kind = "ascend"
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._profile: Any = None
+
+    def attach(self) -> None:
+        """Nothing to watch."""
+
+    def begin(self, directory: Path) -> None:
+        """Begin to record."""
+        profiler = sys.modules["torch_npu"].profiler
+        self._profile = profiler.profile(
+            activities=[profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.NPU],
+            record_shapes=self._options.record_shapes,
+            profile_memory=self._options.profile_memory,
+            with_stack=self._options.with_stack,
+            experimental_config=self._metrics(profiler),
+            on_trace_ready=profiler.tensorboard_trace_handler(str(directory), analyse_flag=False),
+        )
+        self._profile.start()
+
+    def end(self, directory: Path) -> Callable[[], list[str]] | None:
+        """Stop recording; raw data is on disk then, and is turned into tables on another thread."""
+        profile, self._profile = self._profile, None
+        if profile is None:
+            return None
+        profile.stop()
+
+        def analyse() -> list[str]:
+            sys.modules["torch_npu"].profiler.profiler.analyse(str(directory))
+            return sorted(path.name for path in directory.iterdir())
+
+        return analyse
+
+    def in_child(self) -> None:
+        """A forked child records nothing."""
+        self._profile = None
+
+    def _metrics(self, profiler: Any) -> Any:
+        level = self._options.profiler_level or "Level0"
+        return profiler._ExperimentalConfig(
+            profiler_level=getattr(profiler.ProfilerLevel, level), l2_cache=self._options.l2_cache
+        )

@@ -1,0 +1,94 @@
+"""Steps end where the optimizer is done: hooks of `torch.optim` that all optimizers call."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+from stepscope.record.steps import Steps
+from stepscope.record.torch.hook import Hook, asks_compiler
+
+log = logging.getLogger("stepscope")
+
+
+class OptimizerHooks:
+    """Marks optimizers and ends steps.
+
+    With several optimizers a step ends with the one that was seen first. Where torch.compile traces a whole training
+    step, no hook is called in what it compiled: there the user says where steps end. An optimizer that works within
+    the backward pass (by hooks of the parameters, perhaps on a thread of autograd's) ends the step where that is over.
+
+    Args:
+        steps: Told.
+        in_backward: Whether a backward pass runs now; `backward_over` is called where it is over.
+        after_step: Called where a step has ended.
+    """
+
+    def __init__(self, steps: Steps, in_backward: Callable[[], bool], after_step: Callable[[], None]) -> None:
+        self._steps = steps
+        self._in_backward = in_backward
+        self._ends_later = False
+        self._hook = Hook(steps, "steps and optimizers")
+        self._after_step = after_step
+        self._first: weakref.ref[Any] = weakref.ref(self)  # replaced by the first optimizer seen
+        self._first_seen = False
+        self._began_ns: dict[int, int] = {}
+        self._handles: list[Any] = []
+        self._compiling: Callable[[], bool] = asks_compiler()
+
+    def attach(self) -> None:
+        """Register with all optimizers that are and will be."""
+        from torch.optim import optimizer
+
+        if not hasattr(optimizer, "register_optimizer_step_post_hook"):  # before torch 2.1
+            log.warning("Profiler: this version of torch does not tell where a step ends; call Profiler.step()")
+            return
+        self._handles = [
+            optimizer.register_optimizer_step_pre_hook(self._before),
+            optimizer.register_optimizer_step_post_hook(self._after),
+        ]
+
+    def detach(self) -> None:
+        """Leave them all."""
+        self._hook.off = True
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def backward_over(self) -> None:
+        """A backward pass is over."""
+        if self._ends_later:
+            self._ends_later = False
+            self._steps.ended(perf_counter_ns())
+            self._after_step()
+
+    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - the hook's form
+        if self._compiling() or self._hook.off:
+            return
+        try:
+            if not self._first_seen or self._first() is None:
+                self._first, self._first_seen = weakref.ref(optimizer), True
+            self._began_ns[id(optimizer)] = perf_counter_ns()
+        except Exception as error:
+            self._hook.failed(error)
+
+    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - the hook's form
+        if self._compiling() or self._hook.off:
+            return
+        try:
+            now_ns = perf_counter_ns()
+            began_ns = self._began_ns.pop(id(optimizer), None)
+            if began_ns is not None:
+                self._steps.mark("optimizer", type(optimizer).__name__, began_ns, now_ns)
+            if self._first() is not optimizer:
+                return
+            if self._in_backward():
+                self._ends_later = True
+                return
+            self._steps.ended(now_ns)
+            self._after_step()
+        except Exception as error:
+            self._hook.failed(error)

@@ -1,0 +1,75 @@
+"""Other users of torch's profiler in this process: there can be one at a time, and theirs goes first."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from stepscope.record.torch.patches import Patches
+
+_BEGIN = ("_prepare_profiler", "_enable_profiler")
+_END = "_disable_profiler"
+
+
+class Rivals:
+    """Knows whether somebody else profiles.
+
+    All front ends (`torch.profiler`, `torch.autograd.profiler`) call three functions of one module by their names
+    there, so wrapping these three tells of all, at no cost to anything else.
+
+    Args:
+        patches: Puts the wrappers in place.
+        give_way: Called before somebody else's profiler is prepared or begins.
+    """
+
+    def __init__(self, patches: Patches, give_way: Callable[[], None]) -> None:
+        self._patches = patches
+        self._give_way = give_way
+        self._others = False
+        self._ours = False
+
+    def attach(self) -> None:
+        """Wrap them."""
+        from torch.autograd import profiler
+
+        for name in _BEGIN:
+            if hasattr(profiler, name):
+                self._patches.put(profiler, name, self._beginning(getattr(profiler, name)))
+        self._patches.put(profiler, _END, self._ending(getattr(profiler, _END)))
+
+    @property
+    def active(self) -> bool:
+        """Whether another profiler is prepared or records."""
+        from torch import autograd
+
+        return self._others or (not self._ours and bool(autograd._profiler_enabled()))
+
+    def __enter__(self) -> None:
+        self._ours = True
+
+    def __exit__(self, *_: object) -> None:
+        self._ours = False
+
+    def _beginning(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if not self._ours:
+                self._give_way()
+                self._others = True
+            try:
+                return original(*args, **kwargs)
+            except BaseException:
+                self._others = False
+                raise
+
+        return wrapper
+
+    def _ending(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if not self._ours:
+                self._others = False
+            return original(*args, **kwargs)
+
+        return wrapper

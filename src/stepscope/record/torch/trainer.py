@@ -1,0 +1,69 @@
+"""What the callbacks of trainers share: a Profiler from the begin of training to its end."""
+
+from __future__ import annotations
+
+import atexit
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stepscope.record.profiler import Profiler
+
+
+class TrainerRecording:
+    """Records one training after the other. Copies of it, also in other processes, begin anew.
+
+    Args:
+        options: Of `stepscope.Profiler`.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._epoch_began_ns = 0
+        self.profiler: Profiler | None = None
+        """The Profiler of this training, or of the last."""
+        self._runs = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_epoch_began_ns": 0, "profiler": None, "_runs": False}
+
+    def begin(self) -> None:
+        """Training begins.
+
+        Raises:
+            TypeError: For a bad option that decides whether, what or where is recorded.
+            RuntimeError: If another Profiler records in this process.
+        """
+        from stepscope.record.profiler import Profiler  # noqa: PLC0415 - only where something is recorded
+
+        self.end()  # one that ended by an exception of which nobody told
+        self.profiler = Profiler(**{**self._options, "start_profile": False})
+        self.profiler.start()
+        self._runs = True
+        atexit.register(self.end)
+
+    def step(self) -> None:
+        """The optimizer has updated the model, once for all its batches."""
+        if self._runs and self.profiler is not None:
+            self.profiler.step()
+
+    def epoch_began(self, number: int) -> None:
+        """Epoch `number`, counted from 1, begins."""
+        self._epoch_began_ns = perf_counter_ns()
+        recorder = self.profiler._recorder if self._runs and self.profiler is not None else None
+        if recorder is not None:
+            recorder.steps.epoch_began(number)
+
+    def epoch_ended(self, number: int) -> None:
+        """Epoch `number` is over."""
+        recorder = self.profiler._recorder if self._runs and self.profiler is not None else None
+        if recorder is not None:
+            recorder.steps.epoch_ended(number, self._epoch_began_ns, perf_counter_ns())
+
+    def end(self) -> None:
+        """Training has ended, somehow: stop and analyse. A second call does nothing."""
+        if not self._runs or self.profiler is None:
+            return
+        self._runs = False
+        atexit.unregister(self.end)
+        self.profiler.analyse()
