@@ -21,7 +21,10 @@ def on_cpu(rank: int) -> dict[str, pl.DataFrame]:
     columns = {name: kernels[name].to_list() for name in ("start_ns", "duration_ns", "name", "step")}
     operators = TABLES["operators"].frame(slice=list(range(kernels.height)), self_ns=columns["duration_ns"], **columns)
     slices = whole.rank(rank).table("slices").collect()
-    shifted = operators.with_columns(pl.col("start_ns") - MS // 2)
+    product = pl.when(pl.col("slice") % 2 == 0).then(pl.lit("aten::mm")).otherwise("name")
+    shifted = operators.with_columns(
+        pl.col("start_ns") - MS // 2, name=product, input_shapes=pl.lit("[[2, 3], [3, 5]]")
+    )
     calls = whole.rank(rank).table("collectives").collect().with_columns(on_device=False)
     steps = whole.rank(rank).table("steps").collect()
     return {"operators": shifted, "slices": slices, "collectives": calls, "steps": steps}

@@ -19,9 +19,9 @@ from stepscope.export.pipeline_raw import write_pipeline_raw
 from stepscope.export.pipeline_summary import write_pipeline_summary
 from stepscope.export.profiler_info import write_profiler_info
 from stepscope.export.step_trace import write_step_trace
-from stepscope.export.unrecorded import write_unrecorded
 from stepscope.export.timeline import write_timeline
 from stepscope.export.torch_pipeline import write_torch_pipeline
+from stepscope.export.unrecorded import write_unrecorded
 from stepscope.export.windows import write_window_originals
 
 Exporter = Callable[[Job], None]
