@@ -46,7 +46,7 @@ def test_a_group_from_before_the_hooks_and_traces_of_both_ranks(tmp_path: Path) 
         assert rank == {"ended": [1, 2, 3], "forward": ["DistributedDataParallel"] * 3}
     run = open_run([tmp_path / "rank-0", tmp_path / "rank-1"], use_store=False)
     assert [rank.rank for rank in run.ranks] == [0, 1]
-    assert run.table("groups").collect()["members"].to_list()[0].to_list() == [0, 1]
+    assert run.table("groups").collect()["members"].to_list()[0] == [0, 1]
     assert run.table("collectives").collect().height >= 6
 
 
