@@ -61,9 +61,7 @@ class Profiler:
         self.options = resolve(options, backend.target, lenient=lenient)
         self.root = output_root(self.options.output_path)
         if backend.in_data_worker():
-            log.warning(
-                "Profiler: this process does not train, it serves others (data loader, scheduler); nothing is recorded here"
-            )
+            log.warning("Profiler: this process serves others (data loader, scheduler); nothing is recorded here")
         elif lenient or _writable(self.root):
             over, woke = WeakMethod(self._cycle_over), WeakMethod(self._woke)  # the hooks must not hold this object
             self._recorder = Recorder(

@@ -71,7 +71,7 @@ class MindSporeBackend:
             self._detail = RuntimeDetail()
         self._data = MindData(options.sampling_interval) if options.data_process else None
         self._try("calls of cells", lambda: self._install_steps(steps))
-        for part in (Loader(steps), Saving(steps), Collectives(steps), self._data):
+        for part in (Loader(steps, self._epoch_over), Saving(steps), Collectives(steps), self._data):
             if part is not None:
                 self._try(type(part).__name__, lambda part=part: part.install(self._hooks))  # type: ignore[misc]
         self._try("groups", lambda: identity.watch_groups(self._hooks, steps))
@@ -134,6 +134,10 @@ class MindSporeBackend:
     def _step_ended(self) -> None:
         if self._detail is not None:
             self._detail.step_ended()
+
+    def _epoch_over(self, iterator: Any) -> None:
+        if self._data is not None:
+            self._data.epoch_over(iterator)
 
     def _try(self, what: str, action: Callable[[], object]) -> None:
         try:

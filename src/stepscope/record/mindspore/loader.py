@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
@@ -30,10 +31,12 @@ class Loader:
 
     Args:
         steps: Takes them.
+        epoch_over: Told of each iterator that has no more batches for now.
     """
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Steps, epoch_over: Callable[[Any], None]) -> None:
         self._steps = steps
+        self._epoch_over = epoch_over
         self._of_iterator: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
         self._of_data_set: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
         self._names: dict[str, int] = {}
@@ -50,9 +53,10 @@ class Loader:
         return args[0], start_ns
 
     def _leave(self, token: tuple[Any, int], returned: bool) -> None:
-        if not returned:  # the data set is over
-            return
         iterator, start_ns = token
+        if not returned:
+            self._epoch_over(iterator)
+            return
         now_ns = perf_counter_ns()
         pipeline = self._of_iterator.get(iterator)
         if pipeline is None:

@@ -1,13 +1,15 @@
 """MindData's own profiling: queues and operations of the input pipeline, and the CPU time they take.
 
-The manager is one for the process, and easily upset: it sees only the first pipeline that is made after its `init`;
-`init` beside a living pipeline can hang, `start` after the observed one has gone can crash the process. Hence it is
-told to look before each pipeline that is made while no other lives, and started only while that one lives.
+The manager is one for the process, and easily upset. It observes the first pipeline that is made after `init`, and no
+other. `init` beside a living pipeline can hang later, and is refused before a `stop`; `start` after the observed
+pipeline has gone can crash the process. Hence each pipeline that is made while no other lives is made under `init` and
+`start`; if nothing is recorded then, `stop` follows at once, and `start` again where recording begins.
 """
 
 from __future__ import annotations
 
 import logging
+import tempfile
 import weakref
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,10 @@ log = logging.getLogger("stepscope")
 DEFAULT_INTERVAL = 1000
 """MindSpore's own sampling interval, ms; another one was set by the user and stays."""
 
+_observed: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+"""The iterator of the pipeline that the process's manager observes, if that goes on, and how many epochs it has to go
+(below 0: endless). One Profiler leaves it to the next."""
+
 
 class MindData:
     """Observes one pipeline after the other, between `start` and `stop`.
@@ -30,20 +36,17 @@ class MindData:
 
     def __init__(self, interval: int) -> None:
         self._interval = interval
-        self._works = True
         self._restored_interval: int | None = None
-        self._observed: weakref.ref[Any] | None = None
-        self._looks = False
-        self._directory: Path | None = None
+        self._works = True
         self._runs = False
+        self._directory: Path | None = None
 
     def install(self, hooks: Hooks) -> None:
-        """Observe the first pipeline that is made from now on."""
+        """Observe pipelines that are made from now on."""
         from mindspore.dataset.engine.iterators import Iterator
 
         self._set_interval(self._interval)
-        hooks.around(Iterator, "__init__", self._enter_made, self._leave_made)
-        self._look()
+        hooks.around(Iterator, "__init__", self._before_made, self._after_made)
 
     def remove(self) -> None:
         """Leave the manager alone from now on."""
@@ -53,50 +56,50 @@ class MindData:
             self._set_interval(self._restored_interval)
 
     def start(self, directory: Path) -> None:
-        """Record, into new directories below `directory`, until `stop`."""
+        """Record, into new directories `minddata/<K>` below `directory`, until `stop`."""
         self._directory = directory
-        if not self._looks or self._gone():
-            self._look()
-        self._start()
+        if _is_observed_alive() and self._works:
+            self._runs = self._call("start")
 
     def stop(self) -> None:
         """Stop, and write what was recorded."""
         self._save()
         self._directory = None
 
-    def _enter_made(self, args: tuple[Any, ...], _: dict[str, Any]) -> Any:
-        """A pipeline is about to be made. Each epoch may have its own; the last one's record ends here."""
-        if not self._works:
+    def epoch_over(self, iterator: Any) -> None:
+        """An iterator has given its last batch of an epoch."""
+        if iterator in _observed:
+            _observed[iterator] -= 1
+            if _observed[iterator] == 0:
+                del _observed[iterator]  # nothing moves in it any more; `start` would make the process hang at its end
+
+    def _before_made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A pipeline is about to be made. Each epoch may have its own; the record of the last one ends here."""
+        if not self._works or _is_observed_alive():
             return None
-        if self._gone() or not self._looks:
-            self._save()
-            self._look()
-            if self._directory is not None:
-                self._start()
-        return args[0] if self._looks and self._observed is None else None
-
-    def _leave_made(self, iterator: Any, returned: bool) -> None:
-        if returned:
-            self._observed = weakref.ref(iterator)
-
-    def _gone(self) -> bool:
-        return self._observed is not None and self._observed() is None
-
-    def _look(self) -> None:
-        """Have the manager observe the next pipeline, if that is safe now."""
-        if self._works and not _pipelines() and not self._runs:
-            self._looks = self._call("init")
-            self._observed = None
-
-    def _start(self) -> None:
-        if self._works and self._looks and not self._gone() and not self._runs:
+        self._save()
+        if not _is_any_alive() and self._call("init"):
             self._runs = self._call("start")
+        epochs = kwargs.get("num_epochs", args[2] if len(args) > 2 else -1)
+        return (args[0], epochs) if self._runs else None
+
+    def _after_made(self, made: tuple[Any, int], returned: bool) -> None:
+        if returned:
+            _observed.clear()
+            _observed[made[0]] = made[1]
+        if not returned or self._directory is None:
+            self._save()
 
     def _save(self) -> None:
+        """Stop; write what was recorded, or drop it if nothing is to be recorded now."""
         if not self._runs:
             return
         self._runs = False
-        if not self._call("stop") or self._directory is None:
+        if not self._call("stop"):
+            return
+        if self._directory is None:  # the manager begins anew only after this
+            with tempfile.TemporaryDirectory() as nowhere:
+                self._call("save", nowhere)
             return
         try:
             target = _next_directory(self._directory)
@@ -114,8 +117,8 @@ class MindData:
             getattr(GlobalContext.profiling_manager(), method)(*arguments)
         except Exception as error:
             self._works = False
-            reason = str(error).strip().splitlines()
-            log.warning("Profiler: the input pipeline is no longer observed (%s: %s)", method, reason[-1:] or error)
+            reason = next((line for line in str(error).splitlines() if "[ERROR]" in line), str(error))
+            log.warning("Profiler: the input pipeline is no longer observed: %s was refused (%s)", method, reason)
         return self._works
 
     def _set_interval(self, interval: int) -> None:
@@ -130,11 +133,16 @@ class MindData:
             log.warning("Profiler: the sampling interval of MindData stays as it is (%s)", error)
 
 
-def _pipelines() -> list[Any]:
-    """Iterators of data sets that are alive."""
+def _is_observed_alive() -> bool:
+    """Whether there is an observed pipeline; an iterator that was stopped has none any more."""
+    return any(getattr(iterator, "_runtime_context", None) is not None for iterator in _observed)
+
+
+def _is_any_alive() -> bool:
+    """Whether the process has a pipeline now."""
     from mindspore.dataset.engine import iterators
 
-    return [found for found in (reference() for reference in list(iterators.ITERATORS_LIST)) if found is not None]
+    return any(reference() is not None for reference in list(iterators.ITERATORS_LIST))
 
 
 def _next_directory(directory: Path) -> Path:

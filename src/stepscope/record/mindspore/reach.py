@@ -6,6 +6,7 @@ therefore read from the names that its code uses and what they refer to: an opti
 
 from __future__ import annotations
 
+import dis
 import functools
 import types
 from collections import deque
@@ -92,7 +93,8 @@ def _next(thing: Any, names: frozenset[str], kinds: Kinds, found: Reach) -> Iter
 
 
 def _of_function(function: types.FunctionType, owner: Any) -> Iterator[tuple[Any, frozenset[str]]]:
-    names = frozenset(_names(function.__code__))
+    used = list(_used(function.__code__))
+    names = frozenset(name for name, is_global in used if not is_global)
     yield getattr(function, "__wrapped__", None), names
     if owner is not None:
         wrapped = getattr(function, "__wrapped__", None)
@@ -106,15 +108,18 @@ def _of_function(function: types.FunctionType, owner: Any) -> Iterator[tuple[Any
             continue
     if not (function.__module__ or "").startswith("mindspore."):
         space = function.__globals__
-        yield from ((space[name], names) for name in names if name in space)
+        yield from ((space[name], names) for name, is_global in used if is_global and name in space)
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    """All global names and attributes that the code uses, functions inside it included."""
-    yield from code.co_names
+def _used(code: types.CodeType) -> Iterator[tuple[str, bool]]:
+    """Global names (with True) and attributes that the code uses, functions inside it included."""
+    names = set(code.co_names)
+    for instruction in dis.get_instructions(code):
+        if isinstance(instruction.argval, str) and instruction.argval in names:
+            yield str(instruction.argval), instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+            yield from _used(constant)
 
 
 def _attributes(thing: Any, names: frozenset[str]) -> Iterator[Any]:

@@ -1,7 +1,8 @@
 """MindSpore's record of its own runtime: Python, pipeline stages, kernel launches, each with its thread.
 
-It is switched on by a variable of the environment and written, at the latest when the process ends, to the directory
-in which the process began. Here it is asked for at each `stop()` and moved to the recording.
+It is switched on by a variable of the environment, which MindSpore reads at its first step, and written, at the latest
+when the process ends, to the directory in which the process began. Here it is asked for at each `stop()` and moved to
+the recording. MindSpore prints a summary besides.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ class RuntimeDetail:
         self.runs = False
         before = self._files()
         _framework_profiler_clear()
-        for file in self._files() - before:
+        written = self._files() - before
+        if not written:
+            log.warning("Profiler: MindSpore wrote no runtime detail; it needs %s=1 before its first step", VARIABLE)
+        for file in written:
             make_private(directory / "runtime")
             moved = Path(shutil.move(str(file), directory / "runtime" / file.name))
             moved.chmod(FILE_MODE)

@@ -1,0 +1,241 @@
+"""Trainings that the tests record: run as a script, all in one process, each with a Profiler of its own.
+
+    python mindspore_scenarios.py MODE DIRECTORY SCENARIO...
+
+Each writes below DIRECTORY/SCENARIO. What a test needs to know besides is printed as `scenario key value`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import mindspore as ms  # noqa: TID253 - a script of its own
+import numpy as np
+from mindspore import dataset, nn, ops  # noqa: TID253
+from mindspore.train import Callback, Model  # noqa: TID253
+
+from stepscope.record.mindspore.callbacks import ProfileEpochs, ProfileSteps
+from stepscope.record.profiler import Profiler
+
+OUT = Path(sys.argv[2])
+loss_fn = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+DATA = ms.Tensor(np.ones((2, 4), np.float32))
+LABEL = ms.Tensor(np.zeros(2, np.int32))
+
+
+class Training:
+    """A functional training."""
+
+    def __init__(self, optimizer: Any = nn.Momentum) -> None:
+        self.net = nn.Dense(4, 3)
+        self.optimizer = optimizer(self.net.trainable_params(), learning_rate=0.1, momentum=0.9)
+        self.gradient = ms.value_and_grad(self.forward, None, self.optimizer.parameters)
+
+    def forward(self, data: Any, label: Any) -> Any:
+        return loss_fn(self.net(data), label)
+
+    def step(self, data: Any = DATA, label: Any = LABEL) -> Any:
+        loss, gradients = self.gradient(data, label)
+        self.optimizer(gradients)
+        return loss
+
+    def evaluate(self, data: Any = DATA, label: Any = LABEL) -> Any:
+        return loss_fn(self.net(data), label)
+
+
+def profiler(name: str, **options: Any) -> Profiler:
+    return Profiler(output_path=OUT / name, sampling_interval=100, **options)
+
+
+def batches(count: int) -> Any:
+    def rows() -> Any:
+        for _ in range(2 * count):
+            yield np.ones(4, np.float32), np.array(0, np.int32)
+
+    return dataset.GeneratorDataset(rows, ["data", "label"]).batch(2)
+
+
+def model() -> Any:
+    net = nn.Dense(4, 3)
+    return Model(net, loss_fn, nn.Momentum(net.trainable_params(), 0.1, 0.9))
+
+
+def functional_range() -> None:
+    training, recorder = Training(), profiler("functional_range", start_profile=False, profile_memory=True)
+    for i in range(10):
+        training.step()
+        if i == 2:
+            recorder.start()
+        if i == 6:
+            recorder.stop()
+
+
+def jit_with_evaluation() -> None:
+    training = Training()
+    step, evaluate = ms.jit(training.step), ms.jit(training.evaluate)
+    step(DATA, LABEL)
+    recorder = profiler("jit_with_evaluation")
+    for _ in range(4):
+        step(DATA, LABEL)
+        evaluate(DATA, LABEL)
+    recorder.stop()
+
+
+def two_optimizers() -> None:
+    one, other = Training(), Training()
+    recorder = profiler("two_optimizers")
+    for _ in range(3):
+        one.step()
+        other.step()
+    recorder.stop()
+
+
+def train_step_cell() -> None:
+    net = nn.WithLossCell(nn.Dense(4, 3), loss_fn)
+    step = nn.TrainOneStepCell(net, nn.Momentum(net.trainable_params(), 0.1, 0.9))
+    recorder = profiler("train_step_cell")
+    for _ in range(3):
+        step(DATA, LABEL)
+    recorder.stop()
+
+
+def user_steps() -> None:
+    training, recorder = Training(), profiler("user_steps")
+    for i in range(8):
+        training.step()
+        if i % 2:
+            recorder.step()
+    recorder.stop()
+
+
+def schedule() -> None:
+    from stepscope import schedule as make
+
+    training = Training()
+    recorder = profiler("schedule", schedule=make(wait=2, warmup=1, active=2, repeat=2))
+    for _ in range(12):
+        training.step()
+    recorder.stop()
+
+
+def checkpoint_and_loader() -> None:
+    training, data = Training(), batches(3)
+    recorder = profiler("checkpoint_and_loader")
+    for _ in range(2):
+        for data_batch, label in data.create_tuple_iterator():
+            training.step(data_batch, label)
+        ms.save_checkpoint(training.net, str(OUT / "net.ckpt"))
+    recorder.stop()
+
+
+def collective() -> None:
+    recorder = profiler("collective", start_profile=False)
+    print("collective hooked", hasattr(ops.AllReduce.__call__, "__wrapped__") and recorder.directory is None)
+
+
+class StopsAndStarts(Callback):  # type: ignore[misc]
+    """As users write them: start at the beginning of a step, stop at the end of another."""
+
+    def __init__(self, recorder: Profiler, first: int, last: int) -> None:
+        super().__init__()
+        self.recorder, self.first, self.last = recorder, first, last
+
+    def on_train_step_begin(self, run_context: Any) -> None:
+        if run_context.original_args().cur_step_num == self.first:
+            self.recorder.start()
+
+    def on_train_step_end(self, run_context: Any) -> None:
+        if run_context.original_args().cur_step_num == self.last:
+            self.recorder.stop()
+
+
+def own_callback() -> None:
+    recorder = profiler("own_callback", start_profile=False)
+    model().train(2, batches(4), callbacks=StopsAndStarts(recorder, 3, 6), dataset_sink_mode=False)
+
+
+def two_trainings() -> None:
+    recorder = profiler("two_trainings")
+    for _ in range(2):
+        model().train(1, batches(3))
+    recorder.stop()
+
+
+class Fails(Callback):  # type: ignore[misc]
+    """Fails in step 4."""
+
+    def on_train_step_begin(self, run_context: Any) -> None:
+        if run_context.original_args().cur_step_num == 4:
+            raise ArithmeticError("made to fail")
+
+
+def failing_training() -> None:
+    callback = ProfileSteps(2, 100, output_path=OUT / "failing_training")
+    callback.profiler.analyse = lambda: print("failing_training analysed True")
+    try:
+        model().train(2, batches(4), callbacks=[Fails(), callback])
+    except ArithmeticError as error:
+        print("failing_training raised", type(error).__name__)
+    Training().step()  # a functional step afterwards is seen again, and recorded nowhere
+
+
+def epochs() -> None:
+    callback = ProfileEpochs(2, 3, output_path=OUT / "epochs")
+    callback.profiler.analyse = lambda: None
+    model().train(4, batches(3), callbacks=[callback], dataset_sink_mode=True)
+
+
+def broken_hook() -> None:
+    recorder, training = profiler("broken_hook"), Training()
+
+    def fails(*_: Any) -> None:
+        raise KeyError("mine")
+
+    assert recorder._recorder is not None
+    recorder._recorder.steps.mark = fails  # type: ignore[method-assign]
+    losses = [float(training.step()) for _ in range(3)]
+    recorder.stop()
+    print("broken_hook trained", losses[2] < losses[0])
+
+
+def other_profiler() -> None:
+    from mindspore.profiler import Profiler as Other
+
+    other, recorder, training = Other(output_path=str(OUT / "other")), profiler("other_profiler"), Training()
+    for _ in range(2):
+        training.step()
+    recorder.stop()
+    other.stop()
+
+
+def detached() -> None:
+    from mindspore.dataset.engine.iterators import Iterator
+    from mindspore.graph import api
+
+    places = [
+        (nn.Cell, "__call__"), (api._JitExecutor, "__call__"), (Model, "_transform_callbacks"),
+        (Iterator, "__next__"), (Iterator, "__init__"), (ms, "save_checkpoint"), (ops.AllReduce, "__call__"),
+    ]  # fmt: skip
+    before = [getattr(*place) for place in places]
+    recorder = profiler("detached", start_profile=False)
+    changed = [getattr(*place) is not original for place, original in zip(places, before, strict=True)]
+    assert recorder._recorder is not None
+    recorder._recorder.detach()
+    restored = [getattr(*place) is original for place, original in zip(places, before, strict=True)]
+    print("detached all", all(changed) and all(restored))
+
+
+def runtime_detail() -> None:
+    training, recorder = Training(), profiler("runtime_detail", runtime_detail=True)
+    for _ in range(3):
+        training.step()
+    recorder.stop()
+
+
+if __name__ == "__main__":
+    ms.set_context(mode=ms.GRAPH_MODE if sys.argv[1] == "graph" else ms.PYNATIVE_MODE)
+    ms.set_device("CPU")
+    for scenario in sys.argv[3:]:
+        globals()[scenario]()
