@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recordings import EPOCH_NS, MS, Raw, op
+from recordings import EPOCH_NS, MS, MindSporeRun, Raw, op
 from stepscope.cli import main
 from stepscope.errors import Unavailable
 from stepscope.run import Run, open_runs
@@ -138,3 +138,13 @@ def test_a_recording_of_nothing_is_described(tmp_path: Path, capsys: pytest.Capt
     assert main(["info", str(tmp_path), "--no-store"]) == 0
 
     assert "nothing was recorded" in " ".join("".join(capsys.readouterr()).split())
+
+
+def test_an_operator_that_communicates_does_not_compute(tmp_path: Path) -> None:
+    raw = Raw(tmp_path).steps((1, 0, 100 * MS))
+    runs = [MindSporeRun("Default/MatMul-op0", 0, 30 * MS), MindSporeRun("Default/AllReduce-op0", 40 * MS, 50 * MS)]
+    raw.mindspore(0, 0, 100 * MS, runs)
+
+    row = open_all(tmp_path)[0].analyse("breakdown").row(0, named=True)
+
+    assert (row["computing_ns"], row["communication_not_overlapped_ns"]) == (30 * MS, 50 * MS)
