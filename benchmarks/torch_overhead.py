@@ -7,6 +7,7 @@ interleaved, so that what the machine does besides falls on all of them.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -134,6 +135,7 @@ def block(step: Step, mode: str, device: str, steps: int) -> tuple[list[float], 
             step()
             after()
             times.append((time.perf_counter_ns() - start_ns) / 1e6)
+    gc.collect()  # what recording leaves behind is its cost, not that of the next block
     cost_ms = (processor_s() - began_s) * 1e3
     shutil.rmtree(out)
     return times[1:], cost_ms

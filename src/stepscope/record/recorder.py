@@ -7,11 +7,13 @@ import os
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter_ns
 
 from stepscope.record.backend import Backend
 from stepscope.record.environment import STARTED_VARIABLE
 from stepscope.record.marks import Marks
 from stepscope.record.options import Options
+from stepscope.record.pace import Pace
 from stepscope.record.schedule import Action, Plan
 from stepscope.record.session import Session
 from stepscope.record.steps import Steps
@@ -54,7 +56,7 @@ class Recorder:
         self._action = Action.NONE
         self._cycle_over = cycle_over
         self._saves = options.on_trace_ready is not None
-        self._window_ns = round(options.window_seconds * 1e9)
+        self._pace = Pace(round(options.window_seconds * 1e9))
         self._lazy = lazy
         self._woke = woke
         _ALL.add(self)
@@ -201,21 +203,24 @@ class Recorder:
             return
         if self.options.op_time:
             windows.begin(number + 1, discard=action is Action.WARMUP)
+            self._pace.began(number + 1, perf_counter_ns())
         if action.records and not was.records:
             self.session.span_began()
             if not begun:
                 self.steps.begin()
 
     def _roll(self, number: int, now_ns: int) -> None:
-        """End the operator window and begin the next, if it is long enough. A step with this cost would be wrong."""
+        """End the operator window and begin the next, if it is long enough. The cost of that belongs to no step."""
         windows = self.session.windows
         assert windows is not None
-        if windows.is_open and now_ns - windows.open_since_ns < self._window_ns:
+        if not self.options.op_time or not self._pace.is_over(number, now_ns):
             return
-        if self.options.op_time:
-            self.steps.interrupted()
-            windows.end(number)
-            windows.begin(number + 1)
+        self.steps.interrupted()
+        windows.end(number)
+        ended_ns = perf_counter_ns()
+        self._pace.cost(ended_ns - now_ns)
+        windows.begin(number + 1)
+        self._pace.began(number + 1, perf_counter_ns())
 
     def _save(self) -> None:
         """A cycle is over: have it on disk, and tell the user's function."""

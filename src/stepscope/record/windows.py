@@ -60,12 +60,6 @@ class Windows:
         """Whether operators are recorded now."""
         return self._open is not None
 
-    @property
-    def open_since_ns(self) -> int:
-        """When the open window began, by `time.perf_counter_ns`."""
-        assert self._open is not None
-        return self._open.start_ns
-
     def begin(self, step: int, *, discard: bool = False) -> None:
         """Begin a window with step `step`; with `discard`, what it records is thrown away."""
         if self._open is not None or self._refused:
