@@ -10,17 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stepscope.record import device_sampler, host_sampler, marks, windows
+
 Event = dict[str, Any]
 
 EPOCH_NS = 1_790_000_000_000_000_000
 MS = 1_000_000
 HEADERS = {
-    "marks": "kind,name,start_ns,end_ns,step,thread,detail",
-    "batches": "time_ns,pipeline,batch,step,wait_ns,queue_size,queue_capacity,workers",
-    "device": "time_ns,device,name,value",
-    "windows": "window,start_ns,end_ns,first_step,last_step,kind,state,files",
-    "host": "time_ns,scope,pid,name,user_ns,system_ns,idle_ns,io_wait_ns,rss_bytes,uss_bytes,available_bytes,"
-    "total_bytes,read_bytes,written_bytes,threads,context_switches,runnable,processors",
+    "marks": marks.MARKS,
+    "batches": marks.BATCHES,
+    "device": device_sampler.COLUMNS,
+    "windows": windows.COLUMNS,
+    "host": host_sampler.COLUMNS,
 }
 
 
@@ -70,7 +71,7 @@ class Raw:
         return self
 
     def add(self, file: str, *rows: Sequence[Any]) -> Raw:
-        """Add rows to a CSV file; a column whose name ends in `_ns` at its start or end becomes absolute by hand."""
+        """Add rows to a CSV file; their times are since the epoch."""
         path = self.directory / f"{file}.csv"
         new = not path.exists()
         with path.open("a", newline="") as out:

@@ -240,6 +240,15 @@ def test_what_was_exported_is_passed_by_while_its_recording_is_there(tmp_path: P
     assert found.problems == []
 
 
+def test_what_was_exported_and_moved_aside_is_passed_by_as_well(tmp_path: Path) -> None:
+    write_toy(tmp_path / "recording" / "rank-0" / "toy.json")
+    (tmp_path / "recording" / "rank-0" / "recording.json").write_text("{}")
+    write_toy(tmp_path / "earlier" / "2026" / "made.json")
+    exported(tmp_path / "earlier" / "2026", "made.json")
+
+    assert names(find(tmp_path)) == ["rank-0"]
+
+
 def test_what_was_exported_is_read_where_its_recording_is_gone(tmp_path: Path) -> None:
     write_toy(tmp_path / "made.json")
     write_toy(tmp_path / "tree_ascend_ms" / "inside" / "trace.json")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from recordings import EPOCH_NS, MS, Raw, op
+from recordings import EPOCH_NS, MS, MindSporeRun, Raw, op
 from stepscope.cli import main
+from stepscope.errors import Unavailable
 from stepscope.run import Run, open_runs
 
 S = 1000 * MS
@@ -92,3 +93,58 @@ def test_what_was_recorded_is_described(tmp_path: Path, capsys: pytest.CaptureFi
     shown = capsys.readouterr().out
     assert "format recording" in shown
     assert "1-5 (5)" in shown
+
+
+def test_steps_whose_operators_are_missing_are_not_idle(tmp_path: Path) -> None:
+    """As after a kill: the marks go on, the last window is missing."""
+    raw = record(tmp_path, 0, world_size=1)
+    windows = raw.directory / "windows.csv"
+    windows.write_text("".join(windows.read_text().splitlines(keepends=True)[:-2]))
+
+    (run,) = open_all(tmp_path)
+
+    assert run.table("steps").collect()["recorded"].to_list() == [True, True, True, False, False]
+    assert run.analyse("breakdown")["step"].to_list() == [1, 2, 3]
+    assert set(run.analyse("idle")["step"]) == {1, 2, 3}
+    assert set(run.analyse("segments")["step"]) == {1, 2, 3}
+    assert "in 2 of 5 steps" in " ".join(run.issues["problem"])
+
+
+def phases(root: Path, **about: object) -> Run:
+    raw = Raw(root, about=about).steps((1, 0, 100 * MS))
+    raw.mark("data", "x", 0, 10 * MS, 1).mark("forward", "Net", 20 * MS, 40 * MS, 1)
+    raw.mark("backward", "", 40 * MS, 70 * MS, 1).mark("optimizer", "SGD", 80 * MS, 90 * MS, 1)
+    raw.mark("collective", "all_reduce", 60 * MS, 80 * MS, 1)
+    return open_all(root)[0]
+
+
+def test_without_operators_the_phases_say_when_the_rank_computed(tmp_path: Path) -> None:
+    row = phases(tmp_path).analyse("breakdown").row(0, named=True)
+
+    assert (row["computing_ns"], row["communication_not_overlapped_ns"]) == (50 * MS, 20 * MS)
+    assert (row["data_loading_ns"], row["free_ns"]) == (10 * MS, 30 * MS)
+
+
+def test_without_operators_nobody_knows_what_a_device_did(tmp_path: Path) -> None:
+    run = phases(tmp_path, device_kind="cuda")
+
+    with pytest.raises(Unavailable, match="device work was not recorded"):
+        run.analyse("breakdown")
+
+
+def test_a_recording_of_nothing_is_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Raw(tmp_path)
+
+    assert main(["info", str(tmp_path), "--no-store"]) == 0
+
+    assert "nothing was recorded" in " ".join("".join(capsys.readouterr()).split())
+
+
+def test_an_operator_that_communicates_does_not_compute(tmp_path: Path) -> None:
+    raw = Raw(tmp_path).steps((1, 0, 100 * MS))
+    runs = [MindSporeRun("Default/MatMul-op0", 0, 30 * MS), MindSporeRun("Default/AllReduce-op0", 40 * MS, 50 * MS)]
+    raw.mindspore(0, 0, 100 * MS, runs)
+
+    row = open_all(tmp_path)[0].analyse("breakdown").row(0, named=True)
+
+    assert (row["computing_ns"], row["communication_not_overlapped_ns"]) == (30 * MS, 50 * MS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,6 +77,9 @@ def _step_pages(profiler: Path, rank: int, facts: Facts) -> Iterator[Page]:
         return
     here = {"dir": RUN, "device_id": rank}
     count = len(facts.steps_ns)
+    if _is_pynative(profiler, rank):  # the server shows no steps of a mode that knows no whole graph
+        yield Page("profile/training-trace/graph", {**here, "type": 0}, check=_nothing)
+        return
     yield Page("profile/training-trace/graph", {**here, "type": 0}, check=_total_steps(count))
     for number, length in enumerate(facts.steps_ns[:STEPS], 1):
         yield Page("profile/training-trace/graph", {**here, "type": number}, check=_step_length(length))
@@ -134,6 +138,15 @@ def _memory_pages(profiler: Path, rank: int) -> Iterator[Page]:
         yield Page("profile/memory-graphics", here)
     if (profiler / f"flops_summary_{rank}.json").exists():
         yield Page("profile/flops-summary", {"train_id": RUN, "device_id": rank})
+
+
+def _is_pynative(profiler: Path, rank: int) -> bool:
+    info = json.loads((profiler / f"profiler_info_{rank}.json").read_bytes())
+    return bool(info["context_mode"] == "pynative")
+
+
+def _nothing(answer: Any) -> str | None:
+    return None if answer == {} else f"is not empty: {answer}"
 
 
 def _ranks(ranks: list[int]) -> Check:

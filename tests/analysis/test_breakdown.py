@@ -39,7 +39,7 @@ def kernels(*rows: tuple[int, int, str]) -> pl.LazyFrame:
 
 def split(windows, work, collectives=None, operators=None, slices=None, **options) -> pl.DataFrame:
     """The breakdown of one rank from its tables."""
-    found = activity(windows, work, collectives, operators, None if slices is None else marks(slices))
+    found = activity(windows, work, collectives, operators, None if slices is None else marks(slices), None)
     return breakdown(windows, found, collectives, **options)
 
 

@@ -21,7 +21,10 @@ def on_cpu(rank: int) -> dict[str, pl.DataFrame]:
     columns = {name: kernels[name].to_list() for name in ("start_ns", "duration_ns", "name", "step")}
     operators = TABLES["operators"].frame(slice=list(range(kernels.height)), self_ns=columns["duration_ns"], **columns)
     slices = whole.rank(rank).table("slices").collect()
-    shifted = operators.with_columns(pl.col("start_ns") - MS // 2)
+    product = pl.when(pl.col("slice") % 2 == 0).then(pl.lit("aten::mm")).otherwise("name")
+    shifted = operators.with_columns(
+        pl.col("start_ns") - MS // 2, name=product, input_shapes=pl.lit("[[2, 3], [3, 5]]")
+    )
     calls = whole.rank(rank).table("collectives").collect().with_columns(on_device=False)
     steps = whole.rank(rank).table("steps").collect()
     return {"operators": shifted, "slices": slices, "collectives": calls, "steps": steps}
@@ -67,7 +70,7 @@ def test_ranks_with_and_without_device_in_one_call(whole_recording: bool) -> Non
     arguments = {name: run.table(name) for name in ("steps", "kernels", "collectives", "operators")}
     marks = run.analyse("marks")
 
-    activity = ANALYSES["activity"].function(**arguments, marks=marks)
+    activity = ANALYSES["activity"].function(**arguments, marks=marks, ranks=None)
     split = ANALYSES["breakdown"].function(arguments["steps"], activity, arguments["collectives"], whole_recording)
     causes = ANALYSES["idle"].function(arguments["steps"], activity, arguments["kernels"])
 

@@ -48,6 +48,12 @@ def test_a_path_keeps_its_end() -> None:
     assert laid.body[0].startswith("…")
 
 
+def test_an_operator_named_by_its_place_in_the_model_keeps_its_end() -> None:
+    names = Column("name", ["Default/network-WithLossCell/_backbone-Net/fc-Dense/MatMul-op0"], cut="end")
+
+    assert lay_out([names], 30).body[0].endswith("/fc-Dense/MatMul-op0")
+
+
 def test_rows_become_records_where_nothing_else_fits() -> None:
     laid = lay_out([NAME, TOTAL, MEAN], 20)
 

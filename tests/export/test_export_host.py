@@ -155,6 +155,22 @@ def test_memory_is_told_in_gib_with_what_was_there_before(tmp_path: Path) -> Non
     ]
 
 
+def test_the_device_comes_before_the_host(tmp_path: Path) -> None:
+    frames = memory(6)
+    ours = {name: frames[name].with_columns(device=pl.lit(0, pl.Int32)) for name in ("memory_curve", "allocations")}
+    host = frames["memory_curve"].with_columns(device=pl.lit(None, pl.Int32), allocated_bytes=pl.lit(5, pl.Int64))
+    curve = pl.concat([ours["memory_curve"], host])
+    job = make_job(tmp_path, {**frames, "memory_curve": curve, "allocations": ours["allocations"]})
+    (job.recording / "device.csv").write_text(f"time_ns,device,name,value\n{BASE},0,memory_total_bytes,{2 << 30}\n")
+
+    write_memory_usage(job)
+
+    summary = json.loads(read(job, "memory_usage_summary_1.json"))
+    assert summary["capacity"] == 2.0
+    assert summary["allocations"] == 3
+    assert lines(job, "cpu_ms_memory_record_1.txt")[1] == f"{BASE},5,{2 << 30},5"
+
+
 def test_changes_are_differences_where_only_totals_are_known(tmp_path: Path) -> None:
     frames = memory(6)
     totals = frames["memory_curve"].drop("change_bytes")

@@ -34,6 +34,18 @@ def test_phases_and_reduces_are_told_in_ticks_of_10_ns(tmp_path: Path) -> None:
     }
 
 
+def test_a_call_that_a_step_lacks_has_no_length_and_lies_at_its_end(tmp_path: Path) -> None:
+    frames = torch_frames()
+    first = frames["collectives"].filter(pl.col("step") == 4)
+    job = make_job(tmp_path, {**frames, "collectives": first})
+
+    write_step_trace(job)
+
+    rows = [line.split(",") for line in lines(job, RAW)]
+    assert [row[-3:] for row in rows[2:-1]] == [["0", row[2], row[2]] for row in rows[2:-1]]
+    assert rows[-1][-3:] == ["0", rows[-1][2], rows[-1][2]]
+
+
 def test_the_average_leaves_out_the_first_step(tmp_path: Path) -> None:
     frames = torch_frames()
     later = frames["steps"].with_columns(
@@ -77,6 +89,31 @@ def test_a_step_starts_where_the_last_one_ended_unless_steps_lie_between(tmp_pat
 
     starts = [int(line.split(",")[1]) for line in lines(job, RAW)[1:4]]
     assert starts == [TICKS + 100_000, TICKS + 1_000_000, TICKS + 2_100_000]
+
+
+def test_a_step_without_a_call_of_the_others_has_it_without_length_at_its_end(tmp_path: Path) -> None:
+    frames = torch_frames()
+    sometimes = frames["collectives"].filter(pl.col("step") != 5)
+    job = make_job(tmp_path, {**frames, "collectives": sometimes})
+
+    write_step_trace(job)
+
+    rows = [line.split(",")[-3:] for line in lines(job, RAW)[1:]]
+    assert rows[1] == ["0", str(TICKS + 2_000_000), str(TICKS + 2_000_000)]
+    average = TICKS + 1_500_000
+    assert rows[-1] == ["100000", str(average + 700_000), str(average + 800_000)]
+
+
+def test_calls_of_one_kind_are_matched_by_their_order(tmp_path: Path) -> None:
+    frames = torch_frames()
+    first = frames["collectives"].head(1).with_columns(pl.col("start_ns") - 5 * MS, operation=pl.lit("broadcast"))
+    job = make_job(tmp_path, {**frames, "collectives": pl.concat([first, frames["collectives"]])})
+
+    write_step_trace(job)
+
+    names = lines(job, RAW)[0].split(",")[9:]
+    assert names[::3] == ["stream_0_0_Broadcast", "stream_0_1_AllReduce"]
+    assert lines(job, RAW)[1].split(",")[12] == "100000"
 
 
 def test_without_a_backward_pass_it_is_inference(tmp_path: Path) -> None:

@@ -86,6 +86,34 @@ def test_files_of_an_earlier_recording_are_moved_and_other_ranks_stay(tmp_path: 
     assert stranger.read_text() == "{}"
 
 
+def test_several_recordings_of_a_rank_keep_their_places_however_often(tmp_path: Path) -> None:
+    old = make_recording(tmp_path, stamp="20261121100000000")
+    new = make_recording(tmp_path, stamp="20261121110000000")
+    directory = tmp_path / "profiler"
+    seen = []
+    for recordings in ([old], [new, old], [old, new]):
+        outcomes = export(recordings, opener=opened)
+
+        assert not any(outcome.problem for outcome in outcomes)
+        seen.append(json.loads((directory / "exported-1.json").read_text())["recording"])
+    files = {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
+    assert seen == [f"recording/{name}" for name in (old.name, new.name, new.name)]
+    assert {Path(file).parts[1] for file in files if file.startswith("earlier")} == {"20261121100000000"}
+    assert "earlier/20261121100000000/profiler_info_1.json" in files
+    assert "earlier/20261121100000000/exported-1.json" in files
+
+
+def test_no_empty_directory_is_left_behind(tmp_path: Path) -> None:
+    recording = make_recording(tmp_path, about={"options": {"profile_framework": "all"}})
+    exported(recording)
+    about = json.loads((recording / "recording.json").read_text())
+    (recording / "recording.json").write_text(json.dumps({**about, "options": {"profile_framework": None}}))
+
+    exported(recording)
+
+    assert not (tmp_path / "profiler" / "host_info").exists()
+
+
 def test_a_list_that_points_elsewhere_moves_nothing_from_there(tmp_path: Path) -> None:
     recording = make_recording(tmp_path)
     victim = tmp_path / "precious.txt"

@@ -227,3 +227,24 @@ def test_steps_that_touch_do_not_overlap_because_the_clock_was_read_anew(tmp_pat
     spans = tables["steps"].select(pl.col("start_ns", "end_ns") - EPOCH_NS).rows()
     assert spans == [(0, 10 * MS), (10 * MS, 15 * MS), (15 * MS, 30 * MS)]
     assert tables["issues"]["problem"].str.starts_with("1 steps overlap").to_list() == [True]
+
+
+def test_no_device_window_reaches_into_steps_that_were_not_recorded(tmp_path: Path) -> None:
+    def part(start: int) -> list[dict[str, Any]]:
+        launch = op("cudaLaunchKernel", start + 1, 1, "cuda_runtime", correlation=start)
+        return [launch, op("k", start + 3, 4, "kernel", 7, device=0, stream=7, correlation=start)]
+
+    raw = Raw(tmp_path).steps(*((n, n * MS, (n + 1) * MS) for n in range(1, 7)))
+    raw.kineto(0, MS, 3 * MS, [*part(1000), *part(2000)]).kineto(1, 5 * MS, 7 * MS, [*part(5000), *part(6000)])
+
+    tables, _ = read(raw)
+
+    columns = ("step", "window", "recorded", pl.col("window_start_ns", "window_end_ns") // 1000 - EPOCH_NS // 1000)
+    assert tables["steps"].select(*columns).rows() == [
+        (1, "device", True, 1003, 2003),
+        (2, "device", True, 2003, 2007),
+        (3, "host", False, 3000, 4000),
+        (4, "host", False, 4000, 5000),
+        (5, "device", True, 5003, 6003),
+        (6, "device", True, 6003, 6007),
+    ]

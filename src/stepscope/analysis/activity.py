@@ -17,6 +17,8 @@ from stepscope.errors import Unavailable
 
 WORK = ("computing", "communication", "memory")
 KINDS = (*WORK, *MARKS)
+SPLIT = (*WORK, "data", "phase")
+"""The kinds that tell what a piece of time is, with `computing`."""
 
 COMMUNICATION_CALL = r"^(c10d::|gloo:|nccl:|hccl:|mpi:|ucc:|record_param_comms|_c10d_functional)"
 """Host operators that start or await communication."""
@@ -31,6 +33,7 @@ def activity(
     collectives: pl.LazyFrame | None,
     operators: pl.LazyFrame | None,
     marks: pl.DataFrame | None,
+    ranks: pl.LazyFrame | None,
 ) -> pl.DataFrame:
     """Merge each rank's ranges by what it was doing.
 
@@ -40,6 +43,7 @@ def activity(
         collectives: Communication calls.
         operators: Host operators, for CPU-only recordings.
         marks: What explains idle time.
+        ranks: What each rank computes on.
 
     Returns:
         `rank`, `what` (one of `KINDS`), `start_ns`, `end_ns` (merged ranges of one kind) and `on_device`.
@@ -67,8 +71,22 @@ def activity(
         parts.append(_named(others, what))
     found = merged(pl.concat(parts))
     if marks is not None:
-        found = pl.concat([found, marks])
+        found = pl.concat([found, _explaining(marks, found, on_device, ranks)])
     return found.with_columns(on_device=~is_host)
+
+
+def _explaining(
+    marks: pl.DataFrame, found: pl.DataFrame, on_device: set[int], ranks: pl.LazyFrame | None
+) -> pl.DataFrame:
+    """`marks` without the phases of ranks whose work was recorded: only of others they are all that is known."""
+    is_phase = pl.col("what") == "phase"
+    working = [*on_device, *found.filter(pl.col("what") == "computing")["rank"].unique()]
+    kept = marks.filter(~is_phase | ~pl.col("rank").is_in(working))
+    if ranks is not None and (marked := kept.filter(is_phase)["rank"].unique().to_list()):
+        kinds = ranks.filter(pl.col("rank").is_in(marked)).select("device_kind").collect().to_series()
+        if (kinds.drop_nulls() != "cpu").any():
+            raise Unavailable("device work was not recorded, so what it computed is unknown")
+    return kept
 
 
 def active(activity: pl.DataFrame, kinds: Iterable[str]) -> dict[str, pl.LazyFrame]:
@@ -82,8 +100,10 @@ def is_on_device(activity: pl.DataFrame) -> pl.Expr:
 
 
 def computing(activity: pl.DataFrame) -> pl.Expr:
-    """Whether a piece counts as computing: on a CPU, operators inside the data loader are loading."""
-    return pl.col("computing") & (~pl.col("data") | is_on_device(activity))
+    """Whether a piece counts as computing: on a CPU, operators inside the data loader are loading, and where no
+    operators were recorded, phases of the step are computing as far as they do not communicate."""
+    marked = pl.col("phase") & ~pl.col("communication")
+    return (pl.col("computing") | marked) & (~pl.col("data") | is_on_device(activity))
 
 
 def _named(table: pl.DataFrame, what: pl.Expr) -> pl.DataFrame:

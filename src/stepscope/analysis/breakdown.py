@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.activity import WORK, active, computing
+from stepscope.analysis.activity import SPLIT, WORK, active, computing
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces
-from stepscope.analysis.step_windows import step_windows
+from stepscope.analysis.step_windows import known_steps, step_windows
 
 SUMS: dict[str, pl.Expr] = {
     "computing_ns": pl.col("computing"),
@@ -52,9 +52,7 @@ def breakdown(
         `communication_not_overlapped_exclude_receive_ns`, as the Ascend profiler defines them.
     """
     windows = _windows(steps, activity.filter("on_device") if whole_recording else None)
-    cut = pieces(active(activity, (*WORK, "data")), windows.lazy(), by=["rank"]).with_columns(
-        computing=computing(activity)
-    )
+    cut = pieces(active(activity, SPLIT), windows.lazy(), by=["rank"]).with_columns(computing=computing(activity))
     sums = (
         cut.group_by("window")
         .agg(pl.col("duration_ns").filter(where).sum().alias(name) for name, where in SUMS.items())
@@ -90,7 +88,7 @@ def breakdown(
 
 def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame:
     """Numbered windows with their step; one for the whole recording of the ranks in `activity`, if given."""
-    windows = step_windows(steps)
+    windows = step_windows(known_steps(steps))
     if activity is None or activity.is_empty():
         return windows
     whole = (

@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.analysis.activity import KINDS, active, computing, is_on_device
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces
-from stepscope.analysis.step_windows import step_windows
+from stepscope.analysis.step_windows import known_steps, step_windows
 
 CAUSES = (
     "data_loading",
@@ -35,7 +35,7 @@ def idle(
         `rank`, `step`, `cause` (one of `CAUSES`), `idle_ns`, `gaps` (pieces). Over the causes of a step,
         `idle_ns` sums to `breakdown`'s `free_ns`.
     """
-    windows = step_windows(steps)
+    windows = step_windows(known_steps(steps))
     cut = pieces(active(activity, KINDS), windows.lazy(), by=["rank"]).with_columns(computing=computing(activity))
     free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("rank", "start_ns")
     if kernels is not None:

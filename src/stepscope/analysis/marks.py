@@ -15,7 +15,10 @@ scripts commonly mark."""
 SYNCHRONISATION = r"(?i)synchronize|^(aten::item|aten::_local_scalar_dense)$"
 """Host calls that wait for the device."""
 
-KINDS = ("data", "sync", "gc", "python")
+PHASES = r"^(forward|backward|optimizer)(: |$)"
+"""Annotations by which stepscope's recorder marks what a step does."""
+
+KINDS = ("data", "sync", "gc", "python", "phase")
 
 
 @analysis("rank", together=True)
@@ -28,16 +31,20 @@ def marks(slices: pl.LazyFrame) -> pl.DataFrame:
     category, name = pl.col("category"), pl.col("name")
     # Names are few and slices many, so the names are matched, not the slices.
     names = slices.select(name.unique()).collect(engine="streaming")["name"]
-    loading, waiting = (names.filter(names.str.contains(words)).to_list() for words in (DATA_LOADING, SYNCHRONISATION))
+    loading, phases, waiting = (
+        names.filter(names.str.contains(words)).to_list() for words in (DATA_LOADING, PHASES, SYNCHRONISATION)
+    )
     telling = [
-        (category == "annotation") & name.is_in(loading),
+        (category == "annotation") & name.is_in([*loading, *phases]),
         ((category == "runtime") | (category == "operator")) & name.is_in(waiting),
         category == "gc",
         # The outermost Python frames of a recording are the script itself and tell nothing.
         (category == "python") & (pl.col("depth") > 1),
     ]
     what = (
-        pl.when(category == "annotation")
+        pl.when((category == "annotation") & name.is_in(phases))
+        .then(pl.lit("phase"))
+        .when(category == "annotation")
         .then(pl.lit("data"))
         .when((category == "gc") | (category == "python"))
         .then(category)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.activity import WORK as ACTIVE
-from stepscope.analysis.activity import active, computing
+from stepscope.analysis.activity import SPLIT, active, computing
 from stepscope.analysis.base import analysis, ranks_of
 from stepscope.analysis.intervals import pieces
 
@@ -43,7 +42,7 @@ def segments(
     unsplit = calls.lazy().filter(pl.col("wait_ns").is_null())
     cut = pieces(
         {
-            **active(activity, (*ACTIVE, "data")),
+            **active(activity, SPLIT),
             "wait": waits.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
             "unsplit": unsplit.select("rank", "start_ns", "end_ns"),
         },
@@ -75,8 +74,10 @@ def segments(
         .collect()
     )
     own = pl.sum_horizontal(f"{kind}_ns" for kind in KINDS)
+    unknown = steps.filter(~pl.col("recorded")).select("rank", "step").collect()
     return (
-        windows.join(sums, on="window", how="left")
+        windows.join(unknown, on=["rank", "step"], how="anti", maintain_order="left")
+        .join(sums, on="window", how="left")
         .with_columns(pl.col([f"{kind}_ns" for kind in (*KINDS, "wait")]).fill_null(0))
         .select(
             "rank",

@@ -5,6 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 
+def known_steps(steps: pl.LazyFrame) -> pl.LazyFrame:
+    """Steps without those in which nothing was recorded, though it was in others: they were not idle, but unknown."""
+    return steps.filter(pl.col("recorded").fill_null(True))
+
+
 def step_windows(steps: pl.LazyFrame) -> pl.DataFrame:
     """Windows as the source set them, in order, those of several ranks one rank after the other.
 

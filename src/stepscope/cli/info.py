@@ -59,8 +59,11 @@ def _ranks(run: Run) -> pl.DataFrame:
     """One row a rank: where it comes from and what it covers."""
     import polars as pl
 
+    from stepscope.tables import STEPS
+
+    empty = pl.LazyFrame(schema=STEPS.schema)
     steps = (
-        run.table("steps")
+        (run.table("steps") if run.has("steps") else empty)
         .group_by("rank")
         .agg(
             steps=pl.when(pl.col("window").first() == "recording")

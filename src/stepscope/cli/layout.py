@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,6 +22,9 @@ ENOUGH: dict[Cut, int] = {"end": 24, "start": 48}
 
 LEAST = 10
 """They are never cut below this; rows become records before."""
+
+_SCOPED = re.compile(r"(Default|Gradients|Expand|recompute_Default)/")
+"""Operators that are named by their place in the model, which differ in the end of their names."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ def _cut(text: str, width: int, where: Cut | None) -> str:
     """Text within `width` cells, an ellipsis for what is lost."""
     if where is None or cell_len(text) <= width:
         return text
-    if where == "start":
+    if where == "start" or _SCOPED.match(text):
         return "…" + set_cell_size(text[::-1], width - 1)[::-1].lstrip()
     return set_cell_size(text, width - 1).rstrip() + "…"
 

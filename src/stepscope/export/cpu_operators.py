@@ -47,9 +47,9 @@ def step_count(job: Job) -> int:
     return max(job.rows("steps").filter(pl.col("step") > 0).height, 1)
 
 
-def per_step(count: int, steps: int) -> int | float:
-    """A count for each step: whole where it is."""
-    return count // steps if count % steps == 0 else round(count / steps, 3)
+def per_step(count: int, steps: int) -> int:
+    """A count for each step, rounded, as readers take whole numbers only; at least 1."""
+    return max((2 * count + steps) // (2 * steps), 1)
 
 
 def _type_rows(totals: pl.DataFrame, steps: int) -> list[tuple[object, ...]]:

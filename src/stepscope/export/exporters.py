@@ -19,9 +19,9 @@ from stepscope.export.pipeline_raw import write_pipeline_raw
 from stepscope.export.pipeline_summary import write_pipeline_summary
 from stepscope.export.profiler_info import write_profiler_info
 from stepscope.export.step_trace import write_step_trace
-from stepscope.export.strategy import write_strategy
 from stepscope.export.timeline import write_timeline
 from stepscope.export.torch_pipeline import write_torch_pipeline
+from stepscope.export.unrecorded import write_unrecorded
 from stepscope.export.windows import write_window_originals
 
 Exporter = Callable[[Job], None]
@@ -41,7 +41,7 @@ EXPORTERS: tuple[Exporter, ...] = (
     write_flops,
     write_memory_usage,
     write_dynamic_shapes,
-    write_strategy,
+    write_unrecorded,
     write_window_originals,
     write_ascend_ms,
     write_profiler_info,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,13 +11,13 @@ from typing import Any
 
 from stepscope.errors import StepscopeError
 from stepscope.export.job import Job
+from stepscope.export.places import age, make_room, remove, target, write_list
 from stepscope.run import Run, open_run
 from stepscope.selection import Choice
 
 _log = logging.getLogger("stepscope")
 
 TIMELINE_LIMIT_BYTES = 500 << 20
-FORMAT = "stepscope-exported"
 
 
 @dataclass(frozen=True)
@@ -61,17 +59,19 @@ def export(
         opener: Opens a recording as a run.
 
     Returns:
-        One outcome a recording, in their order. Of several recordings of one rank in one directory the newest comes
-        last, so its files are the ones that stay in place.
+        One outcome a recording, the oldest recording first. Of several recordings of one rank in one directory the
+        newest has its files there, and the others theirs in `earlier/<stamp>/`.
     """
     outcomes = []
-    for recording in sorted(map(Path, recordings), key=_age):
+    together = sorted({Path(recording).absolute() for recording in recordings}, key=age)
+    for recording in together:
         try:
             job = open_recording(recording, opener, steps)
         except (OSError, ValueError, StepscopeError) as reason:
             _log.error("Nothing was made of %s: %s", recording, reason)
             outcomes.append(Outcome(recording, problem=str(reason)))
             continue
+        job.directory = target(recording, together)
         job.pretty = pretty
         job.timeline_limit_bytes = timeline_limit_bytes or _told_limit(job.options)
         told = job.options.get("data_simplification", True)
@@ -109,7 +109,7 @@ def _export(job: Job) -> Outcome:
     from stepscope.export.exporters import EXPORTERS  # noqa: PLC0415 - a list of all rooms, which import this one's job
 
     try:
-        before = _make_room(job)
+        before = make_room(job)
     except OSError as reason:
         return Outcome(job.recording, job.rank, problem=f"files of an earlier recording cannot be moved: {reason}")
     for exporter in EXPORTERS:
@@ -120,9 +120,8 @@ def _export(job: Job) -> Outcome:
             _log.error("%s of %s could not be made: %s", name, job.recording, reason, exc_info=_is_fault(reason))
             job.leave_out(name, f"{type(reason).__name__}: {reason}")
     try:
-        for file in before - set(job.written):
-            (job.directory / file).unlink(missing_ok=True)
-        _write_list(job)
+        remove(job, before - set(job.written))
+        write_list(job)
     except OSError as reason:
         return Outcome(job.recording, job.rank, job.written, job.left_out, f"the list of files: {reason}")
     problem = "" if job.written else "no file could be made"
@@ -134,74 +133,8 @@ def _is_fault(reason: Exception) -> bool:
     return not isinstance(reason, (OSError, StepscopeError))
 
 
-def _make_room(job: Job) -> set[str]:
-    """Move what was made of another recording of the rank out of the way.
-
-    Returns:
-        What was made of this very recording before; it is replaced.
-
-    Raises:
-        OSError: If that is not possible.
-    """
-    name = list_name(job.rank)
-    try:
-        listed = json.loads((job.directory / name).read_bytes())
-        made, recording = [str(file) for file in listed["files"]], str(listed["recording"])
-    except FileNotFoundError:
-        return set()
-    except (ValueError, KeyError, TypeError) as reason:
-        _log.warning("%s cannot be read (%s); files that it lists may be replaced", job.directory / name, reason)
-        return set()
-    inside = {file for file in made if _is_inside(file)}
-    if recording == _relative(job):
-        return inside
-    stamp = Path(recording).name.rsplit("_", 1)[-1]
-    attic = job.directory / "earlier" / stamp
-    for file in (*sorted(inside), name):
-        if (job.directory / file).exists():
-            _make_private((attic / file).parent)
-            shutil.move(job.directory / file, attic / file)
-    return set()
-
-
-def _is_inside(file: str) -> bool:
-    """Whether a listed file is one below the directory, and not of the raw data."""
-    path = Path(file)
-    return not path.is_absolute() and ".." not in path.parts and path.parts[:1] not in ((), ("recording",))
-
-
-def _make_private(directory: Path) -> None:
-    for missing in reversed([place for place in (directory, *directory.parents) if not place.exists()]):
-        missing.mkdir(mode=0o700, exist_ok=True)
-
-
-def _write_list(job: Job) -> None:
-    listed = {
-        "format": FORMAT,
-        "recording": _relative(job),
-        "files": list(job.written),
-        "left_out": job.left_out,
-    }
-    job.write(list_name(job.rank), json.dumps(listed, indent=1))
-    job.written.remove(list_name(job.rank))
-
-
-def list_name(rank: int) -> str:
-    """The file that lists what was made of a rank."""
-    return f"exported-{rank}.json"
-
-
-def _relative(job: Job) -> str:
-    return os.path.relpath(job.recording, job.directory)
-
-
 def _told_limit(options: dict[str, Any]) -> int:
     told = options.get("timeline_limit")
     return (
         int(told) << 20 if isinstance(told, int) and not isinstance(told, bool) and told > 0 else TIMELINE_LIMIT_BYTES
     )
-
-
-def _age(recording: Path) -> tuple[str, str]:
-    """Oldest first: directories end in their time."""
-    return recording.name.rsplit("_", 1)[-1], str(recording)

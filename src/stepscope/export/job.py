@@ -51,6 +51,8 @@ class Job:
     """What could not be made, by file name, and why."""
     began_ns: int = field(default_factory=time.time_ns)
     """When the export began."""
+    kept: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """Frames that several exporters need and that are dear to make."""
 
     @property
     def facts(self) -> dict[str, Any]:

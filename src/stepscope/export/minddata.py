@@ -27,6 +27,8 @@ def write_minddata(job: Job) -> None:
         told = _NAME.fullmatch(file.stem)
         if told and file.is_file():
             job.copy(f"{told.group(1)}_{job.rank}{file.suffix}", file)
+    if job.steps is not None:
+        job.leave_out(f"{PIPELINE}_{job.rank}.json (steps)", "MindData samples by time: its files tell of all steps")
     if len(spans) > 1:
         job.leave_out(f"{PIPELINE}_{job.rank}.json (earlier)", f"{len(spans) - 1} earlier spans stay in minddata/")
 

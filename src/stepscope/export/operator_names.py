@@ -32,7 +32,7 @@ def named_operators(job: Job) -> pl.LazyFrame:
     if job.is_mindspore:
         named = operators.with_columns(full_name=pl.col("name"))
     else:
-        named = operators.join(_paths(job), on="slice", how="left").with_columns(
+        named = operators.join(_names(job), on="slice", how="left").with_columns(
             full_name=pl.col("full_name").fill_null("Default/" + pl.col("name"))
         )
     full_name = pl.col("full_name").str.replace_all(";", ",", literal=True)
@@ -46,11 +46,22 @@ def named_operators(job: Job) -> pl.LazyFrame:
     )
 
 
-def _paths(job: Job) -> pl.LazyFrame:
-    """The full name of each operator, by slice, from what encloses it: one depth after the other, from the outside."""
+def _names(job: Job) -> pl.LazyFrame:
+    """`slice` and `full_name` of the operators."""
+    if "paths" not in job.kept or "path_names" not in job.kept:
+        job.kept["paths"], job.kept["path_names"] = _paths(job)
+    return job.kept["paths"].lazy().join(job.kept["path_names"].lazy(), on="path", how="left").drop("path")
+
+
+def _paths(job: Job) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What encloses each operator, one depth after the other, from the outside.
+
+    Returns:
+        `slice` and `path` of the operators; `path` and `full_name` of the paths.
+    """
     slices = (
         job.lazy("slices")
-        .filter(pl.col("stream").is_null())
+        .filter(pl.col("depth").is_not_null())
         .select("slice", "parent", "depth", "name", "category")
         .collect()
     )
@@ -61,8 +72,8 @@ def _paths(job: Job) -> pl.LazyFrame:
         inner = _extended(level, outer, paths)
         outer = inner.select("slice", "path")
         found.append(inner.filter(pl.col("category") == "operator").select("slice", "path"))
-    names = pl.LazyFrame({"path": range(len(paths)), "full_name": paths}, schema_overrides={"path": pl.Int64})
-    return pl.concat(found).lazy().join(names, on="path", how="left").select("slice", "full_name")
+    names = pl.DataFrame({"path": range(len(paths)), "full_name": paths}, schema_overrides={"path": pl.Int64})
+    return pl.concat(found), names
 
 
 def _extended(level: pl.DataFrame, outer: pl.DataFrame, paths: list[str]) -> pl.DataFrame:

@@ -25,7 +25,7 @@ def write_profiler_info(job: Job) -> None:
         "context_mode": _MODES.get(str(about.get("mode")), "graph"),
         "rank_id": str(job.rank),
         "ms_version": str(about.get("framework_version") or job.facts["framework_version"] or ""),
-        "framework": str(about.get("framework") or job.facts["framework"] or ""),
+        "framework": str(job.facts["framework"] or about.get("framework") or ""),
         "parallel_mode": parallel.get("parallel_mode") or ("data_parallel" if size > 1 else "stand_alone"),
         "stage_num": parallel.get("stage_num") or 1,
         "rank_size": size,

@@ -17,28 +17,12 @@ from stepscope.export.forms import TICK_NS, csv_text
 from stepscope.export.job import Job
 from stepscope.export.operator_names import named_operators
 from stepscope.export.step_points import Points, find_points
+from stepscope.export.step_reduces import MAX_REDUCES, find_reduces, rounded_mean
 
-Row = list[int | None]
+Row = list[int]
 
 TRAINING = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
 INFERENCE = "step_num,start_point,end_point,total,fp_point,iteration_interval,fp"
-MAX_REDUCES = 200
-"""Three columns each; a step with more calls keeps its first ones."""
-
-_NOTHING: list[int | None] = [None, None, None]
-_OPERATIONS = {
-    "all_reduce": "AllReduce",
-    "all_gather": "AllGather",
-    "reduce_scatter": "ReduceScatter",
-    "broadcast": "Broadcast",
-    "all_to_all": "AlltoAll",
-    "reduce": "Reduce",
-    "gather": "Gather",
-    "scatter": "Scatter",
-    "barrier": "Barrier",
-    "send": "Send",
-    "recv": "Receive",
-}
 
 
 def write_step_trace(job: Job) -> None:
@@ -51,15 +35,16 @@ def write_step_trace(job: Job) -> None:
         return
     points = find_points(job, steps, named_operators(job))
     rows = [_row(one, points) for one in _starts(steps)]
-    reduces = _reduces(job, steps["step"].to_list())
+    reduces = find_reduces(job.rows("collectives"), steps["step"].to_list())
     if len(reduces) > MAX_REDUCES:
         job.leave_out(f"{trace} (reduce columns)", f"{len(reduces) - MAX_REDUCES} of {len(reduces)} calls in a step")
-        reduces = dict(list(reduces.items())[:MAX_REDUCES])
-    header = TRAINING if points.training else INFERENCE
-    for name in reduces:
-        header += f",{name},{name}_start_point,{name}_end_point"
-    rows = [row + [cell for calls in reduces.values() for cell in calls.get(row[0] or 0, _NOTHING)] for row in rows]
-    job.write(trace, csv_text(header, [*rows, ["-", *_mean(rows)]]))
+        reduces = reduces[:MAX_REDUCES]
+    header = ",".join([TRAINING if points.training else INFERENCE, *(reduce.header for reduce in reduces)])
+    average = _mean(rows)
+    told = [[*row, *(cell for reduce in reduces for cell in reduce.cells(row[0], row[2]))] for row in rows]
+    counted = rows[1:] or rows
+    last = [cell for reduce in reduces for cell in reduce.mean({row[0]: row[1] for row in counted}, *average[:2])]
+    job.write(trace, csv_text(header, [*told, ["-", *average, *last]]))
     info = {"fp_start": points.first_forward, "bp_end": points.last_backward}
     job.write_json(points_file, info if points.training else {"fp_start": points.first_forward})
 
@@ -84,28 +69,6 @@ def _row(one: tuple[int, int, int], points: Points) -> Row:
 
 
 def _mean(rows: Sequence[Row]) -> Row:
-    """The mean of steps 2 to n, column by column; that of the only step where there is one."""
+    """The mean of all columns but the step's number; steps 2 to n count, or the only one."""
     counted = rows[1:] or rows
-    means: Row = []
-    for column in list(zip(*counted, strict=True))[1:]:
-        known = [value for value in column if value is not None]
-        means.append((2 * sum(known) + len(known)) // (2 * len(known)) if known else None)
-    return means
-
-
-def _reduces(job: Job, steps: Sequence[int]) -> dict[str, dict[int, list[int | None]]]:
-    """The collective calls by their place in the step: name to step to length, start and end in ticks."""
-    calls = job.rows("collectives").filter(pl.col("step").is_in(steps)).sort("start_ns")
-    found: dict[tuple[int, int, str], dict[int, list[int | None]]] = {}
-    seen: dict[int, int] = {}
-    for step, stream, operation, start_ns, ns in calls.select(
-        "step", "stream", "operation", "start_ns", "duration_ns"
-    ).iter_rows():
-        place = seen[step] = seen.get(step, -1) + 1
-        key = (stream or 0, place, _OPERATIONS.get(operation, operation))
-        start, end = start_ns // TICK_NS, (start_ns + ns) // TICK_NS
-        found.setdefault(key, {})[step] = [end - start, start, end]
-    order = sorted(found, key=lambda key: (key[1], key[0], key[2]))
-    return {
-        f"stream_{stream}_{place}_{operation}": found[stream, place, operation] for stream, place, operation in order
-    }
+    return [rounded_mean(column) for column in list(zip(*counted, strict=True))[1:]]

@@ -11,7 +11,7 @@ from itertools import chain
 
 import polars as pl
 
-from stepscope.analysis.activity import active, computing
+from stepscope.analysis.activity import SPLIT, active, computing
 from stepscope.analysis.intervals import pieces
 from stepscope.analysis.step_windows import step_windows
 from stepscope.errors import Unavailable
@@ -66,7 +66,7 @@ def _activity(job: Job) -> pl.DataFrame:
     except Unavailable:
         return pl.DataFrame(schema=schema)
     windows = step_windows(job.lazy("steps"))
-    cut = pieces(active(activity, ("computing", "communication", "data")), windows.lazy(), by=["rank"])
+    cut = pieces(active(activity, SPLIT), windows.lazy(), by=["rank"])
     return cut.with_columns(computing=computing(activity)).select(list(schema)).collect()
 
 

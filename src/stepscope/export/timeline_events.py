@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -107,7 +108,7 @@ def operator_events(operators: pl.DataFrame) -> Iterator[str]:
     columns = operators.select("op_name", "full_name", "op_type", "thread", "start_ns", "duration_ns")
     for part in columns.iter_slices(_PART):
         for name, full, kind, thread, start, ns in part.iter_rows():
-            yield event(name, 0, f"HostCpuOps{threads[thread]}", start, ns, args={"type": kind, "fullname": full})
+            yield event(name, 0, f"HostCpuOps{threads[thread]}", start, ns, more=_work(kind, full))
 
 
 def kernel_events(job: Job) -> Iterator[str]:
@@ -115,16 +116,26 @@ def kernel_events(job: Job) -> Iterator[str]:
     columns = ("name", "full_name", "op_type", "stream", "start_ns", "duration_ns")
     for part in owned_kernels(job).select(columns).sort("start_ns").collect().iter_slices(_PART):
         for name, full, kind, stream, start, ns in part.iter_rows():
-            yield event(name, ACTIVITY, stream or 0, start, ns, args={"type": kind, "fullname": full})
+            yield event(name, ACTIVITY, stream or 0, start, ns, more=_work(kind, full))
 
 
 def event(
     name: str, pid: int, tid: int | str, start_ns: int, ns: int, *, args: dict[str, Any] | None = None, more: str = ""
 ) -> str:
     """One complete event as JSON; its times are decimals, exact to the nanosecond."""
-    texts = f'{{"name":{json.dumps(name)},"ph":"X","pid":{pid},"tid":{json.dumps(tid)}'
     told = f',"args":{json.dumps(args)}' if args else ""
-    return f'{texts},"ts":{us_text(start_ns)},"dur":{us_text(ns)}{more}{told}}}'
+    return _head(name, pid, tid) + f',"ts":{us_text(start_ns)},"dur":{us_text(ns)}{more}{told}}}'
+
+
+@lru_cache(maxsize=65536)
+def _head(name: str, pid: int, tid: int | str) -> str:
+    return f'{{"name":{json.dumps(name)},"ph":"X","pid":{pid},"tid":{json.dumps(tid)}'
+
+
+@lru_cache(maxsize=65536)
+def _work(kind: str, full: str) -> str:
+    """What is told of an operator or kernel."""
+    return f',"args":{{"type":{json.dumps(kind)},"fullname":{json.dumps(full)}}}'
 
 
 def _meta(name: str, pid: int, tid: int | str | None, args: dict[str, Any]) -> str:

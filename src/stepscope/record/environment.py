@@ -40,8 +40,13 @@ _SECRET = re.compile(r"(?i)(token|secret|passw|api[_-]?key|credential|private)")
 _MAX_TEXT = 1024
 
 
-def stated_identity(environment: Mapping[str, str] | None = None) -> Identity:
-    """Rank, world size, local rank and device as launchers state them; what is no number is told and left out."""
+def stated_identity(environment: Mapping[str, str] | None = None, *, quiet: bool = False) -> Identity:
+    """Rank, world size, local rank and device as launchers state them; what is no number counts as 0.
+
+    Args:
+        environment: The variables; the process's own by default.
+        quiet: Do not tell what is no number.
+    """
     values = os.environ if environment is None else environment
 
     def number(*names: str) -> int | None:
@@ -51,7 +56,8 @@ def stated_identity(environment: Mapping[str, str] | None = None) -> Identity:
                 continue
             if text.isdecimal():
                 return int(text)
-            log.warning("Profiler: %s is %r, which is no number; 0 is used", name, text)
+            if not quiet:
+                log.warning("Profiler: %s is %r, which is no number; 0 is used", name, text)
             return 0
         return None
 

@@ -63,8 +63,10 @@ class Profiler:
         if backend.in_data_worker():
             log.warning("Profiler: this process serves others (data loader, scheduler); nothing is recorded here")
         elif lenient or _writable(self.root):
-            over = WeakMethod(self._cycle_over)  # the hooks hold the recorder, and must not hold this object
-            self._recorder = Recorder(self.root, backend, self.options, lambda: _call(over), lazy=lenient)
+            over, woke = WeakMethod(self._cycle_over), WeakMethod(self._woke)  # the hooks must not hold this object
+            self._recorder = Recorder(
+                self.root, backend, self.options, lambda: _call(over), lazy=lenient, woke=lambda: _call(woke)
+            )
             finalize(self, self._recorder.detach).atexit = False
         if self.options.start_profile:
             self.start()
@@ -206,6 +208,11 @@ class Profiler:
     @property
     def _limit_mb(self) -> int | None:
         return None if self._external else self.options.timeline_limit
+
+    def _woke(self) -> None:
+        """Training begins in this process, which may be a forked copy of the one that was told to wait for it."""
+        self._owner = os.getpid()
+        running.take(self)
 
     def _cycle_over(self) -> None:
         ready = self.options.on_trace_ready

@@ -30,10 +30,18 @@ class Recorder:
         options: The options in effect.
         cycle_over: Called where a cycle of the schedule is over and on disk.
         lazy: Make nothing on disk before training shows its first sign of life.
+        woke: Called where it does.
     """
 
     def __init__(
-        self, root: Path, backend: Backend, options: Options, cycle_over: Callable[[], None], *, lazy: bool = False
+        self,
+        root: Path,
+        backend: Backend,
+        options: Options,
+        cycle_over: Callable[[], None],
+        *,
+        lazy: bool = False,
+        woke: Callable[[], None] | None = None,
     ) -> None:
         marks = Marks()
         self.options = options
@@ -48,6 +56,7 @@ class Recorder:
         self._saves = options.on_trace_ready is not None
         self._window_ns = round(options.window_seconds * 1e9)
         self._lazy = lazy
+        self._woke = woke
         _ALL.add(self)
         try:
             backend.attach(self.steps, options)
@@ -60,6 +69,11 @@ class Recorder:
     def is_quiet(self) -> bool:
         """Whether it has given up."""
         return self.session.failed
+
+    @property
+    def waits(self) -> bool:
+        """Whether training has not shown any sign of life yet."""
+        return self._lazy
 
     def start(self) -> None:
         """Begin to record, as the plan says."""
@@ -129,7 +143,7 @@ class Recorder:
             self._fail("the process group could not be looked at", error)
 
     def forget(self) -> None:
-        """This is a forked copy of the process: nothing is recorded here."""
+        """This is a forked copy of the process: what is being recorded is recorded there."""
         self.running = False
         self.steps.active = False
         self.session.forget()
@@ -153,6 +167,8 @@ class Recorder:
             self.forget()
             return
         self._lazy = False
+        if self._woke is not None:
+            self._woke()
         os.environ[STARTED_VARIABLE] = str(os.getpid())
         self._open()
         first = self._plan.action(self.steps.number + 1)
@@ -226,7 +242,8 @@ class Recorder:
 
 def _in_child() -> None:
     for recorder in _ALL:
-        recorder.forget()
+        if not recorder.waits:  # one that still waits for training may find it here
+            recorder.forget()
 
 
 os.register_at_fork(after_in_child=_in_child)

@@ -119,7 +119,8 @@ class Steps:
 
     def epoch_ended(self, number: int, start_ns: int, now_ns: int) -> None:
         """Epoch `number` is over."""
-        self.mark("epoch", str(number), start_ns, now_ns)
+        if self.active:  # it is no part of a step, and does not begin one
+            self._marks.add("epoch", str(number), start_ns, now_ns, self.number, get_native_id(), "")
         self._listener.epoch_ended(number)
 
     def identity_changed(self) -> None:

@@ -39,6 +39,7 @@ class Whereabouts:
 
     def look(self) -> None:
         """Ask once more."""
+        self._stated = stated_identity(quiet=True)
         for name, value in {**vars(self._backend.identity()), **vars(self._backend.surroundings())}.items():
             if value in (None, [], {}):
                 self._found.setdefault(name, value)

@@ -30,10 +30,15 @@ def exported_entries(directory: Path, names: Sequence[str]) -> set[str]:
             continue
         entries.add(name)
         recording, files = content.get("recording"), content.get("files")
-        if isinstance(recording, str) and isinstance(files, list) and (directory / recording / ABOUT).is_file():
+        if isinstance(recording, str) and isinstance(files, list) and _is_there(directory, recording):
             made = {PurePosixPath(file).parts[0] for file in files if isinstance(file, str) and file}
             entries |= made - {PurePosixPath(recording).parts[0]}
     return entries
+
+
+def _is_there(directory: Path, recording: str) -> bool:
+    """Whether a recording stands where the list says, or where it stood before the files went to `earlier/<stamp>`."""
+    return any((place / recording / ABOUT).is_file() for place in (directory, *directory.parents[:2]))
 
 
 def _content(file: Path) -> dict[str, Any] | None:

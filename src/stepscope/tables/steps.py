@@ -32,6 +32,11 @@ STEPS = Table(
             "How the window is set: `device` (first device task of the step to first of the next; empty for a step without any), `host` (the step's own range), `recording` (no steps: all of it).",
             nullable=False,
         ),
+        Column(
+            "recorded",
+            "bool",
+            "False where operators were recorded in other steps and not in this one, so what it did is not known; null where that is the same for all steps.",
+        ),
         Column("forward_start_ns", "int64", "Start of the forward pass, where marked."),
         Column("backward_end_ns", "int64", "End of the backward pass, where marked."),
     ),

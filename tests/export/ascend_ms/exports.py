@@ -59,7 +59,7 @@ def _host_rank(rank: int, steps: list[int]) -> dict[str, pl.DataFrame]:
     starts = [EPOCH_NS + (step - 1) * STEP_NS for step in steps]
     ends = [start + STEP_NS for start in starts]
     facts = {"world_size": [2], "host": ["node"], "process": [4000 + rank], "device_kind": ["cpu"]}
-    told = {"framework": ["pytorch"], "framework_version": ["2.9"], "backend": ["gloo"]}
+    told = {"framework": ["pytorch"], "framework_version": ["2.9"], "mode": ["eager"], "backend": ["gloo"]}
     return {
         "ranks": RANKS.frame(rank=[rank], **facts, **told, start_ns=[starts[0]], end_ns=[ends[-1]]),
         "steps": STEPS.frame(

@@ -24,7 +24,6 @@ ON_HOSTS = {
     "memory_record.csv",
     "communication.json",
     "communication_matrix.json",
-    "dataset.csv",
 }
 
 
@@ -49,7 +48,7 @@ def test_a_device_has_kernels_and_no_operators(tmp_path: Path) -> None:
     job = export(make_run(ranks=1), tmp_path)[0]
 
     assert {"kernel_details.csv", "op_statistic.csv"} <= {file.name for file in output(tmp_path).iterdir()}
-    assert {"operator_details.csv", "operator_memory.csv", "dataset.csv"} <= set(job.left_out)
+    assert {"operator_details.csv", "operator_memory.csv"} <= set(job.left_out)
 
 
 def test_only_the_user_may_look(tmp_path: Path) -> None:
@@ -114,10 +113,12 @@ def test_pipeline_files_of_this_export_are_repeated(tmp_path: Path) -> None:
     run = host_run().select(ranks=[0])
     job = Job(run, 0, tmp_path, {}, tmp_path)
     job.write("minddata_pipeline_raw_0.csv", "op_id,op_type\n")
+    job.write("host_info/dataset_0.csv", "Operation,Stage\n")
     (tmp_path / "minddata_pipeline_summary_0.csv").write_text("of another export")
     directory.write_ascend_ms(job)
 
     assert (output(tmp_path) / "minddata_pipeline_raw_0.csv").read_text() == "op_id,op_type\n"
+    assert (output(tmp_path) / "dataset.csv").read_text() == "Operation,Stage\n"
     assert not (output(tmp_path) / "minddata_pipeline_summary_0.csv").exists()
 
 

@@ -55,7 +55,17 @@ def hosts(tmp_path: Path) -> tuple[Run, Run]:
 
 
 def test_ranks_say_who_they_are(hosts: tuple[Run, Run]) -> None:
-    columns = ["rank", "world_size", "host", "process", "device_kind", "framework", "framework_version", "backend"]
+    columns = [
+        "rank",
+        "world_size",
+        "host",
+        "process",
+        "device_kind",
+        "framework",
+        "framework_version",
+        "mode",
+        "backend",
+    ]
 
     same(*hosts, "ranks", columns)
 

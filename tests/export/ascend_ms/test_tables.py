@@ -151,10 +151,3 @@ def test_memory_blocks_know_what_was_in_use(tmp_path: Path) -> None:
     assert float(first["Release Total Allocated(MB)"]) == pytest.approx(7 / 2**20)
     assert (first["Duration(us)"], first["Device Type"]) == ("0.004", "CPU")
     assert (second["Release Time(us)"], second["Release Total Allocated(MB)"]) == ("", "")
-
-
-def test_taking_batches_is_summed_up(tmp_path: Path) -> None:
-    export(host_run(steps=3), tmp_path)
-
-    (row,) = rows(tmp_path, "dataset.csv")
-    assert (row["Stage"], row["Occurrences"], row["Avg. time (us)"]) == ("getNext", "3", "90.0")

@@ -9,7 +9,7 @@ from datetime import datetime
 from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.communication import communication
 from stepscope.export.ascend_ms.communication_matrix import communication_matrix
-from stepscope.export.ascend_ms.dataset import dataset, pipeline_copies
+from stepscope.export.ascend_ms.copies import write_copies
 from stepscope.export.ascend_ms.identity import profiler_info, profiler_metadata, rank_facts
 from stepscope.export.ascend_ms.kernels import api_statistic, kernel_details, op_statistic
 from stepscope.export.ascend_ms.memory import memory_record, operator_memory
@@ -33,7 +33,6 @@ FILES: dict[str, Callable[[Job], Content]] = {
     "memory_record.csv": memory_record,
     "communication.json": communication,
     "communication_matrix.json": communication_matrix,
-    "dataset.csv": dataset,
 }
 """Files of the output folder; each function raises `Unavailable` if the recording has nothing for it."""
 
@@ -54,8 +53,7 @@ def write_ascend_ms(job: Job) -> None:
     job.write(f"{root}/profiler_metadata.json", profiler_metadata(job))
     for name, make in FILES.items():
         _write(job, f"{root}/{OUTPUT}", name, make)
-    for name, path in pipeline_copies(job).items():
-        job.write(f"{root}/{OUTPUT}/{name}", path.read_bytes())
+    write_copies(job, f"{root}/{OUTPUT}")
 
 
 def directory_name(job: Job) -> str:
@@ -68,9 +66,9 @@ def _write(job: Job, folder: str, name: str, make: Callable[[Job], Content]) -> 
     try:
         job.write(f"{folder}/{name}", make(job))
     except Unavailable as reason:
-        job.left_out[name] = str(reason)
+        job.leave_out(name, str(reason))
     except OSError:
         raise
     except Exception as error:  # one file that fails must not take the others with it
         _log.warning("%s could not be made", name, exc_info=True)
-        job.left_out[name] = f"{type(error).__name__}: {error}"
+        job.leave_out(name, f"{type(error).__name__}: {error}")

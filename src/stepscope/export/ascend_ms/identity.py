@@ -7,9 +7,8 @@ from typing import Any
 
 from stepscope import __version__
 from stepscope.export.job import Job
-from stepscope.tables import RANKS
 
-_TOLD = ("framework", "framework_version", "device_kind", "device_name", "host", "backend")
+_TOLD = ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend")
 _MINDSPORE = "mindspore"
 
 
@@ -51,9 +50,7 @@ def profiler_metadata(job: Job) -> str:
 
 def rank_facts(job: Job) -> dict[str, Any]:
     """The rank's row of `ranks`, filled up with what the recording says of itself."""
-    facts: dict[str, Any] = dict.fromkeys(RANKS.schema)
-    if job.run.has(RANKS.name):
-        facts |= job.run.table(RANKS.name).collect().row(0, named=True)
+    facts = job.facts
     known = {**job.about, "process": job.about.get("pid"), "device": job.about.get("device_id")}
     return {key: known.get(key) if value is None else value for key, value in facts.items()}
 

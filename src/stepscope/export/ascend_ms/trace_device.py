@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analysis.activity import WORK, active, computing
+from stepscope.analysis.activity import SPLIT, WORK, active, computing
 from stepscope.analysis.intervals import WINDOW, pieces, union
 from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.calls import named_calls
@@ -92,7 +92,7 @@ def overlap_events(job: Job, tracks: Tracks) -> Iterator[Event]:
     if work.is_empty():
         return
     window = work.group_by("rank").agg(pl.min("start_ns"), pl.max("end_ns"), pl.lit(0, pl.Int64).alias(WINDOW))
-    cut = pieces(active(activity, (*WORK, "data")), window.lazy(), by=["rank"])
+    cut = pieces(active(activity, SPLIT), window.lazy(), by=["rank"])
     cut = cut.with_columns(computing=computing(activity), end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     for place, (name, where) in enumerate(PARTS.items()):
         for start, end in union(cut.filter(where)).collect().iter_rows():

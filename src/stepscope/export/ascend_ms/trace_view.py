@@ -49,9 +49,8 @@ def _limited(job: Job, tracks: Tracks, events: Iterator[Event]) -> Iterator[str]
     yield (_OPEN if before == _OPEN else "") + _CLOSE
     if lost:
         limit = f"timeline_limit ({job.timeline_limit_bytes} bytes)"
-        job.left_out["trace_view.json"] = (
-            f"holds the first {written} of {written + lost} events, as many as {limit} allows"
-        )
+        told = f"holds the first {written} of {written + lost} events, as many as {limit} allows"
+        job.leave_out("trace_view.json", told)
 
 
 def _json(event: Any) -> str:

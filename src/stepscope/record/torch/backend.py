@@ -36,6 +36,7 @@ class TorchBackend:
         self._clock = Clock()
         self._steps: Steps | None = None
         self._windows: KinetoWindows | NpuWindows | None = None
+        self._checks_for_checkpoints = True
         _ALL.add(self)
 
     def identity(self) -> Identity:
@@ -74,6 +75,7 @@ class TorchBackend:
         )
         for part in (self._windows, *self._hooks):
             part.attach()
+        self._patches.apply()
         self._clock.attach()
 
     def detach(self) -> None:
@@ -123,8 +125,7 @@ class TorchBackend:
         if self._checks_for_checkpoints:
             self._checks_for_checkpoints = False
             self._checkpoint.attach()  # what training imported since
-
-    _checks_for_checkpoints = True
+            self._patches.apply()
 
     def _backward_over(self) -> None:
         self._optimizer.backward_over()

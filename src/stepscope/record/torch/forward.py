@@ -12,8 +12,12 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.steps import Steps
-from stepscope.record.torch.hook import Hook, asks_compiler
+from stepscope.record.torch.hook import Hook, asks_compiler, marked
 from stepscope.record.torch.patches import Patches
+
+_is_compiling: Callable[[], bool] | None = None
+"""Whether torch.compile traces now. Known to the module and not to a closure: what torch.compile meets in a closure
+of ours while it traces a model, it checks before each call of what it compiled, and compiles again once it is gone."""
 
 WATCHED_STEPS = 2
 """All modules are watched until this many steps have ended; the first may be cut short by a warm-up."""
@@ -33,10 +37,11 @@ class ForwardHooks:
         self._patches = patches
         self._roots: set[type] = set()
         self._left = 0
-        self._compiling = asks_compiler()
 
     def attach(self) -> None:
         """Begin to watch all modules."""
+        global _is_compiling  # noqa: PLW0603 - see there
+        _is_compiling = asks_compiler()
         from torch.nn import Module
 
         self._left = WATCHED_STEPS
@@ -57,16 +62,24 @@ class ForwardHooks:
 
         self._patches.take_back(Module, "__call__")
         for root in self._roots:
-            own = vars(root).get("__call__")
-            call = own if own is not None else _inherited_call(root)
-            self._patches.put(root, "__call__", self._wrapped(call, None))
+            own = vars(root).get("__call__")  # as the modules that torch.compile makes have
+            if own is not None:
+                call = marked(own, self._hook, "forward", _class_of_first)
+            else:
+                call = self._wrapped(_inherited_call(root), None)
+            self._patches.put(root, "__call__", call)
 
     def _wrapped(self, call: Callable[..., Any], seen: Callable[[type], None] | None) -> Callable[..., Any]:
-        """A `__call__` that marks outermost calls, and tells `seen` their class."""
-        hook, steps, compiling = self._hook, self._steps, self._compiling
+        """A `__call__` that marks outermost calls, and tells `seen` their class.
+
+        While it stands for `Module.__call__`, torch's tracer of Python stacks takes the module from its `self`.
+        """
+        hook, steps = self._hook, self._steps
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - its name in tracebacks
-            if compiling() or hook.inside or hook.off or not (steps.active or seen):
+            if _is_compiling():  # type: ignore[misc]
+                return self._wrapped_call_impl(*args, **kwargs)
+            if hook.inside or hook.off or not (steps.active or seen):
                 return call(self, *args, **kwargs)
             hook.inside = True
             start_ns = perf_counter_ns()
@@ -83,6 +96,10 @@ class ForwardHooks:
             return result
 
         return __call__
+
+
+def _class_of_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:  # noqa: ARG001
+    return type(args[0]).__name__, ""
 
 
 def _inherited_call(root: type) -> Callable[..., Any]:

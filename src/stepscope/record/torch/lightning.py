@@ -1,4 +1,4 @@
-"""`LightningCallback`: a Profiler for Lightning's Trainer. The class is made on first use, on Lightning's own."""
+"""`LightningCallback`: a Profiler for Lightning's Trainer. The class is made on Lightning's own when asked for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _callback_class() -> type:
 
 
 def _packages() -> list[str]:
-    loaded = [package for package in _PACKAGES if package in sys.modules]
+    loaded = [package for package in _PACKAGES if sys.modules.get(package) is not None]
     if loaded:
         return loaded
     for package in _PACKAGES:

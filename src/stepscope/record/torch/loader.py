@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.steps import Steps
+from stepscope.record.torch.epochs import Epochs
 from stepscope.record.torch.hook import Hook
 from stepscope.record.torch.patches import Patches
 
@@ -26,6 +28,7 @@ class LoaderHooks:
         self._steps = steps
         self._hook = Hook(steps, "waits for data")
         self._patches = patches
+        self._epochs = Epochs(steps)
         self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def attach(self) -> None:
@@ -34,12 +37,22 @@ class LoaderHooks:
 
         original, hook, steps, taken = vars(_BaseDataLoaderIter)["__next__"], self._hook, self._steps, self._taken
 
+        begins, ends = self._guarded(self._epochs.begins), self._guarded(self._epochs.ends)
+
         @functools.wraps(original)
         def __next__(self: Any) -> Any:  # noqa: N807 - its name in tracebacks
-            if hook.off or not steps.active:
+            if hook.off:
                 return original(self)
+            if not self._num_yielded:
+                begins(self)
             start_ns = perf_counter_ns()
-            batch = original(self)
+            try:
+                batch = original(self)
+            except StopIteration:
+                ends(self)
+                raise
+            if not steps.active:
+                return batch
             try:
                 taken(self, start_ns, perf_counter_ns())
             except Exception as error:
@@ -62,6 +75,17 @@ class LoaderHooks:
                 if worker.pid is not None:
                     found[worker.pid] = f"{_pipeline(iterator)} worker {number}"
         return found
+
+    def _guarded(self, tell: Callable[[Any], None]) -> Callable[[Any], None]:
+        """`tell`, whose failure takes the hook out and harms nothing else."""
+
+        def safely(iterator: Any) -> None:
+            try:
+                tell(iterator)
+            except Exception as error:
+                self._hook.failed(error)
+
+        return safely
 
     def _taken(self, iterator: Any, start_ns: int, end_ns: int) -> None:
         self._steps.mark("data", type(iterator).__name__, start_ns, end_ns)

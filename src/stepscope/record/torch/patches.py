@@ -17,6 +17,7 @@ class Patches:
     def __init__(self) -> None:
         self._attributes: list[tuple[Any, str, Any, Any]] = []
         self._functions: list[tuple[Any, Any]] = []
+        self._waiting: list[tuple[Any, Any]] = []
 
     def put(self, owner: Any, name: str, ours: Any) -> None:
         """Replace an attribute of a class or module."""
@@ -30,13 +31,19 @@ class Patches:
             _restore(*entry)
 
     def put_everywhere(self, pairs: list[tuple[Callable[..., Any], Callable[..., Any]]]) -> None:
-        """Replace functions in every loaded module that has them, under whatever name.
+        """Have functions replaced in every loaded module that has them, under whatever name, by `apply`.
 
         Args:
             pairs: Each function and its replacement.
         """
-        self._functions += pairs
-        _swap(pairs)
+        self._waiting += pairs
+
+    def apply(self) -> None:
+        """Replace what `put_everywhere` was told. Looking through all modules takes some milliseconds, so this is
+        done once for all."""
+        _swap(self._waiting)
+        self._functions += self._waiting
+        self._waiting = []
 
     def undo(self) -> None:
         """Put everything back, also in modules that were loaded since."""

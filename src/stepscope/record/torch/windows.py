@@ -74,12 +74,12 @@ class KinetoWindows:
         return None if results is None else functools.partial(export, results, directory)
 
     def in_child(self) -> None:
-        """In a forked child the profiler would go on recording, into memory that nobody reads: stop its callbacks."""
-        from torch.autograd import ProfilerActivity, _toggle_collection_dynamic
+        """In a forked child the profiler would go on recording, into memory that nobody reads: no more events."""
+        from torch.autograd import _enable_record_function
 
         profile, self._profile = self._profile, None
         if profile is not None and self._thread == threading.get_ident():  # else this thread does not record at all
-            _toggle_collection_dynamic(False, {ProfilerActivity.CPU})
+            _enable_record_function(False)
 
     def _stop(self) -> Any:
         """Stop, and what was recorded."""

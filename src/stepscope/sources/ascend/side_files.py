@@ -41,6 +41,7 @@ class Identity:
     device_name: str | None = None
     framework: str | None = None
     framework_version: str | None = None
+    mode: str | None = None
     backend: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
@@ -162,7 +163,7 @@ def _read_profiler_info(identity: Identity, info: Mapping[str, Any]) -> None:
 
 def _read_own(identity: Identity, told: Mapping[str, Any]) -> None:
     """Take what our own export says of a rank that need not be one of an Ascend device."""
-    for name in ("framework", "framework_version", "device_kind", "device_name", "host", "backend"):
+    for name in ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend"):
         if isinstance(told.get(name), str):
             setattr(identity, name, shown(told[name]))
     for name in ("process", "device"):

@@ -66,13 +66,16 @@ def find_steps(events: Events) -> tuple[Steps, int]:
     return Steps(trimmed), overlapping
 
 
-def step_rows(steps: Steps, device: pl.DataFrame, recording: tuple[int, int]) -> pl.DataFrame:
+def step_rows(
+    steps: Steps, device: pl.DataFrame, recording: tuple[int, int], recorded: pl.Series | None = None
+) -> pl.DataFrame:
     """Rows of `steps`.
 
     Args:
         steps: The steps on the host.
         device: Spans of device work as of `windows.step_spans`, of any number of parts of it; empty on a CPU.
         recording: Start and end of the recording.
+        recorded: Of each step whether its operators were recorded; None if that is the same for all.
     """
     work = None if not device.height else device.group_by("step").agg(pl.min("first_ns"), pl.max("last_ns"))
     if not steps.ranges.height:
@@ -88,12 +91,26 @@ def step_rows(steps: Steps, device: pl.DataFrame, recording: tuple[int, int]) ->
             "window": "recording",
         }
         return pl.DataFrame([row])
+    rows = steps.ranges if recorded is None else steps.ranges.with_columns(recorded=recorded)
     if work is None:
-        return steps.ranges.with_columns(window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("host"))
-    joined = steps.ranges.join(work.drop_nulls("step"), on="step", how="left", maintain_order="left")
-    if not joined["first_ns"].count():  # the device worked before or after the steps only
-        return steps.ranges.with_columns(window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("host"))
-    windows = device_windows(joined["first_ns"], joined.select(pl.col("last_ns").max()).item())
-    return pl.concat([joined.select("step", "start_ns", "end_ns"), windows], how="horizontal").with_columns(
-        window=pl.lit("device")
-    )
+        return _on_host(rows)
+    joined = rows.join(work.drop_nulls("step"), on="step", how="left", maintain_order="left")
+    if recorded is None:
+        return _on_device(joined)
+    # of steps in between nothing is known, so no window reaches into them
+    parts = joined.with_columns(part=pl.col("recorded").rle_id()).partition_by("part", include_key=False)
+    laid = [_on_device(part) if part["recorded"][0] else _on_host(part.drop("first_ns", "last_ns")) for part in parts]
+    return pl.concat(laid)
+
+
+def _on_host(steps: pl.DataFrame) -> pl.DataFrame:
+    return steps.with_columns(window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("host"))
+
+
+def _on_device(steps: pl.DataFrame) -> pl.DataFrame:
+    """Steps one behind the other with the spans of their device work."""
+    bare = steps.drop("first_ns", "last_ns")
+    if not steps["first_ns"].count():  # the device worked before or after the steps only
+        return _on_host(bare)
+    windows = device_windows(steps["first_ns"], steps.select(pl.col("last_ns").max()).item())
+    return pl.concat([bare, windows], how="horizontal").with_columns(window=pl.lit("device"))

@@ -40,6 +40,10 @@ class Beside:
         """`step`, `forward_start_ns`, `backward_end_ns` of steps where they are known; None if nowhere."""
         return None
 
+    def recorded(self, steps: Steps) -> pl.Series | None:  # noqa: ARG002
+        """Of each step whether its operators were recorded; None if that is the same for all."""
+        return None
+
     def calls(self, found: pl.DataFrame, steps: Steps) -> pl.DataFrame:  # noqa: ARG002
         """All communication calls, given those that the events show."""
         return found
@@ -126,7 +130,7 @@ def _write_tables(path: Path, events: Events, sink: Sink, beside: Beside, *, wit
         sink.write(COLLECTIVES, numbered(rows))
     recording = around(recorded)
     if recording is not None and with_steps:
-        rows = step_rows(facts.steps, pl.concat(spans), recording)
+        rows = step_rows(facts.steps, pl.concat(spans), recording, beside.recorded(facts.steps))
         if phases is not None:
             rows = rows.join(phases, on="step", how="left", maintain_order="left")
         sink.write(STEPS, rows)

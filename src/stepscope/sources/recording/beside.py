@@ -14,6 +14,9 @@ _BACKWARD = "Gradients/"
 _LATE_NS = 1_000_000_000
 """A call that was started and not awaited may begin to run that much later."""
 
+_SHORTLY_NS = 100_000
+"""By so much, at most, marks and windows may disagree on the time."""
+
 
 class Known(Beside):
     """What stands in a recording beside its windows.
@@ -30,6 +33,8 @@ class Known(Beside):
         self._marks = marks
         self._calls = calls
         self._windows = windows
+        self.unrecorded = 0
+        """Steps of which operators are missing while others have them."""
 
     def phases(self, steps: Steps, events: Events) -> pl.DataFrame | None:
         """From the marks; the end of the backward pass also from the scope of MindSpore's operators."""
@@ -45,6 +50,16 @@ class Known(Beside):
         both = marked.join(last, on="step", how="full", coalesce=True)
         known = both.select("step", "forward_start_ns", backward_end_ns=pl.coalesce("backward_end_ns", "end_ns"))
         return known if known.height else None
+
+    def recorded(self, steps: Steps) -> pl.Series | None:
+        """A step belongs to the window in which it ends: steps and windows change places at the same moment."""
+        spans = steps.ranges.select("end_ns", length=pl.col("end_ns") - pl.col("start_ns"))
+        shortly_before = pl.col("end_ns") - pl.min_horizontal(pl.col("length") // 4, _SHORTLY_NS)
+        inside = self._in_windows(spans.select(shortly_before).to_series())
+        if not inside.any() or inside.all():
+            return None
+        self.unrecorded = int((~inside).sum())
+        return inside
 
     def calls(self, found: pl.DataFrame, steps: Steps) -> pl.DataFrame:
         """Calls of the windows, with what marks know of them, and the marks of calls that no window shows."""

@@ -63,6 +63,7 @@ class RecordingSource:
         if any(events.rows(name) for name in (*HOST_CLASSES, *DEVICE_CLASSES)):
             written = write_events(item.path, events, sink, beside)
             steps, span = written.facts.steps, written.span
+            _tell_unrecorded(beside.unrecorded, steps.ranges.height, item.path, sink)
         else:
             sink.issue(
                 "error",
@@ -110,6 +111,16 @@ def _tell_state(about: About, sink: Sink) -> None:
         )
     for problem in about.problems:
         sink.issue("warning", path, f"the recorder says: {problem}", "See recorder.log beside it")
+
+
+def _tell_unrecorded(count: int, steps: int, path: Path, sink: Sink) -> None:
+    if count:
+        sink.issue(
+            "note",
+            path,
+            f"operators were not recorded in {count} of {steps} steps, which are left out where time is split",
+            "None needed if these steps are beyond the last window or left out on purpose; else see recorder.log",
+        )
 
 
 def _tell_foreign(window: Window, sink: Sink) -> None:

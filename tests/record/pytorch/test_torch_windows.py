@@ -1,0 +1,212 @@
+"""Operator windows: recorded, given way, written whole or not at all, and readable."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch_recorder import Attached, attached, batches, files, make, train  # noqa: E402
+
+from stepscope.record.options import Options  # noqa: E402
+from stepscope.record.torch import export as exporting  # noqa: E402
+from stepscope.run import open_run  # noqa: E402
+
+
+def window(recorder: Attached, directory: Path, steps: int = 3) -> list[str] | None:
+    """Record a window and have it written."""
+    recorder.backend.begin_window(directory)
+    train(*make(), batches(steps))
+    job = recorder.backend.end_window(directory)
+    return None if job is None else job()
+
+
+def events(directory: Path) -> list[dict[str, Any]]:
+    with gzip.open(directory / "trace.json.gz") as file:
+        return list(json.load(file)["traceEvents"])
+
+
+def names(directory: Path) -> list[str]:
+    return [str(event.get("name")) for event in events(directory)]
+
+
+def test_a_window_is_a_trace_that_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    with attached(Options(profile_memory=True)) as recorder:
+        assert window(recorder, tmp_path) == ["trace.json.gz"]
+    assert files(tmp_path) == ["trace.json.gz"]
+    assert (tmp_path / "trace.json.gz").stat().st_mode & 0o777 == 0o600
+    run = open_run(tmp_path, use_store=False)
+    assert [rank.rank for rank in run.ranks] == [3]
+    operators = run.table("operators").collect()
+    assert (operators["name"] == "aten::addmm").sum() == 6
+    assert operators.filter(operators["name"] == "aten::addmm")["input_shapes"].null_count() == 0
+    assert run.table("ranks").collect()["world_size"].to_list() == [8]
+
+
+def test_without_shapes(tmp_path: Path) -> None:
+    with attached(Options(record_shapes=False)) as recorder:
+        window(recorder, tmp_path)
+    assert not any("Input Dims" in event.get("args", {}) for event in events(tmp_path))
+
+
+def test_stacks_where_asked_for(tmp_path: Path) -> None:
+    with attached(Options(host_stack=True, given=frozenset({"host_stack"}))) as recorder:
+        window(recorder, tmp_path, 1)
+    assert any(event.get("cat") == "python_function" for event in events(tmp_path))
+
+
+def test_many_short_windows_that_end_within_the_optimizer(tmp_path: Path) -> None:
+    """A range that is open where one window ends and the next begins must not write into the memory of the first."""
+    jobs = []
+
+    class Rolling(Attached):
+        def step_ended(self, number: int, now_ns: int) -> None:
+            directory = tmp_path / str(number)
+            directory.mkdir()
+            jobs.append(self.backend.end_window(directory))
+            self.backend.begin_window(directory)
+
+    recorder = Rolling()
+    try:
+        recorder.steps.begin()
+        with torch.autograd.profiler.record_function("the whole epoch"):
+            train(*make(), batches(40))
+        recorder.backend.end_window(tmp_path)
+    finally:
+        recorder.backend.detach()
+    written = [job() for job in jobs if job is not None]
+    assert written == [["trace.json.gz"]] * 39
+    for number in range(3, 40):
+        assert names(tmp_path / str(number)).count("aten::addmm") == 2
+
+
+def test_it_does_not_begin_beside_another_profiler(tmp_path: Path) -> None:
+    with attached() as recorder:
+        theirs = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+        with theirs, pytest.raises(RuntimeError, match="another torch"):
+            recorder.backend.begin_window(tmp_path)
+        assert window(recorder, tmp_path) == ["trace.json.gz"]
+
+
+def test_it_gives_way_to_the_scripts_own_profiler(tmp_path: Path) -> None:
+    model, optimizer = make()
+    with attached() as recorder:
+        recorder.backend.begin_window(tmp_path)
+        train(model, optimizer, batches(2))
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+            train(model, optimizer, batches(3))
+        train(model, optimizer, batches(1))
+        job = recorder.backend.end_window(tmp_path)
+        assert job is not None
+        job()
+        counted = {entry.key: entry.count for entry in theirs.key_averages()}
+        assert counted["aten::addmm"] == 6
+        assert names(tmp_path).count("aten::addmm") == 4
+        assert recorder.ended == [1, 2, 3, 4, 5, 6]
+
+
+def test_it_does_not_begin_while_another_profiler_warms_up(tmp_path: Path) -> None:
+    with attached() as recorder:
+        schedule = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule) as theirs:
+            with pytest.raises(RuntimeError, match="another torch"):
+                recorder.backend.begin_window(tmp_path)
+            theirs.step()
+            train(*make(), batches(1))
+        assert any(entry.key == "aten::addmm" for entry in theirs.key_averages())
+
+
+def test_a_window_without_a_begin_holds_nothing(tmp_path: Path) -> None:
+    with attached() as recorder:
+        assert recorder.backend.end_window(tmp_path) is None
+
+
+class Results:
+    """Stands for what Kineto recorded."""
+
+    def __init__(self, main: int) -> None:
+        self.main = main
+
+    def save(self, path: str) -> None:
+        Path(path).write_text(f'{{"by": {os.getpid()}}}')
+
+
+def test_the_child_writes(tmp_path: Path) -> None:
+    assert exporting.export(Results(os.getpid()), tmp_path) == ["trace.json.gz"]
+    assert json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))["by"] != os.getpid()
+
+
+class Hanging(Results):
+    def save(self, path: str) -> None:
+        if os.getpid() != self.main:
+            time.sleep(60)
+        super().save(path)
+
+
+class Failing(Results):
+    def save(self, path: str) -> None:
+        if os.getpid() != self.main:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().save(path)
+
+
+@pytest.mark.parametrize("kind", [Hanging, Failing])
+def test_where_the_child_fails_the_thread_writes(tmp_path: Path, kind: type[Results]) -> None:
+    assert exporting.export(kind(os.getpid()), tmp_path, patience_s=0.5) == ["trace.json.gz"]
+    assert json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))["by"] == os.getpid()
+    assert files(tmp_path) == ["trace.json.gz"]
+
+
+def test_what_cannot_be_written_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    class Unwritable(Results):
+        def save(self, path: str) -> None:
+            Path(path).write_text("{")
+            raise RuntimeError("no space")
+
+    with pytest.raises(RuntimeError, match="no space"):
+        exporting.export(Unwritable(0), tmp_path)
+    assert files(tmp_path) == []
+
+
+def test_a_killed_process_leaves_no_half_trace_under_the_final_name(tmp_path: Path) -> None:
+    class Slow(Results):
+        def save(self, path: str) -> None:
+            Path(path).write_text("{")
+            time.sleep(30)
+
+    process = os.fork()
+    if process == 0:
+        exporting.export(Slow(0), tmp_path)
+        os._exit(0)
+    while not files(tmp_path):
+        time.sleep(0.01)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    assert "trace.json.gz" not in files(tmp_path)
+
+
+def test_a_forked_child_does_not_go_on_recording(tmp_path: Path) -> None:
+    with attached() as recorder:
+        recorder.backend.begin_window(tmp_path)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            enabled = torch._C._is_record_function_enabled() if hasattr(torch._C, "_is_record_function_enabled") else 0
+            train(*make(), batches(2))
+            os.write(writer, b"recording" if enabled else b"quiet")
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert os.read(reader, 20) == b"quiet"
+        recorder.backend.end_window(tmp_path)
+    os.close(reader)
+    os.close(writer)

@@ -1,0 +1,190 @@
+"""Recording without a line in the script: by `stepscope record`, and by variables."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+SOURCE = Path(__file__).parents[2] / "src"
+BOOTSTRAP = SOURCE / "stepscope" / "record" / "bootstrap"
+
+TRAIN = """
+import os, sys, torch
+from torch.utils.data import DataLoader, TensorDataset
+torch.set_num_threads(1)
+
+def train(steps, **loading):
+    model = torch.nn.Linear(8, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = TensorDataset(torch.randn(4 * steps, 8))
+    for (batch,) in DataLoader(data, batch_size=4, **loading):
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+"""
+
+
+def run(
+    tmp_path: Path, script: str, *command: str, launch: tuple[str, ...] = (), **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a training script as a user would; `command` comes before the interpreter, `launch` instead of it."""
+    file = tmp_path / "train.py"
+    file.write_text(TRAIN + script)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("STEPSCOPE_", "MS_", "COV"))}
+    environment["STEPSCOPE_CACHE"] = str(tmp_path / "cache")
+    environment["PYTHONPATH"] = os.pathsep.join([*([] if command else [str(BOOTSTRAP)]), str(SOURCE)])
+    return subprocess.run(
+        [*command, *(launch or (sys.executable,)), str(file)],
+        env={**environment, **variables},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def steps(output: Path) -> dict[int, int]:
+    """Recorded steps by rank."""
+    found = {}
+    for directory in (output / "profiler" / "recording").glob("*"):
+        rank = json.loads((directory / "recording.json").read_text())["rank"]
+        with (directory / "marks.csv").open(newline="") as file:
+            found[rank] = sum(row["kind"] == "step" for row in csv.DictReader(file))
+    return found
+
+
+def recorder(*options: str) -> tuple[str, ...]:
+    """`stepscope record` with options."""
+    return (sys.executable, "-m", "stepscope", "record", *options, "--")
+
+
+def test_record_a_script_that_knows_nothing_of_it(tmp_path: Path) -> None:
+    done = run(tmp_path, "train(6); sys.exit(7)", *recorder("-o", "out", "--steps", "2-4"))
+    assert done.returncode == 7, done.stderr
+    assert steps(tmp_path / "out") == {0: 3}
+    exported = json.loads((tmp_path / "out" / "profiler" / "exported-0.json").read_text())
+    assert "step_trace_raw_0_detail_time.csv" in exported["files"]
+    trace = (tmp_path / "out" / "profiler" / "step_trace_raw_0_detail_time.csv").read_text().splitlines()
+    assert [line.partition(",")[0] for line in trace[1:]] == ["2", "3", "4", "-"]
+
+
+def test_record_every_rank_of_a_launcher(tmp_path: Path) -> None:
+    script = "torch.distributed.init_process_group('gloo'); train(5); torch.distributed.destroy_process_group()"
+    launch = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2")
+    done = run(tmp_path, script, *recorder("-o", "out"), launch=launch)
+    assert done.returncode == 0, done.stderr
+    assert steps(tmp_path / "out") == {0: 5, 1: 5}
+    for directory in (tmp_path / "out" / "profiler" / "recording").iterdir():
+        about = json.loads((directory / "recording.json").read_text())
+        assert (about["world_size"], about["state"]) == (2, "stopped")
+        assert [group["members"] for group in about["groups"]] == [[0, 1]]
+    assert {path.name for path in (tmp_path / "out" / "profiler").glob("exported-*")} == {
+        "exported-0.json",
+        "exported-1.json",
+    }
+
+
+@pytest.mark.parametrize("name", ["STEPSCOPE_OPTIONS", "MS_PROFILER_OPTIONS"])
+def test_start_by_variable(tmp_path: Path, name: str) -> None:
+    options = json.dumps({"start": True, "output_path": str(tmp_path / "out"), "profile_memory": False})
+    script = "if __name__ == '__main__':\n    train(4, num_workers=1, multiprocessing_context='spawn')"
+    done = run(tmp_path, script, **{name: options})
+    assert done.returncode == 0, done.stderr
+    assert steps(tmp_path / "out") == {0: 4}  # and nothing of the worker, which runs the script's head again
+    assert (tmp_path / "out" / "profiler" / "exported-0.json").exists()
+
+
+@pytest.mark.parametrize("text", ["{not json", '{"start": true, "output_path": "/proc/nowhere"}', '{"start": 1}'])
+def test_a_bad_variable_harms_nothing(tmp_path: Path, text: str) -> None:
+    done = run(tmp_path, "train(3); print('trained')", MS_PROFILER_OPTIONS=text)
+    assert done.returncode == 0
+    assert done.stdout.strip() == "trained"
+    assert "MS_PROFILER_OPTIONS" in done.stderr or "training goes on" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_program_that_does_not_train_leaves_nothing(tmp_path: Path) -> None:
+    done = run(tmp_path, "print(torch.ones(2).sum())", STEPSCOPE_OPTIONS='{"output_path": "out"}')
+    assert done.returncode == 0
+    assert not done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_scripts_own_profiler_takes_over(tmp_path: Path) -> None:
+    script = """
+import stepscope
+train(2)
+with stepscope.Profiler(output_path="own"):
+    train(3)
+"""
+    done = run(tmp_path, script, STEPSCOPE_OPTIONS='{"output_path": "out"}')
+    assert done.returncode == 0, done.stderr
+    assert steps(tmp_path / "out") == {0: 2}
+    assert steps(tmp_path / "own") == {0: 3}
+
+
+def test_processes_that_a_script_spawns_to_train(tmp_path: Path) -> None:
+    script = """
+def rank(number):
+    os.environ.update(RANK=str(number), WORLD_SIZE="2")
+    train(3)
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(rank, nprocs=2)
+"""
+    done = run(tmp_path, script, STEPSCOPE_OPTIONS='{"output_path": "out", "op_time": false}')
+    assert done.returncode == 0, done.stderr
+    assert steps(tmp_path / "out") == {0: 3, 1: 3}
+    states = [
+        json.loads(file.read_text())["state"] for file in (tmp_path / "out").glob("profiler/recording/*/recording.json")
+    ]
+    assert states == ["stopped", "stopped"]
+
+
+def test_training_that_raises(tmp_path: Path) -> None:
+    done = run(tmp_path, "train(3); raise ZeroDivisionError", STEPSCOPE_OPTIONS='{"output_path": "out"}')
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert steps(tmp_path / "out") == {0: 3}
+
+
+def test_a_site_of_the_users_own_still_runs(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("print('site')")
+    path = os.pathsep.join([str(BOOTSTRAP), str(tmp_path / "site"), str(SOURCE)])
+    done = run(tmp_path, "print('script')", PYTHONPATH=path)
+    assert done.stdout.split() == ["site", "script"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--steps", "5-2", "--", "python"), "--steps"),
+        (("--schedule", "wait=x", "--", "python"), "--schedule"),
+        (("--schedule", "often=1", "--", "python"), "--schedule"),
+        (("--option", "optime=false", "--", "python"), "--option"),
+        (("--", "no-such-program"), "no-such-program"),
+        ((), "COMMAND"),
+    ],
+)
+def test_bad_words(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "stepscope", "record", *words],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
