@@ -18,7 +18,7 @@ class _Pipeline:
 
     Args:
         name: Class of its last operation, with a number if there are several such.
-        workers: Parallel workers of that operation; None is unknown.
+        workers: Most parallel workers that one of its operations has; None is unknown.
     """
 
     name: str
@@ -72,9 +72,13 @@ class Loader:
         if pipeline is None:
             name = type(data_set).__name__
             number = self._names[name] = self._names.get(name, 0) + 1
-            workers = getattr(data_set, "num_parallel_workers", None)
-            pipeline = _Pipeline(
-                name if number == 1 else f"{name}-{number}", workers if isinstance(workers, int) else None
-            )
+            pipeline = _Pipeline(name if number == 1 else f"{name}-{number}", _workers(data_set))
             self._of_data_set[data_set] = pipeline
         return pipeline
+
+
+def _workers(data_set: Any) -> int | None:
+    """Most parallel workers of the operations that make up a data set."""
+    own = getattr(data_set, "num_parallel_workers", None)
+    found = [_workers(child) for child in getattr(data_set, "children", None) or ()]
+    return max((count for count in (own, *found) if isinstance(count, int)), default=None)
