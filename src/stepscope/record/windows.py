@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -139,6 +140,4 @@ class Windows:
         append_text(self._directory / "windows.csv", COLUMNS, lines([row]))
 
     def _drop(self, window: Window) -> None:
-        for file in window.directory.iterdir():
-            file.unlink()
-        window.directory.rmdir()
+        shutil.rmtree(window.directory)
