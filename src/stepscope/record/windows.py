@@ -54,7 +54,6 @@ class Windows:
         self._jobs: queue.Queue[tuple[Window, Callable[[], list[str]]] | None] = queue.Queue()
         self._waiting = 0
         self._thread: threading.Thread | None = None
-        self._refused = False
 
     @property
     def is_open(self) -> bool:
@@ -63,7 +62,7 @@ class Windows:
 
     def begin(self, step: int, *, discard: bool = False) -> None:
         """Begin a window with step `step`; with `discard`, what it records is thrown away."""
-        if self._open is not None or self._refused:
+        if self._open is not None:
             return
         if self._waiting > MOST_WAITING:
             if not self._skipped:
@@ -74,9 +73,8 @@ class Windows:
         make_private(directory)
         try:
             self._backend.begin_window(directory)
-        except Exception as error:
-            self._refused = True
-            directory.rmdir()
+        except Exception as error:  # e.g. another profiler is active; where the next window would begin it may be gone
+            shutil.rmtree(directory)
             self._problem(f"operators are not recorded: {error}")
             return
         self._open = Window(self._next, directory, time.perf_counter_ns(), step)
