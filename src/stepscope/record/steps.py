@@ -43,6 +43,8 @@ class Steps:
         self.number = 0
         """The last step that has ended, recorded or not; steps count from 1."""
         self.by_user = False
+        self.epochs_told = False
+        """A trainer tells where epochs begin and end, so that nothing is to be guessed."""
         self.on_activity: Callable[[], None] | None = None
         """Called where a step begins that follows on no other: at the first activity after `begin`."""
         self._marks = marks

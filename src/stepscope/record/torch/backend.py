@@ -120,6 +120,7 @@ class TorchBackend:
 
     def _step_ended(self) -> None:
         self._forward.step_ended()
+        self._loader.step_ended()
         if self._clock.has_news() and self._steps is not None:
             self._steps.identity_changed()
         if self._checks_for_checkpoints:

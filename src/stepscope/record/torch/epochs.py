@@ -1,4 +1,4 @@
-"""Epochs of a plain training loop: passes over the data set that is loaded first."""
+"""Epochs of a plain training loop: passes over the data set that is trained on."""
 
 from __future__ import annotations
 
@@ -11,37 +11,50 @@ from stepscope.record.steps import Steps
 
 
 class Epochs:
-    """Counts passes over the first data set; other loaders, as those that validate, are none.
+    """Counts passes over the data set of the first step; other loaders, as those that validate, are none.
+
+    The first epoch is known as one only where its first step has ended.
 
     Args:
-        steps: Told where one begins and ends.
+        steps: Told where one begins and ends, unless a trainer tells it.
     """
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self._dataset: Callable[[], Any] | None = None
+        self._latest: tuple[Callable[[], Any], int] | None = None
         self._number = 0
         self._began_ns: int | None = None
 
     def begins(self, iterator: Any) -> None:
         """A loader's iterator is about to give the first batch of a pass."""
+        now_ns = perf_counter_ns()
         if self._dataset is None:
-            self._dataset = _weakly(iterator._dataset)
-        if self._dataset() is not iterator._dataset:
-            return
-        self._end()
-        self._number += 1
-        self._began_ns = perf_counter_ns()
-        self._steps.epoch_began(self._number)
+            self._latest = (_weakly(iterator._dataset), now_ns)
+        elif self._dataset() is iterator._dataset:
+            self._end()
+            self._begin(now_ns)
 
     def ends(self, iterator: Any) -> None:
         """A loader's iterator has no more batches."""
         if self._dataset is not None and self._dataset() is iterator._dataset:
             self._end()
 
+    def step_ended(self) -> None:
+        """What was loaded last before the first step is trained on."""
+        if self._dataset is None and self._latest is not None:
+            self._dataset, began_ns = self._latest
+            self._begin(began_ns)
+
+    def _begin(self, now_ns: int) -> None:
+        self._number += 1
+        self._began_ns = now_ns
+        if not self._steps.epochs_told:
+            self._steps.epoch_began(self._number)
+
     def _end(self) -> None:
         began_ns, self._began_ns = self._began_ns, None
-        if began_ns is not None:
+        if began_ns is not None and not self._steps.epochs_told:
             self._steps.epoch_ended(self._number, began_ns, perf_counter_ns())
 
 

@@ -65,6 +65,10 @@ class LoaderHooks:
         """A wrapper that cannot be taken away goes straight through from now on."""
         self._hook.off = True
 
+    def step_ended(self) -> None:
+        """A step is over: what was loaded for it is trained on."""
+        self._epochs.step_ended()
+
     def worker_pids(self) -> dict[int, str]:
         """Worker processes of the loaders in use, with a name. May be called from any thread."""
         found: dict[int, str] = {}

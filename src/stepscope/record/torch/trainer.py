@@ -38,6 +38,8 @@ class TrainerRecording:
 
         self.end()  # one that ended by an exception of which nobody told
         self.profiler = Profiler(**{**self._options, "start_profile": False})
+        if self.profiler._recorder is not None:
+            self.profiler._recorder.steps.epochs_told = True
         self.profiler.start()
         self._runs = True
         atexit.register(self.end)
