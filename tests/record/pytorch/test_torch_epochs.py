@@ -9,9 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-
 import stepscope  # noqa: E402
+
+DataLoader, TensorDataset = torch.utils.data.DataLoader, torch.utils.data.TensorDataset
 
 
 def recorded(profiler: stepscope.Profiler, kind: str) -> list[str]:
