@@ -20,7 +20,6 @@ from stepscope.record.environment import (
     FORBIDDEN_VARIABLE,
     OPTIONS_VARIABLE,
     PATH_VARIABLE,
-    STARTED_VARIABLE,
 )
 
 
@@ -28,7 +27,7 @@ from stepscope.record.environment import (
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No variable of the user's decides a test, and no Profiler outlives one."""
     for name in (
-        *(CLASSIC_VARIABLE, OPTIONS_VARIABLE, PATH_VARIABLE, FORBIDDEN_VARIABLE, EXTERNAL_VARIABLE, STARTED_VARIABLE),
+        *(CLASSIC_VARIABLE, OPTIONS_VARIABLE, PATH_VARIABLE, FORBIDDEN_VARIABLE, EXTERNAL_VARIABLE),
         *("RANK", "WORLD_SIZE", "LOCAL_RANK", "RANK_ID", "RANK_SIZE", "DEVICE_ID", "MS_WORKER_NUM"),
     ):
         monkeypatch.delenv(name, raising=False)

@@ -150,6 +150,25 @@ if __name__ == "__main__":
     assert states == ["stopped", "stopped"]
 
 
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_ranks_of_a_script_that_looks_at_its_data_first(tmp_path: Path, method: str) -> None:
+    script = f"""
+def rank(number):
+    os.environ.update(RANK=str(number), WORLD_SIZE="2")
+    train(3)
+
+if __name__ == "__main__":
+    for _ in DataLoader(TensorDataset(torch.randn(8, 8))):
+        pass
+    os.environ["RANK"] = "9"
+    torch.multiprocessing.start_processes(rank, nprocs=2, start_method="{method}")
+"""
+    done = run(tmp_path, script, STEPSCOPE_OPTIONS='{"output_path": "out", "op_time": false}')
+    assert done.returncode == 0, done.stderr
+    found = steps(tmp_path / "out")
+    assert (found[0], found[1]) == (3, 3)
+
+
 def test_training_that_raises(tmp_path: Path) -> None:
     done = run(tmp_path, "train(3); raise ZeroDivisionError", STEPSCOPE_OPTIONS='{"output_path": "out"}')
     assert done.returncode == 1
@@ -172,6 +191,10 @@ def test_a_site_of_the_users_own_still_runs(tmp_path: Path) -> None:
         (("--schedule", "wait=x", "--", "python"), "--schedule"),
         (("--schedule", "often=1", "--", "python"), "--schedule"),
         (("--option", "optime=false", "--", "python"), "--option"),
+        (("--option", "window_seconds=-1", "--", "python"), "window_seconds"),
+        (("--framework", "jax", "--", "python"), "framework"),
+        (("-o", "with space", "--", "python"), "output_path"),
+        (("-o", "/proc/nowhere", "--", "python"), "/proc/nowhere"),
         (("--", "no-such-program"), "no-such-program"),
         ((), "COMMAND"),
     ],

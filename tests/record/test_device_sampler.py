@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import csv
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,14 +49,14 @@ def nvml(**answers: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**basics, **constants, **names, **answers})
 
 
-def test_counters_and_their_units(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: Callable[[Path], list[dict[str, str]]]
-) -> None:
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.splitlines(), fieldnames=DeviceSampler.columns.split(",")))
+
+
+def test_counters_and_their_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", nvml())
     sampler = DeviceSampler(0, pcie=True)
-    sampler.sample(tmp_path, 1)
-    sampler.sample(tmp_path, 2)
-    found = rows(tmp_path / "device.csv")
+    found = rows(sampler.read(1) + sampler.read(2))
     first = {row["name"]: float(row["value"]) for row in found if row["time_ns"] == "1"}
     assert first == {
         "gpu_utilization_percent": 71,
@@ -73,12 +72,10 @@ def test_counters_and_their_units(
     assert len(found) == 2 * len(first)
 
 
-def test_pcie_only_if_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: Callable[[Path], list[dict[str, str]]]
-) -> None:
+def test_pcie_only_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", nvml())
-    DeviceSampler(0, pcie=False).sample(tmp_path, 1)
-    assert not [row for row in rows(tmp_path / "device.csv") if row["name"].startswith("pcie")]
+    found = rows(DeviceSampler(0, pcie=False).read(1))
+    assert not [row for row in found if row["name"].startswith("pcie")]
 
 
 def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:

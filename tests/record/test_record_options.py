@@ -49,8 +49,8 @@ CHECKLIST: list[tuple[str, Any, list[Any], list[Any], Any, tuple[str, ...], tupl
     ("steps", None, [(1, 2), [3, 3], range(2, 5)], [(0, 1), (3, 2), 4, (1,), "12", (True, 2)], TypeError, ALL, ALL),
     ("epochs", None, [(1, 2)], [(0, 1), 4], TypeError, ALL, ALL),
     ("record_shapes", True, [True, False], ["on", 0], True, ALL, ALL),
-    ("window_seconds", 5.0, [1, 0.5], [0, -1, "5", True], 5.0, ALL, ALL),
-    ("sampling_interval", 1000, [1, 100], [0, -1, "5", True, 1.5], 1000, ALL, ALL),
+    ("window_seconds", 5.0, [1, 0.5], [0, -1, "5", True, float("inf"), float("nan")], 5.0, ALL, ALL),
+    ("sampling_interval", 1000, [1, 100], [0, -1, "5", True, 1.5, 10**12], 1000, ALL, ALL),
     ("runtime_detail", False, [True, False], ["on", 1], False, ALL, ALL),
     ("framework", None, ["torch", "mindspore", None], ["jax", 3], TypeError, ALL, ALL),
 ]
@@ -168,3 +168,4 @@ def test_stacks_are_recorded_only_if_asked_for() -> None:
     assert not resolve({}, "cpu").with_stack
     assert resolve({"host_stack": True}, "cpu").with_stack
     assert not resolve({"host_stack": False}, "cpu").with_stack
+    assert not resolve({"host_stack": "yes"}, "cpu").with_stack

@@ -322,3 +322,104 @@ def test_without_psutil_the_rest_is_recorded(
     profiler.stop()
     assert "pip install psutil" in caplog.text
     assert steps_of(recorded(profiler), rows) == [1, 2]
+
+
+def test_stop_in_the_function_for_traces(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    plan = stepscope.schedule(active=2)
+    profiler = stepscope.Profiler(
+        output_path=str(tmp_path), schedule=plan, on_trace_ready=lambda profiler: profiler.stop()
+    )
+    backend.train(6)
+    assert backend.steps is not None and not backend.steps.active
+    assert backend.calls.count("begin") == backend.calls.count("end") == 1
+    assert steps_of(recorded(profiler), rows) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "steps", "calls"),
+    [
+        ({}, 3, 1),
+        ({"steps": (1, 2)}, 4, 1),
+        ({"steps": (1, 9)}, 4, 1),
+        ({"steps": (8, 9)}, 4, 0),
+        ({"schedule": stepscope.schedule(active=2, repeat=2)}, 4, 2),
+        ({"schedule": stepscope.schedule(active=3)}, 4, 2),
+    ],
+)
+def test_the_function_for_traces_is_called_once_for_each(
+    backend: StandIn, tmp_path: Path, options: dict[str, Any], steps: int, calls: int
+) -> None:
+    ready: list[object] = []
+    with stepscope.Profiler(output_path=str(tmp_path), on_trace_ready=ready.append, **options):
+        backend.train(steps)
+    assert len(ready) == calls
+
+
+@pytest.mark.parametrize(
+    ("options", "steps", "told"),
+    [
+        ({"steps": (100, 200)}, 4, "steps 100 to 200 was not reached; step 4 was the last"),
+        ({"epochs": (2, 3)}, 4, "epochs 2 to 3 was not reached"),
+        ({"schedule": stepscope.schedule(wait=9)}, 4, "the schedule's first active step was not reached"),
+        ({}, 0, "no step was seen"),
+    ],
+)
+def test_nothing_recorded_is_told(
+    backend: StandIn, tmp_path: Path, options: dict[str, Any], steps: int, told: str, caplog: Any
+) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path), **options)
+    backend.train(steps)
+    profiler.stop()
+    assert told in caplog.text
+
+
+def test_what_passes_costs_nothing(
+    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(2)
+    seen = threading.Event()
+
+    def no_more_files(*_: object, **__: object) -> int:
+        seen.set()
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", no_more_files)
+        assert seen.wait(10)
+    backend.train(2)
+    profiler.stop()
+    assert steps_of(recorded(profiler), rows) == [1, 2, 3, 4]
+
+
+def test_a_sampler_that_fails_ends_alone(backend: StandIn, tmp_path: Path, rows: Rows, caplog: Any) -> None:
+    class Broken:
+        file, columns = "host.csv", "time_ns"
+
+        def __init__(self, workers: object) -> None: ...
+
+        def read(self, time_ns: int) -> str:
+            raise FileNotFoundError(2, "No such file or directory", "/proc/stat")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session_module, "HostSampler", Broken)
+        profiler = stepscope.Profiler(output_path=str(tmp_path))
+        backend.train(2)
+        for _ in range(100):
+            if "host.csv ends here" in caplog.text:
+                break
+            time.sleep(0.02)
+        backend.train(1)
+        profiler.stop()
+    assert "host.csv ends here" in caplog.text
+    assert steps_of(recorded(profiler), rows) == [1, 2, 3]
+
+
+def test_a_window_that_had_to_end_early_says_so(backend: StandIn, tmp_path: Path, rows: Rows, caplog: Any) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(3)
+    backend.window_cut = (2, time.perf_counter_ns())  # type: ignore[attr-defined]
+    backend.train(3)
+    profiler.stop()
+    assert [window["last_step"] for window in rows(recorded(profiler) / "windows.csv")] == ["2"]
+    assert "another profiler took over in step 3" in caplog.text

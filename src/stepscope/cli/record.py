@@ -53,6 +53,7 @@ def record(
     wanted = {name: value for name, value in options.items() if value is not None}
     if not operators:
         wanted = {name: value for name, value in wanted.items() if name not in ("profile_memory", "record_shapes")}
+    _check(wanted)
     os.environ["STEPSCOPE_OPTIONS"] = json.dumps(wanted)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_bootstrap()), os.environ.get("PYTHONPATH")]))
     try:
@@ -62,6 +63,34 @@ def record(
             f"{command[0]}: cannot be run ({error.strerror}). Name the program as in a shell, e.g. "
             "stepscope record -- python train.py"
         ) from error
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Refuse here what would leave the whole job unrecorded.
+
+    Raises:
+        StepscopeError: For a value that cannot be, or a directory that cannot be written.
+    """
+    from stepscope.record.environment import output_root
+    from stepscope.record.files import make_private
+    from stepscope.record.options import SPECS
+
+    for name, value in options.items():
+        try:
+            SPECS[name].check(value)
+        except ValueError as error:
+            raise StepscopeError(f"{name} {error}, not {value!r}") from error
+    try:
+        root = output_root(options["output_path"])
+        make_private(root)
+    except RuntimeError as error:
+        raise StepscopeError(str(error).removeprefix("Profiler: ")) from error
+    except OSError as error:
+        raise StepscopeError(
+            f"{options['output_path']}: cannot be made ({error.strerror}). Name another directory with --output"
+        ) from error
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise StepscopeError(f"{root}: cannot be written. Name another directory with --output")
 
 
 def _bootstrap() -> Path:

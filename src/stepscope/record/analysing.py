@@ -69,7 +69,7 @@ def operators(directory: Path, names: Sequence[str]) -> str:
         RuntimeError: If nothing was recorded, or there is no such operator.
     """
     command = [*_exporter(), "--operator", ",".join(names), str(directory)]
-    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=_environment(), cwd=directory, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"op_analyse: {done.stderr.strip() or 'the analysis failed'}")
     return done.stdout.strip()
@@ -81,6 +81,7 @@ def recordings_below(path: Path) -> list[Path]:
     Raises:
         ProfilerPathError: If there are none.
     """
+    path = path.absolute()
     for root in (path / "profiler", path):
         found = sorted(file.parent for file in (root / "recording").glob(f"*/{_MARK}"))
         if found:
@@ -115,8 +116,8 @@ def _environment() -> dict[str, str]:
     """The environment without what would start a recorder there, and with this very stepscope."""
     kept = {k: v for k, v in os.environ.items() if k not in (OPTIONS_VARIABLE, CLASSIC_VARIABLE, "LD_PRELOAD")}
     home = str(Path(__file__).resolve().parents[2])
-    if home not in kept.get("PYTHONPATH", "").split(os.pathsep):
-        kept["PYTHONPATH"] = os.pathsep.join(filter(None, [kept.get("PYTHONPATH"), home]))
+    places = [str(Path(place).absolute()) for place in kept.get("PYTHONPATH", "").split(os.pathsep) if place]
+    kept["PYTHONPATH"] = os.pathsep.join([*places, *([] if home in places else [home])])
     return kept
 
 
@@ -129,6 +130,7 @@ def _run(command: list[str], directory: Path, *, wait: bool) -> None:
             process = subprocess.Popen(
                 command,
                 env=_environment(),
+                cwd=directory,  # not the job's: Python would import what lies there
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

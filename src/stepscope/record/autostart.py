@@ -23,7 +23,6 @@ from stepscope.record.environment import (
     CLASSIC_VARIABLE,
     OPTIONS_VARIABLE,
     RUN_VARIABLE,
-    STARTED_VARIABLE,
     options_from_environment,
     output_root,
 )
@@ -35,7 +34,7 @@ log = logging.getLogger("stepscope")
 def arm() -> None:
     """Wait for a framework, if the environment asks for a recording. Never raises."""
     try:
-        if os.environ.get(STARTED_VARIABLE) or any(isinstance(f, _Waiting) for f in sys.meta_path):
+        if any(isinstance(f, _Waiting) for f in sys.meta_path):
             return
         classic = os.environ.get(CLASSIC_VARIABLE) if not os.environ.get(OPTIONS_VARIABLE) else None
         options = options_from_environment()

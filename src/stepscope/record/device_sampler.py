@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from stepscope.record.files import append_text
 from stepscope.record.marks import lines
 
 COLUMNS = "time_ns,device,name,value"
 
 
 class DeviceSampler:
-    """Adds the counters of one GPU to `device.csv` at every call. A counter that the GPU refuses is left out.
+    """Reads the counters of one GPU at every call. A counter that the GPU refuses is left out.
 
     Args:
         device: Index among the visible devices, as the framework counts.
@@ -24,6 +22,8 @@ class DeviceSampler:
         ImportError: If `nvidia-ml-py` is not installed.
         RuntimeError: If there is no driver, or no such device.
     """
+
+    file, columns = "device.csv", COLUMNS
 
     def __init__(self, device: int, *, pcie: bool) -> None:
         import pynvml  # noqa: PLC0415 - only where there is a GPU
@@ -41,20 +41,15 @@ class DeviceSampler:
         if not pcie:
             self._readings = {name: read for name, read in self._readings.items() if not name.startswith("pcie")}
 
-    def sample(self, directory: Path, time_ns: int) -> None:
-        """Take one sample.
-
-        Raises:
-            OSError: If the disk does not take it.
-        """
+    def read(self, time_ns: int) -> str:
+        """One sample, as lines of `file`."""
         rows = []
         for name, read in list(self._readings.items()):
             try:
                 rows.append((time_ns, self._device, name, read()))
             except self._nvml.NVMLError:
                 del self._readings[name]
-        if rows:
-            append_text(directory / "device.csv", COLUMNS, lines(rows))
+        return lines(rows)
 
     def _all_readings(self) -> dict[str, Callable[[], Any]]:
         nvml, gpu = self._nvml, self._handle

@@ -22,9 +22,6 @@ PATH_VARIABLE = "MS_DIAGNOSTIC_DATA_PATH"
 FORBIDDEN_VARIABLE = "PROFILING_MODE"
 EXTERNAL_VARIABLE = "PROFILER_SAMPLECONFIG"
 """Set where an external collector (msprof) already records; the Profiler then does nothing."""
-STARTED_VARIABLE = "STEPSCOPE_RECORDED_BY"
-"""Process that the environment had recorded: its children do not start again."""
-
 CLASSIC_KEYS = (
     *("start", "output_path", "profile_memory", "profile_communication", "aicore_metrics", "l2_cache"),
     *("sync_enable", "data_process", "timeline_limit", "parallel_strategy", "op_time", "profile_framework"),

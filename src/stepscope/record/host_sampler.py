@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stepscope.record.files import append_text
 from stepscope.record.marks import lines
 
 COLUMNS = (
@@ -19,7 +18,7 @@ _LOAD = Path("/proc/loadavg")
 
 
 class HostSampler:
-    """Adds a row to `host.csv` for each of them at every call.
+    """Reads a row for each of them at every call.
 
     Args:
         workers: The processes of the input pipeline that are alive, with their names.
@@ -27,6 +26,8 @@ class HostSampler:
     Raises:
         ImportError: If psutil is not installed.
     """
+
+    file, columns = "host.csv", COLUMNS
 
     def __init__(self, workers: Callable[[], dict[int, str]]) -> None:
         import psutil  # noqa: PLC0415 - a training process pays for it only when it records
@@ -36,12 +37,8 @@ class HostSampler:
         self._self = psutil.Process()
         self._known: dict[int, Any] = {}
 
-    def sample(self, directory: Path, time_ns: int) -> None:
-        """Take one sample.
-
-        Raises:
-            OSError: If the disk does not take it.
-        """
+    def read(self, time_ns: int) -> str:
+        """One sample, as lines of `file`."""
         rows = [self._host(), self._process(self._self, "process", "")]
         for pid, name in self._workers().items():
             try:
@@ -49,8 +46,7 @@ class HostSampler:
                 rows.append(self._process(process, "worker", name))
             except self._psutil.Error:  # it has ended
                 self._known.pop(pid, None)
-        text = lines([[time_ns, *(row.get(name) for name in _NAMES[1:])] for row in rows])
-        append_text(directory / "host.csv", COLUMNS, text)
+        return lines([[time_ns, *(row.get(name) for name in _NAMES[1:])] for row in rows])
 
     def _host(self) -> dict[str, Any]:
         times = self._psutil.cpu_times()

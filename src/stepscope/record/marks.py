@@ -44,6 +44,12 @@ class Marks:
         """Take one batch, taken now."""
         self._batches.append((time.perf_counter_ns(), pipeline, batch, step, wait_ns, size, capacity, workers))
 
+    def forget(self) -> None:
+        """This is a forked copy: what waits here is written by the other, whose lock may be held for ever."""
+        self._marks.clear()
+        self._batches.clear()
+        self._flushing = Lock()
+
     def flush(self, directory: Path) -> None:
         """Write what came since the last time.
 

@@ -22,6 +22,7 @@ _GPU: frozenset[Target] = frozenset({"gpu"})
 _NOWHERE: frozenset[Target] = frozenset()
 _LEVELS = ("Level0", "Level1", "Level2")
 _AICORE_METRICS = range(-1, 7)
+_MOST_SECONDS = 86_400
 
 
 @dataclass(frozen=True)
@@ -188,14 +189,14 @@ def _range(value: Any) -> tuple[int, int] | None:
 
 
 def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise ValueError("must be a number of seconds above 0")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MOST_SECONDS:
+        raise ValueError("must be a number of seconds above 0 and below a day")
     return float(value)
 
 
 def _interval(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError("must be a whole number of milliseconds, at least 1")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000 * _MOST_SECONDS:
+        raise ValueError("must be a whole number of milliseconds, from 1 to a day")
     return value
 
 
@@ -256,6 +257,7 @@ def resolve(given: Mapping[str, Any], target: Target, *, lenient: bool = False) 
     """
     default = Options()
     values: dict[str, Any] = {}
+    fallbacks = set()
     for name, value in given.items():
         spec = SPECS.get(name)
         if name in ALWAYS_IGNORED:
@@ -275,9 +277,10 @@ def resolve(given: Mapping[str, Any], target: Target, *, lenient: bool = False) 
             fallback = "Level0" if name == "profiler_level" else getattr(default, name)
             log.warning("Profiler: %s %s, not %r; %r is used", name, error, value, fallback)
             values[name] = fallback
+            fallbacks.add(name)
     _without_operators(values)
     _by_level(values, given)
-    return replace(default, **values, given=frozenset(values))
+    return replace(default, **values, given=frozenset(values) - fallbacks)
 
 
 def _without_operators(values: dict[str, Any]) -> None:

@@ -51,7 +51,7 @@ class Profiler:
         self._in_callback = False
         self._recorder: Recorder | None = None
         self._owner = os.getpid()
-        lenient = bool(options.pop("by_environment", False))
+        lenient = self.is_by_environment
         if os.environ.get(FORBIDDEN_VARIABLE):
             raise RuntimeError(f"Profiler: {FORBIDDEN_VARIABLE} is set, so another profiler records. Unset it")
         if self._external:
@@ -112,8 +112,6 @@ class Profiler:
         running.leave(self)
         if self._recorder is not None and self._owner == os.getpid():
             self._recorder.stop()
-            if self.options.on_trace_ready is not None and self.options.schedule is None:
-                self._cycle_over()
 
     def step(self) -> None:
         """Say that a step is over. From the first call on, steps end here and not with the optimizer."""
@@ -230,9 +228,6 @@ class Profiler:
 class EnvironmentProfiler(Profiler):
     """The Profiler that the environment starts: it waits for the first sign of training, raises nothing, gives way to
     one that the script makes, and is analysed when the process ends."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, by_environment=True)
 
     @property
     def is_by_environment(self) -> bool:

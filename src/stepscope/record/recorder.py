@@ -10,7 +10,6 @@ from pathlib import Path
 from time import perf_counter_ns
 
 from stepscope.record.backend import Backend
-from stepscope.record.environment import STARTED_VARIABLE
 from stepscope.record.marks import Marks
 from stepscope.record.options import Options
 from stepscope.record.pace import Pace
@@ -56,7 +55,11 @@ class Recorder:
         self._action = Action.NONE
         self._cycle_over = cycle_over
         self._saves = options.on_trace_ready is not None
+        self._unsaved = False
+        """Something was recorded since the user's function was called."""
+        self._first_number = 0
         self._pace = Pace(round(options.window_seconds * 1e9))
+        self.is_by_environment = lazy
         self._lazy = lazy
         self._woke = woke
         _ALL.add(self)
@@ -72,16 +75,12 @@ class Recorder:
         """Whether it has given up."""
         return self.session.failed
 
-    @property
-    def waits(self) -> bool:
-        """Whether training has not shown any sign of life yet."""
-        return self._lazy
-
     def start(self) -> None:
         """Begin to record, as the plan says."""
         if self.is_quiet:
             return
         self.running = True
+        self._first_number = self.steps.number
         self._plan.began(self.steps.number + 1)
         if self._lazy:
             self.steps.begin()
@@ -98,9 +97,25 @@ class Recorder:
             return
         try:
             self._turn(Action.NONE)
+        except Exception as error:
+            self.session.problem(f"the last window is lost ({type(error).__name__}: {error})")
+        try:
+            self._tell_of_nothing()
             self.session.close()
         except Exception as error:
             self._fail("stopping failed", error)
+        if self._saves and self._unsaved:
+            self._unsaved = False
+            self._cycle_over()
+
+    def _tell_of_nothing(self) -> None:
+        """Say why there is nothing to see, if there is nothing."""
+        if not self.session.has_spans:
+            self.session.problem(
+                f"nothing was recorded: {self._plan} was not reached; step {self.steps.number} was the last"
+            )
+        elif self.steps.number == self._first_number:
+            self.session.problem("no step was seen; call step() where one ends, if training took any")
 
     def detach(self) -> None:
         """Take the hooks away."""
@@ -121,6 +136,8 @@ class Recorder:
             if self._action is Action.RECORD_AND_SAVE:
                 self._turn(Action.NONE)
                 self._save()
+                if not self.running:  # the user's function has stopped it
+                    return
             if (following.records, following is Action.WARMUP) != (self._action.records, self._action is Action.WARMUP):
                 self._turn(following)
             elif following.records:
@@ -150,6 +167,13 @@ class Recorder:
         self.steps.active = False
         self.session.forget()
 
+    def wait_again(self) -> None:
+        """This is a forked copy of a process that the environment has recorded: it may train as well."""
+        self.forget()
+        self._action = Action.NONE
+        self._lazy = True
+        self.start()
+
     def _epoch(self, number: int, *, over: bool) -> None:
         self._plan.epoch(number, over=over)
         if self.running and self.session.is_open and self.options.epochs is not None:
@@ -171,7 +195,6 @@ class Recorder:
         self._lazy = False
         if self._woke is not None:
             self._woke()
-        os.environ[STARTED_VARIABLE] = str(os.getpid())
         self._open()
         first = self._plan.action(self.steps.number + 1)
         if not first.records:
@@ -206,6 +229,7 @@ class Recorder:
             self._pace.began(number + 1, perf_counter_ns())
         if action.records and not was.records:
             self.session.span_began()
+            self._unsaved = True
             if not begun:
                 self.steps.begin()
 
@@ -229,6 +253,7 @@ class Recorder:
         assert self.session.windows is not None
         self.session.windows.wait()
         self.session.flush()
+        self._unsaved = False
         self._cycle_over()
 
     def _go_quiet(self) -> None:
@@ -247,7 +272,9 @@ class Recorder:
 
 def _in_child() -> None:
     for recorder in _ALL:
-        if not recorder.waits:  # one that still waits for training may find it here
+        if recorder.is_by_environment and recorder.running:
+            recorder.wait_again()
+        else:
             recorder.forget()
 
 

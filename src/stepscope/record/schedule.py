@@ -128,10 +128,12 @@ class Plan:
         self._first = 1
         self._in_epochs = epochs is None or epochs[0] == 1
 
-    @property
-    def is_always(self) -> bool:
-        """Whether everything from `start()` to `stop()` is recorded."""
-        return self._schedule is None and self._steps is None and self._epochs is None
+    def __str__(self) -> str:
+        """What is wanted, for people."""
+        wanted = [f"steps {self._steps[0]} to {self._steps[1]}"] if self._steps else []
+        wanted += [f"epochs {self._epochs[0]} to {self._epochs[1]}"] if self._epochs else []
+        wanted += ["the schedule's first active step"] if self._schedule else []
+        return " of ".join(wanted) or "training"
 
     def began(self, number: int) -> None:
         """Recording was asked for while step `number` was the next one."""
@@ -141,7 +143,7 @@ class Plan:
         """Epoch `number` begins, or is over."""
         if self._epochs is not None:
             first, last = self._epochs
-            self._in_epochs = first <= (number + 1 if over else number) <= last
+            self._in_epochs = (self._in_epochs and number < last) if over else first <= number <= last
 
     def action(self, number: int) -> Action:
         """What to do during step `number`, counted from 1."""

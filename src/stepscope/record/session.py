@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -26,6 +27,10 @@ log = logging.getLogger("stepscope")
 
 FLUSH_SECONDS = 0.5
 """Marks are on disk after this time, or one and a half of it at the latest; the contract says a second."""
+_PASSING = {errno.EMFILE, errno.ENFILE, errno.EINTR, errno.EAGAIN, errno.ENOMEM}
+"""What may be over soon: nothing is lost meanwhile."""
+_PATIENCE = 40
+"""So often it is tried again, some 20 seconds."""
 
 
 class Session:
@@ -115,11 +120,19 @@ class Session:
         self._spans[-1][1] = time.time_ns()
         self._dirty = True
 
+    @property
+    def has_spans(self) -> bool:
+        """Whether anything was recorded so far."""
+        return bool(self._spans)
+
     def forget(self) -> None:
-        """This process is a forked copy: what is being written belongs to the other."""
-        self._thread = None
-        self.windows = None
-        self.directory = None
+        """This process is a forked copy: what is being written belongs to the other. Locks may be held for ever."""
+        self._marks.forget()
+        self.directory = self.windows = self._thread = None
+        self._spans, self._problems, self._samplers = [], [], []
+        self._lock, self._wake = threading.Lock(), threading.Event()
+        self._whereabouts = Whereabouts(self._backend)
+        self.failed = False
 
     def describe(self) -> None:
         """Write `recording.json` as things are now.
@@ -187,20 +200,32 @@ class Session:
         self._make_samplers()
         interval = self._options.sampling_interval / 1000
         next_sample = time.monotonic()
+        trouble = 0
         while not self._wake.is_set() and not self.failed:
             try:
                 assert self.directory is not None
                 self._marks.flush(self.directory)
                 if time.monotonic() >= next_sample:
-                    self._sample()
                     next_sample = max(next_sample + interval, time.monotonic())
+                    self._sample()
                 if self._dirty:
                     self.describe()
+                trouble = 0
             except OSError as error:
-                self.fail(f"{error.strerror or error} in {self.directory}")
+                trouble += 1
+                if error.errno not in _PASSING or trouble > _PATIENCE:
+                    self.fail(f"{error.strerror or error} in {self.directory}")
             except Exception as error:
                 self.fail(f"the recorder's thread failed ({type(error).__name__}: {error})")
             self._wake.wait(min(FLUSH_SECONDS, max(next_sample - time.monotonic(), 0.001)))
+        if self.failed:
+            self._describe_if_possible()
+
+    def _describe_if_possible(self) -> None:
+        try:
+            self.describe()
+        except OSError as error:
+            log.debug("Profiler: recording.json could not be written: %s", error)
 
     def _end_thread(self) -> None:
         self._wake.set()
@@ -230,9 +255,10 @@ class Session:
         assert self.directory is not None
         for sampler in list(self._samplers):
             try:
-                sampler.sample(self.directory, now)
-            except OSError:
-                raise
+                text = sampler.read(now)
             except Exception as error:
                 self._samplers.remove(sampler)
-                self.problem(f"samples end here ({type(error).__name__}: {error})")
+                self.problem(f"{sampler.file} ends here ({type(error).__name__}: {error})")
+                continue
+            if text:
+                append_text(self.directory / sampler.file, sampler.columns, text)
