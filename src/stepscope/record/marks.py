@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -20,16 +21,16 @@ _Batch = tuple[int, str, int, int, int, "int | None", "int | None", "int | None"
 
 
 class Marks:
-    """Keeps marks until `flush` writes them. `add` and `add_batch` may be called from any thread."""
+    """Keeps marks until `flush` writes them. `add` and `add_batch` may be called from any thread; `add` is the
+    queue's own method, for marks are taken between any two operators."""
 
     def __init__(self) -> None:
         self._marks: deque[_Mark] = deque()
         self._batches: deque[_Batch] = deque()
         self._flushing = Lock()
-
-    def add(self, kind: str, name: str, start_ns: int, end_ns: int, step: int, thread: int, detail: str) -> None:
-        """Take one mark; its times are of `time.perf_counter_ns`."""
-        self._marks.append((kind, name, start_ns, end_ns, step, thread, detail))
+        self._threads: dict[int, int] = {}
+        self.add = self._marks.append
+        """Takes one mark: kind, name, start, end (of `time.perf_counter_ns`), step, thread (of `get_ident`), detail."""
 
     def add_batch(
         self,
@@ -48,6 +49,7 @@ class Marks:
         """This is a forked copy: what waits here is written by the other, whose lock may be held for ever."""
         self._marks.clear()
         self._batches.clear()
+        self._threads.clear()
         self._flushing = Lock()
 
     def flush(self, directory: Path) -> None:
@@ -60,7 +62,11 @@ class Marks:
             shift = epoch_shift_ns()
             marks = [self._marks.popleft() for _ in range(len(self._marks))]
             if marks:
-                rows = ((k, n, a + shift, b + shift, step, thread, text) for k, n, a, b, step, thread, text in marks)
+                native = self._native
+                rows = (
+                    (kind, name, start + shift, end + shift, step, native(thread), detail)
+                    for kind, name, start, end, step, thread, detail in marks
+                )
                 try:
                     append_text(directory / "marks.csv", MARKS, lines(rows))
                 except OSError:
@@ -74,6 +80,14 @@ class Marks:
                 except OSError:
                     self._batches.extendleft(reversed(batches))
                     raise
+
+    def _native(self, thread: int) -> int:
+        """The number by which the system knows a thread; asked here, since asking is a system call."""
+        known = self._threads.get(thread)
+        if known is None:
+            known = next((t.native_id for t in threading.enumerate() if t.ident == thread), None) or thread
+            self._threads[thread] = known
+        return known
 
 
 def epoch_shift_ns() -> int:

@@ -52,6 +52,8 @@ class Recorder:
         self.running = False
         """Between `start` and `stop`."""
         self._plan = Plan(options.schedule, options.steps, options.epochs)
+        self._marks_only = self._plan.is_always and not options.op_time
+        """There is nothing to do at the end of a step."""
         self._action = Action.NONE
         self._cycle_over = cycle_over
         self._saves = options.on_trace_ready is not None
@@ -126,7 +128,7 @@ class Recorder:
 
     def step_ended(self, number: int, now_ns: int) -> None:
         """Step `number` is over: go on, roll the window, or turn to what the plan says of the next one."""
-        if not self.running or not self.session.is_open:
+        if self._marks_only or not self.running or not self.session.is_open:
             return
         if self.is_quiet:
             self._go_quiet()

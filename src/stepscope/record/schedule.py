@@ -128,6 +128,11 @@ class Plan:
         self._first = 1
         self._in_epochs = epochs is None or epochs[0] == 1
 
+    @property
+    def is_always(self) -> bool:
+        """Whether everything from `start()` to `stop()` is recorded."""
+        return self._schedule is None and self._steps is None and self._epochs is None
+
     def __str__(self) -> str:
         """What is wanted, for people."""
         wanted = [f"steps {self._steps[0]} to {self._steps[1]}"] if self._steps else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import get_native_id
+from threading import get_ident
 from time import perf_counter_ns
 from typing import Protocol
 
@@ -48,6 +48,7 @@ class Steps:
         self.on_activity: Callable[[], None] | None = None
         """Called where a step begins that follows on no other: at the first activity after `begin`."""
         self._marks = marks
+        self._add = marks.add
         self._listener = listener
         self._began_ns: int | None = None
         self._pending_ns: int | None = None
@@ -69,7 +70,7 @@ class Steps:
             return
         if self._pending_ns is not None or self._began_ns is None:
             self._step_goes_on(start_ns)
-        self._marks.add(kind, name, start_ns, end_ns, self.number + 1, get_native_id(), detail)
+        self._add((kind, name, start_ns, end_ns, self.number + 1, get_ident(), detail))
 
     def activity(self, start_ns: int) -> None:
         """Something began that is known to belong to training (a phase whose mark comes later)."""
@@ -122,7 +123,7 @@ class Steps:
     def epoch_ended(self, number: int, start_ns: int, now_ns: int) -> None:
         """Epoch `number` is over."""
         if self.active:  # it is no part of a step, and does not begin one
-            self._marks.add("epoch", str(number), start_ns, now_ns, self.number, get_native_id(), "")
+            self._add(("epoch", str(number), start_ns, now_ns, self.number, get_ident(), ""))
         self._listener.epoch_ended(number)
 
     def identity_changed(self) -> None:
@@ -148,5 +149,5 @@ class Steps:
         """Write the step that has ended, now that nothing can belong to it any more."""
         if self._pending_ns is None or self._began_ns is None:
             return
-        self._marks.add("step", str(self.number), self._began_ns, self._pending_ns, self.number, get_native_id(), "")
+        self._add(("step", str(self.number), self._began_ns, self._pending_ns, self.number, get_ident(), ""))
         self._began_ns, self._pending_ns = self._pending_ns, None
