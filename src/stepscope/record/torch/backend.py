@@ -59,7 +59,11 @@ class TorchBackend:
     def attach(self, steps: Steps, options: Options) -> None:
         """Put the hooks in place."""
         self._steps = steps
-        self._windows = NpuWindows(options) if self.window_kind == "ascend" else KinetoWindows(options, self._patches)
+        self._windows = (
+            NpuWindows(options)
+            if self.window_kind == "ascend"
+            else KinetoWindows(options, self._patches, lambda: steps.number)
+        )
         backward = BackwardHooks(steps, self._patches, self._backward_over)
         self._optimizer = OptimizerHooks(steps, backward.running, self._step_ended)
         self._forward = ForwardHooks(steps, self._patches)
@@ -107,6 +111,15 @@ class TorchBackend:
         """Stop recording operators."""
         assert self._windows is not None
         return self._windows.end(directory)
+
+    @property
+    def window_cut(self) -> tuple[int, int] | None:
+        """Where the last window had to end before its end, since a profiler of the script's began.
+
+        Returns:
+            The last step that had ended, and the time, of `time.perf_counter_ns`; None where it had not to.
+        """
+        return self._windows.cut if isinstance(self._windows, KinetoWindows) else None
 
     def worker_pids(self) -> dict[int, str]:
         """Worker processes of the data loaders in use."""
