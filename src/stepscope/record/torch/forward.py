@@ -13,7 +13,7 @@ from typing import Any
 
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook, asks_compiler, marked
-from stepscope.record.torch.patches import Patches
+from stepscope.record.torch.patches import Patches, inherited
 
 _is_compiling: Callable[[], bool] | None = None
 """Whether torch.compile traces now. Known to the module and not to a closure: what torch.compile meets in a closure
@@ -66,7 +66,7 @@ class ForwardHooks:
             if own is not None:
                 call = marked(own, self._hook, "forward", _class_of_first)
             else:
-                call = self._wrapped(_inherited_call(root), None)
+                call = self._wrapped(inherited(root, "__call__"), None)
             self._patches.put(root, "__call__", call)
 
     def _wrapped(self, call: Callable[..., Any], seen: Callable[[type], None] | None) -> Callable[..., Any]:
@@ -100,13 +100,3 @@ class ForwardHooks:
 
 def _class_of_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:  # noqa: ARG001
     return type(args[0]).__name__, ""
-
-
-def _inherited_call(root: type) -> Callable[..., Any]:
-    """`__call__` of the classes above `root`, looked up at each call: others, such as torch.fx, replace it too."""
-    above = next(cls for cls in root.__mro__[1:] if "__call__" in vars(cls))
-
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return above.__call__(self, *args, **kwargs)
-
-    return call
