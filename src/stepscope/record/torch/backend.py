@@ -67,7 +67,7 @@ class TorchBackend:
         backward = BackwardHooks(steps, self._patches, self._backward_over)
         self._optimizer = OptimizerHooks(steps, backward.running, self._step_ended)
         self._forward = ForwardHooks(steps, self._patches)
-        self._loader = LoaderHooks(steps, self._patches)
+        self._loader = LoaderHooks(steps, self._patches, marks=options.data_process)
         self._checkpoint = CheckpointHooks(steps, self._patches)
         self._hooks = (
             self._optimizer,
@@ -142,6 +142,7 @@ class TorchBackend:
             self._patches.apply()
 
     def _backward_over(self) -> None:
+        self._forward.backward_over()
         self._optimizer.backward_over()
 
     def _groups_changed(self, function: str) -> None:

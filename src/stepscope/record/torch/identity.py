@@ -23,7 +23,6 @@ def surroundings(clock: dict[str, Any] | None) -> Surroundings:
     """Framework, device and job."""
     import torch
 
-    world_size = _world_size() or 1
     return Surroundings(
         framework="torch",
         framework_version=str(torch.__version__),
@@ -31,7 +30,7 @@ def surroundings(clock: dict[str, Any] | None) -> Surroundings:
         device_name=_device_name(),
         mode="eager",
         backend=_backend(),
-        parallel={"parallel_mode": "data_parallel" if world_size > 1 else "stand_alone"},
+        parallel=_parallel(),
         groups=[
             {"group": group["pg_name"], "name": group["pg_desc"] or None, "members": group["ranks"]}
             for group in groups()
@@ -115,8 +114,19 @@ def _backend() -> str | None:
     return str(distributed.get_backend()) if _initialized() else None
 
 
+def _parallel() -> dict[str, Any]:
+    """How the job is parallel. After the process group was left, or before it is made, nothing is known."""
+    if _initialized():
+        return {"parallel_mode": "data_parallel" if (_world_size() or 1) > 1 else "stand_alone"}
+    from torch import distributed
+
+    was_one = distributed.is_available() and distributed.distributed_c10d._world.group_count > 0
+    return {} if was_one or (_world_size() or 1) > 1 else {"parallel_mode": "stand_alone"}
+
+
 def _device_index() -> int | None:
-    """The device in use. On a GPU that is not in use yet, nothing is asked: it would be set up by asking."""
+    """The device in use. On a GPU that is not in use yet, nothing is asked: it would be set up by asking, and which
+    one will be in use is not known."""
     import torch
 
     kind = device_kind()
@@ -124,7 +134,7 @@ def _device_index() -> int | None:
         return int(sys.modules["torch_npu"].npu.current_device())
     if kind == "cpu":
         return None
-    return int(torch.cuda.current_device()) if torch.cuda.is_initialized() else _number("LOCAL_RANK")
+    return int(torch.cuda.current_device()) if torch.cuda.is_initialized() else None
 
 
 def _device_name() -> str | None:

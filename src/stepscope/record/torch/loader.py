@@ -22,9 +22,11 @@ class LoaderHooks:
     Args:
         steps: Takes the marks.
         patches: Puts the wrapper in place.
+        marks: Whether waits and batches are recorded; epochs are told in any case.
     """
 
-    def __init__(self, steps: Steps, patches: Patches) -> None:
+    def __init__(self, steps: Steps, patches: Patches, *, marks: bool = True) -> None:
+        self._marks = marks
         self._steps = steps
         self._hook = Hook(steps, "waits for data")
         self._patches = patches
@@ -36,7 +38,7 @@ class LoaderHooks:
         from torch.utils.data.dataloader import _BaseDataLoaderIter
 
         original, hook, steps, taken = vars(_BaseDataLoaderIter)["__next__"], self._hook, self._steps, self._taken
-
+        marks = self._marks
         begins, ends = self._guarded(self._epochs.begins), self._guarded(self._epochs.ends)
 
         @functools.wraps(original)
@@ -51,7 +53,7 @@ class LoaderHooks:
             except StopIteration:
                 ends(self)
                 raise
-            if not steps.active:
+            if not steps.active or not marks:
                 return batch
             try:
                 taken(self, start_ns, perf_counter_ns())
