@@ -19,8 +19,13 @@ def identity() -> Identity:
     )
 
 
-def surroundings(clock: dict[str, Any] | None) -> Surroundings:
-    """Framework, device and job."""
+def surroundings(clock: dict[str, Any] | None, *, left: bool = False) -> Surroundings:
+    """Framework, device and job.
+
+    Args:
+        clock: What is known of this rank's clock.
+        left: Whether this process was in a process group that is gone.
+    """
     import torch
 
     return Surroundings(
@@ -30,7 +35,7 @@ def surroundings(clock: dict[str, Any] | None) -> Surroundings:
         device_name=_device_name(),
         mode="eager",
         backend=_backend(),
-        parallel=_parallel(),
+        parallel=_parallel(left=left),
         groups=[
             {"group": group["pg_name"], "name": group["pg_desc"] or None, "members": group["ranks"]}
             for group in groups()
@@ -114,14 +119,11 @@ def _backend() -> str | None:
     return str(distributed.get_backend()) if _initialized() else None
 
 
-def _parallel() -> dict[str, Any]:
-    """How the job is parallel. After the process group was left, or before it is made, nothing is known."""
-    if _initialized():
-        return {"parallel_mode": "data_parallel" if (_world_size() or 1) > 1 else "stand_alone"}
-    from torch import distributed
-
-    was_one = distributed.is_available() and distributed.distributed_c10d._world.group_count > 0
-    return {} if was_one or (_world_size() or 1) > 1 else {"parallel_mode": "stand_alone"}
+def _parallel(*, left: bool) -> dict[str, Any]:
+    """How the job is parallel; empty where that is not known yet, or no more."""
+    if not _initialized() and (left or (_world_size() or 1) > 1):
+        return {}
+    return {"parallel_mode": "data_parallel" if (_world_size() or 1) > 1 else "stand_alone"}
 
 
 def _device_index() -> int | None:

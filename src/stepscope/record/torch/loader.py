@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import weakref
 from collections.abc import Callable
 from time import perf_counter_ns
@@ -12,6 +13,9 @@ from stepscope.record.steps import Steps
 from stepscope.record.torch.epochs import Epochs
 from stepscope.record.torch.hook import Hook
 from stepscope.record.torch.patches import Patches
+
+WORKER_VARIABLE = "STEPSCOPE_DATA_WORKER"
+"""Set in the environment of a loader's workers: one that is spawned runs the script before it knows what it is."""
 
 Queue = tuple["int | None", "int | None", "int | None"]
 
@@ -63,6 +67,8 @@ class LoaderHooks:
 
         self._patches.put(_BaseDataLoaderIter, "__next__", __next__)
 
+        self._tell_workers()
+
     def detach(self) -> None:
         """A wrapper that cannot be taken away goes straight through from now on."""
         self._hook.off = True
@@ -81,6 +87,24 @@ class LoaderHooks:
                 if worker.pid is not None:
                     found[worker.pid] = f"{_pipeline(iterator)} worker {number}"
         return found
+
+    def _tell_workers(self) -> None:
+        """Have the worker processes of loaders know at once that they are such."""
+        from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
+        original = vars(_MultiProcessingDataLoaderIter)["__init__"]
+
+        @functools.wraps(original)
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            before = os.environ.get(WORKER_VARIABLE)
+            os.environ[WORKER_VARIABLE] = "1"
+            try:
+                original(self, *args, **kwargs)
+            finally:
+                if before is None:
+                    os.environ.pop(WORKER_VARIABLE, None)
+
+        self._patches.put(_MultiProcessingDataLoaderIter, "__init__", __init__)
 
     def _guarded(self, tell: Callable[[Any], None]) -> Callable[[Any], None]:
         """`tell`, whose failure takes the hook out and harms nothing else."""
