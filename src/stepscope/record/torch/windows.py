@@ -47,7 +47,7 @@ class KinetoWindows:
         self._lock = threading.RLock()
         self._session: KinetoSession | None = None
         self._kept: Any = None
-        self._said = False
+        self._said: set[str] = set()
         self.cut: tuple[int, int] | None = None
         """Where the last window had to end before its end: the last step that had ended, and the time, of
         `time.perf_counter_ns`."""
@@ -122,6 +122,6 @@ class KinetoWindows:
             give_up_bound()
 
     def _warn(self, text: str) -> None:
-        if not self._said:
-            self._said = True
+        if text not in self._said:
+            self._said.add(text)
             log.warning("Profiler: %s", text)
