@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch_recorder import Net, attached, batches, make, train  # noqa: E402
+from torch_recorder import Attached, Net, attached, batches, make, train  # noqa: E402
 
 dist = torch.distributed
 autograd_profiler = torch.autograd.profiler
@@ -185,3 +185,20 @@ def _nothing() -> Any:
     from contextlib import nullcontext
 
     return nullcontext()
+
+
+@pytest.mark.parametrize("last_first", [True, False])
+def test_many_leave_nothing_in_whatever_order_they_go(last_first: bool) -> None:
+    """A new Profiler is often made before the old one is gone."""
+    before = hooked_places()
+    recorders = [Attached() for _ in range(2)]
+    for _ in range(3):
+        recorders[0].backend.detach()
+        recorders = [recorders[1], Attached()]
+        for recorder in recorders:
+            recorder.steps.begin()
+        train(*make(), batches(3))
+    assert [len(recorders[1].of(kind)) for kind in ("forward", "backward", "optimizer")] == [3, 3, 3]
+    for recorder in reversed(recorders) if last_first else recorders:
+        recorder.backend.detach()
+    assert hooked_places() == before

@@ -14,7 +14,7 @@ from stepscope.record.torch import identity
 from stepscope.record.torch.clock import Clock
 from stepscope.record.torch.collectives import CollectiveHooks
 from stepscope.record.torch.forward import ForwardHooks
-from stepscope.record.torch.loader import LoaderHooks
+from stepscope.record.torch.loader import WORKER_VARIABLE, LoaderHooks
 from stepscope.record.torch.npu import NpuWindows
 from stepscope.record.torch.optimizer import OptimizerHooks
 from stepscope.record.torch.patches import Patches
@@ -37,6 +37,7 @@ class TorchBackend:
         self._steps: Steps | None = None
         self._windows: KinetoWindows | NpuWindows | None = None
         self._checks_for_checkpoints = True
+        self._left_group = False
         _ALL.add(self)
 
     def identity(self) -> Identity:
@@ -45,13 +46,15 @@ class TorchBackend:
 
     def surroundings(self) -> Surroundings:
         """What is known of framework, device and job."""
-        return identity.surroundings(self._clock.result())
+        return identity.surroundings(self._clock.result(), left=self._left_group)
 
     def lacks(self, options: Options) -> dict[str, str]:
         """What torch cannot give of what was asked for."""
         lacking = {}
         if "profile_framework" in options.given and options.profile_framework == "memory":
             lacking["profile_framework"] = "torch's host side has no memory of its own; use profile_memory"
+        if "sync_enable" in options.given and not options.sync_enable and self.target == "gpu":
+            lacking["sync_enable"] = "the GPU times its operators itself, which holds up nothing"
         if options.runtime_detail:
             lacking["runtime_detail"] = "it is a recorder of MindSpore's"
         return lacking
@@ -59,11 +62,15 @@ class TorchBackend:
     def attach(self, steps: Steps, options: Options) -> None:
         """Put the hooks in place."""
         self._steps = steps
-        self._windows = NpuWindows(options) if self.window_kind == "ascend" else KinetoWindows(options, self._patches)
+        self._windows = (
+            NpuWindows(options)
+            if self.window_kind == "ascend"
+            else KinetoWindows(options, self._patches, lambda: steps.number)
+        )
         backward = BackwardHooks(steps, self._patches, self._backward_over)
         self._optimizer = OptimizerHooks(steps, backward.running, self._step_ended)
         self._forward = ForwardHooks(steps, self._patches)
-        self._loader = LoaderHooks(steps, self._patches)
+        self._loader = LoaderHooks(steps, self._patches, marks=options.data_process)
         self._checkpoint = CheckpointHooks(steps, self._patches)
         self._hooks = (
             self._optimizer,
@@ -108,6 +115,15 @@ class TorchBackend:
         assert self._windows is not None
         return self._windows.end(directory)
 
+    @property
+    def window_cut(self) -> tuple[int, int] | None:
+        """Where the last window had to end before its end, since a profiler of the script's began.
+
+        Returns:
+            The last step that had ended, and the time, of `time.perf_counter_ns`; None where it had not to.
+        """
+        return self._windows.cut if isinstance(self._windows, KinetoWindows) else None
+
     def worker_pids(self) -> dict[int, str]:
         """Worker processes of the data loaders in use."""
         return {} if self._steps is None else self._loader.worker_pids()
@@ -116,7 +132,7 @@ class TorchBackend:
         """Whether a data loader made this process."""
         from torch.utils.data import get_worker_info
 
-        return get_worker_info() is not None
+        return get_worker_info() is not None or os.environ.get(WORKER_VARIABLE) is not None
 
     def _step_ended(self) -> None:
         self._forward.step_ended()
@@ -129,6 +145,7 @@ class TorchBackend:
             self._patches.apply()
 
     def _backward_over(self) -> None:
+        self._forward.backward_over()
         self._optimizer.backward_over()
 
     def _groups_changed(self, function: str) -> None:
@@ -136,6 +153,7 @@ class TorchBackend:
             self._clock.attach()
         elif function == "destroy_process_group":
             self._clock.left()
+            self._left_group = True
         if self._steps is not None:
             self._steps.identity_changed()
 

@@ -25,6 +25,8 @@ from typing import Any
 
 from isal import igzip
 
+from stepscope.record.torch.forked import export_begins, export_over
+
 log = logging.getLogger("stepscope")
 
 TRACE = "trace.json.gz"
@@ -96,6 +98,7 @@ def in_child(work: Callable[[], None], patience_s: float) -> bool:
     libc, parent = ctypes.CDLL(None), os.getpid()
     # the child keeps all signals blocked: those for the job must not run the script's handlers a second time in it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    export_begins()
     try:
         child = os.fork()
         if child == 0:
@@ -104,6 +107,7 @@ def in_child(work: Callable[[], None], patience_s: float) -> bool:
         log.info("Profiler: no process could be forked: %s", error)
         return False
     finally:
+        export_over()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return _wait(child, patience_s)
 

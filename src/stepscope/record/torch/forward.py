@@ -8,12 +8,13 @@ classes pass through a wrapper.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook, asks_compiler, marked
-from stepscope.record.torch.patches import Patches
+from stepscope.record.torch.patches import Patches, inherited
 
 _is_compiling: Callable[[], bool] | None = None
 """Whether torch.compile traces now. Known to the module and not to a closure: what torch.compile meets in a closure
@@ -21,6 +22,10 @@ of ours while it traces a model, it checks before each call of what it compiled,
 
 WATCHED_STEPS = 2
 """All modules are watched until this many steps have ended; the first may be cut short by a warm-up."""
+
+
+MOST_IN_VAIN = 3
+"""So often in a row all modules are watched again, for a step with a backward pass and no forward pass of a module."""
 
 
 class ForwardHooks:
@@ -33,62 +38,90 @@ class ForwardHooks:
 
     def __init__(self, steps: Steps, patches: Patches) -> None:
         self._steps = steps
-        self._hook = Hook(steps, "forward passes")
+        self._hook = Hook(steps, "forward passes", self._marked)
         self._patches = patches
         self._roots: set[type] = set()
+        self._placed: set[type] = set()
         self._left = 0
+        self._forward = self._backward = False  # since the last step
+        self._vain = 0
 
     def attach(self) -> None:
         """Begin to watch all modules."""
         global _is_compiling  # noqa: PLW0603 - see there
         _is_compiling = asks_compiler()
-        from torch.nn import Module
-
-        self._left = WATCHED_STEPS
-        self._patches.put(Module, "__call__", self._wrapped(vars(Module)["__call__"], self._roots.add))
+        self._watch(WATCHED_STEPS)
 
     def detach(self) -> None:
         """Wrappers that cannot be taken away go straight through from now on."""
         self._hook.off = True
 
+    def backward_over(self) -> None:
+        """A backward pass is over: there was a forward pass before it."""
+        self._backward = True
+
     def step_ended(self) -> None:
-        """After the first steps, watch only the classes that were called outermost."""
-        if not self._left:
+        """After the first steps, watch only the classes that were called outermost; all again where others are."""
+        missed = self._backward and not self._forward
+        if self._forward:
+            self._vain = 0
+        self._forward = self._backward = False
+        if self._hook.off:
             return
-        self._left -= 1
-        if self._left or self._hook.off:
-            return
+        if self._left:
+            self._left -= 1
+            if not self._left:
+                self._place()
+        elif missed and self._vain < MOST_IN_VAIN:
+            self._vain += 1
+            self._watch(1)
+
+    def _marked(self) -> None:
+        self._forward = True
+
+    def _watch(self, steps: int) -> None:
+        from torch.nn import Module
+
+        self._left = steps
+        self._patches.put(Module, "__call__", self._wrapped(vars(Module)["__call__"], self._roots.add))
+
+    def _place(self) -> None:
+        """Watch the classes that were called outermost, and no more all modules."""
         from torch.nn import Module
 
         self._patches.take_back(Module, "__call__")
-        for root in self._roots:
+        for root in self._roots - self._placed:
             own = vars(root).get("__call__")  # as the modules that torch.compile makes have
             if own is not None:
                 call = marked(own, self._hook, "forward", _class_of_first)
             else:
-                call = self._wrapped(_inherited_call(root), None)
+                call = self._wrapped(inherited(root, "__call__"), None)
             self._patches.put(root, "__call__", call)
+        self._placed |= self._roots
 
     def _wrapped(self, call: Callable[..., Any], seen: Callable[[type], None] | None) -> Callable[..., Any]:
         """A `__call__` that marks outermost calls, and tells `seen` their class.
 
         While it stands for `Module.__call__`, torch's tracer of Python stacks takes the module from its `self`.
         """
-        hook, steps = self._hook, self._steps
+        hook, steps, inside = self._hook, self._steps, self._hook.inside
+        marked_one = self._marked
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - its name in tracebacks
             if _is_compiling():  # type: ignore[misc]
                 return self._wrapped_call_impl(*args, **kwargs)
-            if hook.inside or hook.off or not (steps.active or seen):
+            thread = get_ident()
+            if thread in inside or hook.off or not (steps.active or seen):
                 return call(self, *args, **kwargs)
-            hook.inside = True
+            inside.add(thread)
             start_ns = perf_counter_ns()
             try:
                 result = call(self, *args, **kwargs)
             finally:
-                hook.inside = False
+                inside.discard(thread)
             try:
                 steps.mark("forward", type(self).__name__, start_ns, perf_counter_ns())
+                marked_one()
                 if seen is not None:
                     seen(type(self))
             except Exception as error:
@@ -100,13 +133,3 @@ class ForwardHooks:
 
 def _class_of_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:  # noqa: ARG001
     return type(args[0]).__name__, ""
-
-
-def _inherited_call(root: type) -> Callable[..., Any]:
-    """`__call__` of the classes above `root`, looked up at each call: others, such as torch.fx, replace it too."""
-    above = next(cls for cls in root.__mro__[1:] if "__call__" in vars(cls))
-
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return above.__call__(self, *args, **kwargs)
-
-    return call

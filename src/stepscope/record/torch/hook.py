@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
+from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
@@ -23,18 +24,22 @@ class Hook:
         steps: Takes the marks.
         subject: What is lost if the hook fails, for people.
         over: Called after a mark.
+        alone: Of calls in two threads at once, only the first is marked, since it made the other.
     """
 
-    __slots__ = ("inside", "off", "over", "steps", "subject")
+    __slots__ = ("alone", "inside", "off", "over", "steps", "subject")
 
-    def __init__(self, steps: Steps, subject: str, over: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, steps: Steps, subject: str, over: Callable[[], None] | None = None, *, alone: bool = False
+    ) -> None:
         self.steps = steps
         self.subject = subject
         self.over = over
         self.off = False
         """Taken away, or failed: calls go straight through."""
-        self.inside = False
-        """In a call that will be marked. One flag for all threads: of two calls at once the later is not marked."""
+        self.alone = alone
+        self.inside: set[int] = set()
+        """The threads that are in a call, in which no call is outermost."""
 
     def failed(self, error: Exception) -> None:
         """The hook's own code failed; training must not notice."""
@@ -62,14 +67,17 @@ def marked(original: Callable[..., Any], hook: Hook, kind: str, describe: Descri
 
     @functools.wraps(original)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if compiling() or hook.inside or hook.off or not steps.active:
+        if compiling() or hook.off or not steps.active:
             return original(*args, **kwargs)
-        hook.inside = True
+        thread, inside = get_ident(), hook.inside
+        if thread in inside or (inside and hook.alone):
+            return original(*args, **kwargs)
+        inside.add(thread)
         start_ns = perf_counter_ns()
         try:
             result = original(*args, **kwargs)
         finally:
-            hook.inside = False
+            inside.discard(thread)
         hook.report(kind, describe, args, kwargs, start_ns, perf_counter_ns())
         return result
 

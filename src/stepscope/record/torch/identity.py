@@ -19,11 +19,15 @@ def identity() -> Identity:
     )
 
 
-def surroundings(clock: dict[str, Any] | None) -> Surroundings:
-    """Framework, device and job."""
+def surroundings(clock: dict[str, Any] | None, *, left: bool = False) -> Surroundings:
+    """Framework, device and job.
+
+    Args:
+        clock: What is known of this rank's clock.
+        left: Whether this process was in a process group that is gone.
+    """
     import torch
 
-    world_size = _world_size() or 1
     return Surroundings(
         framework="torch",
         framework_version=str(torch.__version__),
@@ -31,7 +35,7 @@ def surroundings(clock: dict[str, Any] | None) -> Surroundings:
         device_name=_device_name(),
         mode="eager",
         backend=_backend(),
-        parallel={"parallel_mode": "data_parallel" if world_size > 1 else "stand_alone"},
+        parallel=_parallel(left=left),
         groups=[
             {"group": group["pg_name"], "name": group["pg_desc"] or None, "members": group["ranks"]}
             for group in groups()
@@ -115,8 +119,16 @@ def _backend() -> str | None:
     return str(distributed.get_backend()) if _initialized() else None
 
 
+def _parallel(*, left: bool) -> dict[str, Any]:
+    """How the job is parallel; empty where that is not known yet, or no more."""
+    if not _initialized() and (left or (_world_size() or 1) > 1):
+        return {}
+    return {"parallel_mode": "data_parallel" if (_world_size() or 1) > 1 else "stand_alone"}
+
+
 def _device_index() -> int | None:
-    """The device in use. On a GPU that is not in use yet, nothing is asked: it would be set up by asking."""
+    """The device in use. On a GPU that is not in use yet, nothing is asked: it would be set up by asking, and which
+    one will be in use is not known."""
     import torch
 
     kind = device_kind()
@@ -124,7 +136,7 @@ def _device_index() -> int | None:
         return int(sys.modules["torch_npu"].npu.current_device())
     if kind == "cpu":
         return None
-    return int(torch.cuda.current_device()) if torch.cuda.is_initialized() else _number("LOCAL_RANK")
+    return int(torch.cuda.current_device()) if torch.cuda.is_initialized() else None
 
 
 def _device_name() -> str | None:

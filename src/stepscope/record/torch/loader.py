@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import weakref
 from collections.abc import Callable
 from time import perf_counter_ns
@@ -13,6 +14,9 @@ from stepscope.record.torch.epochs import Epochs
 from stepscope.record.torch.hook import Hook
 from stepscope.record.torch.patches import Patches
 
+WORKER_VARIABLE = "STEPSCOPE_DATA_WORKER"
+"""Set in the environment of a loader's workers: one that is spawned runs the script before it knows what it is."""
+
 Queue = tuple["int | None", "int | None", "int | None"]
 
 
@@ -22,9 +26,11 @@ class LoaderHooks:
     Args:
         steps: Takes the marks.
         patches: Puts the wrapper in place.
+        marks: Whether waits and batches are recorded; epochs are told in any case.
     """
 
-    def __init__(self, steps: Steps, patches: Patches) -> None:
+    def __init__(self, steps: Steps, patches: Patches, *, marks: bool = True) -> None:
+        self._marks = marks
         self._steps = steps
         self._hook = Hook(steps, "waits for data")
         self._patches = patches
@@ -36,7 +42,7 @@ class LoaderHooks:
         from torch.utils.data.dataloader import _BaseDataLoaderIter
 
         original, hook, steps, taken = vars(_BaseDataLoaderIter)["__next__"], self._hook, self._steps, self._taken
-
+        marks = self._marks
         begins, ends = self._guarded(self._epochs.begins), self._guarded(self._epochs.ends)
 
         @functools.wraps(original)
@@ -51,7 +57,7 @@ class LoaderHooks:
             except StopIteration:
                 ends(self)
                 raise
-            if not steps.active:
+            if not steps.active or not marks:
                 return batch
             try:
                 taken(self, start_ns, perf_counter_ns())
@@ -60,6 +66,8 @@ class LoaderHooks:
             return batch
 
         self._patches.put(_BaseDataLoaderIter, "__next__", __next__)
+
+        self._tell_workers()
 
     def detach(self) -> None:
         """A wrapper that cannot be taken away goes straight through from now on."""
@@ -79,6 +87,24 @@ class LoaderHooks:
                 if worker.pid is not None:
                     found[worker.pid] = f"{_pipeline(iterator)} worker {number}"
         return found
+
+    def _tell_workers(self) -> None:
+        """Have the worker processes of loaders know at once that they are such."""
+        from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
+        original = vars(_MultiProcessingDataLoaderIter)["__init__"]
+
+        @functools.wraps(original)
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            before = os.environ.get(WORKER_VARIABLE)
+            os.environ[WORKER_VARIABLE] = "1"
+            try:
+                original(self, *args, **kwargs)
+            finally:
+                if before is None:
+                    os.environ.pop(WORKER_VARIABLE, None)
+
+        self._patches.put(_MultiProcessingDataLoaderIter, "__init__", __init__)
 
     def _guarded(self, tell: Callable[[Any], None]) -> Callable[[Any], None]:
         """`tell`, whose failure takes the hook out and harms nothing else."""

@@ -17,7 +17,8 @@ log = logging.getLogger("stepscope")
 class OptimizerHooks:
     """Marks optimizers and ends steps.
 
-    With several optimizers a step ends with the one that was seen first. Where torch.compile traces a whole training
+    With several optimizers a step ends with the one that was seen first, until that is gone or no longer used: then
+    with the one that comes round a second time without it. Where torch.compile traces a whole training
     step, no hook is called in what it compiled: there the user says where steps end. An optimizer that works within
     the backward pass (by hooks of the parameters, perhaps on a thread of autograd's) ends the step where that is over.
 
@@ -35,6 +36,8 @@ class OptimizerHooks:
         self._after_step = after_step
         self._first: weakref.ref[Any] = weakref.ref(self)  # replaced by the first optimizer seen
         self._first_seen = False
+        self._others: list[int] = []  # that were used since the first was
+        self._most_others = 0
         self._began_ns: dict[int, int] = {}
         self._handles: list[Any] = []
         self._compiling: Callable[[], bool] = asks_compiler()
@@ -83,7 +86,7 @@ class OptimizerHooks:
             began_ns = self._began_ns.pop(id(optimizer), None)
             if began_ns is not None:
                 self._steps.mark("optimizer", type(optimizer).__name__, began_ns, now_ns)
-            if self._first() is not optimizer:
+            if not self._ends_step(optimizer):
                 return
             if self._in_backward():
                 self._ends_later = True
@@ -92,3 +95,16 @@ class OptimizerHooks:
             self._after_step()
         except Exception as error:
             self._hook.failed(error)
+
+    def _ends_step(self, optimizer: Any) -> bool:
+        """Whether it is the one whose steps count, or becomes it."""
+        if self._first() is optimizer:
+            self._most_others = max(self._most_others, len(self._others))
+            self._others.clear()
+            return True
+        came_round = id(optimizer) in self._others and len(self._others) >= max(self._most_others, 1)
+        self._others.append(id(optimizer))
+        if came_round:
+            self._first, self._most_others = weakref.ref(optimizer), 0
+            self._others.clear()
+        return came_round

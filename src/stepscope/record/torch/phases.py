@@ -23,12 +23,12 @@ class BackwardHooks:
     """
 
     def __init__(self, steps: Steps, patches: Patches, over: Callable[[], None]) -> None:
-        self._hook = Hook(steps, "backward passes", over)
+        self._hook = Hook(steps, "backward passes", over, alone=True)
         self._patches = patches
 
     def running(self) -> bool:
         """Whether one runs now."""
-        return self._hook.inside
+        return bool(self._hook.inside)
 
     def attach(self) -> None:
         """Wrap it."""

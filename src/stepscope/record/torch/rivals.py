@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,8 @@ class Rivals:
         self._patches = patches
         self._give_way = give_way
         self._others = False
-        self._ours = False
+        self._ours = 0
+        """The thread in which this recorder itself calls them; 0 for none."""
 
     def attach(self) -> None:
         """Wrap them."""
@@ -39,22 +41,30 @@ class Rivals:
         self._patches.put(profiler, _END, self._ending(getattr(profiler, _END)))
 
     @property
+    def begun(self) -> bool:
+        """Whether another profiler was prepared or began since `attach`, and is not over."""
+        return self._others
+
+    @property
     def active(self) -> bool:
         """Whether another profiler is prepared or records."""
         from torch import autograd
 
-        return self._others or (not self._ours and bool(autograd._profiler_enabled()))
+        return self._others or (not self._is_ours() and bool(autograd._profiler_enabled()))
 
     def __enter__(self) -> None:
-        self._ours = True
+        self._ours = threading.get_ident()
 
     def __exit__(self, *_: object) -> None:
-        self._ours = False
+        self._ours = 0
+
+    def _is_ours(self) -> bool:
+        return self._ours == threading.get_ident()
 
     def _beginning(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if not self._ours:
+            if not self._is_ours():
                 self._give_way()
                 self._others = True
             try:
@@ -68,7 +78,7 @@ class Rivals:
     def _ending(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if not self._ours:
+            if not self._is_ours():
                 self._others = False
             return original(*args, **kwargs)
 

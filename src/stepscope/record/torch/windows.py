@@ -10,16 +10,16 @@ is left, writing, is done elsewhere: see `export.py`.
 from __future__ import annotations
 
 import functools
-import json
 import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.options import Options
 from stepscope.record.torch.export import export
-from stepscope.record.torch.identity import device_kind, distributed_info
+from stepscope.record.torch.kineto import KinetoSession, give_up_bound, make_room
 from stepscope.record.torch.patches import Patches
 from stepscope.record.torch.rivals import Rivals
 from stepscope.record.torch.scopes import Scopes
@@ -28,23 +28,29 @@ log = logging.getLogger("stepscope")
 
 
 class KinetoWindows:
-    """Records operators with torch's own profiler.
+    """Records operators with torch's own profiler. A window may be ended by another thread than began it.
 
     Args:
         options: What to record of them.
         patches: Puts in place what watches for other profilers.
+        step: The number of the last step that ended.
     """
 
     kind = "kineto"
 
-    def __init__(self, options: Options, patches: Patches) -> None:
+    def __init__(self, options: Options, patches: Patches, step: Callable[[], int]) -> None:
         self._options = options
+        self._step = step
         self._rivals = Rivals(patches, self._give_way)
         self._patches = patches
         self._scopes = Scopes()
-        self._profile: Any = None
-        self._thread = 0
-        self._cut: Any = None
+        self._lock = threading.RLock()
+        self._session: KinetoSession | None = None
+        self._kept: Any = None
+        self._said: set[str] = set()
+        self.cut: tuple[int, int] | None = None
+        """Where the last window had to end before its end: the last step that had ended, and the time, of
+        `time.perf_counter_ns`."""
 
     def attach(self) -> None:
         """Begin to watch for other profilers, and for what is open where a window ends."""
@@ -55,92 +61,67 @@ class KinetoWindows:
         """Begin to record.
 
         Raises:
-            RuntimeError: If another profiler is active.
+            RuntimeError: If another profiler is active, or this process is a copy that cannot record.
         """
-        if self._rivals.active:
-            raise RuntimeError("another torch.profiler is active in this process, and there can be one at a time")
-        self._cut = None
-        with self._rivals:
-            profile = _new_profile(self._options)
-            profile._prepare_trace()
-            profile._start_trace()
-            _describe(self._options)
-        self._profile, self._thread = profile, threading.get_ident()
-        self._scopes.watch()
+        with self._lock:
+            if not self._rivals.begun:
+                with self._rivals:
+                    make_room()
+            if self._rivals.active:
+                raise RuntimeError("another torch.profiler is active in this process, and there can be one at a time")
+            self._kept = self.cut = None
+            with self._rivals:
+                session = KinetoSession(self._options)
+                session.start()
+            self._session = session
+            self._scopes.watch()
 
     def end(self, directory: Path) -> Callable[[], list[str]] | None:
         """Stop recording. What the window recorded before it had to give way counts."""
-        results, self._cut = self._stop() or self._cut, None
+        with self._lock:
+            results, self._kept = self._stop() or self._kept, None
         return None if results is None else functools.partial(export, results, directory)
 
     def in_child(self) -> None:
-        """In a forked child the profiler would go on recording, into memory that nobody reads: no more events."""
-        from torch.autograd import _enable_record_function
-
-        profile, self._profile = self._profile, None
-        if profile is not None and self._thread == threading.get_ident():  # else this thread does not record at all
-            _enable_record_function(False)
+        """In a forked child the profiler would go on recording, into memory that nobody reads."""
+        self._lock = threading.RLock()
+        session, self._session = self._session, None
+        if session is not None:
+            session.inherit()
 
     def _stop(self) -> Any:
         """Stop, and what was recorded."""
-        profile, self._profile = self._profile, None
-        if profile is None:
+        session, self._session = self._session, None
+        if session is None:
             return None
-        if self._thread != threading.get_ident():
-            raise RuntimeError("operators are recorded by the thread that began to; only that one can end it")
         self._scopes.end()
+        if not session.can_end_here:
+            self._warn("the operators of a window are lost: with profile_memory, or before torch 2.6, only the thread "
+                       "that began to record them can end it")  # fmt: skip
+            return None
         with self._rivals:
-            profile.__exit__(None, None, None)  # waits for the device, as torch's own does
-        return profile.kineto_results
+            return session.end()
 
     def _give_way(self) -> None:
         """Somebody else's profiler begins: end what is recorded here, and keep it for `end`."""
-        if self._profile is None:
-            return
-        if self._thread == threading.get_ident():
-            self._cut = self._stop()
-            log.info("Profiler: another torch.profiler begins; operators are not recorded from here on")
+        with self._lock:
+            if self._session is None:
+                self._make_room()
+                return
+            self.cut = self._step(), perf_counter_ns()
+            self._kept = self._stop()
+            give_up_bound()
+            self._warn("another torch.profiler begins; while it is active, operators are not recorded here")
 
+    def _make_room(self) -> None:
+        try:
+            with self._rivals:
+                make_room()
+        except RuntimeError as error:
+            self._warn(str(error))
+            give_up_bound()
 
-def _new_profile(options: Options) -> Any:
-    """A profiler of torch's, not begun."""
-    from torch.autograd.profiler import profile
-
-    chosen: dict[str, Any] = {
-        "use_kineto": True,
-        "record_shapes": options.record_shapes,
-        "profile_memory": options.profile_memory,
-        "with_stack": options.with_stack,
-    }
-    if device_kind() in ("cuda", "rocm"):
-        chosen["use_device"] = "cuda"
-    lean = None if options.with_stack else _trace_only()
-    if lean is not None:
-        chosen["experimental_config"] = lean
-    try:
-        return profile(**chosen)
-    except TypeError:  # torch 1.13 has another word for the device
-        chosen["use_cuda"] = chosen.pop("use_device", None) is not None
-        return profile(**chosen)
-
-
-def _trace_only() -> Any:
-    """Have no Python object made of each event; None where torch cannot be told so."""
-    from torch._C._profiler import _ExperimentalConfig
-
-    try:
-        return _ExperimentalConfig(trace_only=True)
-    except TypeError:
-        return None
-
-
-def _describe(options: Options) -> None:
-    """Put into the trace what torch's own front end puts there."""
-    from torch.autograd import _add_metadata_json
-
-    for name in ("record_shapes", "profile_memory", "with_stack"):
-        if getattr(options, name):
-            _add_metadata_json(name, "1")
-    info = distributed_info()
-    if info is not None:
-        _add_metadata_json("distributedInfo", json.dumps(info))
+    def _warn(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            log.warning("Profiler: %s", text)

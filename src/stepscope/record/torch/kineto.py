@@ -1,0 +1,202 @@
+"""One session of torch's profiler (Kineto), begun and ended, perhaps by different threads."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import threading
+from typing import Any
+
+from stepscope.record.options import Options
+from stepscope.record.torch.forked import guard_exits, mute, stop_recording
+from stepscope.record.torch.identity import device_kind, distributed_info
+
+log = logging.getLogger("stepscope")
+
+_kept = threading.local()
+
+
+_inherited: list[KinetoSession] = []
+"""What recorded where this process was forked."""
+
+_bound: list[KinetoSession] = []
+"""Those that only their own threads can end."""
+
+
+class KinetoSession:
+    """Records operators from `start` to `end`.
+
+    It records those of all threads, and any thread can end it. Two things tie it to the thread that begins it: torch
+    tells of memory only there, and versions before 2.6 know no other way. Then it ends with that thread at the latest.
+    One that nobody ends would take the process down at its exit, so it ends before that.
+
+    Args:
+        options: What to record.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._config, self.all_threads = _config(options)
+        self._profile = _new_profile(options, self._config)
+        self._thread = threading.get_ident()
+        self._results: Any = None
+        self._over = False
+        self.lost = False
+        """It cannot be ended any more, by nobody, and may still make events."""
+
+    def start(self) -> None:
+        """Begin to record."""
+        guard_exits()
+        self._profile._prepare_trace()
+        self._profile._start_trace()
+        _describe(self._options)
+        atexit.register(self.end_if_left)
+        if not self.all_threads:
+            _kept.by_thread = _EndsWithThread(self)
+            _bound.append(self)
+
+    @property
+    def can_end_here(self) -> bool:
+        """Whether this thread can end it, or need not."""
+        return self._over or self.all_threads or self._thread == threading.get_ident()
+
+    def end(self) -> Any:
+        """Stop recording, and what was recorded."""
+        if not self._over:
+            self._over = True
+            atexit.unregister(self.end_if_left)
+            self._profile.__exit__(None, None, None)  # waits for the device, as torch's own does
+            self._results = self._profile.kineto_results
+        return self._results
+
+    def end_if_left(self) -> None:
+        """The thread or the process ends: stop recording if that was not done."""
+        try:
+            if self.can_end_here and self not in _inherited:
+                self.end()
+        except Exception as error:
+            log.warning("Profiler: recording operators could not be stopped: %s", error)
+
+    def abandon(self) -> None:
+        """Another profiler begins in another thread, whose end takes away what ending this one would need."""
+        if not self.can_end_here:
+            self._over = self.lost = True
+            atexit.unregister(self.end_if_left)
+
+    def mute(self) -> None:
+        """Have no more events of one that cannot be ended, if this is its thread."""
+        if self.lost and self._thread == threading.get_ident():
+            self.lost = False
+            mute()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has not ended yet."""
+        return not self._over
+
+    def inherit(self) -> None:
+        """This is a forked copy: have no more events. Ending it takes time that most copies can be spared."""
+        if self.can_end_here:  # else this thread does not record at all
+            stop_recording(all_threads=self.all_threads)
+        _inherited.append(self)
+
+
+def make_room() -> None:
+    """Before anything records: end what another thread was to end and could not, and, in a forked copy that is to
+    record itself, what recorded where it was forked.
+
+    Raises:
+        RuntimeError: If that cannot be done here.
+    """
+    import torch
+
+    for session in _inherited:
+        if not session.can_end_here or torch.cuda.is_initialized():
+            raise RuntimeError(
+                "this process was forked while operators were recorded, by another thread or on a GPU; "
+                "begin such processes with spawn"
+            )
+        torch.autograd._enable_record_function(True)
+        session.end()
+    _inherited.clear()
+    for session in _bound:
+        session.end_if_left()
+        session.mute()
+    _bound[:] = [session for session in _bound if session.goes_on or session.lost]
+    if any(session.goes_on for session in _bound):
+        raise RuntimeError(
+            "with profile_memory, or before torch 2.6, only the thread that began to record operators can end that; "
+            "begin and end in the thread that trains"
+        )
+
+
+def give_up_bound() -> None:
+    """Somebody else's profiler begins in this thread: what only others can end is lost."""
+    for session in _bound:
+        session.abandon()
+
+
+class _EndsWithThread:
+    """Kept by a thread, so that a session which only it can end is not left to what tears the thread down.
+
+    Args:
+        session: The thread's.
+    """
+
+    def __init__(self, session: KinetoSession) -> None:
+        self._session = session
+
+    def __del__(self) -> None:
+        self._session.end_if_left()
+
+
+def _new_profile(options: Options, config: Any) -> Any:
+    """A profiler of torch's, not begun."""
+    from torch.autograd.profiler import profile
+
+    chosen: dict[str, Any] = {
+        "use_kineto": True,
+        "record_shapes": options.record_shapes,
+        "profile_memory": options.profile_memory,
+        "with_stack": options.with_stack,
+    }
+    if device_kind() in ("cuda", "rocm"):
+        chosen["use_device"] = "cuda"
+    if config is not None:
+        chosen["experimental_config"] = config
+    try:
+        return profile(**chosen)
+    except TypeError:  # torch 1.13 has another word for the device
+        chosen["use_cuda"] = chosen.pop("use_device", None) is not None
+        return profile(**chosen)
+
+
+def _config(options: Options) -> tuple[Any, bool]:
+    """How to record: without making Python objects of events, and on all threads; as far as torch can be told so.
+
+    Returns:
+        The configuration, None for the default, and whether all threads are recorded.
+    """
+    from torch._C._profiler import _ExperimentalConfig
+
+    lean = {} if options.with_stack else {"trace_only": True}
+    everywhere = {} if options.profile_memory else {"profile_all_threads": True}
+    for chosen in ({**lean, **everywhere}, everywhere, lean):
+        try:
+            return _ExperimentalConfig(**chosen) if chosen else None, "profile_all_threads" in chosen
+        except TypeError:
+            continue
+    return None, False
+
+
+def _describe(options: Options) -> None:
+    """Put into the trace what torch's own front end puts there."""
+    from torch.autograd import _add_metadata_json
+
+    for name in ("record_shapes", "profile_memory", "with_stack"):
+        if getattr(options, name):
+            _add_metadata_json(name, "1")
+    info = distributed_info()
+    if info is not None:
+        _add_metadata_json("distributedInfo", json.dumps(info))
