@@ -7,15 +7,19 @@ import io
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 
 from stepscope.record.files import append_text
 
 MARKS = "kind,name,start_ns,end_ns,step,thread,detail"
 BATCHES = "time_ns,pipeline,batch,step,wait_ns,queue_size,queue_capacity,workers"
 
+_AT_ONCE = 1000
+"""Rows that are written at once: a full disk costs no more than these."""
+_T = TypeVar("_T")
 _Mark = tuple[str, str, int, int, int, int, str]
 _Batch = tuple[int, str, int, int, int, "int | None", "int | None", "int | None"]
 
@@ -60,26 +64,12 @@ class Marks:
         """
         with self._flushing:
             shift = epoch_shift_ns()
-            marks = [self._marks.popleft() for _ in range(len(self._marks))]
-            if marks:
-                native = self._native
-                rows = (
-                    (kind, name, start + shift, end + shift, step, native(thread), detail)
-                    for kind, name, start, end, step, thread, detail in marks
-                )
-                try:
-                    append_text(directory / "marks.csv", MARKS, lines(rows))
-                except OSError:
-                    self._marks.extendleft(reversed(marks))
-                    raise
-            batches = [self._batches.popleft() for _ in range(len(self._batches))]
-            if batches:
-                taken = ((when + shift, *rest) for when, *rest in batches)
-                try:
-                    append_text(directory / "batches.csv", BATCHES, lines(taken))
-                except OSError:
-                    self._batches.extendleft(reversed(batches))
-                    raise
+            _drain(self._marks, lambda mark: self._mark_row(mark, shift), directory / "marks.csv", MARKS)
+            _drain(self._batches, lambda batch: (batch[0] + shift, *batch[1:]), directory / "batches.csv", BATCHES)
+
+    def _mark_row(self, mark: _Mark, shift: int) -> tuple[object, ...]:
+        kind, name, start, end, step, thread, detail = mark
+        return kind, name, start + shift, end + shift, step, self._native(thread), detail
 
     def _native(self, thread: int) -> int:
         """The number by which the system knows a thread; asked here, since asking is a system call."""
@@ -88,6 +78,21 @@ class Marks:
             known = next((t.native_id for t in threading.enumerate() if t.ident == thread), None) or thread
             self._threads[thread] = known
         return known
+
+
+def _drain(queue: deque[_T], row: Callable[[_T], tuple[object, ...]], path: Path, header: str) -> None:
+    """Write what waits in a queue, some of it at a time; what the disk does not take stays in the queue.
+
+    Raises:
+        OSError: If the disk does not take it.
+    """
+    while queue:
+        taken = [queue.popleft() for _ in range(min(len(queue), _AT_ONCE))]
+        try:
+            append_text(path, header, lines(map(row, taken)))
+        except OSError:
+            queue.extendleft(reversed(taken))
+            raise
 
 
 def epoch_shift_ns() -> int:

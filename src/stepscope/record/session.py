@@ -61,6 +61,7 @@ class Session:
         self._state = "recording"
         self._started_ns = 0
         self._samplers: list[HostSampler | DeviceSampler] = []
+        self._wants_device = False
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._dirty = False
@@ -240,9 +241,14 @@ class Session:
             self._samplers.append(HostSampler(self._backend.worker_pids))
         except ImportError:
             self.problem("host samples need psutil; install it with: pip install psutil")
-        if self._backend.target != "gpu":
+        self._wants_device = self._backend.target == "gpu"
+
+    def _make_device_sampler(self) -> None:
+        """Once training uses a device it is known which; before, all ranks would take the first."""
+        device = self._backend.identity().device_id
+        if device is None:
             return
-        device = self._whereabouts.device_id
+        self._wants_device = False
         try:
             self._samplers.append(DeviceSampler(device, pcie=self._options.pcie))
         except ImportError:
@@ -251,6 +257,8 @@ class Session:
             self.problem(f"GPU counters are not recorded: {error}")
 
     def _sample(self) -> None:
+        if self._wants_device:
+            self._make_device_sampler()
         now = time.perf_counter_ns() + epoch_shift_ns()
         assert self.directory is not None
         for sampler in list(self._samplers):

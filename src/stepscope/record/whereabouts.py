@@ -51,11 +51,6 @@ class Whereabouts:
         """Its rank; 0 where nobody says."""
         return self._known("rank") or 0
 
-    @property
-    def device_id(self) -> int:
-        """Its device; 0 where nobody says."""
-        return self._known("device_id") or 0
-
     def as_json(self) -> dict[str, Any]:
         """The part of `recording.json` that says who and where."""
         identity = {name: self._known(name) for name in vars(self._stated)}
