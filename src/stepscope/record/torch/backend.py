@@ -80,8 +80,10 @@ class TorchBackend:
             backward,
             CollectiveHooks(steps, self._patches, self._groups_changed),
         )
-        for part in (self._windows, *self._hooks):
-            part.attach()
+        if options.op_time:
+            self._windows.attach()
+        for hook in self._hooks:
+            hook.attach()
         self._patches.apply()
         self._clock.attach()
 
