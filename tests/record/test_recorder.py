@@ -358,9 +358,9 @@ def test_the_function_for_traces_is_called_once_for_each(
 @pytest.mark.parametrize(
     ("options", "steps", "told"),
     [
-        ({"steps": (100, 200)}, 4, "steps 100 to 200 was not reached; step 4 was the last"),
-        ({"epochs": (2, 3)}, 4, "epochs 2 to 3 was not reached"),
-        ({"schedule": stepscope.schedule(wait=9)}, 4, "the schedule's first active step was not reached"),
+        ({"steps": (100, 200)}, 4, "steps 100 to 200 never came; 4 steps ended"),
+        ({"epochs": (2, 3)}, 4, "epochs 2 to 3 never came"),
+        ({"schedule": stepscope.schedule(wait=9)}, 4, "the schedule's first active step never came"),
         ({}, 0, "no step was seen"),
     ],
 )

@@ -44,7 +44,7 @@ def analyse(
                 raise TypeError(f"offline_path must be a path, not {offline_path!r}")
             directories = recordings_below(Path(offline_path))
     except (TypeError, ValueError, ProfilerPathError) as error:
-        log.error("Profiler.analyse: %s. Nothing is analysed", error)
+        log.error("Profiler.analyse: %s. Nothing is analysed; the recording is kept for offline_analyse", error)
         return
     if mode not in MODES:
         log.warning('Profiler.analyse: mode must be "sync" or "async", not %r; "sync" is used', mode)

@@ -99,7 +99,12 @@ def options_from_environment() -> dict[str, Any] | None:
     if classic is None or not _starts(classic, default=False, name=CLASSIC_VARIABLE):
         return None
     for name in [name for name in classic if name not in CLASSIC_KEYS]:
-        log.warning("%s: %r is not an option; it has no effect", CLASSIC_VARIABLE, name)
+        log.warning(
+            "%s: %r is not an option of it and has no effect; %s takes all options",
+            CLASSIC_VARIABLE,
+            name,
+            OPTIONS_VARIABLE,
+        )
         del classic[name]
     path = classic.get("output_path")
     if path is not None and not (isinstance(path, str) and Path(path).is_absolute()):

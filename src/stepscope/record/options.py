@@ -80,7 +80,7 @@ class Options:
     sampling_interval: int = 1000
     """Time between two samples of host and device, ms."""
     runtime_detail: bool = False
-    """MindSpore: also record its runtime in detail (costly)."""
+    """MindSpore: also record its runtime in detail (costly; MindSpore prints a summary of its own)."""
     framework: str | None = None
     """`torch` or `mindspore`, where both are loaded."""
     given: frozenset[str] = field(default=frozenset(), compare=False)

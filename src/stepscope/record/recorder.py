@@ -113,9 +113,7 @@ class Recorder:
     def _tell_of_nothing(self) -> None:
         """Say why there is nothing to see, if there is nothing."""
         if not self.session.has_spans:
-            self.session.problem(
-                f"nothing was recorded: {self._plan} was not reached; step {self.steps.number} was the last"
-            )
+            self.session.problem(f"nothing was recorded: {self._plan} never came; {self.steps.number} steps ended")
         elif self.steps.number == self._first_number:
             self.session.problem("no step was seen; call step() where one ends, if training took any")
 

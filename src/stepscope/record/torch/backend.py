@@ -36,7 +36,7 @@ class TorchBackend:
         self._clock = Clock()
         self._steps: Steps | None = None
         self._windows: KinetoWindows | NpuWindows | None = None
-        self._checks_for_checkpoints = True
+        self._is_first_step = True
         self._left_group = False
         _ALL.add(self)
 
@@ -138,17 +138,18 @@ class TorchBackend:
 
     def _step_ended(self) -> None:
         self._forward.step_ended()
-        self._loader.step_ended()
-        if self._clock.has_news() and self._steps is not None:
+        if self._clock.news and self._clock.has_news() and self._steps is not None:
             self._steps.identity_changed()
-        if self._checks_for_checkpoints:
-            self._checks_for_checkpoints = False
+        if self._is_first_step:
+            self._is_first_step = False
+            self._loader.step_ended()
             self._checkpoint.attach()  # what training imported since
             self._patches.apply()
 
     def _backward_over(self) -> None:
-        self._forward.backward_over()
-        self._optimizer.backward_over()
+        self._forward.backward_seen = True
+        if self._optimizer.ends_later:
+            self._optimizer.backward_over()
 
     def _groups_changed(self, function: str) -> None:
         if function == "init_process_group":

@@ -43,7 +43,7 @@ class Clock:
         self._now_ns = now_ns
         self._host = host or boot_id() or socket.gethostname()
         self._result: dict[str, Any] | None = None
-        self._news = False
+        self.news = False
         self._generation = 0
         self._leaving = threading.Event()
         self._thread: threading.Thread | None = None
@@ -72,7 +72,7 @@ class Clock:
 
     def has_news(self) -> bool:
         """Whether the result is there since the last question."""
-        news, self._news = self._news, False
+        news, self.news = self.news, False
         return news
 
     def stop(self) -> None:
@@ -95,7 +95,7 @@ class Clock:
 
     def _tell(self, offset_ns: int, error_ns: int, method: str) -> None:
         self._result = {"offset_ns": offset_ns, "error_ns": error_ns, "method": method}
-        self._news = True
+        self.news = True
 
     def _run(self, store: Any, rank: int, size: int, leaving: threading.Event) -> None:
         try:

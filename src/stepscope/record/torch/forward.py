@@ -43,7 +43,9 @@ class ForwardHooks:
         self._roots: set[type] = set()
         self._placed: set[type] = set()
         self._left = 0
-        self._forward = self._backward = False  # since the last step
+        self._forward = False  # since the last step
+        self.backward_seen = False
+        """Since the last step there was a backward pass, so there was a forward pass before it."""
         self._vain = 0
 
     def attach(self) -> None:
@@ -56,16 +58,12 @@ class ForwardHooks:
         """Wrappers that cannot be taken away go straight through from now on."""
         self._hook.off = True
 
-    def backward_over(self) -> None:
-        """A backward pass is over: there was a forward pass before it."""
-        self._backward = True
-
     def step_ended(self) -> None:
         """After the first steps, watch only the classes that were called outermost; all again where others are."""
-        missed = self._backward and not self._forward
+        missed = self.backward_seen and not self._forward
         if self._forward:
             self._vain = 0
-        self._forward = self._backward = False
+        self._forward = self.backward_seen = False
         if self._hook.off:
             return
         if self._left:

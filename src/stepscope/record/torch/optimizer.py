@@ -31,7 +31,7 @@ class OptimizerHooks:
     def __init__(self, steps: Steps, in_backward: Callable[[], bool], after_step: Callable[[], None]) -> None:
         self._steps = steps
         self._in_backward = in_backward
-        self._ends_later = False
+        self.ends_later = False
         self._hook = Hook(steps, "steps and optimizers")
         self._after_step = after_step
         self._first: weakref.ref[Any] = weakref.ref(self)  # replaced by the first optimizer seen
@@ -63,8 +63,8 @@ class OptimizerHooks:
 
     def backward_over(self) -> None:
         """A backward pass is over."""
-        if self._ends_later:
-            self._ends_later = False
+        if self.ends_later:
+            self.ends_later = False
             self._steps.ended(perf_counter_ns())
             self._after_step()
 
@@ -89,7 +89,7 @@ class OptimizerHooks:
             if not self._ends_step(optimizer):
                 return
             if self._in_backward():
-                self._ends_later = True
+                self.ends_later = True
                 return
             self._steps.ended(now_ns)
             self._after_step()

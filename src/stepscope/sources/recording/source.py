@@ -107,7 +107,7 @@ def _tell_state(about: About, sink: Sink) -> None:
             path,
             "the recorder was not stopped: the job still runs or was killed; operators after the last finished window "
             "are missing",
-            "None needed; call stop() or let the job end to have all of it",
+            "Nothing to do for a job that was killed; one that still runs has all of it after stop()",
         )
     for problem in about.problems:
         sink.issue("warning", path, f"the recorder says: {problem}", "See recorder.log beside it")
