@@ -227,6 +227,13 @@ def detached() -> None:
     print("detached all", all(changed) and all(restored))
 
 
+def without_data() -> None:
+    training, recorder, data = Training(), profiler("without_data", data_process=False), batches(3)
+    for row in data.create_tuple_iterator(num_epochs=1):
+        training.step(*row)
+    recorder.stop()
+
+
 def runtime_detail() -> None:
     training, recorder = Training(), profiler("runtime_detail", runtime_detail=True)
     for _ in range(3):

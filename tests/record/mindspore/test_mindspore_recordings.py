@@ -31,6 +31,7 @@ SCENARIOS = (
     "user_steps",
     "schedule",
     "checkpoint_and_loader",
+    "without_data",
     "collective",
     "own_callback",
     "two_trainings",
@@ -176,6 +177,15 @@ def test_batches_and_checkpoints_are_marked(outcome: Outcome) -> None:
     assert len(outcome.marks("checkpoint_and_loader", "data")) == 6
     assert [(row["pipeline"], row["batch"]) for row in batches] == [("BatchDataset", str(n)) for n in range(6)]
     assert [(row["name"], row["detail"]) for row in saved] == [("save_checkpoint", str(outcome.out / "net.ckpt"))] * 2
+
+
+def test_the_input_pipeline_is_recorded_only_where_it_is_wanted(outcome: Outcome) -> None:
+    recording = outcome.recording("without_data")
+
+    assert len(outcome.steps("without_data")) == 3
+    assert outcome.marks("without_data", "data") == []
+    assert not (recording / "batches.csv").exists() or outcome.rows("without_data", "batches.csv") == []
+    assert not (recording / "minddata").exists()
 
 
 def test_each_pipeline_is_observed_by_minddata(outcome: Outcome) -> None:

@@ -71,7 +71,8 @@ class MindSporeBackend:
             self._detail = RuntimeDetail()
         self._data = MindData(options.sampling_interval) if options.data_process else None
         self._try("calls of cells", lambda: self._install_steps(steps))
-        for part in (Loader(steps, self._epoch_over), Saving(steps), Collectives(steps), self._data):
+        loader = Loader(steps, self._epoch_over, marks=options.data_process)
+        for part in (loader, Saving(steps), Collectives(steps), self._data):
             if part is not None:
                 self._try(type(part).__name__, lambda part=part: part.install(self._hooks))  # type: ignore[misc]
         self._try("groups", lambda: identity.watch_groups(self._hooks, steps))

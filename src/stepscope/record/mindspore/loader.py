@@ -32,10 +32,12 @@ class Loader:
     Args:
         steps: Takes them.
         epoch_over: Told of each iterator that has no more batches for now.
+        marks: Whether waits and batches are recorded; `epoch_over` is told in any case.
     """
 
-    def __init__(self, steps: Steps, epoch_over: Callable[[Any], None]) -> None:
+    def __init__(self, steps: Steps, epoch_over: Callable[[Any], None], *, marks: bool = True) -> None:
         self._steps = steps
+        self._marks = marks
         self._epoch_over = epoch_over
         self._of_iterator: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
         self._of_data_set: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
@@ -56,6 +58,8 @@ class Loader:
         iterator, start_ns = token
         if not returned:
             self._epoch_over(iterator)
+            return
+        if not self._marks:
             return
         now_ns = perf_counter_ns()
         pipeline = self._of_iterator.get(iterator)
