@@ -181,6 +181,12 @@ def failing_training() -> None:
     Training().step()  # a functional step afterwards is seen again, and recorded nowhere
 
 
+def beyond_training() -> None:
+    callbacks = [kind(7, 9, output_path=OUT / "beyond_training") for kind in (ProfileSteps, ProfileEpochs)]
+    for callback in callbacks:
+        model().train(2, batches(3), callbacks=[callback], dataset_sink_mode=False)
+
+
 def epochs() -> None:
     callback = ProfileEpochs(2, 3, output_path=OUT / "epochs")
     callback.profiler.analyse = lambda: None

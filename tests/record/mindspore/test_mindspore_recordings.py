@@ -36,6 +36,7 @@ SCENARIOS = (
     "own_callback",
     "two_trainings",
     "failing_training",
+    "beyond_training",
     "epochs",
     "broken_hook",
     "other_profiler",
@@ -218,6 +219,12 @@ def test_a_training_that_fails_is_recorded_up_to_there(outcome: Outcome) -> None
     assert ("failing_training", "analysed", "True") in outcome.said
     assert outcome.steps("failing_training") == [2, 3]
     assert outcome.about("failing_training")["state"] == "stopped"
+
+
+def test_a_range_beyond_the_end_of_training_is_told_once(outcome: Outcome) -> None:
+    assert outcome.log.count("steps 7 to 9 were not reached; training ended with step 6") == 1
+    assert outcome.log.count("epochs 7 to 9 were not reached; training ended with epoch 2") == 1
+    assert outcome.log.count("were not reached") == 2
 
 
 def test_epochs_are_recorded_with_a_data_sink_too(outcome: Outcome) -> None:
