@@ -240,6 +240,19 @@ def without_data() -> None:
     recorder.stop()
 
 
+def functional_epochs() -> None:
+    for name in ("functional_epochs", "functional_epochs_of_one_iterator"):
+        training, data, validation = Training(), batches(3), batches(2)
+        recorder = profiler(name, epochs=(2, 3), data_process=False)
+        iterator = data.create_tuple_iterator(num_epochs=4)
+        for _ in range(4):
+            for row in validation.create_tuple_iterator(num_epochs=1):
+                training.evaluate(*row)
+            for row in data.create_tuple_iterator(num_epochs=1) if name == "functional_epochs" else iterator:
+                training.step(*row)
+        recorder.stop()
+
+
 def runtime_detail() -> None:
     training, recorder = Training(), profiler("runtime_detail", runtime_detail=True)
     for _ in range(3):

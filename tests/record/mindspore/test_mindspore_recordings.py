@@ -32,6 +32,7 @@ SCENARIOS = (
     "schedule",
     "checkpoint_and_loader",
     "without_data",
+    "functional_epochs",
     "collective",
     "own_callback",
     "two_trainings",
@@ -187,6 +188,12 @@ def test_the_input_pipeline_is_recorded_only_where_it_is_wanted(outcome: Outcome
     assert outcome.marks("without_data", "data") == []
     assert not (recording / "batches.csv").exists() or outcome.rows("without_data", "batches.csv") == []
     assert not (recording / "minddata").exists()
+
+
+@pytest.mark.parametrize("scenario", ["functional_epochs", "functional_epochs_of_one_iterator"])
+def test_epochs_of_a_loop_are_passes_over_what_is_trained_on(outcome: Outcome, scenario: str) -> None:
+    assert outcome.steps(scenario) == [4, 5, 6, 7, 8, 9]
+    assert [row["name"] for row in outcome.marks(scenario, "epoch")] == ["2", "3"]
 
 
 def test_each_pipeline_is_observed_by_minddata(outcome: Outcome) -> None:

@@ -74,7 +74,9 @@ class _Range:
             return
         self._told = True
         text = f"{self.unit}s {self.first} to {self.last} were not reached; training ended with {self.unit}"
-        log.warning("Profiler: %s %d", text, self._last_ended)
+        sunk = self.unit == "step" and self._last_ended >= self.first
+        hint = ". A data sink does not show its steps: use ProfileEpochs" if sunk else ""
+        log.warning("Profiler: %s %d%s", text, self._last_ended, hint)
 
 
 def _make(name: str, unit: str, counter: str) -> type:
