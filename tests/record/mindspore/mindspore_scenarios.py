@@ -14,7 +14,7 @@ from typing import Any
 import mindspore as ms  # noqa: TID253 - a script of its own
 import numpy as np
 from mindspore import dataset, nn, ops  # noqa: TID253
-from mindspore.train import Callback, Model  # noqa: TID253
+from mindspore.train import Callback, Model, RunContext  # noqa: TID253
 
 from stepscope.record.mindspore.callbacks import ProfileEpochs, ProfileSteps
 from stepscope.record.profiler import Profiler
@@ -251,6 +251,23 @@ def functional_epochs() -> None:
             for row in data.create_tuple_iterator(num_epochs=1) if name == "functional_epochs" else iterator:
                 training.step(*row)
         recorder.stop()
+
+
+def loop_and_model() -> None:
+    training, data, recorder = Training(), batches(3), profiler("loop_and_model")
+    for row in data.create_tuple_iterator(num_epochs=1):
+        training.step(*row)
+    model().train(2, data, dataset_sink_mode=False)
+    recorder.stop()
+
+
+def sunk_steps() -> None:
+    """What a device tells that takes ten batches at a time; a CPU takes each."""
+    callback = ProfileSteps(2, 3, output_path=OUT / "sunk_steps")
+    context = RunContext({"cur_step_num": 10})
+    callback.on_train_step_begin(context)
+    callback.on_train_step_end(context)
+    callback.on_train_end(context)
 
 
 def runtime_detail() -> None:

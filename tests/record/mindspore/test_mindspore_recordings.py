@@ -33,6 +33,8 @@ SCENARIOS = (
     "checkpoint_and_loader",
     "without_data",
     "functional_epochs",
+    "loop_and_model",
+    "sunk_steps",
     "collective",
     "own_callback",
     "two_trainings",
@@ -196,6 +198,10 @@ def test_epochs_of_a_loop_are_passes_over_what_is_trained_on(outcome: Outcome, s
     assert [row["name"] for row in outcome.marks(scenario, "epoch")] == ["2", "3"]
 
 
+def test_epochs_that_a_model_tells_are_not_counted_again(outcome: Outcome) -> None:
+    assert [row["name"] for row in outcome.marks("loop_and_model", "epoch")] == ["1", "1", "2"]
+
+
 def test_each_pipeline_is_observed_by_minddata(outcome: Outcome) -> None:
     directories = sorted((outcome.recording("checkpoint_and_loader") / "minddata").iterdir())
 
@@ -231,7 +237,8 @@ def test_a_training_that_fails_is_recorded_up_to_there(outcome: Outcome) -> None
 def test_a_range_beyond_the_end_of_training_is_told_once(outcome: Outcome) -> None:
     assert outcome.log.count("steps 7 to 9 were not reached; training ended with step 6") == 1
     assert outcome.log.count("epochs 7 to 9 were not reached; training ended with epoch 2") == 1
-    assert outcome.log.count("were not reached") == 2
+    assert outcome.log.count("steps 2 to 3 were not reached; training ended with step 10. A data sink does not") == 1
+    assert outcome.log.count("were not reached") == 3
 
 
 def test_epochs_are_recorded_with_a_data_sink_too(outcome: Outcome) -> None:
