@@ -14,7 +14,7 @@ from typing import Any
 import mindspore as ms  # noqa: TID253 - a script of its own
 import numpy as np
 from mindspore import dataset, nn, ops  # noqa: TID253
-from mindspore.train import Callback, Model  # noqa: TID253
+from mindspore.train import Callback, Model, RunContext  # noqa: TID253
 
 from stepscope.record.mindspore.callbacks import ProfileEpochs, ProfileSteps
 from stepscope.record.profiler import Profiler
@@ -181,6 +181,12 @@ def failing_training() -> None:
     Training().step()  # a functional step afterwards is seen again, and recorded nowhere
 
 
+def beyond_training() -> None:
+    callbacks = [kind(7, 9, output_path=OUT / "beyond_training") for kind in (ProfileSteps, ProfileEpochs)]
+    for callback in callbacks:
+        model().train(2, batches(3), callbacks=[callback], dataset_sink_mode=False)
+
+
 def epochs() -> None:
     callback = ProfileEpochs(2, 3, output_path=OUT / "epochs")
     callback.profiler.analyse = lambda: None
@@ -225,6 +231,43 @@ def detached() -> None:
     recorder._recorder.detach()
     restored = [getattr(*place) is original for place, original in zip(places, before, strict=True)]
     print("detached all", all(changed) and all(restored))
+
+
+def without_data() -> None:
+    training, recorder, data = Training(), profiler("without_data", data_process=False), batches(3)
+    for row in data.create_tuple_iterator(num_epochs=1):
+        training.step(*row)
+    recorder.stop()
+
+
+def functional_epochs() -> None:
+    for name in ("functional_epochs", "functional_epochs_of_one_iterator"):
+        training, data, validation = Training(), batches(3), batches(2)
+        recorder = profiler(name, epochs=(2, 3), data_process=False)
+        iterator = data.create_tuple_iterator(num_epochs=4)
+        for _ in range(4):
+            for row in validation.create_tuple_iterator(num_epochs=1):
+                training.evaluate(*row)
+            for row in data.create_tuple_iterator(num_epochs=1) if name == "functional_epochs" else iterator:
+                training.step(*row)
+        recorder.stop()
+
+
+def loop_and_model() -> None:
+    training, data, recorder = Training(), batches(3), profiler("loop_and_model")
+    for row in data.create_tuple_iterator(num_epochs=1):
+        training.step(*row)
+    model().train(2, data, dataset_sink_mode=False)
+    recorder.stop()
+
+
+def sunk_steps() -> None:
+    """What a device tells that takes ten batches at a time; a CPU takes each."""
+    callback = ProfileSteps(2, 3, output_path=OUT / "sunk_steps")
+    context = RunContext({"cur_step_num": 10})
+    callback.on_train_step_begin(context)
+    callback.on_train_step_end(context)
+    callback.on_train_end(context)
 
 
 def runtime_detail() -> None:

@@ -31,10 +31,15 @@ SCENARIOS = (
     "user_steps",
     "schedule",
     "checkpoint_and_loader",
+    "without_data",
+    "functional_epochs",
+    "loop_and_model",
+    "sunk_steps",
     "collective",
     "own_callback",
     "two_trainings",
     "failing_training",
+    "beyond_training",
     "epochs",
     "broken_hook",
     "other_profiler",
@@ -178,6 +183,25 @@ def test_batches_and_checkpoints_are_marked(outcome: Outcome) -> None:
     assert [(row["name"], row["detail"]) for row in saved] == [("save_checkpoint", str(outcome.out / "net.ckpt"))] * 2
 
 
+def test_the_input_pipeline_is_recorded_only_where_it_is_wanted(outcome: Outcome) -> None:
+    recording = outcome.recording("without_data")
+
+    assert len(outcome.steps("without_data")) == 3
+    assert outcome.marks("without_data", "data") == []
+    assert not (recording / "batches.csv").exists() or outcome.rows("without_data", "batches.csv") == []
+    assert not (recording / "minddata").exists()
+
+
+@pytest.mark.parametrize("scenario", ["functional_epochs", "functional_epochs_of_one_iterator"])
+def test_epochs_of_a_loop_are_passes_over_what_is_trained_on(outcome: Outcome, scenario: str) -> None:
+    assert outcome.steps(scenario) == [4, 5, 6, 7, 8, 9]
+    assert [row["name"] for row in outcome.marks(scenario, "epoch")] == ["2", "3"]
+
+
+def test_epochs_that_a_model_tells_are_not_counted_again(outcome: Outcome) -> None:
+    assert [row["name"] for row in outcome.marks("loop_and_model", "epoch")] == ["1", "1", "2"]
+
+
 def test_each_pipeline_is_observed_by_minddata(outcome: Outcome) -> None:
     directories = sorted((outcome.recording("checkpoint_and_loader") / "minddata").iterdir())
 
@@ -208,6 +232,13 @@ def test_a_training_that_fails_is_recorded_up_to_there(outcome: Outcome) -> None
     assert ("failing_training", "analysed", "True") in outcome.said
     assert outcome.steps("failing_training") == [2, 3]
     assert outcome.about("failing_training")["state"] == "stopped"
+
+
+def test_a_range_beyond_the_end_of_training_is_told_once(outcome: Outcome) -> None:
+    assert outcome.log.count("steps 7 to 9 were not reached; training ended with step 6") == 1
+    assert outcome.log.count("epochs 7 to 9 were not reached; training ended with epoch 2") == 1
+    assert outcome.log.count("steps 2 to 3 were not reached; training ended with step 10. A data sink does not") == 1
+    assert outcome.log.count("were not reached") == 3
 
 
 def test_epochs_are_recorded_with_a_data_sink_too(outcome: Outcome) -> None:

@@ -42,6 +42,7 @@ class MindSporeBackend:
         self._calls: Calls | None = None
         self._train: ModelTrain | None = None
         self._data: MindData | None = None
+        self._loader: Loader | None = None
         self._detail: RuntimeDetail | None = None
 
     def identity(self) -> Identity:
@@ -71,7 +72,8 @@ class MindSporeBackend:
             self._detail = RuntimeDetail()
         self._data = MindData(options.sampling_interval) if options.data_process else None
         self._try("calls of cells", lambda: self._install_steps(steps))
-        for part in (Loader(steps, self._epoch_over), Saving(steps), Collectives(steps), self._data):
+        self._loader = Loader(steps, self._epoch_over, marks=options.data_process)
+        for part in (self._loader, Saving(steps), Collectives(steps), self._data):
             if part is not None:
                 self._try(type(part).__name__, lambda part=part: part.install(self._hooks))  # type: ignore[misc]
         self._try("groups", lambda: identity.watch_groups(self._hooks, steps))
@@ -132,6 +134,8 @@ class MindSporeBackend:
         self._train.install(self._hooks)
 
     def _step_ended(self) -> None:
+        if self._loader is not None:
+            self._loader.step_ended()
         if self._detail is not None:
             self._detail.step_ended()
 

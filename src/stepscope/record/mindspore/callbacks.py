@@ -12,7 +12,10 @@ ValueError if first and last are not whole numbers with 1 <= first <= last, besi
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+
+log = logging.getLogger("stepscope")
 
 _UNITS = {"ProfileSteps": ("step", "cur_step_num"), "ProfileEpochs": ("epoch", "cur_epoch_num")}
 _made: dict[str, type] = {}
@@ -30,6 +33,8 @@ def __getattr__(name: str) -> Any:
 class _Range:
     """Starts and stops a Profiler; what both callbacks share."""
 
+    unit: str
+
     def __init__(self, first: int, last: int, **options: Any) -> None:
         from stepscope.record.profiler import Profiler  # noqa: PLC0415 - where this module loads, no recorder is needed yet
 
@@ -41,13 +46,18 @@ class _Range:
         self.profiler = Profiler(**{**options, "start_profile": False})
         self._records = False
         self._done = False
+        self._last_ended: int | None = None  # None until training begins
+        self._told = False
 
     def _began(self, number: int) -> None:
+        if self._last_ended is None:
+            self._last_ended = number - 1
         if not self._records and not self._done and self.first <= number <= self.last:
             self._records = True
             self.profiler.start()
 
     def _ended(self, number: int) -> None:
+        self._last_ended = number
         if number >= self.last:
             self._finish()
 
@@ -56,6 +66,17 @@ class _Range:
             self._records, self._done = False, True
             self.profiler.stop()
             self.profiler.analyse()
+
+    def _training_over(self) -> None:
+        """Finish; say so where there is nothing to finish. Training may tell of its end twice."""
+        self._finish()
+        if self._done or self._told or self._last_ended is None:
+            return
+        self._told = True
+        text = f"{self.unit}s {self.first} to {self.last} were not reached; training ended with {self.unit}"
+        sunk = self.unit == "step" and self._last_ended >= self.first
+        hint = ". A data sink does not show its steps: use ProfileEpochs" if sunk else ""
+        log.warning("Profiler: %s %d%s", text, self._last_ended, hint)
 
 
 def _make(name: str, unit: str, counter: str) -> type:
@@ -68,11 +89,12 @@ def _make(name: str, unit: str, counter: str) -> type:
         self._ended(int(run_context.original_args()[counter]))
 
     def training_over(self: Any, *_: Any) -> None:
-        self._finish()
+        self._training_over()
 
     members = {
         "__doc__": f"Records {unit}s `first` to `last` of `Model.train`.",
         "__module__": __name__,
+        "unit": unit,
         "__exit__": training_over,
         f"on_train_{unit}_begin": begin,
         f"on_train_{unit}_end": end,

@@ -1,4 +1,4 @@
-"""How long the training loop waits for each batch: a hook on MindData's iterators."""
+"""How long the training loop waits for each batch, and its passes over the data: a hook on MindData's iterators."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
+from stepscope.record.epochs import Epochs
 from stepscope.record.mindspore.hooks import Hooks
 from stepscope.record.steps import Steps
 
@@ -27,19 +28,23 @@ class _Pipeline:
 
 
 class Loader:
-    """Marks and counts batches.
+    """Marks and counts batches, and tells epochs.
 
     Args:
         steps: Takes them.
         epoch_over: Told of each iterator that has no more batches for now.
+        marks: Whether waits and batches are recorded; passes are told in any case.
     """
 
-    def __init__(self, steps: Steps, epoch_over: Callable[[Any], None]) -> None:
+    def __init__(self, steps: Steps, epoch_over: Callable[[Any], None], *, marks: bool = True) -> None:
         self._steps = steps
+        self._marks = marks
         self._epoch_over = epoch_over
         self._of_iterator: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
         self._of_data_set: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
         self._names: dict[str, int] = {}
+        self._epochs = Epochs(steps)
+        self._in_pass: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def install(self, hooks: Hooks) -> None:
         """Put the hook in place."""
@@ -47,15 +52,27 @@ class Loader:
 
         hooks.around(Iterator, "__next__", self._enter, self._leave)
 
+    def step_ended(self) -> None:
+        """A step is over: what was loaded for it is trained on."""
+        self._epochs.step_ended()
+
     def _enter(self, args: tuple[Any, ...], _: dict[str, Any]) -> tuple[Any, int]:
+        iterator = args[0]
+        if iterator not in self._in_pass:  # one iterator may make several passes
+            self._in_pass.add(iterator)
+            self._epochs.begins(_data_set(iterator))
         start_ns = perf_counter_ns()
         self._steps.activity(start_ns)
-        return args[0], start_ns
+        return iterator, start_ns
 
     def _leave(self, token: tuple[Any, int], returned: bool) -> None:
         iterator, start_ns = token
         if not returned:
+            self._in_pass.discard(iterator)
+            self._epochs.ends(_data_set(iterator))
             self._epoch_over(iterator)
+            return
+        if not self._marks:
             return
         now_ns = perf_counter_ns()
         pipeline = self._of_iterator.get(iterator)
@@ -67,7 +84,7 @@ class Loader:
 
     def _find(self, iterator: Any) -> _Pipeline:
         """The pipeline of a data set goes on with its next iterator, as each epoch has one."""
-        data_set = getattr(iterator, "_Iterator__ori_dataset", iterator)
+        data_set = _data_set(iterator)
         pipeline = self._of_data_set.get(data_set)
         if pipeline is None:
             name = type(data_set).__name__
@@ -75,6 +92,11 @@ class Loader:
             pipeline = _Pipeline(name if number == 1 else f"{name}-{number}", _workers(data_set))
             self._of_data_set[data_set] = pipeline
         return pipeline
+
+
+def _data_set(iterator: Any) -> Any:
+    """What is iterated over; each pass may have an iterator of its own."""
+    return getattr(iterator, "_Iterator__ori_dataset", iterator)
 
 
 def _workers(data_set: Any) -> int | None:

@@ -84,6 +84,7 @@ class ModelTrain:
         self._calls.model_trains -= 1
 
     def _first_step_follows(self, context: Any) -> None:
+        self._steps.epochs_told = True
         done = int(context.original_args().get("cur_step_num", 0) or 0)
         self._ahead = max(self._steps.number - done, 0)  # steps of earlier trainings in this process
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
+from stepscope.record.epochs import Epochs
 from stepscope.record.steps import Steps
-from stepscope.record.torch.epochs import Epochs
 from stepscope.record.torch.hook import Hook
 from stepscope.record.torch.patches import Patches
 
@@ -107,11 +107,11 @@ class LoaderHooks:
         self._patches.put(_MultiProcessingDataLoaderIter, "__init__", __init__)
 
     def _guarded(self, tell: Callable[[Any], None]) -> Callable[[Any], None]:
-        """`tell`, whose failure takes the hook out and harms nothing else."""
+        """`tell` of an iterator's data set; a failure takes the hook out and harms nothing else."""
 
         def safely(iterator: Any) -> None:
             try:
-                tell(iterator)
+                tell(iterator._dataset)
             except Exception as error:
                 self._hook.failed(error)
 

@@ -26,18 +26,18 @@ class Epochs:
         self._number = 0
         self._began_ns: int | None = None
 
-    def begins(self, iterator: Any) -> None:
-        """A loader's iterator is about to give the first batch of a pass."""
+    def begins(self, dataset: Any) -> None:
+        """A loader is about to give the first batch of a pass over `dataset`."""
         now_ns = perf_counter_ns()
         if self._dataset is None:
-            self._latest = (_weakly(iterator._dataset), now_ns)
-        elif self._dataset() is iterator._dataset:
+            self._latest = (_weakly(dataset), now_ns)
+        elif self._dataset() is dataset:
             self._end()
             self._begin(now_ns)
 
-    def ends(self, iterator: Any) -> None:
-        """A loader's iterator has no more batches."""
-        if self._dataset is not None and self._dataset() is iterator._dataset:
+    def ends(self, dataset: Any) -> None:
+        """A loader has no more batches of this pass over `dataset`."""
+        if self._dataset is not None and self._dataset() is dataset:
             self._end()
 
     def step_ended(self) -> None:
