@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import polars as pl
-from export_jobs import BASE, MS, lines, make_job, operators, read, steps, torch_frames
+from export_jobs import BASE, MS, US, lines, make_job, operators, read, steps, torch_frames
 
 from stepscope.export.profiler_info import write_profiler_info
 from stepscope.export.step_trace import write_step_trace
@@ -78,17 +78,17 @@ def test_one_step_is_its_own_average(tmp_path: Path) -> None:
     assert rows[2].split(",")[1:] == rows[1].split(",")[1:]
 
 
-def test_a_step_starts_where_the_last_one_ended_unless_steps_lie_between(tmp_path: Path) -> None:
+def test_what_lies_between_two_steps_is_in_neither_but_rounding_is_joined(tmp_path: Path) -> None:
     frames = torch_frames()
-    spread = frames["steps"].with_columns(
-        pl.col("start_ns", "forward_start_ns") + MS, step=pl.Series([4, 5, 9], dtype=pl.Int32)
-    )
+    late = pl.Series([0, MS, MS + US])
+    spread = frames["steps"].with_columns(pl.col("start_ns", "end_ns") + late, pl.col("forward_start_ns") + 2 * late)
     job = make_job(tmp_path, {**frames, "steps": spread})
 
     write_step_trace(job)
 
-    starts = [int(line.split(",")[1]) for line in lines(job, RAW)[1:4]]
-    assert starts == [TICKS + 100_000, TICKS + 1_000_000, TICKS + 2_100_000]
+    rows = [[int(cell) for cell in line.split(",")[:7]] for line in lines(job, RAW)[1:4]]
+    assert [row[1] for row in rows] == [TICKS, TICKS + 1_100_000, TICKS + 2_100_000]
+    assert [row[3] for row in rows] == [1_000_000, 1_000_000, 1_000_100]
 
 
 def test_a_step_without_a_call_of_the_others_has_it_without_length_at_its_end(tmp_path: Path) -> None:

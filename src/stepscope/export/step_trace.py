@@ -1,9 +1,10 @@
 """`step_trace_raw` and `step_trace_point_info`: interval, forward and backward, tail of each step, in ticks of 10 ns.
 
-A step starts where the one before it ended, if nothing lies between them. Its forward pass starts and its backward
-pass ends where the recorder marked them, or where the operators lie that `PROFILING_FP_START` and `PROFILING_BP_END`
-name. The last row is the mean of steps 2 to n: the first step has no predecessor and often builds things, so it would
-bias the mean, as it does in other tools that write this file.
+A step starts where `steps` says: what lies between two steps, such as the time that the recorder took to begin an
+operator window, is in neither. Its forward pass starts and its backward pass ends where the recorder marked them, or
+where the operators lie that `PROFILING_FP_START` and `PROFILING_BP_END` name. The last row is the mean of the steps
+whose predecessor was recorded too: the first step of a recording often builds things, so it would bias the mean, as it
+does in other tools that write this file.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ Row = list[int]
 
 TRAINING = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
 INFERENCE = "step_num,start_point,end_point,total,fp_point,iteration_interval,fp"
+
+_ROUNDING_NS = 2_000
+"""Clocks of operator windows tell whole microseconds: steps no further apart than both ends' rounding touch."""
 
 
 def write_step_trace(job: Job) -> None:
@@ -50,11 +54,12 @@ def write_step_trace(job: Job) -> None:
 
 
 def _starts(steps: pl.DataFrame) -> list[tuple[int, int, int]]:
-    """Step, start, end; a step that follows the one before it starts at its end."""
+    """Step, start, end; a gap that is the clocks' rounding alone is joined."""
     rows = steps.select("step", "start_ns", "end_ns").rows()
     joined = rows[:1]
     for (last, _, ended), (step, start, end) in pairwise(rows):
-        joined.append((step, min(start, ended) if step == last + 1 else start, end))
+        touches = step == last + 1 and 0 < start - ended <= _ROUNDING_NS
+        joined.append((step, ended if touches else start, end))
     return joined
 
 
