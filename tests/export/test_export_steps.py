@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import polars as pl
+import pytest
 from export_jobs import BASE, MS, US, lines, make_job, operators, read, steps, torch_frames
 
 from stepscope.export.profiler_info import write_profiler_info
@@ -67,6 +68,22 @@ def test_the_average_leaves_out_the_first_step(tmp_path: Path) -> None:
         "700000",
         "100000",
     ]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "counted"),
+    [([3, 4, 5, 6], [4, 5, 6]), ([4, 5, 6], [5, 6]), ([5, 6], [6]), ([4, 6, 8], [5]), ([0, 4, 5, 6], [5, 6])],
+)
+def test_of_chosen_steps_the_average_leaves_out_those_without_a_predecessor(
+    tmp_path: Path, recorded: list[int], counted: list[int]
+) -> None:
+    job = make_job(tmp_path)
+    job.recorded = recorded
+
+    write_step_trace(job)
+
+    mean = sum(TICKS + 1_000_000 * (step - 4) for step in counted) // len(counted)
+    assert int(lines(job, RAW)[-1].split(",")[1]) == mean
 
 
 def test_one_step_is_its_own_average(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ does in other tools that write this file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise
 
 import polars as pl
@@ -44,9 +44,9 @@ def write_step_trace(job: Job) -> None:
         job.leave_out(f"{trace} (reduce columns)", f"{len(reduces) - MAX_REDUCES} of {len(reduces)} calls in a step")
         reduces = reduces[:MAX_REDUCES]
     header = ",".join([TRAINING if points.training else INFERENCE, *(reduce.header for reduce in reduces)])
-    average = _mean(rows)
+    counted = _counted(rows, job.recorded_steps)
+    average = _mean(counted)
     told = [[*row, *(cell for reduce in reduces for cell in reduce.cells(row[0], row[2]))] for row in rows]
-    counted = rows[1:] or rows
     last = [cell for reduce in reduces for cell in reduce.mean({row[0]: row[1] for row in counted}, *average[:2])]
     job.write(trace, csv_text(header, [*told, ["-", *average, *last]]))
     info = {"fp_start": points.first_forward, "bp_end": points.last_backward}
@@ -73,7 +73,11 @@ def _row(one: tuple[int, int, int], points: Points) -> Row:
     return [step, start, end, end - start, first, last, first - start, last - first, end - last]
 
 
-def _mean(rows: Sequence[Row]) -> Row:
-    """The mean of all columns but the step's number; steps 2 to n count, or the only one."""
-    counted = rows[1:] or rows
+def _counted(rows: list[Row], recorded: Container[int]) -> list[Row]:
+    """The steps of the average: those whose predecessor was recorded, wanted or not; without any, all but the first."""
+    return [row for row in rows if row[0] - 1 in recorded] or rows[1:] or rows
+
+
+def _mean(counted: Sequence[Row]) -> Row:
+    """The mean of all columns but the step's number."""
     return [rounded_mean(column) for column in list(zip(*counted, strict=True))[1:]]
