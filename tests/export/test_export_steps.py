@@ -158,6 +158,39 @@ def test_the_user_may_name_the_operators_of_both_points(tmp_path: Path) -> None:
     assert json.loads(read(job, POINTS))["fp_start"] == "Default/Net_0/aten::linear/aten::addmm"
 
 
+def pynative(update: str) -> dict[str, pl.DataFrame]:
+    """Three steps whose backward mark ends at 4 ms; operators of it run until 9 ms, then an update."""
+    frames = torch_frames()
+    names = pl.col("name").replace({"aten::linear": "Default/AssignAdd-op0", "aten::mm": "MatMul"})
+    calls = frames["operators"].filter(pl.col("name").is_in(["aten::linear", "aten::mm"])).with_columns(names)
+    late = pl.when(pl.col("name") == "MatMul").then(pl.col("duration_ns") + 1_300_000).otherwise("duration_ns")
+    last = calls.filter(pl.col("name") == "MatMul").with_columns(
+        pl.col("start_ns") + 3_100_000, duration_ns=pl.lit(100 * US, pl.Int64), name=pl.lit(update)
+    )
+    marked = frames["steps"].with_columns(backward_end_ns=pl.col("start_ns") + 4 * MS)
+    calls = pl.concat([calls.with_columns(duration_ns=late), last])
+    return {"steps": marked, "operators": calls, "ranks": frames["ranks"]}
+
+
+@pytest.mark.parametrize("update", ["Default/Adam-op0", "Default/optimizer-Own/Mul-op3", "Default/ApplyMomentum-op1"])
+def test_in_pynative_backward_ends_with_the_last_operator_before_the_update(tmp_path: Path, update: str) -> None:
+    job = make_job(tmp_path, pynative(update), framework="mindspore", mode="pynative")
+
+    write_step_trace(job)
+
+    assert [int(line.split(",")[5]) - TICKS for line in lines(job, RAW)[1:3]] == [900_000, 1_900_000]
+    assert json.loads(read(job, POINTS))["bp_end"] == "MatMul"
+
+
+@pytest.mark.parametrize(("update", "mode"), [("Default/Mul-op1", "pynative"), ("Default/Adam-op0", "graph")])
+def test_without_an_update_or_elsewhere_the_mark_tells_the_end(tmp_path: Path, update: str, mode: str) -> None:
+    job = make_job(tmp_path, pynative(update), framework="mindspore", mode=mode)
+
+    write_step_trace(job)
+
+    assert int(lines(job, RAW)[1].split(",")[5]) - TICKS == 400_000
+
+
 def test_a_named_operator_that_never_ran_changes_nothing(tmp_path: Path) -> None:
     job = make_job(tmp_path, environment={"PROFILING_FP_START": "aten::nothing"})
 
