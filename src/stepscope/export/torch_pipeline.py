@@ -39,8 +39,8 @@ def write_torch_pipeline(job: Job) -> None:
 
 
 def has_no_queue(job: Job) -> bool:
-    """Whether the pipeline is that of a loader without workers, whose queue stands there for readers alone."""
-    return _KEPT in job.kept and bool((job.kept[_KEPT]["queue_capacity"].fill_null(0) == 0).all())
+    """Whether the pipeline is that of a loader whose queue was never seen (one without workers has none)."""
+    return _KEPT in job.kept and bool(job.kept[_KEPT]["queue_size"].is_null().all())
 
 
 def _records(batches: pl.DataFrame) -> Iterator[str]:
