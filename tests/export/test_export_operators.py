@@ -187,6 +187,17 @@ def test_calls_that_count_but_have_no_shapes_are_told(tmp_path: Path) -> None:
     assert len(lines(job, "flops_1.txt")) == 3
 
 
+def test_without_any_shapes_no_file_is_made_and_the_calls_are_told(tmp_path: Path) -> None:
+    frames = torch_frames()
+    bare = frames["operators"].with_columns(input_shapes=pl.lit(None, pl.String))
+    job = make_job(tmp_path, {**frames, "operators": bare})
+
+    write_flops(job)
+
+    assert not job.written
+    assert job.left_out["flops_1.txt (operators)"].startswith("6 calls of aten::addmm, aten::mm have no")
+
+
 def test_with_all_shapes_no_call_is_missing(tmp_path: Path) -> None:
     job = make_job(tmp_path)
 

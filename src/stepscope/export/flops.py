@@ -29,16 +29,16 @@ def write_flops(job: Job) -> None:
     try:
         counted = job.run.analyse("flops")
     except Unavailable as reason:
-        counted = pl.DataFrame({"flops": []}, schema={"flops": pl.Int64})
+        counted = pl.DataFrame(schema={"calls": pl.Int64, "flops": pl.Int64})
         job.leave_out(table, str(reason))
+    reasons = _uncounted(job, counted)
+    if reasons:
+        job.leave_out(f"{table} (operators)", "; ".join(reasons))
     known = counted.drop_nulls("flops")
     if known.is_empty():
         job.left_out.setdefault(table, "no operator with a known count and recorded shapes (record_shapes)")
         job.leave_out(summary, job.left_out[table])
         return
-    reasons = _uncounted(job, counted)
-    if reasons:
-        job.leave_out(f"{table} (operators)", "; ".join(reasons))
     totals = _by_operator(job, known)
     job.write(table, csv_text(HEADER, _rows(totals)))
     whole, spent_ns = int(totals["whole"].sum()), int(totals["spent_ns"].sum())
