@@ -175,6 +175,37 @@ def test_flops_are_those_of_the_shapes_over_the_time_spent(tmp_path: Path) -> No
     }
 
 
+def test_calls_that_count_but_have_no_shapes_are_told(tmp_path: Path) -> None:
+    frames = torch_frames()
+    bare = pl.when((pl.col("name") != "aten::mm") | (pl.col("step") == 4)).then("input_shapes")
+    job = make_job(tmp_path, {**frames, "operators": frames["operators"].with_columns(input_shapes=bare)})
+
+    write_flops(job)
+
+    told = job.left_out["flops_1.txt (operators)"]
+    assert told == "2 calls of aten::mm have no recorded shapes, so they are not counted"
+    assert len(lines(job, "flops_1.txt")) == 3
+
+
+def test_without_any_shapes_no_file_is_made_and_the_calls_are_told(tmp_path: Path) -> None:
+    frames = torch_frames()
+    bare = frames["operators"].with_columns(input_shapes=pl.lit(None, pl.String))
+    job = make_job(tmp_path, {**frames, "operators": bare})
+
+    write_flops(job)
+
+    assert not job.written
+    assert job.left_out["flops_1.txt (operators)"].startswith("6 calls of aten::addmm, aten::mm have no")
+
+
+def test_with_all_shapes_no_call_is_missing(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+
+    write_flops(job)
+
+    assert not job.left_out
+
+
 def test_flops_on_a_gpu_are_over_the_time_of_the_device(tmp_path: Path) -> None:
     job = make_job(tmp_path, gpu_frames(), device_kind="cuda")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from export_jobs import BASE, MS, lines, make_job, read
 
 from stepscope.export.cpu_usage import write_cpu_usage
@@ -116,6 +117,34 @@ def test_without_batches_the_reason_is_told(tmp_path: Path) -> None:
 
     assert RAW not in job.written
     assert "data_process" in job.left_out[RAW]
+
+
+def test_a_loader_without_workers_gets_no_advice_about_a_queue(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+    batches = job.recording / "batches.csv"
+    head, *rows = batches.read_text().splitlines()
+    batches.write_text("\n".join([head, *(",".join([*row.split(",")[:5], "", "", "0"]) for row in rows), ""]))
+
+    write_all(job)
+
+    summary = json.loads(read(job, f"{SUMMARY}.json"))
+    assert summary["queue_empty_freq_pct"] == [-1, 100.0, 100.0]
+    assert "queue_analysis_details" not in summary
+    assert "bottleneck_warning" not in summary
+
+
+@pytest.mark.parametrize(("samples", "advised"), [(3, False), (4, True)])
+def test_about_cpu_is_advised_from_three_shares_on(tmp_path: Path, samples: int, advised: bool) -> None:
+    job = make_job(tmp_path)
+    host = job.recording / "host.csv"
+    host.write_text("\n".join([*host.read_text().splitlines()[: 1 + 3 * samples], ""]))
+
+    write_all(job)
+
+    summary = json.loads(read(job, f"{SUMMARY}.json"))
+    assert summary["avg_cpu_pct"][1] == 20.0
+    assert ("cpu_analysis_details" in summary) is advised
+    assert ("bottleneck_warning" in summary) is advised
 
 
 def figures(number: int, kind: str, **known: object) -> Figures:

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import polars as pl
-from export_jobs import BASE, MS, lines, make_job, operators, read, steps, torch_frames
+import pytest
+from export_jobs import BASE, MS, US, lines, make_job, operators, read, steps, torch_frames
 
 from stepscope.export.profiler_info import write_profiler_info
 from stepscope.export.step_trace import write_step_trace
@@ -69,6 +70,22 @@ def test_the_average_leaves_out_the_first_step(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("recorded", "counted"),
+    [([3, 4, 5, 6], [4, 5, 6]), ([4, 5, 6], [5, 6]), ([5, 6], [6]), ([4, 6, 8], [5]), ([0, 4, 5, 6], [5, 6])],
+)
+def test_of_chosen_steps_the_average_leaves_out_those_without_a_predecessor(
+    tmp_path: Path, recorded: list[int], counted: list[int]
+) -> None:
+    job = make_job(tmp_path)
+    job.recorded = recorded
+
+    write_step_trace(job)
+
+    mean = sum(TICKS + 1_000_000 * (step - 4) for step in counted) // len(counted)
+    assert int(lines(job, RAW)[-1].split(",")[1]) == mean
+
+
 def test_one_step_is_its_own_average(tmp_path: Path) -> None:
     job = make_job(tmp_path, torch_frames(1))
 
@@ -78,17 +95,17 @@ def test_one_step_is_its_own_average(tmp_path: Path) -> None:
     assert rows[2].split(",")[1:] == rows[1].split(",")[1:]
 
 
-def test_a_step_starts_where_the_last_one_ended_unless_steps_lie_between(tmp_path: Path) -> None:
+def test_what_lies_between_two_steps_is_in_neither_but_rounding_is_joined(tmp_path: Path) -> None:
     frames = torch_frames()
-    spread = frames["steps"].with_columns(
-        pl.col("start_ns", "forward_start_ns") + MS, step=pl.Series([4, 5, 9], dtype=pl.Int32)
-    )
+    late = pl.Series([0, MS, MS + US])
+    spread = frames["steps"].with_columns(pl.col("start_ns", "end_ns") + late, pl.col("forward_start_ns") + 2 * late)
     job = make_job(tmp_path, {**frames, "steps": spread})
 
     write_step_trace(job)
 
-    starts = [int(line.split(",")[1]) for line in lines(job, RAW)[1:4]]
-    assert starts == [TICKS + 100_000, TICKS + 1_000_000, TICKS + 2_100_000]
+    rows = [[int(cell) for cell in line.split(",")[:7]] for line in lines(job, RAW)[1:4]]
+    assert [row[1] for row in rows] == [TICKS, TICKS + 1_100_000, TICKS + 2_100_000]
+    assert [row[3] for row in rows] == [1_000_000, 1_000_000, 1_000_100]
 
 
 def test_a_step_without_a_call_of_the_others_has_it_without_length_at_its_end(tmp_path: Path) -> None:
@@ -139,6 +156,39 @@ def test_the_user_may_name_the_operators_of_both_points(tmp_path: Path) -> None:
     first = lines(job, RAW)[1].split(",")
     assert first[4:6] == [str(TICKS + 220_000), str(TICKS + 770_000)]
     assert json.loads(read(job, POINTS))["fp_start"] == "Default/Net_0/aten::linear/aten::addmm"
+
+
+def pynative(update: str) -> dict[str, pl.DataFrame]:
+    """Three steps whose backward mark ends at 4 ms; operators of it run until 9 ms, then an update."""
+    frames = torch_frames()
+    names = pl.col("name").replace({"aten::linear": "Default/AssignAdd-op0", "aten::mm": "MatMul"})
+    calls = frames["operators"].filter(pl.col("name").is_in(["aten::linear", "aten::mm"])).with_columns(names)
+    late = pl.when(pl.col("name") == "MatMul").then(pl.col("duration_ns") + 1_300_000).otherwise("duration_ns")
+    last = calls.filter(pl.col("name") == "MatMul").with_columns(
+        pl.col("start_ns") + 3_100_000, duration_ns=pl.lit(100 * US, pl.Int64), name=pl.lit(update)
+    )
+    marked = frames["steps"].with_columns(backward_end_ns=pl.col("start_ns") + 4 * MS)
+    calls = pl.concat([calls.with_columns(duration_ns=late), last])
+    return {"steps": marked, "operators": calls, "ranks": frames["ranks"]}
+
+
+@pytest.mark.parametrize("update", ["Default/Adam-op0", "Default/optimizer-Own/Mul-op3", "Default/ApplyMomentum-op1"])
+def test_in_pynative_backward_ends_with_the_last_operator_before_the_update(tmp_path: Path, update: str) -> None:
+    job = make_job(tmp_path, pynative(update), framework="mindspore", mode="pynative")
+
+    write_step_trace(job)
+
+    assert [int(line.split(",")[5]) - TICKS for line in lines(job, RAW)[1:3]] == [900_000, 1_900_000]
+    assert json.loads(read(job, POINTS))["bp_end"] == "MatMul"
+
+
+@pytest.mark.parametrize(("update", "mode"), [("Default/Mul-op1", "pynative"), ("Default/Adam-op0", "graph")])
+def test_without_an_update_or_elsewhere_the_mark_tells_the_end(tmp_path: Path, update: str, mode: str) -> None:
+    job = make_job(tmp_path, pynative(update), framework="mindspore", mode=mode)
+
+    write_step_trace(job)
+
+    assert int(lines(job, RAW)[1].split(",")[5]) - TICKS == 400_000
 
 
 def test_a_named_operator_that_never_ran_changes_nothing(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def open_recording(recording: Path, opener: Callable[[Path], Run] = open_run, st
     if not isinstance(about, dict) or about.get("format") != "stepscope-recording":
         raise StepscopeError(f"{recording}/recording.json: this is no recording of stepscope")
     run = opener(recording)
+    recorded = run.steps
     if steps:
         run = run.select(steps=steps)
     rank = about.get("rank")
@@ -102,6 +103,7 @@ def open_recording(recording: Path, opener: Callable[[Path], Run] = open_run, st
         about,
         recording.parent.parent,
         [step for step in run.steps if step > 0] if steps else None,
+        recorded=recorded,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from stepscope.analysis.flop_formulas import COUNTED
 from stepscope.errors import Unavailable
 from stepscope.export.forms import csv_text
 from stepscope.export.gpu_operators import owned_kernels
@@ -18,6 +19,9 @@ from stepscope.export.operator_names import named_operators
 
 HEADER = "full_kernel_name,MFLOPs(10^6 cube),GFLOPS(10^9 cube),MFLOPs(10^6 vector),GFLOPS(10^9 vector)"
 
+MAX_NAMED = 3
+"""Kinds of operators that are named where they are missing."""
+
 
 def write_flops(job: Job) -> None:
     """Write both files where shapes were recorded."""
@@ -25,24 +29,36 @@ def write_flops(job: Job) -> None:
     try:
         counted = job.run.analyse("flops")
     except Unavailable as reason:
-        counted = pl.DataFrame({"flops": []}, schema={"flops": pl.Int64})
+        counted = pl.DataFrame(schema={"calls": pl.Int64, "flops": pl.Int64})
         job.leave_out(table, str(reason))
+    reasons = _uncounted(job, counted)
+    if reasons:
+        job.leave_out(f"{table} (operators)", "; ".join(reasons))
     known = counted.drop_nulls("flops")
     if known.is_empty():
         job.left_out.setdefault(table, "no operator with a known count and recorded shapes (record_shapes)")
         job.leave_out(summary, job.left_out[table])
         return
-    unknown = int(counted.filter(pl.col("flops").is_null())["calls"].sum())
-    if unknown:
-        job.leave_out(
-            f"{table} (operators)", f"{unknown} calls whose shapes do not tell, e.g. convolutions not trained"
-        )
     totals = _by_operator(job, known)
     job.write(table, csv_text(HEADER, _rows(totals)))
     whole, spent_ns = int(totals["whole"].sum()), int(totals["spent_ns"].sum())
     rate = round(whole / spent_ns, 6) if spent_ns else 0.0
     content = {"cube_FLOPs": round(whole / 1e6, 6), "cube_FLOPS": rate, "vec_FLOPs": 0.0, "vec_FLOPS": 0.0}
     job.write_json(summary, content)
+
+
+def _uncounted(job: Job, counted: pl.DataFrame) -> list[str]:
+    """Which calls of operators that count are missing, and why."""
+    reasons = []
+    bare = named_operators(job).filter(pl.col("op_type").is_in(list(COUNTED)) & pl.col("input_shapes").is_null())
+    kinds = bare.group_by("op_type").agg(calls=pl.len()).sort("calls", "op_type", descending=[True, False]).collect()
+    if kinds.height:
+        names = ", ".join(kinds["op_type"].head(MAX_NAMED)) + (", ..." if kinds.height > MAX_NAMED else "")
+        reasons.append(f"{kinds['calls'].sum()} calls of {names} have no recorded shapes, so they are not counted")
+    unknown = int(counted.filter(pl.col("flops").is_null())["calls"].sum())
+    if unknown:
+        reasons.append(f"{unknown} calls whose shapes do not tell, e.g. convolutions not trained")
+    return reasons
 
 
 def _by_operator(job: Job, counted: pl.DataFrame) -> pl.DataFrame:

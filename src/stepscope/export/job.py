@@ -45,6 +45,8 @@ class Job:
     pretty: bool = False
     timeline_limit_bytes: int = 500 << 20
     data_simplification: bool = True
+    recorded: list[int] | None = None
+    """All steps of the recording, wanted or not; None for those of `run`."""
     written: list[str] = field(default_factory=list)
     """Files made so far, relative to `directory`."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -58,6 +60,11 @@ class Job:
     def facts(self) -> dict[str, Any]:
         """The rank's row of `ranks`."""
         return dict(self.run.ranks[0].facts)
+
+    @property
+    def recorded_steps(self) -> frozenset[int]:
+        """The numbers of all steps of the recording, wanted or not; not what ran before the first one."""
+        return frozenset(step for step in (self.run.steps if self.recorded is None else self.recorded) if step > 0)
 
     @property
     def options(self) -> dict[str, Any]:

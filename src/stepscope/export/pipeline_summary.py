@@ -5,16 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stepscope.export.job import Job
 from stepscope.export.minddata import CPU, ITERATOR
 from stepscope.export.pipeline_advice import Figures, advise
 from stepscope.export.pipeline_raw import Stage, read_pipeline
+from stepscope.export.torch_pipeline import has_no_queue
 
 NONE = -1
 """Stands for a figure that an operator does not have."""
+
+MIN_CPU_SAMPLES = 3
+"""With fewer, one busy or idle moment would decide what is advised."""
 
 
 def write_pipeline_summary(job: Job) -> None:
@@ -23,7 +27,8 @@ def write_pipeline_summary(job: Job) -> None:
     if not stages:
         return  # `write_pipeline_raw` has said why
     stages = sorted(stages, key=lambda stage: stage.number)
-    busy = _cpu(job)
+    samples = _cpu_samples(job)
+    busy = {number: round(sum(values) / len(values), 2) for number, values in samples.items()}
     summary = {**_operators(stages), **_times(job)}
     cpu = [busy.get(stage.number, float(NONE)) for stage in stages]
     if busy:
@@ -31,7 +36,7 @@ def write_pipeline_summary(job: Job) -> None:
     figures = [_figures(stage, share) for stage, share in zip(stages, cpu, strict=True)]
     if busy:
         summary = _in_order(summary, cpu, figures)
-    summary.update(advise(figures))
+    summary.update(advise(_telling(job, figures, samples)))
     job.write_json(f"minddata_pipeline_summary_{job.rank}.json", summary)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([key, *values] for key, values in summary.items())
@@ -84,17 +89,24 @@ def _figures(stage: Stage, cpu: float) -> Figures:
     )
 
 
-def _cpu(job: Job) -> dict[int, float]:
-    """Mean CPU use of each operator in percent of one processor; empty where it is not known."""
+def _telling(job: Job, figures: list[Figures], samples: dict[int, list[int]]) -> list[Figures]:
+    """The figures without those that rest on too little for advice."""
+    few = {one.number for one in figures if len(samples.get(one.number, ())) < MIN_CPU_SAMPLES}
+    figures = [replace(one, cpu_per_worker=NONE) if one.number in few else one for one in figures]
+    return [replace(one, queue=None, empty=None) for one in figures] if has_no_queue(job) else figures
+
+
+def _cpu_samples(job: Job) -> dict[int, list[int]]:
+    """CPU use of each operator in percent of one processor, sample by sample; empty where it is not known."""
     path = job.directory / f"{CPU}_{job.rank}.json"
     if path.name not in job.written:
         return {}
     found = {}
     for told in json.loads(path.read_bytes()).get("op_info") or []:
         metrics = told["metrics"]
-        values = [*metrics["user_utilization"], *metrics["sys_utilization"]]
         if metrics["user_utilization"]:
-            found[int(told["op_id"])] = round(sum(values) / len(metrics["user_utilization"]), 2)
+            both = zip(metrics["user_utilization"], metrics["sys_utilization"], strict=False)
+            found[int(told["op_id"])] = [user + system for user, system in both]
     return found
 
 

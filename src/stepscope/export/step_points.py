@@ -13,6 +13,11 @@ FORWARD_VARIABLE, BACKWARD_VARIABLE = "PROFILING_FP_START", "PROFILING_BP_END"
 _OPTIMIZER = r"/optimizer-\w+/"
 """Scope of MindSpore's optimizers, of which a graph may run some operators first."""
 
+_UPDATE = r"(?i)^(assign|.*apply|.*adam|.*momentum|.*adagrad|.*ftrl|.*lamb|lars|rprop|sgd$)"
+"""Operators that write parameters or the count of steps: in PyNative those of optimizers carry no scope."""
+
+_KEYS = {"step": pl.Int32, "launched_ns": pl.Int64}
+
 
 @dataclass(frozen=True)
 class Points:
@@ -45,15 +50,23 @@ def find_points(job: Job, steps: pl.DataFrame, operators: pl.LazyFrame) -> Point
         operators: Named operators.
     """
     ours = operators.filter(pl.col("step").is_in(steps["step"].to_list())).select(
-        "step", "start_ns", "full_name", "op_name", "subgraph", end_ns=pl.col("start_ns") + pl.col("duration_ns")
+        "step",
+        "start_ns",
+        "full_name",
+        "op_name",
+        "op_type",
+        "subgraph",
+        end_ns=pl.col("start_ns") + pl.col("duration_ns"),
     )
     environment = job.about.get("environment") or {}
     forward_ns = _named(ours, environment.get(FORWARD_VARIABLE), pl.col("start_ns").min())
-    backward_ns = _named(ours, environment.get(BACKWARD_VARIABLE), pl.col("end_ns").max())
     forward_ns = forward_ns or _of_steps(steps, "forward_start_ns") or _marked(job, "forward", pl.col("start_ns").min())
-    backward_ns = backward_ns or _of_steps(steps, "backward_end_ns") or _marked(job, "backward", pl.col("end_ns").max())
     gradients = ours.filter(pl.col("subgraph") == "Gradients")
-    backward_ns = backward_ns or _by_step(gradients, pl.col("end_ns").max())
+    backward_ns = (
+        _named(ours, environment.get(BACKWARD_VARIABLE), pl.col("end_ns").max())
+        or _backward_marks(job, steps, ours)
+        or _by_step(gradients, pl.col("end_ns").max())
+    )
     forward_ns = forward_ns or _by_step(ours.filter(pl.col("subgraph") != "Gradients"), pl.col("start_ns").min())
     return Points(forward_ns, backward_ns, _first(ours, forward_ns), _last(gradients, ours, backward_ns))
 
@@ -76,6 +89,20 @@ def _of_steps(steps: pl.DataFrame, column: str) -> dict[int, int]:
 def _marked(job: Job, kind: str, point: pl.Expr) -> dict[int, int]:
     marks = job.raw("marks")
     return _by_step(marks.filter((pl.col("kind") == kind) & pl.col("step").is_not_null()).lazy(), point)
+
+
+def _backward_marks(job: Job, steps: pl.DataFrame, operators: pl.LazyFrame) -> dict[int, int]:
+    """The ends of the backward pass by its marks; in PyNative, whose marks tell launches, when its operators ended."""
+    marks = _of_steps(steps, "backward_end_ns") or _marked(job, "backward", pl.col("end_ns").max())
+    if not marks or not job.is_mindspore or job.about.get("mode") != "pynative":
+        return marks
+    launched = pl.LazyFrame({"step": list(marks), "launched_ns": list(marks.values())}, schema_overrides=_KEYS)
+    known = operators.join(launched, on="step")
+    updates = pl.col("full_name").str.contains(_OPTIMIZER) | pl.col("op_type").str.contains(_UPDATE)
+    first = known.filter(updates & (pl.col("start_ns") >= pl.col("launched_ns")))
+    first = first.group_by("step").agg(updated_ns=pl.col("start_ns").min())
+    before = known.join(first, on="step").filter(pl.col("start_ns") < pl.col("updated_ns"))
+    return marks | _by_step(before, pl.max_horizontal(pl.col("end_ns").max(), pl.col("launched_ns").max()))
 
 
 def _first(operators: pl.LazyFrame, forward_ns: dict[int, int]) -> str:

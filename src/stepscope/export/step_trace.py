@@ -1,14 +1,15 @@
 """`step_trace_raw` and `step_trace_point_info`: interval, forward and backward, tail of each step, in ticks of 10 ns.
 
-A step starts where the one before it ended, if nothing lies between them. Its forward pass starts and its backward
-pass ends where the recorder marked them, or where the operators lie that `PROFILING_FP_START` and `PROFILING_BP_END`
-name. The last row is the mean of steps 2 to n: the first step has no predecessor and often builds things, so it would
-bias the mean, as it does in other tools that write this file.
+A step starts where `steps` says: what lies between two steps, such as the time that the recorder took to begin an
+operator window, is in neither. Its forward pass starts and its backward pass ends where the recorder marked them, or
+where the operators lie that `PROFILING_FP_START` and `PROFILING_BP_END` name. The last row is the mean of the steps
+whose predecessor was recorded too: the first step of a recording often builds things, so it would bias the mean, as it
+does in other tools that write this file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise
 
 import polars as pl
@@ -23,6 +24,9 @@ Row = list[int]
 
 TRAINING = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
 INFERENCE = "step_num,start_point,end_point,total,fp_point,iteration_interval,fp"
+
+_ROUNDING_NS = 2_000
+"""Clocks of operator windows tell whole microseconds: steps no further apart than both ends' rounding touch."""
 
 
 def write_step_trace(job: Job) -> None:
@@ -40,9 +44,9 @@ def write_step_trace(job: Job) -> None:
         job.leave_out(f"{trace} (reduce columns)", f"{len(reduces) - MAX_REDUCES} of {len(reduces)} calls in a step")
         reduces = reduces[:MAX_REDUCES]
     header = ",".join([TRAINING if points.training else INFERENCE, *(reduce.header for reduce in reduces)])
-    average = _mean(rows)
+    counted = _counted(rows, job.recorded_steps)
+    average = _mean(counted)
     told = [[*row, *(cell for reduce in reduces for cell in reduce.cells(row[0], row[2]))] for row in rows]
-    counted = rows[1:] or rows
     last = [cell for reduce in reduces for cell in reduce.mean({row[0]: row[1] for row in counted}, *average[:2])]
     job.write(trace, csv_text(header, [*told, ["-", *average, *last]]))
     info = {"fp_start": points.first_forward, "bp_end": points.last_backward}
@@ -50,11 +54,12 @@ def write_step_trace(job: Job) -> None:
 
 
 def _starts(steps: pl.DataFrame) -> list[tuple[int, int, int]]:
-    """Step, start, end; a step that follows the one before it starts at its end."""
+    """Step, start, end; a gap that is the clocks' rounding alone is joined."""
     rows = steps.select("step", "start_ns", "end_ns").rows()
     joined = rows[:1]
     for (last, _, ended), (step, start, end) in pairwise(rows):
-        joined.append((step, min(start, ended) if step == last + 1 else start, end))
+        touches = step == last + 1 and 0 < start - ended <= _ROUNDING_NS
+        joined.append((step, ended if touches else start, end))
     return joined
 
 
@@ -68,7 +73,11 @@ def _row(one: tuple[int, int, int], points: Points) -> Row:
     return [step, start, end, end - start, first, last, first - start, last - first, end - last]
 
 
-def _mean(rows: Sequence[Row]) -> Row:
-    """The mean of all columns but the step's number; steps 2 to n count, or the only one."""
-    counted = rows[1:] or rows
+def _counted(rows: list[Row], recorded: Container[int]) -> list[Row]:
+    """The steps of the average: those whose predecessor was recorded, wanted or not; without any, all but the first."""
+    return [row for row in rows if row[0] - 1 in recorded] or rows[1:] or rows
+
+
+def _mean(counted: Sequence[Row]) -> Row:
+    """The mean of all columns but the step's number."""
     return [rounded_mean(column) for column in list(zip(*counted, strict=True))[1:]]

@@ -18,6 +18,8 @@ from stepscope.export.minddata import ITERATOR, PIPELINE
 LOOP, LOADER, DATASET = 0, 1, 2
 """Ids of the three stages: the training loop takes from the loader, the loader reads the data set."""
 
+_KEPT = "batches of the loader"
+
 
 def write_torch_pipeline(job: Job) -> None:
     """Write the iterator's times and the pipeline of the loader that gave most batches."""
@@ -31,8 +33,14 @@ def write_torch_pipeline(job: Job) -> None:
     if len(loaders) > 1:
         job.leave_out(f"{name} (loaders)", f"only {loaders[0]!r}, not {len(loaders) - 1} others with fewer batches")
     mine = batches.filter(pl.col("pipeline").eq_missing(loaders[0])).sort("time_ns")
+    job.kept[_KEPT] = mine
     job.write(f"{ITERATOR}_{job.rank}.txt", _records(mine))
     job.write_json(name, _pipeline(mine))
+
+
+def has_no_queue(job: Job) -> bool:
+    """Whether the pipeline is that of a loader whose queue was never seen (one without workers has none)."""
+    return _KEPT in job.kept and bool(job.kept[_KEPT]["queue_size"].is_null().all())
 
 
 def _records(batches: pl.DataFrame) -> Iterator[str]:
