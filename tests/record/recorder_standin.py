@@ -23,6 +23,7 @@ class StandIn:
         self.refuses: Exception | None = None
         self.write_fails: Exception | None = None
         self.worker = False
+        self.window_cut: tuple[int, int] | None = None
         self.steps: Steps | None = None
 
     def identity(self) -> Identity:

@@ -418,7 +418,7 @@ def test_a_sampler_that_fails_ends_alone(backend: StandIn, tmp_path: Path, rows:
 def test_a_window_that_had_to_end_early_says_so(backend: StandIn, tmp_path: Path, rows: Rows, caplog: Any) -> None:
     profiler = stepscope.Profiler(output_path=str(tmp_path))
     backend.train(3)
-    backend.window_cut = (2, time.perf_counter_ns())  # type: ignore[attr-defined]
+    backend.window_cut = (2, time.perf_counter_ns())
     backend.train(3)
     profiler.stop()
     assert [window["last_step"] for window in rows(recorded(profiler) / "windows.csv")] == ["2"]

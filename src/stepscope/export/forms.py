@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 TICK_NS = 10
@@ -42,11 +42,6 @@ def csv_text(header: str, rows: Iterable[Iterable[object]]) -> str:
     text.write(header + "\n")
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
-
-
-def csv_values(values: Sequence[object]) -> str:
-    """One line of CSV without its end."""
-    return csv_text("", [values]).strip("\n")
 
 
 def clock(ns: float | None) -> str:

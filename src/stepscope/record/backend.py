@@ -48,6 +48,11 @@ class Backend(Protocol):
     window_kind: str
     """`kind` in `windows.csv`."""
 
+    @property
+    def window_cut(self) -> tuple[int, int] | None:
+        """Where the last window had to end before `end_window`, since another profiler began: the last step that had
+        ended, and the time, of `time.perf_counter_ns`; None where it had not to."""
+
     def identity(self) -> Identity:
         """Rank and world size. Cheap; may change when the process group is made."""
 

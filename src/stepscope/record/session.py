@@ -156,6 +156,10 @@ class Session:
         if text in self._problems:
             return
         log.warning("Profiler: %s", text)
+        self._keep(text)
+
+    def _keep(self, text: str) -> None:
+        """Keep what was told, for those who read the recording."""
         self._problems.append(text)
         self._dirty = True
         if self.directory is not None:
@@ -172,7 +176,7 @@ class Session:
             self._state = "failed"
             self._on_failure()
             log.error("Profiler: %s. Nothing more is recorded; training goes on", text)
-            self.problem(text)
+            self._keep(text)
 
     def _about(self) -> dict[str, Any]:
         return {

@@ -88,7 +88,7 @@ class Windows:
             return
         job = self._backend.end_window(window.directory)
         window.end_ns, window.last_step = time.perf_counter_ns(), step
-        if (cut := getattr(self._backend, "window_cut", None)) is not None:
+        if (cut := self._backend.window_cut) is not None:
             window.last_step, window.end_ns = cut
             self._problem(f"another profiler took over in step {cut[0] + 1}; operators from there on are not recorded")
         if self._discards or job is None:

@@ -45,6 +45,10 @@ class MindSporeBackend:
         self._loader: Loader | None = None
         self._detail: RuntimeDetail | None = None
 
+    @property
+    def window_cut(self) -> None:
+        """Nothing of MindSpore's takes a window away."""
+
     def identity(self) -> Identity:
         """Rank and world size."""
         return identity.identity()

@@ -119,11 +119,7 @@ class TorchBackend:
 
     @property
     def window_cut(self) -> tuple[int, int] | None:
-        """Where the last window had to end before its end, since a profiler of the script's began.
-
-        Returns:
-            The last step that had ended, and the time, of `time.perf_counter_ns`; None where it had not to.
-        """
+        """Where the last window had to end early, since a profiler of the script's began."""
         return self._windows.cut if isinstance(self._windows, KinetoWindows) else None
 
     def worker_pids(self) -> dict[int, str]:
