@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stepscope.export.ascend_ms import write_ascend_ms
+from stepscope.export.cluster_analyse import write_cluster_analyse
 from stepscope.export.cpu_operators import write_cpu_operators
 from stepscope.export.cpu_usage import write_cpu_usage
 from stepscope.export.dynamic_shapes import write_dynamic_shapes
 from stepscope.export.flops import write_flops
 from stepscope.export.gpu_operators import write_gpu_operators
+from stepscope.export.hccl_raw import write_hccl_raw
 from stepscope.export.host_info import write_host_info
 from stepscope.export.job import Job
 from stepscope.export.launches import write_launches
@@ -28,6 +30,8 @@ Exporter = Callable[[Job], None]
 
 EXPORTERS: tuple[Exporter, ...] = (
     write_step_trace,
+    write_hccl_raw,
+    write_cluster_analyse,
     write_cpu_operators,
     write_launches,
     write_gpu_operators,

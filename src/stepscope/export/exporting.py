@@ -6,11 +6,13 @@ import json
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from stepscope.errors import StepscopeError
 from stepscope.export.job import Job
+from stepscope.export.peers import Peers
 from stepscope.export.places import age, make_room, remove, target, write_list
 from stepscope.run import Run, open_run
 from stepscope.selection import Choice
@@ -51,7 +53,8 @@ def export(
     """Make the files of each recording. What fails for one recording or one file stops no other.
 
     Args:
-        recordings: Directories of raw data, `<output_path>/profiler/recording/rank-...`.
+        recordings: Directories of raw data, `<output_path>/profiler/recording/rank-...`; how long a rank waited for
+            others is told where these are among them.
         pretty: Indent JSON.
         steps: Only these steps (`3-5` or numbers), as the profiler numbered them; None or an empty list for all.
         timeline_limit_bytes: Timelines end before they grow beyond this; None for what the recorder was told.
@@ -64,6 +67,7 @@ def export(
     """
     outcomes = []
     together = sorted({Path(recording).absolute() for recording in recordings}, key=age)
+    peers = Peers(together)
     for recording in together:
         try:
             job = open_recording(recording, opener, steps)
@@ -72,6 +76,7 @@ def export(
             outcomes.append(Outcome(recording, problem=str(reason)))
             continue
         job.directory = target(recording, together)
+        job.arrivals = partial(peers.arrivals, recording)
         job.pretty = pretty
         job.timeline_limit_bytes = timeline_limit_bytes or _told_limit(job.options)
         told = job.options.get("data_simplification", True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +47,8 @@ class Job:
     data_simplification: bool = True
     recorded: list[int] | None = None
     """All steps of the recording, wanted or not; None for those of `run`."""
+    arrivals: Callable[[], pl.DataFrame | None] = lambda: None
+    """The rank's rows of `arrival`, for which the recordings of its peers are needed; None without these."""
     written: list[str] = field(default_factory=list)
     """Files made so far, relative to `directory`."""
     left_out: dict[str, str] = field(default_factory=dict)

@@ -73,20 +73,38 @@ def find_reduces(collectives: pl.DataFrame, steps: Sequence[int]) -> list[Reduce
         collectives: All calls of the rank.
         steps: The steps that are told.
     """
-    calls = collectives.filter(pl.col("step").is_in(steps)).sort("start_ns", maintain_order=True)
-    found: dict[tuple[int, str, int], dict[int, tuple[int, int]]] = {}
-    places: dict[tuple[int, str, int], list[int]] = {}
-    counts: dict[tuple[int, int, str], int] = {}
-    in_step: dict[int, int] = {}
-    columns = calls.select("step", pl.col("stream").fill_null(0), "operation", "start_ns", "duration_ns")
-    for step, stream, operation, start_ns, ns in columns.iter_rows():
-        number = counts[step, stream, operation] = counts.get((step, stream, operation), -1) + 1
-        key = (stream, _OPERATIONS.get(operation, operation), number)
-        found.setdefault(key, {})[step] = (start_ns // TICK_NS, (start_ns + ns) // TICK_NS)
-        in_step[step] = in_step.get(step, -1) + 1
-        places.setdefault(key, []).append(in_step[step])
-    order = sorted(found, key=lambda key: (sum(places[key]) / len(places[key]), key))
-    return [Reduce(f"stream_{key[0]}_{place}_{key[1]}", found[key]) for place, key in enumerate(order)]
+    found: dict[str, dict[int, tuple[int, int]]] = {}
+    columns = named_reduces(collectives, steps).select("reduce", "step", "start_ns", "duration_ns")
+    for name, step, start_ns, ns in columns.iter_rows():
+        found.setdefault(name, {})[step] = (start_ns // TICK_NS, (start_ns + ns) // TICK_NS)
+    return [Reduce(name, calls) for name, calls in found.items()]
+
+
+def named_reduces(collectives: pl.DataFrame, steps: Sequence[int]) -> pl.DataFrame:
+    """The calls of some steps under the names that they have in all classic files.
+
+    Args:
+        collectives: All calls of the rank.
+        steps: The steps that are told.
+
+    Returns:
+        Columns of `collectives`, and `reduce` (`stream_0_2_AllReduce`: stream, place among the calls of a step,
+        operation), which is the same for the k-th call of its kind in each step; by place, then by step.
+    """
+    calls = (
+        collectives.filter(pl.col("step").is_in(steps))
+        .sort("start_ns", maintain_order=True)
+        .with_columns(_stream=pl.col("stream").fill_null(0), _word=pl.col("operation").replace(_OPERATIONS))
+        .with_columns(
+            _number=pl.int_range(pl.len()).over("step", "_stream", "_word"),
+            _place=pl.int_range(pl.len()).over("step"),
+        )
+    )
+    same = ["_stream", "_word", "_number"]
+    kinds = calls.group_by(same).agg(pl.col("_place").mean()).sort("_place", *same).drop("_place")
+    name = pl.format("stream_{}_{}_{}", "_stream", "_order", "_word")
+    named = calls.join(kinds.with_row_index("_order"), on=same).with_columns(reduce=name).sort("_order", "start_ns")
+    return named.select(*collectives.columns, "reduce")
 
 
 def rounded_mean(values: Sequence[int]) -> int:
