@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from communication import communication_pages
 from facts import Facts, facts_of, recorded_run
 from pages import PAGE_ROWS, Page, pages
 from server import Server, serving
@@ -34,7 +35,8 @@ def main() -> None:
         tempfile.TemporaryDirectory() as room,
         serving(arguments.mindinsight.absolute(), profiler, Path(room)) as server,
     ):
-        wrong = [page.name for page in pages(profiler, facts, queue_records) if not _answered(server, page)]
+        asked = (*pages(profiler, facts, queue_records), *communication_pages(profiler, facts))
+        wrong = [page.name for page in asked if not _answered(server, page)]
     print(f"\n{len(wrong)} wrong answers" if wrong else "\nall answers as expected")
     raise SystemExit(1 if wrong else 0)
 

@@ -43,8 +43,8 @@ class Page:
     @property
     def name(self) -> str:
         """For people."""
-        said = {**self.params, **(self.body or {})}
-        kept = [f"{key}={said[key]}" for key in ("device_id", "type", "op_type", "op_id", "step") if key in said]
+        said = {**self.params, **(self.body or {}), **(self.body or {}).get("filter_condition", {})}
+        kept = [f"{key}={said[key]}" for key in ("device_id", "type", "op_type", "op_id", "step_id") if key in said]
         return f"{self.path} {' '.join(kept)}".strip()
 
 
