@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.record.backend import Identity, Surroundings
+from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore import identity
 from stepscope.record.mindspore.calls import Calls
 from stepscope.record.mindspore.collectives import Collectives
 from stepscope.record.mindspore.cpu_windows import CpuWindows
 from stepscope.record.mindspore.device_windows import DeviceWindows
-from stepscope.record.mindspore.hooks import Hooks
 from stepscope.record.mindspore.loader import Loader
 from stepscope.record.mindspore.minddata import MindData
 from stepscope.record.mindspore.model_train import ModelTrain
@@ -81,6 +81,7 @@ class MindSporeBackend:
             if part is not None:
                 self._try(type(part).__name__, lambda part=part: part.install(self._hooks))  # type: ignore[misc]
         self._try("groups", lambda: identity.watch_groups(self._hooks, steps))
+        self._hooks.apply()
 
     def detach(self) -> None:
         """Take all hooks away again."""
@@ -88,7 +89,7 @@ class MindSporeBackend:
             self._train.remove()
         if self._data is not None:
             self._try("MindData", self._data.remove)
-        self._hooks.remove()
+        self._hooks.undo()
 
     def started(self, directory: Path) -> None:
         """Begin to observe the input pipeline, and the runtime if asked for."""

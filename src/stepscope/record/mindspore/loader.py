@@ -9,7 +9,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.epochs import Epochs
-from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.hooks import Hooks
 from stepscope.record.steps import Steps
 
 

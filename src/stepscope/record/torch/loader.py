@@ -10,9 +10,9 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.epochs import Epochs
+from stepscope.record.patches import Patches
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook
-from stepscope.record.torch.patches import Patches
 
 WORKER_VARIABLE = "STEPSCOPE_DATA_WORKER"
 """Set in the environment of a loader's workers: one that is spawned runs the script before it knows what it is."""

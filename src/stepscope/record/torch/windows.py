@@ -18,9 +18,9 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.options import Options
+from stepscope.record.patches import Patches
 from stepscope.record.torch.export import export
 from stepscope.record.torch.kineto import KinetoSession, give_up_bound, make_room
-from stepscope.record.torch.patches import Patches
 from stepscope.record.torch.rivals import Rivals
 from stepscope.record.torch.scopes import Scopes
 
