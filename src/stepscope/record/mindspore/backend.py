@@ -46,8 +46,9 @@ class MindSporeBackend:
         self._detail: RuntimeDetail | None = None
 
     @property
-    def window_cut(self) -> None:
-        """Nothing of MindSpore's takes a window away."""
+    def window_cut(self) -> tuple[int, int] | None:
+        """Where the last window had to end early, since a profiler of the script's began."""
+        return self._windows.cut if isinstance(self._windows, CpuWindows) else None
 
     def identity(self) -> Identity:
         """Rank and world size."""
@@ -69,7 +70,10 @@ class MindSporeBackend:
     def attach(self, steps: Steps, options: Options) -> None:
         """Put the hooks in place. One that this release of MindSpore does not allow is left out, and told."""
         if self.target == "cpu":
-            self._windows = CpuWindows(lambda: identity.identity().rank or 0, memory=options.profile_memory)
+            self._windows = windows = CpuWindows(
+                lambda: identity.identity().rank or 0, lambda: steps.number, memory=options.profile_memory
+            )
+            self._try("operators beside other profilers", lambda: windows.install(self._hooks))
         else:
             self._windows = DeviceWindows(options)
         if options.runtime_detail:
