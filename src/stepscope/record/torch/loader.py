@@ -122,7 +122,7 @@ class LoaderHooks:
         if iterator._num_workers:
             self._iterators.add(iterator)
         number = iterator._num_yielded - 1
-        self._steps.batch(_pipeline(iterator), number, end_ns - start_ns, _queue(iterator))
+        self._steps.batch(end_ns, _pipeline(iterator), number, end_ns - start_ns, _queue(iterator))
 
 
 def _pipeline(iterator: Any) -> str:
