@@ -245,10 +245,10 @@ def test_hooks_of_many_profilers_do_not_pile_up(keep: str, tmp_path: Path) -> No
 
 
 def test_a_profiler_that_made_way_for_another_records_again(tmp_path: Path) -> None:
-    profilers = [stepscope.Profiler(output_path=str(tmp_path / "first"), framework="torch", op_time=False)]
+    profilers = [stepscope.Profiler(output_path=str(tmp_path / "first"), framework="torch")]
     train(*make(), batches(2))
     profilers[0].stop()
-    profilers.append(stepscope.Profiler(output_path=str(tmp_path / "second"), framework="torch", op_time=False))
+    profilers.append(stepscope.Profiler(output_path=str(tmp_path / "second"), framework="torch"))
     train(*make(), batches(3))
     profilers[1].stop()
     profilers[0].start()
@@ -256,5 +256,7 @@ def test_a_profiler_that_made_way_for_another_records_again(tmp_path: Path) -> N
     profilers[0].stop()
     for profiler, steps in zip(profilers, (5, 3), strict=True):
         assert profiler.directory is not None
+        windows = (profiler.directory / "windows.csv").read_text().splitlines()[1:]
+        assert [line.split(",")[6] for line in windows] == ["complete"] * (1 if steps == 3 else 2)
         kinds = [line.split(",")[0] for line in (profiler.directory / "marks.csv").read_text().splitlines()]
         assert [kinds.count(kind) for kind in ("step", "forward", "backward")] == [steps] * 3
