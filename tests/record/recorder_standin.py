@@ -22,6 +22,7 @@ class StandIn:
         self.calls: list[str] = []
         self.refuses: Exception | None = None
         self.write_fails: Exception | None = None
+        self.loses: Exception | None = None
         self.worker = False
         self.window_cut: tuple[int, int] | None = None
         self.steps: Steps | None = None
@@ -54,6 +55,8 @@ class StandIn:
 
     def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
         self.calls.append("end")
+        if self.loses is not None:
+            raise self.loses
 
         def write() -> list[str]:
             if self.write_fails is not None:

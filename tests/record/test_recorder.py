@@ -16,6 +16,7 @@ from recorder_standin import StandIn
 import stepscope
 from stepscope.record import session as session_module
 from stepscope.record import windows as windows_module
+from stepscope.record.backend import WindowLost
 
 Rows = Callable[[Path], list[dict[str, str]]]
 
@@ -423,3 +424,30 @@ def test_a_window_that_had_to_end_early_says_so(backend: StandIn, tmp_path: Path
     profiler.stop()
     assert [window["last_step"] for window in rows(recorded(profiler) / "windows.csv")] == ["2"]
     assert "another profiler took over in step 3" in caplog.text
+
+
+def test_a_profiler_that_takes_over_is_told_once(backend: StandIn, tmp_path: Path, rows: Rows, caplog: Any) -> None:
+    """Where it begins, not again where the next window cannot begin beside it; but again where it comes back."""
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
+    for cut in ((1, 0), None, (7, 0)):
+        backend.window_cut = cut
+        backend.refuses = RuntimeError("another profiler is active") if cut else None
+        backend.train(3)
+    profiler.stop()
+    told = [record.message for record in caplog.records if "another profiler" in record.message]
+    text = "Profiler: another profiler took over in step %d; while it is active, operators are not recorded"
+    assert told == [text % 2, text % 8]
+    assert {window["state"] for window in rows(recorded(profiler) / "windows.csv")} == {"complete"}
+
+
+def test_a_window_that_is_lost_is_told_once_and_entered(
+    backend: StandIn, tmp_path: Path, rows: Rows, about: Callable[[Path], dict[str, Any]], caplog: Any
+) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(3)
+    backend.window_cut, backend.loses = (2, time.perf_counter_ns()), WindowLost("another took it away")
+    profiler.stop()
+    (window,) = rows(recorded(profiler) / "windows.csv")
+    assert (window["last_step"], window["state"], window["files"]) == ("2", "failed", "")
+    assert about(recorded(profiler))["problems"] == ["a window of operators is lost: another took it away"]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]

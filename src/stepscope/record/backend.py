@@ -40,6 +40,10 @@ class Surroundings:
     clock: dict[str, Any] | None = None
 
 
+class WindowLost(Exception):
+    """What a window recorded is lost, and why, for people. Recording goes on."""
+
+
 class Backend(Protocol):
     """One framework. All methods run on the training thread unless they say otherwise."""
 
@@ -63,7 +67,8 @@ class Backend(Protocol):
         """Options that were asked for and that this framework or device cannot give, with the reason."""
 
     def attach(self, steps: Steps, options: Options) -> None:
-        """Put the hooks in place. They call `steps`, which ignores them while nothing is recorded."""
+        """Put the hooks in place, perhaps again after `detach`. They call `steps`, which ignores them while nothing is
+        recorded."""
 
     def detach(self) -> None:
         """Take all hooks away again."""
@@ -87,6 +92,9 @@ class Backend(Protocol):
         Returns:
             What is left to do, on another thread: it writes the files into `directory` and returns their names.
             None if the window held nothing.
+
+        Raises:
+            WindowLost: If what it held is lost.
         """
 
     def worker_pids(self) -> dict[int, str]:

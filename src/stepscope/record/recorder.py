@@ -64,13 +64,11 @@ class Recorder:
         self.is_by_environment = lazy
         self._lazy = lazy
         self._woke = woke
+        self._attached = False
+        for other in list(_ALL):
+            other.rest()
         _ALL.add(self)
-        try:
-            backend.attach(self.steps, options)
-            for name, reason in backend.lacks(options).items():
-                self.session.problem(f"{name} has no effect here: {reason}")
-        except Exception as error:
-            self._fail("its hooks could not be placed", error)
+        self._attach()
 
     @property
     def is_quiet(self) -> bool:
@@ -79,6 +77,8 @@ class Recorder:
 
     def start(self) -> None:
         """Begin to record, as the plan says."""
+        if not self._attached and not self.is_quiet:
+            self._attach()
         if self.is_quiet:
             return
         self.running = True
@@ -117,8 +117,27 @@ class Recorder:
         elif self.steps.number == self._first_number:
             self.session.problem("no step was seen; call step() where one ends, if training took any")
 
+    def rest(self) -> None:
+        """Another Profiler is made. If this one has recorded and was stopped, its hooks go until it starts again: else
+        those of all that a script keeps would pile up."""
+        if self.session.has_spans and not self.running:
+            self.detach()
+
+    def _attach(self) -> None:
+        """Place the hooks."""
+        self._attached = True
+        try:
+            self.backend.attach(self.steps, self.options)
+            for name, reason in self.backend.lacks(self.options).items():
+                self.session.problem(f"{name} has no effect here: {reason}")
+        except Exception as error:
+            self._fail("its hooks could not be placed", error)
+
     def detach(self) -> None:
         """Take the hooks away."""
+        if not self._attached:
+            return
+        self._attached = False
         try:
             self.backend.detach()
         except Exception as error:

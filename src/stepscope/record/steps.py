@@ -47,8 +47,7 @@ class Steps:
         """A trainer tells where epochs begin and end, so that nothing is to be guessed."""
         self.on_activity: Callable[[], None] | None = None
         """Called where a step begins that follows on no other: at the first activity after `begin`."""
-        self._marks = marks
-        self._add = marks.add
+        self._add, self._add_batch = marks.add, marks.add_batch
         self._listener = listener
         self._began_ns: int | None = None
         self._pending_ns: int | None = None
@@ -104,17 +103,20 @@ class Steps:
                 return
         self._end(now_ns, None)
 
-    def batch(self, pipeline: str, number: int, wait_ns: int, queue: tuple[int | None, int | None, int | None]) -> None:
+    def batch(
+        self, now_ns: int, pipeline: str, number: int, wait_ns: int, queue: tuple[int | None, int | None, int | None]
+    ) -> None:
         """The training loop took a batch.
 
         Args:
+            now_ns: When.
             pipeline: The loader.
             number: Batch number, from 0.
             wait_ns: How long the loop waited for it.
             queue: Batches ready after it was taken, room for them, and workers; None where unknown.
         """
         if self.active:
-            self._marks.add_batch(pipeline, number, self.number + 1, wait_ns, *queue)
+            self._add_batch((now_ns, pipeline, number, self.number + 1, wait_ns, *queue))
 
     def epoch_began(self, number: int) -> None:
         """Epoch `number` begins."""
@@ -131,7 +133,8 @@ class Steps:
         self._listener.identity_changed()
 
     def _end(self, now_ns: int, number: int | None) -> None:
-        self._settle()
+        if self._pending_ns is not None:
+            self._settle()
         self.number = self.number + 1 if number is None else number
         self._pending_ns = now_ns if self.active and self._began_ns is not None else None
         self._listener.step_ended(self.number, now_ns)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.record.backend import Backend
+from stepscope.record.backend import Backend, WindowLost
 from stepscope.record.files import append_text, make_private
 from stepscope.record.marks import epoch_shift_ns, lines
 
@@ -51,6 +51,8 @@ class Windows:
         self._open: Window | None = None
         self._discards = False
         self._skipped = False
+        self._gave_way = False
+        """The last window ended early, which was told."""
         self._jobs: queue.Queue[tuple[Window, Callable[[], list[str]]] | None] = queue.Queue()
         self._waiting = 0
         self._thread: threading.Thread | None = None
@@ -75,10 +77,12 @@ class Windows:
             self._backend.begin_window(directory)
         except Exception as error:  # e.g. another profiler is active; where the next window would begin it may be gone
             shutil.rmtree(directory)
-            self._problem(f"operators are not recorded: {error}")
+            if not self._gave_way:
+                self._problem(f"operators are not recorded: {error}")
             return
         self._open = Window(self._next, directory, time.perf_counter_ns(), step)
         self._discards = discard
+        self._gave_way = False
         self._next += 1
 
     def end(self, step: int) -> None:
@@ -86,11 +90,15 @@ class Windows:
         window, self._open = self._open, None
         if window is None:
             return
-        job = self._backend.end_window(window.directory)
+        job, lost = self._stop(window)
         window.end_ns, window.last_step = time.perf_counter_ns(), step
         if (cut := self._backend.window_cut) is not None:
             window.last_step, window.end_ns = cut
-            self._problem(f"another profiler took over in step {cut[0] + 1}; operators from there on are not recorded")
+            self._gave_way = True
+            if not lost:
+                self._problem(
+                    f"another profiler took over in step {cut[0] + 1}; while it is active, operators are not recorded"
+                )
         if self._discards or job is None:
             self._drop(window)
             return
@@ -118,6 +126,18 @@ class Windows:
             self._thread.join()
             self._thread = None
 
+    def _stop(self, window: Window) -> tuple[Callable[[], list[str]] | None, bool]:
+        """End what records. What is lost by then is entered and told where the others are, after them."""
+        try:
+            return self._backend.end_window(window.directory), False
+        except WindowLost as error:
+            lost = error
+
+        def fail() -> list[str]:
+            raise lost
+
+        return fail, True
+
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             window, write = job
@@ -125,7 +145,7 @@ class Windows:
                 files, state = write(), "complete"
             except Exception as error:
                 files, state = [], "failed"
-                self._problem(f"window {window.number} could not be written: {error}")
+                self._problem(f"a window of operators is lost: {error}")
             finally:
                 self._waiting -= 1
             try:

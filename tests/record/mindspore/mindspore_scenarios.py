@@ -216,6 +216,23 @@ def other_profiler() -> None:
     other.stop()
 
 
+def other_profiler_begins() -> None:
+    from mindspore.profiler import Profiler as Other
+
+    recorder, training = profiler("other_profiler_begins", window_seconds=600), Training()
+    for i in range(8):
+        training.step()
+        if i == 2:
+            other = Other(output_path=str(OUT / "begun"))
+        if i == 5:
+            other.stop()
+            other.analyse()
+    recorder.stop()
+    (file,) = (OUT / "begun").glob("*/FRAMEWORK/cpu_op_execute_timestamp_0.txt")
+    updates = [line for line in file.read_text().splitlines() if "ApplyMomentum" in line]
+    print("other_profiler_begins updates", sum(len(line.split(";")[2].split()) for line in updates))
+
+
 def detached() -> None:
     from mindspore.dataset.engine.iterators import Iterator
     from mindspore.graph import api
@@ -225,12 +242,33 @@ def detached() -> None:
         (Iterator, "__next__"), (Iterator, "__init__"), (ms, "save_checkpoint"), (ops.AllReduce, "__call__"),
     ]  # fmt: skip
     before = [getattr(*place) for place in places]
+    many(places)
+    print("detached many", before == [getattr(*place) for place in places])
     recorder = profiler("detached", start_profile=False)
     changed = [getattr(*place) is not original for place, original in zip(places, before, strict=True)]
     assert recorder._recorder is not None
     recorder._recorder.detach()
     restored = [getattr(*place) is original for place, original in zip(places, before, strict=True)]
     print("detached all", all(changed) and all(restored))
+
+
+def many(places: list[tuple[Any, str]]) -> None:
+    """Profilers one after the other, of which some are kept; how deep their wrappers lie on one another."""
+
+    def depth(function: Any) -> int:
+        return 1 + depth(function.__wrapped__) if hasattr(function, "__wrapped__") else 0
+
+    base, deepest, kept = [depth(getattr(*place)) for place in places], 0, []
+    for i in range(50):
+        recorder = Profiler(output_path=OUT / "many", op_time=False)
+        depths = [depth(getattr(*place)) - least for place, least in zip(places, base, strict=True)]
+        deepest = max(deepest, *depths)
+        recorder.stop()
+        if i % 3:
+            kept.append(recorder)
+    print("many deepest", deepest)
+    while kept:
+        del kept[len(kept) // 2]
 
 
 def without_data() -> None:

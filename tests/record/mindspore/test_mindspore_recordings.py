@@ -42,6 +42,7 @@ SCENARIOS = (
     "beyond_training",
     "epochs",
     "broken_hook",
+    "other_profiler_begins",
     "other_profiler",
 )
 
@@ -248,7 +249,7 @@ def test_epochs_are_recorded_with_a_data_sink_too(outcome: Outcome) -> None:
 
 def test_a_hook_that_fails_leaves_training_alone(outcome: Outcome) -> None:
     assert ("broken_hook", "trained", "True") in outcome.said
-    assert "failed and is taken out" in outcome.log
+    assert "are not recorded any more" in outcome.log
 
 
 def test_another_profiler_of_mindspore_is_respected(outcome: Outcome) -> None:
@@ -257,8 +258,23 @@ def test_another_profiler_of_mindspore_is_respected(outcome: Outcome) -> None:
     assert any("MindSpore's own profiler is active" in text for text in outcome.about("other_profiler")["problems"])
 
 
+def test_a_window_gives_way_to_another_profiler_of_mindspore(outcome: Outcome) -> None:
+    (window,) = outcome.rows("other_profiler_begins", "windows.csv")
+    assert (window["first_step"], window["last_step"], window["state"]) == ("1", "3", "complete")
+    assert outcome.operators("other_profiler_begins")["ApplyMomentum"] == 2 * 3
+    assert ("other_profiler_begins", "updates", str(2 * 3)) in outcome.said
+    told = "another profiler took over in step 4; while it is active, operators are not recorded"
+    assert outcome.about("other_profiler_begins")["problems"] == [told]
+    assert outcome.log.count(told) == 1
+
+
 def test_all_hooks_are_taken_away(outcome: Outcome) -> None:
     assert ("detached", "all", "True") in outcome.said
+
+
+def test_hooks_of_many_profilers_do_not_pile_up(outcome: Outcome) -> None:
+    assert ("many", "deepest", "1") in outcome.said
+    assert ("detached", "many", "True") in outcome.said
 
 
 def test_runtime_detail_is_moved_to_the_recording(outcome: Outcome) -> None:

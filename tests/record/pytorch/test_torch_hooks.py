@@ -6,6 +6,8 @@ import copy
 import logging
 import os
 import pickle
+import traceback
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch_recorder import Attached, Net, attached, batches, make, train  # noqa: E402
+
+import stepscope  # noqa: E402
 
 dist = torch.distributed
 autograd_profiler = torch.autograd.profiler
@@ -202,3 +206,57 @@ def test_many_leave_nothing_in_whatever_order_they_go(last_first: bool) -> None:
     for recorder in reversed(recorders) if last_first else recorders:
         recorder.backend.detach()
     assert hooked_places() == before
+
+
+def depth(function: Any) -> int:
+    return 1 + depth(function.__wrapped__) if hasattr(function, "__wrapped__") else 0
+
+
+def layers() -> list[int]:
+    """How many of our wrappers lie on one another: around a forward pass, each function, and an optimizer."""
+    depths = []
+
+    class Deep(Net):
+        def forward(self, x: Any) -> Any:
+            files = [Path(frame.filename) for frame in traceback.extract_stack()]
+            depths.append(sum(file.parts[-3:-1] == ("record", "torch") for file in files))
+            return super().forward(x)
+
+    Deep()(torch.ones(3, 4))
+    places = hooked_places()
+    wrapped = (places["backward"], places["next"], places["save"], places["init"], *places["profiler"])
+    depths += [depth(function) for function in wrapped]
+    return [*depths, len(places["optimizers"][0])]
+
+
+@pytest.mark.parametrize("keep", ["none", "all", "two"])
+def test_hooks_of_many_profilers_do_not_pile_up(keep: str, tmp_path: Path) -> None:
+    before, base, kept = hooked_places(), layers(), []
+    for i in range(50):
+        profiler = stepscope.Profiler(output_path=str(tmp_path), framework="torch", op_time=i % 10 == 0)
+        assert max(deep - least for deep, least in zip(layers(), base, strict=True)) == 1
+        profiler.stop()
+        kept = {"none": [], "all": [*kept, profiler], "two": [*kept[-1:], profiler]}[keep]
+    kept.reverse()
+    while kept:
+        del kept[len(kept) // 2]
+    del profiler
+    assert hooked_places() == before
+
+
+def test_a_profiler_that_made_way_for_another_records_again(tmp_path: Path) -> None:
+    profilers = [stepscope.Profiler(output_path=str(tmp_path / "first"), framework="torch")]
+    train(*make(), batches(2))
+    profilers[0].stop()
+    profilers.append(stepscope.Profiler(output_path=str(tmp_path / "second"), framework="torch"))
+    train(*make(), batches(3))
+    profilers[1].stop()
+    profilers[0].start()
+    train(*make(), batches(3))
+    profilers[0].stop()
+    for profiler, steps in zip(profilers, (5, 3), strict=True):
+        assert profiler.directory is not None
+        windows = (profiler.directory / "windows.csv").read_text().splitlines()[1:]
+        assert [line.split(",")[6] for line in windows] == ["complete"] * (1 if steps == 3 else 2)
+        kinds = [line.split(",")[0] for line in (profiler.directory / "marks.csv").read_text().splitlines()]
+        assert [kinds.count(kind) for kind in ("step", "forward", "backward")] == [steps] * 3

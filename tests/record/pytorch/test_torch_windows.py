@@ -98,7 +98,7 @@ def test_it_does_not_begin_beside_another_profiler(tmp_path: Path) -> None:
         assert window(recorder, tmp_path) == ["trace.json.gz"]
 
 
-def test_it_gives_way_to_the_scripts_own_profiler(tmp_path: Path) -> None:
+def test_it_gives_way_to_the_scripts_own_profiler(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model, optimizer = make()
     with attached() as recorder:
         recorder.backend.begin_window(tmp_path)
@@ -113,6 +113,7 @@ def test_it_gives_way_to_the_scripts_own_profiler(tmp_path: Path) -> None:
         assert counted["aten::addmm"] == 6
         assert names(tmp_path).count("aten::addmm") == 4
         assert recorder.ended == [1, 2, 3, 4, 5, 6]
+    assert not caplog.records  # who owns the windows tells it
 
 
 def test_it_does_not_begin_while_another_profiler_warms_up(tmp_path: Path) -> None:

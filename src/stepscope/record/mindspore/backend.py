@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.record.backend import Identity, Surroundings
+from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore import identity
 from stepscope.record.mindspore.calls import Calls
 from stepscope.record.mindspore.collectives import Collectives
 from stepscope.record.mindspore.cpu_windows import CpuWindows
 from stepscope.record.mindspore.device_windows import DeviceWindows
-from stepscope.record.mindspore.hooks import Hooks
 from stepscope.record.mindspore.loader import Loader
 from stepscope.record.mindspore.minddata import MindData
 from stepscope.record.mindspore.model_train import ModelTrain
@@ -46,8 +46,9 @@ class MindSporeBackend:
         self._detail: RuntimeDetail | None = None
 
     @property
-    def window_cut(self) -> None:
-        """Nothing of MindSpore's takes a window away."""
+    def window_cut(self) -> tuple[int, int] | None:
+        """Where the last window had to end early, since a profiler of the script's began."""
+        return self._windows.cut if isinstance(self._windows, CpuWindows) else None
 
     def identity(self) -> Identity:
         """Rank and world size."""
@@ -69,7 +70,10 @@ class MindSporeBackend:
     def attach(self, steps: Steps, options: Options) -> None:
         """Put the hooks in place. One that this release of MindSpore does not allow is left out, and told."""
         if self.target == "cpu":
-            self._windows = CpuWindows(lambda: identity.identity().rank or 0, memory=options.profile_memory)
+            self._windows = windows = CpuWindows(
+                lambda: identity.identity().rank or 0, lambda: steps.number, memory=options.profile_memory
+            )
+            self._try("operators beside other profilers", lambda: windows.install(self._hooks))
         else:
             self._windows = DeviceWindows(options)
         if options.runtime_detail:
@@ -81,6 +85,7 @@ class MindSporeBackend:
             if part is not None:
                 self._try(type(part).__name__, lambda part=part: part.install(self._hooks))  # type: ignore[misc]
         self._try("groups", lambda: identity.watch_groups(self._hooks, steps))
+        self._hooks.apply()
 
     def detach(self) -> None:
         """Take all hooks away again."""
@@ -88,7 +93,7 @@ class MindSporeBackend:
             self._train.remove()
         if self._data is not None:
             self._try("MindData", self._data.remove)
-        self._hooks.remove()
+        self._hooks.undo()
 
     def started(self, directory: Path) -> None:
         """Begin to observe the input pipeline, and the runtime if asked for."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
-from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore.reach import Kinds, Reach, reach
 from stepscope.record.mindspore.step_owner import StepOwner
 from stepscope.record.steps import Steps

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from time import perf_counter_ns
 from typing import Any
 
-from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore.identity import group_members
 from stepscope.record.steps import Steps
 

@@ -7,9 +7,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.files import FILE_MODE
+from stepscope.record.hooks import Hooks
 
 _RANK = re.compile(r"^(cpu_\w+?)_\d+(\.\w+)$")
 _MEMORY = "cpu_ms_memory_record"
@@ -20,15 +22,27 @@ class CpuWindows:
 
     Args:
         rank: Gives this process's rank, for the names of files.
+        step: Gives the number of the last step that ended.
         memory: Record the allocator too.
     """
 
     kind = "mindspore_cpu"
 
-    def __init__(self, rank: Callable[[], int], *, memory: bool) -> None:
+    def __init__(self, rank: Callable[[], int], step: Callable[[], int], *, memory: bool) -> None:
         self._rank = rank
+        self._step = step
         self._memory = memory
         self._began_ns = 0
+        self._records = False
+        self.cut: tuple[int, int] | None = None
+        """Where the last window had to end before its end: the last step that had ended, and the time, of
+        `time.perf_counter_ns`."""
+
+    def install(self, hooks: Hooks) -> None:
+        """Give way to MindSpore's own profiler where that begins: there is one underneath, and it would take over."""
+        from mindspore.profiler.profiler_interface import ProfilerInterface
+
+        hooks.around(ProfilerInterface, "init", lambda _args, _kwargs: self._give_way(), lambda _token, _returned: None)
 
     def begin(self, directory: Path) -> None:
         """Begin a window.
@@ -39,6 +53,7 @@ class CpuWindows:
         refuse_second_profiler()
         wait_for_operators()  # else operators of earlier steps fall into this window
         profiler = _profiler()
+        self.cut, self._records = None, True
         self._began_ns = time.time_ns()
         profiler.init(str(directory))
         profiler.step_profiling_enable(True)
@@ -48,10 +63,22 @@ class CpuWindows:
 
     def end(self, directory: Path) -> Callable[[], list[str]]:
         """End the window; what is returned puts its files in order, on another thread."""
-        wait_for_operators()  # else operators of the last steps are lost
-        _profiler().stop()
+        self._stop()
         began_ns, rank = self._began_ns, self._rank()
         return lambda: _tidy(directory, rank, began_ns)
+
+    def _stop(self) -> None:
+        """Stop; not twice, for by then it may be another that records."""
+        if self._records:
+            self._records = False
+            wait_for_operators()  # else operators of the last steps are lost
+            _profiler().stop()
+
+    def _give_way(self) -> None:
+        """Another profiler begins: what was recorded up to here counts."""
+        if self._records:
+            self.cut = self._step(), perf_counter_ns()
+            self._stop()
 
 
 def wait_for_operators() -> None:

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from stepscope.record.backend import Identity, Surroundings, Target
-from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.hooks import Hooks
 from stepscope.record.steps import Steps
 
 _TARGETS: dict[str, Target] = {"CPU": "cpu", "GPU": "gpu", "Ascend": "ascend"}

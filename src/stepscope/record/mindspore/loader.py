@@ -9,7 +9,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.epochs import Epochs
-from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.hooks import Hooks
 from stepscope.record.steps import Steps
 
 
@@ -79,7 +79,8 @@ class Loader:
         if pipeline is None:
             pipeline = self._of_iterator[iterator] = self._find(iterator)
         self._steps.mark("data", type(iterator).__name__, start_ns, now_ns)
-        self._steps.batch(pipeline.name, pipeline.batches, now_ns - start_ns, (None, None, pipeline.workers))
+        queue = (None, None, pipeline.workers)
+        self._steps.batch(now_ns, pipeline.name, pipeline.batches, now_ns - start_ns, queue)
         pipeline.batches += 1
 
     def _find(self, iterator: Any) -> _Pipeline:

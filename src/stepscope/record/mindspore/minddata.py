@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.record.files import DIRECTORY_MODE, FILE_MODE, make_private
-from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.hooks import Hooks
 
 log = logging.getLogger("stepscope")
 

@@ -11,8 +11,8 @@ import logging
 from time import perf_counter_ns
 from typing import Any
 
+from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore.calls import Calls
-from stepscope.record.mindspore.hooks import Hooks
 from stepscope.record.steps import Steps
 
 log = logging.getLogger("stepscope")

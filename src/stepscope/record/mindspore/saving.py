@@ -6,7 +6,7 @@ import os
 from time import perf_counter_ns
 from typing import Any
 
-from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.hooks import Hooks
 from stepscope.record.steps import Steps
 
 

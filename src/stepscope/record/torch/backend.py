@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stepscope.record.backend import Identity, Surroundings, Target
 from stepscope.record.options import Options
+from stepscope.record.patches import Patches
 from stepscope.record.steps import Steps
 from stepscope.record.torch import identity
 from stepscope.record.torch.clock import Clock
@@ -17,7 +18,6 @@ from stepscope.record.torch.forward import ForwardHooks
 from stepscope.record.torch.loader import WORKER_VARIABLE, LoaderHooks
 from stepscope.record.torch.npu import NpuWindows
 from stepscope.record.torch.optimizer import OptimizerHooks
-from stepscope.record.torch.patches import Patches
 from stepscope.record.torch.phases import BackwardHooks, CheckpointHooks
 from stepscope.record.torch.windows import KinetoWindows
 
@@ -36,7 +36,6 @@ class TorchBackend:
         self._clock = Clock()
         self._steps: Steps | None = None
         self._windows: KinetoWindows | NpuWindows | None = None
-        self._is_first_step = True
         self._left_group = False
         _ALL.add(self)
 
@@ -62,6 +61,7 @@ class TorchBackend:
     def attach(self, steps: Steps, options: Options) -> None:
         """Put the hooks in place."""
         self._steps = steps
+        self._is_first_step = True
         self._windows = (
             NpuWindows(options)
             if self.window_kind == "ascend"

@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from stepscope.record.patches import Patches
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook, marked
-from stepscope.record.torch.patches import Patches
 
 OPERATIONS: dict[str, tuple[str, str | None, str | None]] = {
     "all_reduce": ("all_reduce", "tensor", None),
@@ -68,17 +68,15 @@ class CollectiveHooks:
             return
         from torch.distributed import distributed_c10d
 
-        pairs = []
         for name, (operation, payload, peer) in OPERATIONS.items():
             original = getattr(distributed_c10d, name, None)
             if original is not None:
                 call = _Call(operation, payload, peer, original, self._group)
-                pairs.append((original, marked(original, self._hook, "collective", call)))
+                self._patches.put_everywhere(original, marked(original, self._hook, "collective", call))
         for name in MAKERS:
             original = getattr(distributed_c10d, name, None)
             if original is not None:
-                pairs.append((original, self._telling(original, name)))
-        self._patches.put_everywhere(pairs)
+                self._patches.put_everywhere(original, self._telling(original, name))
 
     def detach(self) -> None:
         """Wrappers that cannot be taken away go straight through from now on."""

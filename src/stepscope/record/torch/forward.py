@@ -12,9 +12,9 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
+from stepscope.record.patches import Patches, inherited
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook, asks_compiler, marked
-from stepscope.record.torch.patches import Patches, inherited
 
 _is_compiling: Callable[[], bool] | None = None
 """Whether torch.compile traces now. Known to the module and not to a closure: what torch.compile meets in a closure

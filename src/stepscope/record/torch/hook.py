@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
+from stepscope.record.hooks import Switch
 from stepscope.record.steps import Steps
-
-log = logging.getLogger("stepscope")
 
 Describe = Callable[[tuple[Any, ...], dict[str, Any]], tuple[str, str]]
 """From the arguments of a call to the mark's name and detail."""
 
 
-class Hook:
+class Hook(Switch):
     """One kind of hook: where it reports to, and whether it still works.
 
     Args:
@@ -27,24 +25,17 @@ class Hook:
         alone: Of calls in two threads at once, only the first is marked, since it made the other.
     """
 
-    __slots__ = ("alone", "inside", "off", "over", "steps", "subject")
+    __slots__ = ("alone", "inside", "over", "steps")
 
     def __init__(
         self, steps: Steps, subject: str, over: Callable[[], None] | None = None, *, alone: bool = False
     ) -> None:
+        super().__init__(subject)
         self.steps = steps
-        self.subject = subject
         self.over = over
-        self.off = False
-        """Taken away, or failed: calls go straight through."""
         self.alone = alone
         self.inside: set[int] = set()
         """The threads that are in a call, in which no call is outermost."""
-
-    def failed(self, error: Exception) -> None:
-        """The hook's own code failed; training must not notice."""
-        self.off = True
-        log.warning("Profiler: %s are not recorded any more (%s: %s)", self.subject, type(error).__name__, error)
 
     def report(self, kind: str, describe: Describe, args: Any, kwargs: Any, start_ns: int, end_ns: int) -> None:
         """Mark a call that is over."""

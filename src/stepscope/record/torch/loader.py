@@ -10,9 +10,9 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.epochs import Epochs
+from stepscope.record.patches import Patches
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook
-from stepscope.record.torch.patches import Patches
 
 WORKER_VARIABLE = "STEPSCOPE_DATA_WORKER"
 """Set in the environment of a loader's workers: one that is spawned runs the script before it knows what it is."""
@@ -122,7 +122,7 @@ class LoaderHooks:
         if iterator._num_workers:
             self._iterators.add(iterator)
         number = iterator._num_yielded - 1
-        self._steps.batch(_pipeline(iterator), number, end_ns - start_ns, _queue(iterator))
+        self._steps.batch(end_ns, _pipeline(iterator), number, end_ns - start_ns, _queue(iterator))
 
 
 def _pipeline(iterator: Any) -> str:

@@ -99,8 +99,9 @@ class OptimizerHooks:
     def _ends_step(self, optimizer: Any) -> bool:
         """Whether it is the one whose steps count, or becomes it."""
         if self._first() is optimizer:
-            self._most_others = max(self._most_others, len(self._others))
-            self._others.clear()
+            if self._others:
+                self._most_others = max(self._most_others, len(self._others))
+                self._others.clear()
             return True
         came_round = id(optimizer) in self._others and len(self._others) >= max(self._most_others, 1)
         self._others.append(id(optimizer))

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from stepscope.record.patches import Patches
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook, marked
-from stepscope.record.torch.patches import Patches
 
 _DISTRIBUTED_CHECKPOINT = "torch.distributed.checkpoint"
 
@@ -35,7 +35,7 @@ class BackwardHooks:
         from torch import autograd
 
         wrapper = marked(autograd.backward, self._hook, "backward", lambda args, kwargs: ("", ""))  # noqa: ARG005
-        self._patches.put_everywhere([(autograd.backward, wrapper)])
+        self._patches.put_everywhere(autograd.backward, wrapper)
 
     def detach(self) -> None:
         """A wrapper that cannot be taken away goes straight through from now on."""
@@ -57,7 +57,6 @@ class CheckpointHooks:
 
     def attach(self) -> None:
         """Wrap the functions that save, of the modules that are loaded; asked again later, those loaded since."""
-        pairs = []
         for module, name, where in (
             ("torch", "save", "f"),
             (_DISTRIBUTED_CHECKPOINT, "save", "checkpoint_id"),
@@ -68,8 +67,8 @@ class CheckpointHooks:
             if original is None or title in self._wrapped:
                 continue
             self._wrapped.add(title)
-            pairs.append((original, marked(original, self._hook, "checkpoint", _Saved(title, where))))
-        self._patches.put_everywhere(pairs)
+            wrapper = marked(original, self._hook, "checkpoint", _Saved(title, where))
+            self._patches.put_everywhere(original, wrapper)
 
     def detach(self) -> None:
         """Wrappers that cannot be taken away go straight through from now on."""

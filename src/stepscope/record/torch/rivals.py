@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from stepscope.record.torch.patches import Patches
+from stepscope.record.patches import Patches
 
 _BEGIN = ("_prepare_profiler", "_enable_profiler")
 _END = "_disable_profiler"

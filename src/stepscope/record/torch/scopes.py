@@ -12,7 +12,7 @@ import functools
 import threading
 from typing import Any
 
-from stepscope.record.torch.patches import Patches
+from stepscope.record.patches import Patches
 
 
 class Scopes:

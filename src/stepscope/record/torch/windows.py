@@ -17,10 +17,11 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
+from stepscope.record.backend import WindowLost
 from stepscope.record.options import Options
+from stepscope.record.patches import Patches
 from stepscope.record.torch.export import export
 from stepscope.record.torch.kineto import KinetoSession, give_up_bound, make_room
-from stepscope.record.torch.patches import Patches
 from stepscope.record.torch.rivals import Rivals
 from stepscope.record.torch.scopes import Scopes
 
@@ -47,6 +48,7 @@ class KinetoWindows:
         self._lock = threading.RLock()
         self._session: KinetoSession | None = None
         self._kept: Any = None
+        self._lost = ""
         self._said: set[str] = set()
         self.cut: tuple[int, int] | None = None
         """Where the last window had to end before its end: the last step that had ended, and the time, of
@@ -69,7 +71,7 @@ class KinetoWindows:
                     make_room()
             if self._rivals.active:
                 raise RuntimeError("another torch.profiler is active in this process, and there can be one at a time")
-            self._kept = self.cut = None
+            self._kept, self._lost, self.cut = None, "", None
             with self._rivals:
                 session = KinetoSession(self._options)
                 session.start()
@@ -77,9 +79,16 @@ class KinetoWindows:
             self._scopes.watch()
 
     def end(self, directory: Path) -> Callable[[], list[str]] | None:
-        """Stop recording. What the window recorded before it had to give way counts."""
+        """Stop recording. What the window recorded before it had to give way counts.
+
+        Raises:
+            WindowLost: If that is lost.
+        """
         with self._lock:
             results, self._kept = self._stop() or self._kept, None
+            lost, self._lost = self._lost, ""
+        if lost:
+            raise WindowLost(lost)
         return None if results is None else functools.partial(export, results, directory)
 
     def in_child(self) -> None:
@@ -96,8 +105,8 @@ class KinetoWindows:
             return None
         self._scopes.end()
         if not session.can_end_here:
-            self._warn("the operators of a window are lost: with profile_memory, or before torch 2.6, only the thread "
-                       "that began to record them can end it")  # fmt: skip
+            self._lost = ("with profile_memory, or before torch 2.6, only the thread that began to record operators "
+                          "can end that")  # fmt: skip
             return None
         with self._rivals:
             return session.end()
@@ -110,8 +119,9 @@ class KinetoWindows:
                 return
             self.cut = self._step(), perf_counter_ns()
             self._kept = self._stop()
+            if self._lost:
+                self._lost = f"another torch.profiler took over, and {self._lost}"
             give_up_bound()
-            self._warn("another torch.profiler begins; while it is active, operators are not recorded here")
 
     def _make_room(self) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.record.mindspore.hooks import Hooks
+from stepscope.record.hooks import Hooks
 
 
 class Base:
@@ -34,7 +34,7 @@ def test_a_hook_sees_the_call_and_whether_it_returned() -> None:
     assert Base().call(1) == 2
     with pytest.raises(ValueError, match="below zero"):
         Base().call(-1)
-    hooks.remove()
+    hooks.undo()
     Base().call(5)
 
     assert seen == [(1, True), (-1, False)]
@@ -44,7 +44,7 @@ def test_what_was_inherited_is_inherited_again() -> None:
     hooks = Hooks()
     hooks.around(Derived, "call", entered, lambda token, returned: None)
 
-    hooks.remove()
+    hooks.undo()
 
     assert "call" not in vars(Derived)
 
@@ -59,10 +59,10 @@ def test_a_hook_that_fails_is_told_once_and_reaches_nobody(caplog: pytest.LogCap
 
     with caplog.at_level(logging.WARNING, "stepscope"):
         results = [Base().call(1), Base().call(1), Derived().call(1), Derived().call(1)]
-    hooks.remove()
+    hooks.undo()
 
     assert results == [2, 2, 2, 2]
-    assert sum("failed and is taken out" in record.message for record in caplog.records) == 2
+    assert sum("are not recorded any more" in record.message for record in caplog.records) == 2
 
 
 def test_a_function_is_hooked_wherever_it_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,11 +76,12 @@ def test_a_function_is_hooked_wherever_it_was_imported(monkeypatch: pytest.Monke
     home.save = user.save = save  # type: ignore[attr-defined]
     hooks, seen = Hooks(), []
     hooks.around_everywhere(save, lambda args, kwargs: args[0], lambda token, returned: seen.append(token))
+    hooks.apply()
     later.save = home.save  # type: ignore[attr-defined]
 
     for number, module in enumerate((home, user, later)):
         module.save(number)
-    hooks.remove()
+    hooks.undo()
 
     assert seen == [0, 1, 2]
     assert home.save is user.save is later.save is save
@@ -96,7 +97,7 @@ def test_what_others_put_on_top_stays_and_the_hook_below_is_silent() -> None:
         return below(self, value) * 10
 
     Base.call = on_top  # type: ignore[method-assign]
-    hooks.remove()
+    hooks.undo()
     result = Base().call(1)
     Base.call = original  # type: ignore[method-assign]
 
