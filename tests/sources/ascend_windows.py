@@ -11,7 +11,6 @@ from test_agree import STEP_NS, job, write_database, write_text
 
 from recordings import EPOCH_NS as RECORDED_NS
 from recordings import Raw
-from stepscope.sources.recording.about import About, read_about
 from traces import EPOCH_NS, RankTrace, Span
 
 WRITERS: dict[str, Callable[[Path, RankTrace], None]] = {"text": write_text, "db": write_database}
@@ -86,8 +85,3 @@ def whole_job(root: Path, write: Callable[[Path, RankTrace], None], windows: Seq
             add_window(raw, number, steps, write, part(trace, steps))
         made.append(raw)
     return made
-
-
-def about(raw: Raw) -> About:
-    """What a recording says of itself."""
-    return read_about(raw.directory)
