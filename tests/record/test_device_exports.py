@@ -94,10 +94,23 @@ def test_without_the_software_the_analysis_goes_on(tmp_path: Path, monkeypatch: 
     assert "mindspore did not export it" in (directory / "analysis.log").read_text()
 
 
+def test_it_is_a_command_of_its_own(software: Path, tmp_path: Path) -> None:
+    directories = [recording(tmp_path / name, "ms", windows) for name, windows in (("good", 1), ("bad", 2))]
+    command = [sys.executable, "-m", "stepscope.record.device_exports"]
+
+    for directory, status in zip(directories, (0, 1), strict=True):
+        for _ in range(2):
+            done = subprocess.run([*command, str(directory)], env=analysing._environment(), check=False)
+            assert done.returncode == status
+
+
 def test_nothing_runs_where_nothing_is_raw(tmp_path: Path) -> None:
     directory = recording(tmp_path, "pt", windows=1)
     for raw in directory.glob("windows/*/*"):
         (raw / "ASCEND_PROFILER_OUTPUT").mkdir()
+    assert list(raw_windows(directory))  # an export that failed leaves that much
+    for raw in directory.glob("windows/*/*"):
+        (raw / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv").touch()
 
     assert analysing._exports_before([directory, tmp_path / "missing"]) == []
 

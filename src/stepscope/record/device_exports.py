@@ -1,4 +1,4 @@
-"""`python -m stepscope.record.device_exports RECORDING... -- COMMAND...`: export raw windows, then run the command.
+"""`python -m stepscope.record.device_exports RECORDING... [-- COMMAND...]`: export raw windows, then run the command.
 
 The profiler of an Ascend device writes raw data that only its own software turns into tables. That takes longer than
 a window lasts, starts processes, and may fail, so it has a process of its own for each window, after training.
@@ -34,19 +34,28 @@ def raw_windows(recording: Path) -> Iterator[Path]:
         return
     for number in listed:
         directory = recording / "windows" / number.zfill(6)
-        if any(not (found / _OUTPUT).is_dir() for found in _written(directory)):
+        if any(_is_raw(found) for found in _written(directory)):
             yield directory
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Export what is raw, telling on standard error what cannot be, and become the command."""
-    split = arguments.index("--")
+def main(arguments: Sequence[str]) -> int:
+    """Export what is raw, telling on standard error what cannot be, and become the command, if there is one.
+
+    Args:
+        arguments: Directories of recordings; behind `--` the command.
+
+    Returns:
+        1 if anything stays raw, else 0.
+    """
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    recordings, command = [Path(place) for place in arguments[:split]], list(arguments[split + 1 :])
     os.umask(0o777 & ~DIRECTORY_MODE)
-    for recording in map(Path, arguments[:split]):
+    for recording in recordings:
         for window in raw_windows(recording):
             _export(window, simplify=_simplifies(recording))
-    command = arguments[split + 1 :]
-    os.execvp(command[0], command)
+    if command:
+        os.execvp(command[0], command)
+    return int(any(window for recording in recordings for window in raw_windows(recording)))
 
 
 def _export(window: Path, *, simplify: bool) -> None:
@@ -59,11 +68,17 @@ def _export(window: Path, *, simplify: bool) -> None:
     except OSError as error:
         _tell(window, str(error))
         return
-    if done.returncode or any(not (path / _OUTPUT).is_dir() for path in _written(window)):
+    if done.returncode or any(_is_raw(path) for path in _written(window)):
         _tell(window, f"{framework} did not export it (exit status {done.returncode})")
     for path in window.rglob("*"):
         if not path.is_symlink():
             path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE)
+
+
+def _is_raw(written: Path) -> bool:
+    """Whether there is no export; one that failed leaves an empty folder."""
+    output = written / _OUTPUT
+    return not (output.is_dir() and any(output.iterdir()))
 
 
 def _tell(window: Path, problem: str) -> None:
@@ -86,4 +101,4 @@ def _simplifies(recording: Path) -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 import polars as pl
 
@@ -27,9 +26,9 @@ from stepscope.sources.recording.windows import Window, readable
 ASCEND = "ascend"
 """The kind of these windows."""
 
-_EXPORTERS = {"pytorch": "torch_npu.profiler.profiler", "mindspore": "mindspore.profiler.profiler"}
 _PROCESS = "Python"
 """What exports call the process that marks are of, too."""
+_MOST_SHOWN = 10
 
 
 class AscendWindows:
@@ -48,6 +47,7 @@ class AscendWindows:
         self._events = events
         self._sink = sink
         self._merging: Merging | None = None
+        self._raw: list[int] = []
         self._steps, self._overlaps = Steps.none(), 0
 
     @property
@@ -63,7 +63,7 @@ class AscendWindows:
             OSError: If its files cannot be read.
         """
         if not (exports := exports_of(window)):
-            self._tell_raw(window)
+            self._take_raw(window)
             return False
         shift = self._about.shift_ns
         sink = MovedSink(self._sink, shift, window.number)
@@ -112,22 +112,32 @@ class AscendWindows:
         written = write_tables(recording, files, self._sink, _Marked(known, self._steps, self._events))
         return self._steps, written.span
 
-    def _tell_raw(self, window: Window) -> None:
-        """Tell why a window without an export is not read."""
+    def _take_raw(self, window: Window) -> None:
+        """Note a window without an export; one without raw data is told."""
         try:
             raw = rank_directories(window.directory)
         except OSError:
             raw = []
-        if not raw:
-            if readable(window, self._sink):
-                problem = f"window {window.number} holds nothing that the device's profiler wrote"
-                self._sink.issue("error", window.directory, problem, "Copy the recording with all of its `windows`")
+        if raw:
+            self._raw.append(window.number)
+        elif readable(window, self._sink):
+            problem = f"window {window.number} holds nothing that the device's profiler wrote"
+            self._sink.issue("error", window.directory, problem, "Copy the recording with all of its `windows`")
+
+    def tell_raw(self) -> None:
+        """Tell which windows are raw data that nobody exported."""
+        if not self._raw:
             return
+        shown = ", ".join(map(str, self._raw[:_MOST_SHOWN])) + (", ..." if len(self._raw) > _MOST_SHOWN else "")
+        profiler = "MindSpore" if self._about.framework == "mindspore" else "torch_npu"
+        command = shlex.join(["python3", "-m", "stepscope.record.device_exports", str(self._about.directory)])
         self._sink.issue(
             "warning",
-            window.directory,
-            f"window {window.number} holds raw data of the device's profiler, which was not exported, and is not read",
-            f"Where that profiler is installed, run: {_command(raw[0], window, self._about)}",
+            self._about.directory / "windows",
+            f"raw data of the device's profiler was not exported and is not read, in {len(self._raw)} of the windows "
+            f"({shown})",
+            f"Where {profiler} and the device's toolkit are installed, run: {command}",
+            lost=len(self._raw),
         )
 
 
@@ -137,14 +147,6 @@ def exports_of(window: Window) -> list[Input]:
         return [export for path in rank_directories(window.directory) if (export := find_export(path))]
     except OSError:
         return []
-
-
-def _command(raw: Path, window: Window, about: About) -> str:
-    """What exports raw data."""
-    framework = about.framework or "pytorch"
-    framework = {"_pt": "pytorch", "_ms": "mindspore"}.get(raw.name[-3:], framework)
-    code = f"import sys; from {_EXPORTERS.get(framework, _EXPORTERS['pytorch'])} import analyse; analyse(sys.argv[1])"
-    return shlex.join(["python3", "-c", code, str(window.directory)])
 
 
 def _check_clock(span: tuple[int, int] | None, window: Window, export: Input) -> None:

@@ -107,6 +107,7 @@ def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWind
             else:
                 if is_whole:
                     spans.append((window.start_ns + about.shift_ns, window.end_ns + about.shift_ns))
+    ascend.tell_raw()
     return Known(about, marks, mindspore.calls, spans)
 
 
