@@ -143,7 +143,7 @@ def test_all_times_are_of_the_clock_of_rank_0(tmp_path: Path) -> None:
     plain, late = (recording(tmp_path / name, job()[2], offset_ns=ns) for name, ns in (("a", 0), ("b", 5 * MS)))
     for raw in (plain, late):
         output = add_window(raw, 0, STEPS, WRITERS["text"], job()[2])
-        arrows = [{"ph": kind, "cat": "async_task_queue", "id": 7, "name": "a", "pid": 4242, "tid": 1} for kind in "sf"]
+        arrows = [{"ph": kind, "cat": "fwdbwd", "id": 7, "name": "a", "pid": 4242, "tid": 1} for kind in "sf"]
         view = next(output.glob("*/*/trace_view.json"))
         at = f"{EPOCH_NS // 1000 + 20}.000"
         view.write_text(json.dumps([*json.loads(view.read_text()), *(arrow | {"ts": at} for arrow in arrows)]))
@@ -155,6 +155,7 @@ def test_all_times_are_of_the_clock_of_rank_0(tmp_path: Path) -> None:
         "kernels": ("start_ns", "launch_start_ns", "launch_end_ns"),
         "slices": ("start_ns",),
         "operators": ("start_ns",),
+        "flows": ("from_ns", "to_ns"),
         "collectives": ("start_ns",),
         "steps": ("start_ns", "end_ns", "window_start_ns", "window_end_ns", "forward_start_ns"),
     }.items():

@@ -73,6 +73,22 @@ def test_a_failed_export_that_was_made_good_is_read(tmp_path: Path) -> None:
     assert tables["kernels"].height == 18
 
 
+def test_windows_without_their_files_are_told(tmp_path: Path) -> None:
+    raw = recording(tmp_path / "job", job()[0])
+    add_window(raw, 0, (3,), None, job()[0])
+    raw.window(1, *bounds((4,)), "ascend", {}, state="failed")
+    shutil.rmtree(raw.directory / "windows" / "000000")
+
+    tables, _ = read(raw)
+
+    told = tables["issues"].select("severity", "problem").rows()
+    assert told == [
+        ("error", "window 0 holds nothing that the device's profiler wrote"),
+        ("warning", "window 1 could not be recorded"),
+    ]
+    assert set(tables["steps"]["window"]) == {"host"}
+
+
 @pytest.mark.parametrize("form", list(WRITERS))
 def test_a_cut_window_does_not_hide_the_others(tmp_path: Path, form: str) -> None:
     trace = job()[0]

@@ -21,7 +21,7 @@ from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.recording.about import About
 from stepscope.sources.recording.beside import Known, ending_within
 from stepscope.sources.recording.moved_sink import MovedSink
-from stepscope.sources.recording.windows import Window, readable
+from stepscope.sources.recording.windows import Window, not_recorded
 
 ASCEND = "ascend"
 """The kind of these windows."""
@@ -120,9 +120,11 @@ class AscendWindows:
             raw = []
         if raw:
             self._raw.append(window.number)
-        elif readable(window, self._sink):
+        elif window.state == "complete":
             problem = f"window {window.number} holds nothing that the device's profiler wrote"
             self._sink.issue("error", window.directory, problem, "Copy the recording with all of its `windows`")
+        else:
+            not_recorded(window, self._sink)
 
     def tell_raw(self) -> None:
         """Tell which windows are raw data that nobody exported."""
