@@ -92,7 +92,7 @@ def write_text(directory: Path, trace: RankTrace) -> None:
         if work.kind != "memory":
             is_call = work.kind == "communication"
             row = dict.fromkeys(columns, "N/A") | {
-                "Step Id": steps[work],
+                "Step Id": steps.get(work, ""),
                 "Device_id": trace.rank,
                 "Name": call_names(trace).get(work, work.name),
                 "Type": "hcom_allReduce_" if is_call else "MatMulV3",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.errors import ProfilerPathError
+from stepscope.record.device_exports import raw_windows
 from stepscope.record.environment import CLASSIC_VARIABLE, OPTIONS_VARIABLE
 
 log = logging.getLogger("stepscope")
@@ -59,7 +60,7 @@ def analyse(
     command += ["--pretty"] if pretty else []
     command += ["--steps", ",".join(map(str, steps))] if steps else []
     command += ["--timeline-limit-mb", str(limit_mb)] if limit_mb is not None else []
-    _run(command, directories[0], wait=mode == "sync")
+    _run([*_exports_before(directories), *command], directories[0], wait=mode == "sync")
 
 
 def operators(directory: Path, names: Sequence[str]) -> str:
@@ -106,6 +107,13 @@ def checked_steps(step_list: Any) -> list[int]:
     if steps and steps != list(range(steps[0], steps[0] + len(steps))):
         raise ValueError(f"step_list must hold steps that follow one another, not {step_list!r}")
     return steps
+
+
+def _exports_before(directories: Sequence[Path]) -> list[str]:
+    """What has to run before the exporter: nothing, unless the device's profiler left raw data."""
+    raw = [str(directory) for directory in directories if any(raw_windows(directory))]
+    module = [sys.executable or "python3", "-m", "stepscope.record.device_exports"]
+    return [*module, *raw, "--"] if raw else []
 
 
 def _exporter() -> list[str]:

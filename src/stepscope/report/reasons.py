@@ -33,7 +33,7 @@ NOUNS = {
 _PYTORCH = "PyTorch traces hold none"
 _MEMORY = "recorded without profile_memory=True"
 _LEVEL_0 = "one device only, or recorded at profiler level 0"
-_NOT_RECORDED = "the recorder does not record them"
+_NOT_RECORDED = "the recorder has them of Ascend devices only"
 _NO_WINDOW = "recorded without op_time, or stopped before the first window was finished"
 _DATASET = "only MindSpore's dataset profiling writes them"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from stepscope.sources.ascend.checks import Busy
 from stepscope.sources.ascend.collective_tables import collectives, described_calls, with_peers
-from stepscope.sources.ascend.communication_tables import links, transports
+from stepscope.sources.ascend.communication_tables import links, of_calls, transports
 from stepscope.sources.ascend.event_tables import EventTables
 from stepscope.sources.ascend.rank_files import RankFiles
 from stepscope.sources.ascend.recording import Recording
@@ -34,11 +35,43 @@ if TYPE_CHECKING:
     from stepscope.sources.base import Sink
 
 
-def write_tables(recording: Recording, files: RankFiles, sink: Sink) -> Busy:
-    """Write all tables of `recording` to `sink`, empty ones not at all; returns what its kernels add up to."""
+class Beside:
+    """What is known of a rank beside its export; of a plain one that is nothing."""
+
+    def calls(self, found: pl.DataFrame) -> pl.DataFrame:
+        """Rows of `collectives`, given those of the export."""
+        return found
+
+    def steps(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of `steps`, given those that the export allows."""
+        return rows
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a recording amounts to."""
+
+    computed: Busy
+    """What its kernels add up to."""
+    span: tuple[int, int] | None
+    """First start and last end of its events, in ns."""
+
+
+def write_tables(recording: Recording, files: RankFiles, sink: Sink, beside: Beside | None = None) -> Written:
+    """Write all tables of `recording` but `ranks` to `sink`, empty ones not at all.
+
+    Args:
+        recording: What was recorded; its events are used up.
+        files: Where it was read, for issues.
+        sink: Takes the rows.
+        beside: What else is known of the rank.
+    """
+    beside = beside or Beside()
     ranges, identity = recording.steps, recording.identity
     stated = _stated_steps(recording) if ranges.is_empty() else []
-    calls = described_calls(recording.communication, recording.calls, recording.packets, recording.groups)
+    calls = recording.described
+    if calls is None:
+        calls = described_calls(recording.communication, recording.calls, recording.packets, recording.groups)
     only_step = _only_step(ranges, stated, calls)
 
     def write(table: Table, frame: pl.DataFrame) -> None:
@@ -59,20 +92,24 @@ def write_tables(recording: Recording, files: RankFiles, sink: Sink) -> Busy:
         identity.backend = identity.backend or "hccl"
     analysed = files.texts.get("communication") or files.analysis or files.path
     matrix = files.texts.get("matrix") or files.analysis or files.path
-    sink.write(RANKS, identity.frame(*(span or (None, None))))
     if not recording.device_is_lost:  # a rank of which only the host is known is not to be compared with others
         device_calls = collective_rows.filter("on_device")
-        write(STEPS, steps_table(ranges, pl.concat([*events.busy, step_spans(device_calls)]), span))
-    write(COLLECTIVES, collective_rows)
+        write(STEPS, beside.steps(steps_table(ranges, pl.concat([*events.busy, step_spans(device_calls)]), span)))
+    write(COLLECTIVES, beside.calls(collective_rows))
     write(GROUPS, recording.groups.frame())
-    write(TRANSPORTS, transports(recording.packets, analysed, sink))
-    write(LINKS, links(recording.links, recording.groups, matrix, sink))
+    write(TRANSPORTS, transports(of_calls(recording.packets, collective_rows), analysed, sink))
+    write(LINKS, links(of_calls(recording.links, collective_rows), recording.groups, matrix, sink))
     write(OPERATOR_TOTALS, events.totals.frame(recording.totals))
     write(STEP_TOTALS, recording.step_totals)
     write(ALLOCATIONS, recording.allocations)
     write(MEMORY_CURVE, recording.memory_curve)
     write(COUNTERS, recording.counters)
-    return events.computed
+    return Written(events.computed, span)
+
+
+def write_rank(recording: Recording, written: Written, sink: Sink) -> None:
+    """Write the row of `ranks` as the export itself states it."""
+    sink.write(RANKS, recording.identity.frame(*(written.span or (None, None))))
 
 
 def _stated_steps(recording: Recording) -> list[int]:

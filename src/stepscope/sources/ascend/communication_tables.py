@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 _TOLERANCE = 0.01
 
 
+def of_calls(parts: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Packets or links with the steps of their calls (rows of `collectives`), where they say which (`collective`)."""
+    if "collective" not in parts.columns:
+        return parts
+    known = calls.select("collective", call_step=pl.col("step").cast(pl.Int64))
+    joined = parts.join(known, on="collective", how="left", maintain_order="left")
+    return joined.with_columns(step=pl.coalesce("call_step", "step")).drop("call_step", "collective")
+
+
 def transports(packets: pl.DataFrame, path: Path, sink: Sink) -> pl.DataFrame:
     """Rows of `transports`: one per packet size. A single packet size has the call's exact size and time."""
     call = ["step", "group", "name", "transport"]

@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.ascend import db_device, db_extras, db_host
-from stepscope.sources.ascend.assemble import write_tables
+from stepscope.sources.ascend.assemble import write_rank, write_tables
 from stepscope.sources.ascend.database import DATABASE_ERRORS, REMEDY, Database, open_database
 from stepscope.sources.ascend.db_checks import (
     ANALYSIS_TABLES,
@@ -53,31 +53,46 @@ class AscendDb:
 
     def read(self, item: Input, sink: Sink) -> None:
         """Read the database export of one rank."""
-        files = sort_files(item.path, item.files)
-        if len(item.files) == 1 and files.database is None and files.analysis is None:
-            files = RankFiles(path=item.path, database=item.files[0])
-        if files.has_text:
-            sink.issue(
-                "note",
-                item.path,
-                "holds both exports, text and database; the database is read",
-                "None needed: both hold the same recording.",
-            )
-        identity, groups = read_side_files(files, self.name, sink)
-        recording = Recording(identity, groups, Timeline(sink.scratch))
-        read = [
-            _with(files.database, lambda database: _take_events(recording, database), sink, "kernels"),
-            _with(files.analysis, lambda database: _take_analysis(recording, database), sink, "links"),
-        ]
-        if not any(read):
-            raise UnreadableInput(
-                files.database or item.path,
-                "is no database that can be read, or an empty one",
-                "Copy it again; if it was cut, export the profile again",
-            )
-        if "NPU" in (activities(identity) or "NPU"):
-            tell_lost_device(recording, files.database or item.path, sink)
-        write_tables(recording, files, sink)
+        recording, files = take_database(item, sink)
+        write_rank(recording, write_tables(recording, files, sink), sink)
+
+
+def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[Recording, RankFiles]:
+    """What the database export of one rank holds, and the files that hold it.
+
+    Args:
+        item: The export.
+        sink: Told about damage.
+        has_marks: Whether steps are known from elsewhere, so that an export without them lacks nothing.
+
+    Raises:
+        UnreadableInput: If nothing of it can be read.
+    """
+    files = sort_files(item.path, item.files)
+    if len(item.files) == 1 and files.database is None and files.analysis is None:
+        files = RankFiles(path=item.path, database=item.files[0])
+    if files.has_text:
+        sink.issue(
+            "note",
+            item.path,
+            "holds both exports, text and database; the database is read",
+            "None needed: both hold the same recording.",
+        )
+    identity, groups = read_side_files(files, AscendDb.name, sink)
+    recording = Recording(identity, groups, Timeline(sink.scratch))
+    read = [
+        _with(files.database, lambda database: _take_events(recording, database, has_marks), sink, "kernels"),
+        _with(files.analysis, lambda database: _take_analysis(recording, database), sink, "links"),
+    ]
+    if not any(read):
+        raise UnreadableInput(
+            files.database or item.path,
+            "is no database that can be read, or an empty one",
+            "Copy it again; if it was cut, export the profile again",
+        )
+    if "NPU" in (activities(identity) or "NPU"):
+        tell_lost_device(recording, files.database or item.path, sink)
+    return recording, files
 
 
 def _with(path: Path | None, take: Callable[[Database], None], sink: Sink, holds: str) -> bool:
@@ -102,7 +117,7 @@ def _with(path: Path | None, take: Callable[[Database], None], sink: Sink, holds
     return True
 
 
-def _take_events(recording: Recording, database: Database) -> None:
+def _take_events(recording: Recording, database: Database, has_marks: bool) -> None:
     groups = db_extras.read_identity(database, recording.identity)
     if groups is not None and not recording.groups.names:
         recording.groups = groups
@@ -125,7 +140,7 @@ def _take_events(recording: Recording, database: Database) -> None:
     recording.counters = db_extras.read_counters(database)
     if database.has("CommAnalyzerTime"):
         _take_analysis(recording, database)
-    check_events(database, recording)
+    check_events(database, recording, has_marks=has_marks)
 
 
 def _take_analysis(recording: Recording, database: Database) -> None:

@@ -47,8 +47,14 @@ def is_usable(database: Database, sink: Sink, place: str) -> bool:
     return False
 
 
-def check_events(database: Database, recording: Recording) -> None:
-    """Tell which tables are missing or empty, and what is not known without them."""
+def check_events(database: Database, recording: Recording, *, has_marks: bool = False) -> None:
+    """Tell which tables are missing or empty, and what is not known without them.
+
+    Args:
+        database: What was read.
+        recording: What it holds.
+        has_marks: Whether steps are known from elsewhere.
+    """
     identity = recording.identity
     wanted = [_NAMES]
     recorded = activities(identity) or "CPU NPU"
@@ -58,7 +64,7 @@ def check_events(database: Database, recording: Recording) -> None:
             wanted.append(_CALLS)
     if "CPU" in recorded and identity.framework == "pytorch":
         wanted += _HOST
-    if not database.has("STEP_TIME"):
+    if not has_marks and not database.has("STEP_TIME"):
         if recording.steps.is_empty():
             wanted.append(_STEPS)
         elif identity.framework == "pytorch":

@@ -58,6 +58,12 @@ class Groups:
             self.names.setdefault(key, None)
             self.members.setdefault(key, None)
 
+    def take(self, others: Groups) -> None:
+        """Take in those of another recording; what is known already stays."""
+        for key, name in others.names.items():
+            self.names[key] = self.names.get(key) or name
+            self.members[key] = self.members.get(key) or others.members.get(key)
+
     def of_tag(self, tag: str) -> str | None:
         """The group whose key ends in the digits that names of calls carry, if it is the only one."""
         fitting = [key for key in self.names if str(int(key[-3:])) == tag]

@@ -24,7 +24,8 @@ from stepscope.tables import (
 from stepscope.tables.base import with_schema
 
 STEPS = {"step": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64}
-"""Ranges of the steps on the host."""
+"""Ranges of the steps on the host. Of a recording in parts there is also `part`: the number of the part that holds
+the work of the step, null where none does."""
 
 HOST = {
     "start_ns": pl.Int64,
@@ -132,6 +133,8 @@ class Recording:
     calls: pl.DataFrame = field(default_factory=nothing(CALLS))
     packets: pl.DataFrame = field(default_factory=nothing(PACKETS))
     links: pl.DataFrame = field(default_factory=nothing(LINKS))
+    described: pl.DataFrame | None = None
+    """`described_calls`, where they cannot be made of all calls together."""
     step_totals: pl.DataFrame = field(default_factory=nothing(STEP_TOTALS.stored_schema))
     totals: pl.DataFrame = field(default_factory=nothing(OPERATOR_TOTALS.stored_schema))
     """Totals as the files state them, for levels of which there are no events."""

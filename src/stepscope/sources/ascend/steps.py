@@ -62,11 +62,15 @@ def steps_table(ranges: pl.DataFrame, spans: pl.DataFrame, span: tuple[int, int]
     A step's window goes from its first compute or communication kernel to the first of the next step; the last
     one ends with the last such kernel (see `device_windows`).
 
+    Of a recording in parts, each part's windows are laid for themselves, and steps without a part are not recorded.
+
     Args:
-        ranges: `step_ranges`; empty if the recording has none.
+        ranges: `recording.STEPS`, perhaps with `part`; empty if the recording has none.
         spans: `step_spans` of computing and communication, of any number of parts of it.
         span: First and last time of the recording; None if it is empty.
     """
+    if "part" in ranges.columns and ranges["part"].count():
+        return _in_parts(ranges, spans)
     first = spans.group_by("step").agg(pl.min("first_ns")).drop_nulls("step").sort("first_ns")
     last_ns = spans.select(pl.max("last_ns")).item()
     if ranges.is_empty() and not first.filter(pl.col("step") != 0).is_empty():
@@ -92,3 +96,14 @@ def steps_table(ranges: pl.DataFrame, spans: pl.DataFrame, span: tuple[int, int]
     windows = device_windows(rows["first_ns"], last_ns)
     laid = pl.concat([rows.select("step", "start_ns", "end_ns"), windows], how="horizontal")
     return STEPS.conform(laid.with_columns(window=pl.lit("device")))
+
+
+def _in_parts(ranges: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `steps` of a recording in parts, some of whose steps may be in none."""
+    rows = []
+    for part in ranges.partition_by("part", maintain_order=True):
+        has_work = part["part"][0] is not None
+        own = spans.filter(pl.col("step").is_in(part["step"].to_list()) & has_work)
+        rows.append(steps_table(part.drop("part"), own, None).with_columns(recorded=has_work))
+    table = pl.concat(rows).sort("start_ns")
+    return table if ranges["part"].null_count() else table.with_columns(recorded=pl.lit(None, pl.Boolean))

@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.ascend import headers, pmu
-from stepscope.sources.ascend.assemble import write_tables
+from stepscope.sources.ascend.assemble import write_rank, write_tables
 from stepscope.sources.ascend.checks import check_text
 from stepscope.sources.ascend.communication_files import read_communication, read_matrix
 from stepscope.sources.ascend.csv_tables import read_csv, read_csv_parts
@@ -52,33 +52,44 @@ class AscendText:
 
     def read(self, item: Input, sink: Sink) -> None:
         """Read the text export of one rank."""
-        files = _known_by_content(sort_files(item.path, item.files), item)
-        identity, groups = read_side_files(files, self.name, sink)
-        recording = Recording(identity, groups, Timeline(sink.scratch))
-        view = TraceView()
-        if trace := files.texts.get("trace"):
-            view = _try_trace(trace, recording, files, sink)
-        _take_trace(recording, view)
-        _take_kernels(recording, view, files, sink)
-        _take_communication(recording, files, sink)
-        _take_totals(recording, files, sink)
-        _take_memory(recording, files, sink)
-        if not _anything(recording):
-            raise UnreadableInput(
-                item.path,
-                "none of its files holds anything readable",
-                "Export the profile again; the analysis step of the profiler may not have finished",
-            )
-        if view.process is not None:
-            recording.identity.process = view.process
-        if view.on_cpu_only:
-            recording.identity.device_kind = "cpu"
-        # A file alone holds a part only, and an export without its options may be one of a host.
-        if item.path.is_dir() and not view.on_cpu_only and "NPU" in (activities(identity) or ""):
-            tell_lost_kernels(recording, item.path, sink)
-            tell_lost_device(recording, item.path, sink)
-        computed = write_tables(recording, files, sink)
-        check_text(recording, computed, view, files, sink)
+        recording, view, files = take_text(item, sink)
+        written = write_tables(recording, files, sink)
+        write_rank(recording, written, sink)
+        check_text(recording, written.computed, view, files, sink)
+
+
+def take_text(item: Input, sink: Sink) -> tuple[Recording, TraceView, RankFiles]:
+    """What the text export of one rank holds, and the files that hold it.
+
+    Raises:
+        UnreadableInput: If nothing of it can be read.
+    """
+    files = _known_by_content(sort_files(item.path, item.files), item)
+    identity, groups = read_side_files(files, AscendText.name, sink)
+    recording = Recording(identity, groups, Timeline(sink.scratch))
+    view = TraceView()
+    if trace := files.texts.get("trace"):
+        view = _try_trace(trace, recording, files, sink)
+    _take_trace(recording, view)
+    _take_kernels(recording, view, files, sink)
+    _take_communication(recording, files, sink)
+    _take_totals(recording, files, sink)
+    _take_memory(recording, files, sink)
+    if not _anything(recording):
+        raise UnreadableInput(
+            item.path,
+            "none of its files holds anything readable",
+            "Export the profile again; the analysis step of the profiler may not have finished",
+        )
+    if view.process is not None:
+        recording.identity.process = view.process
+    if view.on_cpu_only:
+        recording.identity.device_kind = "cpu"
+    # A file alone holds a part only, and an export without its options may be one of a host.
+    if item.path.is_dir() and not view.on_cpu_only and "NPU" in (activities(identity) or ""):
+        tell_lost_kernels(recording, item.path, sink)
+        tell_lost_device(recording, item.path, sink)
+    return recording, view, files
 
 
 def _known_by_content(files: RankFiles, item: Input) -> RankFiles:

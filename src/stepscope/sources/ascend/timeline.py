@@ -58,6 +58,10 @@ class Timeline:
         """Columns of the events of a kind, in their order."""
         return self._spool.frames(kind, list(columns))
 
+    def taken(self, kind: Kind) -> Iterator[pl.DataFrame]:
+        """The events of a kind, in their order, each forgotten as soon as it is given."""
+        return self._spool.taken(kind)
+
     def pieces(self) -> Iterator[Piece]:
         """The events in order of time; they are used up."""
         kinds: tuple[Kind, ...] = get_args(Kind)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 
+from stepscope.sources.base import Sink
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.windows import device_windows
 
@@ -64,6 +67,18 @@ def find_steps(events: Events) -> tuple[Steps, int]:
     trimmed = ranges.with_columns(end_ns=cut).filter(pl.col("end_ns") > pl.col("start_ns"))
     overlapping = int((ranges["end_ns"] > ranges["start_ns"].shift(-1)).sum() or 0)
     return Steps(trimmed), overlapping
+
+
+def tell_overlaps(count: int, path: Path, sink: Sink) -> None:
+    """Tell how many steps overlapped and were cut."""
+    if count:
+        sink.issue(
+            "warning",
+            path,
+            f"{count} steps overlap the next one and are cut where it starts",
+            "Call the profiler's step() once per step, from one thread.",
+            place="steps",
+        )
 
 
 def step_rows(

@@ -20,7 +20,7 @@ from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES
 from stepscope.sources.kineto.memory import MemoryWriter
 from stepscope.sources.kineto.segments import segments
 from stepscope.sources.kineto.slices import SliceWriter
-from stepscope.sources.kineto.steps import Steps, step_rows
+from stepscope.sources.kineto.steps import Steps, step_rows, tell_overlaps
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.windows import SPANS, around, span_of, step_spans
 from stepscope.tables import COLLECTIVES, GROUPS, STEPS
@@ -94,14 +94,7 @@ def write_events(path: Path, events: Events, sink: Sink, beside: Beside) -> Writ
 
 def _write_tables(path: Path, events: Events, sink: Sink, beside: Beside, *, with_steps: bool) -> Written:
     facts = gather_facts(events)
-    if facts.overlapping_steps:
-        sink.issue(
-            "warning",
-            path,
-            f"{facts.overlapping_steps} steps overlap the next one and are cut where it starts",
-            "Call the profiler's step() once per step, from one thread.",
-            place="steps",
-        )
+    tell_overlaps(facts.overlapping_steps, path, sink)
     groups = group_rows(events, beside.groups)
     if groups is not None:
         sink.write(GROUPS, groups)

@@ -54,6 +54,12 @@ class About:
         return None if pid is None else str(pid)
 
     @property
+    def framework(self) -> str | None:
+        """The framework, as `ranks` names it."""
+        name = _text(self.values.get("framework"))
+        return _FRAMEWORKS.get(name, name) if name else None
+
+    @property
     def spans(self) -> list[tuple[int, int]]:
         """Every start() to stop(), in ns since the epoch by this rank's own clock; the last sign of life ends an
         open one."""
@@ -111,9 +117,9 @@ class About:
             "environment": json_text(self.values.get("environment")),
             "parallelism": json_text(self.values.get("parallel")),
         }
-        words = ("host", "device_kind", "device_name", "framework", "framework_version", "mode", "backend")
+        words = ("host", "device_kind", "device_name", "framework_version", "mode", "backend")
         row |= {name: _text(self.values.get(name)) for name in words}
-        row["framework"] = _FRAMEWORKS.get(str(row["framework"]), row["framework"])
+        row["framework"] = self.framework
         return RANKS.frame(**{name: [value] for name, value in row.items()})
 
     def _rank(self) -> tuple[int | None, str | None]:

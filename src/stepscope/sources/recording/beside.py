@@ -53,13 +53,19 @@ class Known(Beside):
 
     def recorded(self, steps: Steps) -> pl.Series | None:
         """A step belongs to the window in which it ends: steps and windows change places at the same moment."""
-        spans = steps.ranges.select("end_ns", length=pl.col("end_ns") - pl.col("start_ns"))
-        shortly_before = pl.col("end_ns") - pl.min_horizontal(pl.col("length") // 4, _SHORTLY_NS)
-        inside = self._in_windows(spans.select(shortly_before).to_series())
+        inside = self.window_of(steps).is_not_null()
         if not inside.any() or inside.all():
             return None
         self.unrecorded = int((~inside).sum())
         return inside
+
+    def window_of(self, steps: Steps) -> pl.Series:
+        """Of each step the place, among the windows that were read, of the one that it belongs to; null for none."""
+        found = pl.repeat(None, steps.ranges.height, dtype=pl.Int32, eager=True)
+        for place, (start, end) in enumerate(self._windows):
+            inside = ending_within(steps.ranges, start, end)
+            found = pl.select(pl.when(inside).then(place).otherwise(found)).to_series().cast(pl.Int32)
+        return found
 
     def calls(self, found: pl.DataFrame, steps: Steps) -> pl.DataFrame:
         """Calls of the windows, with what marks know of them, and the marks of calls that no window shows."""
@@ -88,6 +94,13 @@ class Known(Beside):
         for start, end in self._windows:
             inside |= times.is_between(start, end)
         return inside
+
+
+def ending_within(ranges: pl.DataFrame, start_ns: int, end_ns: int) -> pl.Series:
+    """Whether each step ends in a window."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    shortly_before = pl.col("end_ns") - pl.min_horizontal(length // 4, _SHORTLY_NS)
+    return ranges.select(shortly_before.is_between(start_ns, end_ns)).to_series()
 
 
 def _as_found(calls: pl.DataFrame, steps: Steps) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES
 from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import write_events
 from stepscope.sources.recording.about import ABOUT, FORMAT, About, is_recording, read_about
+from stepscope.sources.recording.ascend_windows import ASCEND, AscendWindows, exports_of
 from stepscope.sources.recording.beside import Known
 from stepscope.sources.recording.kineto_windows import KinetoWindows
 from stepscope.sources.recording.marks import Marks, read_marks
@@ -29,7 +30,7 @@ class RecordingSource:
     """Reads what the recorder writes, of finished jobs, running ones and killed ones."""
 
     name = "recording"
-    version = 1
+    version = 2
 
     def find(self, directory: Path, names: Sequence[str]) -> Input | None:
         """A directory with a `recording.json` of ours."""
@@ -37,7 +38,10 @@ class RecordingSource:
             return None
         files = [directory / name for name in _FILES if name in names]
         for window in listed_windows(directory, _ignored):
-            files += [file for file in window.files if file.is_file()]
+            if window.kind == ASCEND:  # an export made later is not in the list
+                files += [file for export in exports_of(window) for file in export.files]
+            else:
+                files += [file for file in window.files if file.is_file()]
         for span in minddata_directories(directory):
             files += [file for file in sorted(span.iterdir()) if file.is_file()]
         return Input(self.name, directory, tuple(dict.fromkeys(files)))
@@ -58,12 +62,14 @@ class RecordingSource:
         _tell_state(about, sink)
         events = Events(sink.scratch)
         marks = read_marks(about, events, sink)
-        beside = _read_windows(about, marks, events, sink)
+        ascend = AscendWindows(about, events, sink)
+        beside = _read_windows(about, marks, events, ascend, sink)
         steps, span = Steps.none(), None
-        if any(events.rows(name) for name in (*HOST_CLASSES, *DEVICE_CLASSES)):
+        if ascend.has_any:
+            steps, span = ascend.write(beside)
+        elif any(events.rows(name) for name in (*HOST_CLASSES, *DEVICE_CLASSES)):
             written = write_events(item.path, events, sink, beside)
             steps, span = written.facts.steps, written.span
-            _tell_unrecorded(beside.unrecorded, steps.ranges.height, item.path, sink)
         else:
             sink.issue(
                 "error",
@@ -72,6 +78,7 @@ class RecordingSource:
                 "Train between start() and stop(), or let the job run for longer",
                 place=STEPS.name,
             )
+        _tell_unrecorded(beside.unrecorded, steps.ranges.height, item.path, sink)
         has_host = write_host_samples(about, sink)
         write_device_samples(about, sink)
         write_batches(about, steps, sink)
@@ -79,22 +86,28 @@ class RecordingSource:
         sink.write(RANKS, about.rank_row(_span(about, span)))
 
 
-def _read_windows(about: About, marks: Marks, events: Events, sink: Sink) -> Known:
-    """Add the operators of all windows that can be read."""
-    kineto = KinetoWindows(events, about.shift_ns, sink)
+def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWindows, sink: Sink) -> Known:
+    """Read the operators of all windows that can be read, into the events or, of an Ascend device, into `ascend`."""
     mindspore = MindSporeWindows(about, events, sink)
-    readers: dict[str, Callable[[Window], None]] = {"kineto": kineto.add, "mindspore_cpu": mindspore.add}
-    spans = []
+    read: dict[str, Callable[[Window], object]] = {
+        "kineto": KinetoWindows(events, about.shift_ns, sink).add,
+        "mindspore_cpu": mindspore.add,
+        ASCEND: ascend.add,
+    }
+    spans, first = [], None
     for window in listed_windows(about.directory, sink.issue):
-        if window.kind not in readers:
-            _tell_foreign(window, sink)
-        elif readable(window, sink):
+        first = first or window.kind
+        if window.kind not in read or window.kind != first:
+            _tell_foreign(window, first if window.kind in read else None, sink)
+        elif window.kind == ASCEND or readable(window, sink):
             try:
-                readers[window.kind](window)
+                is_whole = read[window.kind](window) is not False
             except (UnreadableInput, OSError) as error:
                 unread(window, error, sink)
             else:
-                spans.append((window.start_ns + about.shift_ns, window.end_ns + about.shift_ns))
+                if is_whole:
+                    spans.append((window.start_ns + about.shift_ns, window.end_ns + about.shift_ns))
+    ascend.tell_raw()
     return Known(about, marks, mindspore.calls, spans)
 
 
@@ -123,13 +136,14 @@ def _tell_unrecorded(count: int, steps: int, path: Path, sink: Sink) -> None:
         )
 
 
-def _tell_foreign(window: Window, sink: Sink) -> None:
-    if window.kind == "ascend":
-        problem = f"window {window.number} is the device profiler's own and not read here"
-        remedy = f"Export it with the device's tools, then name its directory: {window.directory}"
-    else:
+def _tell_foreign(window: Window, first: str | None, sink: Sink) -> None:
+    """Tell of a window that is of another kind than the first one, or, if that is None, of no kind that is known."""
+    if first is None:
         problem = f"window {window.number} is of the unknown kind {window.kind!r}"
         remedy = "Update stepscope to at least the version that recorded it"
+    else:
+        problem = f"window {window.number} is of the kind {window.kind!r}, the first one of {first!r}; it is not read"
+        remedy = "A recorder writes one kind only: take out the files of another recording that were copied into this"
     sink.issue("warning", window.directory, problem, remedy)
 
 

@@ -62,9 +62,8 @@ def listed_windows(directory: Path, report: Report) -> Iterator[Window]:
 
 def readable(window: Window, sink: Sink) -> bool:
     """Whether a window can be read; if not, why is told."""
-    remedy = "The other windows are read; recorder.log beside recording.json may say more"
     if window.state != "complete":
-        sink.issue("warning", window.directory, f"window {window.number} could not be recorded", remedy)
+        not_recorded(window, sink)
         return False
     missing = [file for file in window.files if not file.exists()]
     if window.names and len(missing) == len(window.names):
@@ -76,6 +75,12 @@ def readable(window: Window, sink: Sink) -> bool:
         )
         return False
     return bool(window.names)
+
+
+def not_recorded(window: Window, sink: Sink) -> None:
+    """Tell that the recorder failed over a window."""
+    remedy = "The other windows are read; recorder.log beside recording.json may say more"
+    sink.issue("warning", window.directory, f"window {window.number} could not be recorded", remedy)
 
 
 def unread(window: Window, error: UnreadableInput | OSError, sink: Sink) -> None:

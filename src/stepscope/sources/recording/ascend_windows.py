@@ -1,0 +1,182 @@
+"""Windows that the profiler of an Ascend device wrote: a directory each, exported or raw, as one recording."""
+
+from __future__ import annotations
+
+import shlex
+
+import polars as pl
+
+from stepscope.errors import UnreadableInput
+from stepscope.sources.ascend.assemble import Beside, write_tables
+from stepscope.sources.ascend.exports import find_export, rank_directories, read_export
+from stepscope.sources.ascend.merging import Merging, span_of_events
+from stepscope.sources.ascend.rank_files import RankFiles
+from stepscope.sources.ascend.recording import HOST, shaped
+from stepscope.sources.ascend.side_files import Identity
+from stepscope.sources.base import Input, Sink
+from stepscope.sources.kineto.collectives import numbered
+from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.steps import Steps, find_steps, tell_overlaps
+from stepscope.sources.plausible import STRAY, STRAY_REMEDY
+from stepscope.sources.recording.about import About
+from stepscope.sources.recording.beside import Known, ending_within
+from stepscope.sources.recording.moved_sink import MovedSink
+from stepscope.sources.recording.windows import Window, not_recorded
+
+ASCEND = "ascend"
+"""The kind of these windows."""
+
+_PROCESS = "Python"
+"""What exports call the process that marks are of, too."""
+_MOST_SHOWN = 10
+
+
+class AscendWindows:
+    """Reads windows and makes the tables of the rank from them and its marks.
+
+    A window counts its steps and ids anew; those of the whole recording take their place.
+
+    Args:
+        about: The recording.
+        events: The marks; no other events.
+        sink: Takes the rows; told about damage.
+    """
+
+    def __init__(self, about: About, events: Events, sink: Sink) -> None:
+        self._about = about
+        self._events = events
+        self._sink = sink
+        self._merging: Merging | None = None
+        self._raw: list[int] = []
+        self._steps, self._overlaps = Steps.none(), 0
+
+    @property
+    def has_any(self) -> bool:
+        """Whether any window was read."""
+        return self._merging is not None
+
+    def add(self, window: Window) -> bool:
+        """Read one window; whether it holds work of the device. If not, why is told.
+
+        Raises:
+            UnreadableInput: If it holds an export of which nothing can be read.
+            OSError: If its files cannot be read.
+        """
+        if not (exports := exports_of(window)):
+            self._take_raw(window)
+            return False
+        shift = self._about.shift_ns
+        sink = MovedSink(self._sink, shift, window.number)
+        read = [(export, read_export(export, sink)) for export in exports]
+        for export, found in read:
+            _check_clock(span_of_events(found), window, export)
+        merging, steps = self._begun(), self._steps.ranges
+        covered = steps.filter(ending_within(steps, window.start_ns + shift, window.end_ns + shift))
+        for _, found in read:
+            merging.add(found, shift, covered)
+        return not any(found.device_is_lost for _, found in read)
+
+    def _begun(self) -> Merging:
+        if self._merging is None:
+            if strays := self._events.drop_strays():
+                path = self._about.directory
+                self._sink.issue(
+                    "warning", path, f"{strays} marks {STRAY}; they are left out", STRAY_REMEDY, lost=strays
+                )
+            self._steps, self._overlaps = find_steps(self._events)
+            row = self._about.rank_row(None).row(0, named=True)
+            identity = Identity(format=row["format"], rank=row["rank"])
+            self._merging = Merging(identity, self._steps.ranges, self._sink.scratch)
+        return self._merging
+
+    def write(self, known: Known) -> tuple[Steps, tuple[int, int] | None]:
+        """Write all tables but `ranks`; the events are used up.
+
+        Args:
+            known: What stands beside the windows.
+
+        Returns:
+            The steps, and first and last time.
+        """
+        tell_overlaps(self._overlaps, self._about.directory, self._sink)
+        marks = [self._events.located(frame) for frame in self._events.taken("annotation")]
+        host = pl.concat([pl.DataFrame(schema=HOST), *(shaped(frame, HOST) for frame in marks)])
+        host = host.with_columns(category=pl.lit("annotation"), process=pl.lit(_PROCESS))
+        recording = self._begun().merged(host)
+        known.recorded(self._steps)  # counts the steps that no window shows
+        recording.steps = recording.steps.with_columns(part=known.window_of(self._steps))
+        for group in self._about.groups:
+            recording.groups.names.setdefault(group["group"], group["name"])
+            recording.groups.members.setdefault(group["group"], group["members"])
+        files = RankFiles(path=self._about.directory)
+        written = write_tables(recording, files, self._sink, _Marked(known, self._steps, self._events))
+        return self._steps, written.span
+
+    def _take_raw(self, window: Window) -> None:
+        """Note a window without an export; one without raw data is told."""
+        try:
+            raw = rank_directories(window.directory)
+        except OSError:
+            raw = []
+        if raw:
+            self._raw.append(window.number)
+        elif window.state == "complete":
+            problem = f"window {window.number} holds nothing that the device's profiler wrote"
+            self._sink.issue("error", window.directory, problem, "Copy the recording with all of its `windows`")
+        else:
+            not_recorded(window, self._sink)
+
+    def tell_raw(self) -> None:
+        """Tell which windows are raw data that nobody exported."""
+        if not self._raw:
+            return
+        shown = ", ".join(map(str, self._raw[:_MOST_SHOWN])) + (", ..." if len(self._raw) > _MOST_SHOWN else "")
+        profiler = "MindSpore" if self._about.framework == "mindspore" else "torch_npu"
+        command = shlex.join(["python3", "-m", "stepscope.record.device_exports", str(self._about.directory)])
+        self._sink.issue(
+            "warning",
+            self._about.directory / "windows",
+            f"raw data of the device's profiler was not exported and is not read, in {len(self._raw)} of the windows "
+            f"({shown})",
+            f"Where {profiler} and the device's toolkit are installed, run: {command}",
+            lost=len(self._raw),
+        )
+
+
+def exports_of(window: Window) -> list[Input]:
+    """The exports in a window; none if it cannot be listed."""
+    try:
+        return [export for path in rank_directories(window.directory) if (export := find_export(path))]
+    except OSError:
+        return []
+
+
+def _check_clock(span: tuple[int, int] | None, window: Window, export: Input) -> None:
+    """Refuse a window at whose time nothing in it ran: its work would be that of other steps."""
+    if span is not None and (span[1] < window.start_ns or span[0] > window.end_ns):
+        raise UnreadableInput(
+            export.path,
+            f"is of another time than window {window.number} ({span[0]} to {span[1]} ns, not {window.start_ns} to "
+            f"{window.end_ns} ns)",
+            "Check that it is the window's own directory, and that no clock was set while the job ran",
+        )
+
+
+class _Marked(Beside):
+    """What marks know of calls and steps."""
+
+    def __init__(self, known: Known, steps: Steps, events: Events) -> None:
+        self._known, self._steps, self._events = known, steps, events
+
+    def calls(self, found: pl.DataFrame) -> pl.DataFrame:
+        """Calls of the windows, and marks of those that no window shows."""
+        # where each window counts anew, the numbers do not tell calls apart
+        stated = pl.when(pl.col("sequence").is_unique().all().over("group", "on_device")).then("sequence")
+        found = found.with_columns(recorded=stated).drop("collective", "sequence")
+        return numbered(self._known.calls(found, self._steps))
+
+    def steps(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Steps with their phases."""
+        phases = self._known.phases(self._steps, self._events)
+        rows = rows.drop("forward_start_ns", "backward_end_ns", strict=False)
+        return rows if phases is None else rows.join(phases, on="step", how="left", maintain_order="left")

@@ -1,0 +1,50 @@
+"""A sink for one window of several: what is written at once is of the rank's clock, and its ids of the window alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Severity, Sink
+from stepscope.tables import FLOWS, Table
+
+
+class MovedSink:
+    """Passes all on to another sink, arrows by the common clock and with ids of their own.
+
+    Args:
+        sink: The recording's.
+        shift_ns: Added to times.
+        number: The window's.
+    """
+
+    def __init__(self, sink: Sink, shift_ns: int, number: int) -> None:
+        self._sink = sink
+        self._shift_ns = shift_ns
+        self._number = number
+        self.workers = sink.workers
+
+    def write(self, table: Table, frame: pl.DataFrame) -> None:
+        """See `Sink`. Readers write nothing but arrows before all windows are known."""
+        if table is not FLOWS:
+            raise ValueError(f"{table.name} is written when all windows are read")
+        times = pl.col("from_ns", "to_ns") + self._shift_ns
+        self._sink.write(table, frame.with_columns(times, flow=pl.format("{}.{}", pl.lit(self._number), "flow")))
+
+    def issue(
+        self,
+        severity: Severity,
+        file: Path,
+        problem: str,
+        remedy: str,
+        *,
+        place: str | None = None,
+        lost: int | None = None,
+    ) -> None:
+        """See `Sink`."""
+        self._sink.issue(severity, file, problem, remedy, place=place, lost=lost)
+
+    def scratch(self) -> Path:
+        """See `Sink`."""
+        return self._sink.scratch()
