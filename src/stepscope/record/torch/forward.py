@@ -12,7 +12,7 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
-from stepscope.record.patches import Patches, inherited
+from stepscope.record.patches import Patches
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook, asks_compiler, marked
 
@@ -81,7 +81,7 @@ class ForwardHooks:
         from torch.nn import Module
 
         self._left = steps
-        self._patches.put(Module, "__call__", self._wrapped(vars(Module)["__call__"], self._roots.add))
+        self._patches.put(Module, "__call__", self._wrapped(Module, vars(Module)["__call__"], self._roots.add))
 
     def _place(self) -> None:
         """Watch the classes that were called outermost, and no more all modules."""
@@ -93,14 +93,21 @@ class ForwardHooks:
             if own is not None:
                 call = marked(own, self._hook, "forward", _class_of_first)
             else:
-                call = self._wrapped(inherited(root, "__call__"), None)
+                call = self._wrapped(next(cls for cls in root.__mro__[1:] if "__call__" in vars(cls)))
             self._patches.put(root, "__call__", call)
         self._placed |= self._roots
 
-    def _wrapped(self, call: Callable[..., Any], seen: Callable[[type], None] | None) -> Callable[..., Any]:
+    def _wrapped(
+        self, above: type, call: Callable[..., Any] | None = None, seen: Callable[[type], None] | None = None
+    ) -> Callable[..., Any]:
         """A `__call__` that marks outermost calls, and tells `seen` their class.
 
         While it stands for `Module.__call__`, torch's tracer of Python stacks takes the module from its `self`.
+
+        Args:
+            above: The class whose `__call__` it calls, looked up each time, for others replace that too.
+            call: What it calls instead.
+            seen: Told.
         """
         hook, steps, inside = self._hook, self._steps, self._hook.inside
         marked_one = self._marked
@@ -110,11 +117,11 @@ class ForwardHooks:
                 return self._wrapped_call_impl(*args, **kwargs)
             thread = get_ident()
             if thread in inside or hook.off or not (steps.active or seen):
-                return call(self, *args, **kwargs)
+                return (call or above.__call__)(self, *args, **kwargs)
             inside.add(thread)
             start_ns = perf_counter_ns()
             try:
-                result = call(self, *args, **kwargs)
+                result = (call or above.__call__)(self, *args, **kwargs)
             finally:
                 inside.discard(thread)
             try:

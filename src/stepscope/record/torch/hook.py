@@ -76,11 +76,12 @@ def marked(original: Callable[..., Any], hook: Hook, kind: str, describe: Descri
 
 
 def asks_compiler() -> Callable[[], bool]:
-    """The framework's function that says whether torch.compile traces now."""
+    """The framework's function that says whether torch.compile traces now: the one that costs one call, where known."""
     import torch
 
     compiler = getattr(torch, "compiler", None)
-    return getattr(compiler, "is_compiling", None) or _never
+    known = (getattr(compiler, name, None) for name in ("is_dynamo_compiling", "is_compiling"))
+    return next(filter(None, known), _never)
 
 
 def _never() -> bool:
