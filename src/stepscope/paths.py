@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 
 def shown(path: Path | str) -> str:
@@ -16,3 +16,14 @@ def shown(path: Path | str) -> str:
         'run\\xff.json'
     """
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def stays_below(name: str) -> bool:
+    """Whether a listed name of a file, joined to a directory, leads to something below that directory.
+
+    Examples:
+        >>> stays_below("minddata/0"), stays_below("../0"), stays_below("/minddata")
+        (True, False, False)
+    """
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts

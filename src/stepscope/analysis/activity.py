@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from stepscope.analysis.base import analysis, ranks_of
+from stepscope.analysis.intervals import pieces
 from stepscope.analysis.marks import KINDS as MARKS
 from stepscope.analysis.marks import merged
 from stepscope.errors import Unavailable
@@ -89,21 +90,32 @@ def _explaining(
     return kept
 
 
-def active(activity: pl.DataFrame, kinds: Iterable[str]) -> dict[str, pl.LazyFrame]:
-    """The ranges (`rank`, `start_ns`, `end_ns`) of each kind, for `intervals.pieces`."""
-    return {what: activity.lazy().filter(pl.col("what") == what).select("rank", "start_ns", "end_ns") for what in kinds}
+def split(
+    activity: pl.DataFrame, windows: pl.LazyFrame, kinds: Iterable[str] = SPLIT, **more: pl.LazyFrame
+) -> pl.LazyFrame:
+    """Cut windows into pieces by what each rank was doing.
+
+    Args:
+        activity: When that was.
+        windows: Disjoint ranges of each `rank`, with an integer `window`, `start_ns`, `end_ns`.
+        kinds: The kinds that tell pieces apart; those of `SPLIT` among them.
+        **more: Other ranges (`rank`, `start_ns`, `end_ns`) that do.
+
+    Returns:
+        As `intervals.pieces`: `rank`, `window`, `start_ns`, `duration_ns` and a Boolean column for each kind and each
+        of `more`. On a CPU, operators inside the data loader are loading and not `computing`; where no operators were
+        recorded, phases of the step are computing as far as they do not communicate.
+    """
+    ranges = activity.lazy().select("rank", "what", "start_ns", "end_ns")
+    layers = {what: ranges.filter(pl.col("what") == what).drop("what") for what in kinds}
+    marked = pl.col("phase") & ~pl.col("communication")
+    works = (pl.col("computing") | marked) & (~pl.col("data") | is_on_device(activity))
+    return pieces({**layers, **more}, windows, by=["rank"]).with_columns(computing=works)
 
 
 def is_on_device(activity: pl.DataFrame) -> pl.Expr:
     """Whether a rank's work runs on an accelerator; false for a CPU-only recording."""
     return pl.col("rank").is_in(activity.filter("on_device")["rank"].unique().to_list())
-
-
-def computing(activity: pl.DataFrame) -> pl.Expr:
-    """Whether a piece counts as computing: on a CPU, operators inside the data loader are loading, and where no
-    operators were recorded, phases of the step are computing as far as they do not communicate."""
-    marked = pl.col("phase") & ~pl.col("communication")
-    return (pl.col("computing") | marked) & (~pl.col("data") | is_on_device(activity))
 
 
 def _named(table: pl.DataFrame, what: pl.Expr) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.tables.collectives import POINT_TO_POINT
 
 CALL = ("group", "sequence")
 MUTUAL = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
@@ -12,8 +13,6 @@ MUTUAL = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
 
 CLOCK_NOISE_NS = 1_000_000
 """How far aligned clocks of different hosts may still differ; half of what NTP holds in one room, doubled."""
-
-POINT_TO_POINT = ("send", "recv", "send_recv")
 
 
 @analysis("job", whole_job=True)

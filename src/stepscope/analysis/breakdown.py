@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.activity import SPLIT, WORK, active, computing
+from stepscope.analysis.activity import WORK, split
 from stepscope.analysis.base import analysis
-from stepscope.analysis.intervals import pieces
 from stepscope.analysis.step_windows import known_steps, step_windows
 
 SUMS: dict[str, pl.Expr] = {
@@ -52,9 +51,9 @@ def breakdown(
         `communication_not_overlapped_exclude_receive_ns`, as the Ascend profiler defines them.
     """
     windows = _windows(steps, activity.filter("on_device") if whole_recording else None)
-    cut = pieces(active(activity, SPLIT), windows.lazy(), by=["rank"]).with_columns(computing=computing(activity))
     sums = (
-        cut.group_by("window")
+        split(activity, windows.lazy())
+        .group_by("window")
         .agg(pl.col("duration_ns").filter(where).sum().alias(name) for name, where in SUMS.items())
         .collect()
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.activity import KINDS, active, computing, is_on_device
+from stepscope.analysis.activity import KINDS, is_on_device, split
 from stepscope.analysis.base import analysis
-from stepscope.analysis.intervals import pieces
 from stepscope.analysis.step_windows import known_steps, step_windows
 
 CAUSES = (
@@ -36,7 +35,7 @@ def idle(
         `idle_ns` sums to `breakdown`'s `free_ns`.
     """
     windows = step_windows(known_steps(steps))
-    cut = pieces(active(activity, KINDS), windows.lazy(), by=["rank"]).with_columns(computing=computing(activity))
+    cut = split(activity, windows.lazy(), KINDS)
     free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("rank", "start_ns")
     if kernels is not None:
         launches = (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.activity import SPLIT, active, computing
+from stepscope.analysis.activity import split
 from stepscope.analysis.base import analysis, ranks_of
-from stepscope.analysis.intervals import pieces
 
 WORK = ("computing", "data_loading", "dispatch", "memory")
 """What a rank needs time for on its own: computing; waiting for the next batch; nothing, because the host gave the
@@ -40,16 +39,12 @@ def segments(
     windows = _windows(calls.filter(pl.col("members") > 1), steps)
     waits = calls.lazy().filter(pl.col("wait_ns") > 0)
     unsplit = calls.lazy().filter(pl.col("wait_ns").is_null())
-    cut = pieces(
-        {
-            **active(activity, SPLIT),
-            "wait": waits.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
-            "unsplit": unsplit.select("rank", "start_ns", "end_ns"),
-        },
+    cut = split(
+        activity,
         windows.lazy().select("rank", "window", "start_ns", "end_ns"),
-        by=["rank"],
+        wait=waits.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
+        unsplit=unsplit.select("rank", "start_ns", "end_ns"),
     )
-    cut = cut.with_columns(computing=computing(activity))
     doing = (
         pl.when("computing")
         .then(pl.lit("computing"))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.activity import SPLIT, active, computing
-from stepscope.analysis.intervals import pieces
+from stepscope.analysis.activity import split
 from stepscope.analysis.step_windows import known_steps, step_windows
 from stepscope.errors import Unavailable
 from stepscope.export.forms import csv_text, ms
@@ -23,7 +22,7 @@ _PIPELINE = "pipeline-parallel"
 
 def write_cluster_analyse(job: Job) -> None:
     """Write it for a GPU job of several ranks; other devices have no such page."""
-    ranks = job.about.get("world_size") or job.facts["world_size"] or 1
+    ranks = job.world_size or 1
     if not job.on_gpu or ranks < 2:
         return
     mode, stages = _mode(job)
@@ -64,11 +63,10 @@ def _sums(job: Job, steps: pl.DataFrame) -> pl.DataFrame:
     receives = job.lazy("collectives").filter((pl.col("operation") == "recv") & pl.col("on_device"))
     receives = receives.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     windows = step_windows(steps.lazy())
-    cut = pieces({**active(activity, SPLIT), "receive": receives}, windows.lazy(), by=["rank"])
     alone = pl.col("communication") & ~pl.col("computing")
     time = pl.col("duration_ns")
     sums = (
-        cut.with_columns(computing=computing(activity))
+        split(activity, windows.lazy(), receive=receives)
         .group_by("window")
         .agg(whole=time.sum(), alone=time.filter(alone).sum(), receive=time.filter(alone & pl.col("receive")).sum())
     )

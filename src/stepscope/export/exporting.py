@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from stepscope.export.peers import Peers
 from stepscope.export.places import age, make_room, remove, target, write_list
 from stepscope.run import Run, open_run
 from stepscope.selection import Choice
+from stepscope.sources.recording.about import read_about
 
 _log = logging.getLogger("stepscope")
 
@@ -91,11 +91,8 @@ def open_recording(recording: Path, opener: Callable[[Path], Run] = open_run, st
     Raises:
         StepscopeError: If it is none, cannot be read, or has none of the steps.
         OSError: If its `recording.json` cannot be read.
-        ValueError: If that is damaged.
     """
-    about = json.loads((recording / "recording.json").read_bytes())
-    if not isinstance(about, dict) or about.get("format") != "stepscope-recording":
-        raise StepscopeError(f"{recording}/recording.json: this is no recording of stepscope")
+    about = dict(read_about(recording).values)
     run = opener(recording)
     recorded = run.steps
     if steps:

@@ -64,6 +64,12 @@ class Job:
         return dict(self.run.ranks[0].facts)
 
     @property
+    def world_size(self) -> int | None:
+        """Ranks in the job; None where nobody says."""
+        size: int | None = self.about.get("world_size") or self.facts["world_size"]
+        return size
+
+    @property
     def recorded_steps(self) -> frozenset[int]:
         """The numbers of all steps of the recording, wanted or not; not what ran before the first one."""
         return frozenset(step for step in (self.run.steps if self.recorded is None else self.recorded) if step > 0)

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.export.job import Job
+from stepscope.paths import stays_below
+from stepscope.sources.exported import FORMAT
+from stepscope.sources.recording.about import ABOUT
 
 _log = logging.getLogger("stepscope")
 
-FORMAT = "stepscope-exported"
 EARLIER = "earlier"
 
 
@@ -48,7 +50,7 @@ def target(recording: Path, others: Iterable[Path]) -> Path:
 def _rank(recording: Path) -> Any:
     """The rank that a recording states; None where it states none."""
     try:
-        return json.loads((recording / "recording.json").read_bytes()).get("rank")
+        return json.loads((recording / ABOUT).read_bytes()).get("rank")
     except (OSError, ValueError, AttributeError):
         return None  # whoever opens it will tell why
 
@@ -105,8 +107,7 @@ def _remove_empty(directory: Path, files: Iterable[str]) -> None:
 
 def _is_inside(file: str) -> bool:
     """Whether a listed file is one below the directory, and not of the raw data."""
-    path = Path(file)
-    return not path.is_absolute() and ".." not in path.parts and path.parts[:1] not in ((), ("recording",))
+    return stays_below(file) and Path(file).parts[:1] not in ((), ("recording",))
 
 
 def _make_private(directory: Path) -> None:

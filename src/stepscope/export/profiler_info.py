@@ -15,7 +15,7 @@ def write_profiler_info(job: Job) -> None:
     """Write it; its analysis ends now."""
     about = job.about
     parallel: dict[str, Any] = about.get("parallel") or {}
-    size = about.get("world_size") or job.facts["world_size"] or 1
+    size = job.world_size or 1
     spans = about.get("spans") or []
     start = about.get("started_ns") or (spans[0][0] if spans else job.facts["start_ns"])
     ends = [end for _, end in spans if end is not None]

@@ -11,15 +11,15 @@ from itertools import chain
 
 import polars as pl
 
-from stepscope.analysis.activity import SPLIT, active, computing
-from stepscope.analysis.intervals import pieces
 from stepscope.analysis.step_windows import step_windows
 from stepscope.errors import Unavailable
 from stepscope.export import timeline_events as events
 from stepscope.export.forms import ms
 from stepscope.export.job import Job
 from stepscope.export.launches import thread_numbers
+from stepscope.export.limited import Limited
 from stepscope.export.operator_names import named_operators
+from stepscope.export.overlaps import overlaps
 from stepscope.export.scopes import scope_depth
 
 _PHASES = ("data", "forward", "backward", "optimizer", "checkpoint", "epoch", "range")
@@ -35,7 +35,9 @@ def write_timeline(job: Job) -> None:
     if steps.is_empty() and operators.is_empty():
         job.leave_out(display, "neither steps nor operators were recorded")
         return
-    written = _Limited(chain.from_iterable(_parts(job, steps, operators)), job.timeline_limit_bytes, job.pretty)
+    indent = "    " if job.pretty else ""  # each event is one line in any case
+    lines = (indent + line for line in chain.from_iterable(_parts(job, steps, operators)))
+    written = Limited(lines, job.timeline_limit_bytes, "[\n", "\n]")
     job.write(display, written)
     if written.cut:
         limit = f"{job.timeline_limit_bytes / (1 << 20):g} MB (timeline_limit)"
@@ -48,7 +50,7 @@ def _parts(job: Job, steps: pl.DataFrame, operators: pl.DataFrame) -> Iterator[I
     marks = job.raw("marks").filter(pl.col("kind").is_in(_PHASES))
     yield events.metadata(job, thread_numbers(operators).values(), streams)
     yield events.step_events(steps)
-    yield events.overlap_events(_activity(job))
+    yield events.overlap_events(_overlaps(job))
     yield events.phase_events(job.within(marks, "start_ns").sort("start_ns"))
     yield events.collective_events(job.rows("collectives").sort("start_ns"))
     yield events.kernel_events(job)
@@ -56,45 +58,15 @@ def _parts(job: Job, steps: pl.DataFrame, operators: pl.DataFrame) -> Iterator[I
     yield events.operator_events(operators)
 
 
-def _activity(job: Job) -> pl.DataFrame:
-    """What was going on in the steps, piece by piece; nothing where that is unknown."""
-    schema = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "computing": pl.Boolean, "communication": pl.Boolean}
+def _overlaps(job: Job) -> dict[str, pl.DataFrame]:
+    """What was going on in the steps; nothing where that is unknown."""
     if not job.run.has("operators") and not job.run.has("kernels"):
-        return pl.DataFrame(schema=schema)
+        return {}
     try:
         activity = job.run.analyse("activity")
     except Unavailable:
-        return pl.DataFrame(schema=schema)
-    windows = step_windows(job.lazy("steps"))
-    cut = pieces(active(activity, SPLIT), windows.lazy(), by=["rank"])
-    return cut.with_columns(computing=computing(activity)).select(list(schema)).collect()
-
-
-class _Limited:
-    """The text of a timeline: all events that have room, and the end of the list.
-
-    Args:
-        lines: Events.
-        limit: Most bytes.
-        pretty: Indent the events; each is one line in any case.
-    """
-
-    def __init__(self, lines: Iterator[str], limit: int, pretty: bool) -> None:
-        self.cut = 0
-        """Events that had no room."""
-        self._lines, self._limit, self._pretty = lines, limit, pretty
-
-    def __iter__(self) -> Iterator[str]:
-        size, separator, indent = len("[\n]"), "[\n", "    " if self._pretty else ""
-        for line in self._lines:
-            text = separator + indent + line
-            if self.cut or size + len(text) > self._limit:
-                self.cut += 1
-                continue
-            size += len(text)
-            separator = ",\n"
-            yield text
-        yield "\n]" if separator != "[\n" else "[]"
+        return {}
+    return overlaps(activity, step_windows(job.lazy("steps")).lazy())
 
 
 def _summary(job: Job, operators: pl.DataFrame) -> dict[str, float | int]:

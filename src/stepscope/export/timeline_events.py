@@ -20,11 +20,12 @@ STEPS, SCOPE_NAMES = 100000, 100001
 COMMUNICATION, HOST, OVERLAP, ACTIVITY = 10000, 11000, 12000, 13000
 HOST_THREAD = 100003
 OVERLAPS = {
-    "computation_op": (7999, "Merged Computation Op"),
-    "pure_communication_op": (8000, "Pure Communication Op"),
-    "communication_op": (8001, "Merged Communication Op"),
-    "free_time": (8002, "Free Time"),
+    "computing": ("computation_op", 7999, "Merged Computation Op"),
+    "communication_alone": ("pure_communication_op", 8000, "Pure Communication Op"),
+    "communication": ("communication_op", 8001, "Merged Communication Op"),
+    "free": ("free_time", 8002, "Free Time"),
 }
+"""Name, thread and label of each of `overlaps`."""
 _PART = 50_000
 
 
@@ -38,7 +39,7 @@ def metadata(job: Job, threads: Iterable[int], streams: Iterable[int]) -> Iterat
         yield _meta("process_name", pid, None, {"name": label})
         yield _meta("process_sort_index", pid, None, {"sort_index": 10 * order})
     names: list[tuple[int, int | str, str, int]] = [(0, STEPS, "Steps", -4), (0, SCOPE_NAMES, "Scope Name", -3)]
-    names += [(OVERLAP, tid, label, tid) for tid, label in OVERLAPS.values()]
+    names += [(OVERLAP, tid, label, tid) for _, tid, label in OVERLAPS.values()]
     names += [(0, f"HostCpuOps{number}", f"HostCpuOps{number}", number) for number in threads]
     names += [(ACTIVITY, stream, f"Stream {stream}", stream) for stream in streams]
     names += [(HOST, HOST_THREAD, "Phases", HOST_THREAD)]
@@ -53,34 +54,16 @@ def step_events(steps: pl.DataFrame) -> Iterator[str]:
         yield event(str(step), 0, STEPS, start, end - start)
 
 
-def overlap_events(pieces: pl.DataFrame) -> Iterator[str]:
+def overlap_events(found: dict[str, pl.DataFrame]) -> Iterator[str]:
     """Merged computing, communication alone, merged communication, and nothing.
 
     Args:
-        pieces: `start_ns`, `duration_ns`, `computing`, `communication`: what was going on, without gaps.
+        found: As of `overlaps`.
     """
-    wanted = {
-        "computation_op": pl.col("computing"),
-        "pure_communication_op": pl.col("communication") & ~pl.col("computing"),
-        "communication_op": pl.col("communication"),
-        "free_time": ~(pl.col("computing") | pl.col("communication")),
-    }
-    for name, where in wanted.items():
-        for start, ns in _runs(pieces, where).iter_rows():
-            yield event(name, OVERLAP, OVERLAPS[name][0], start, ns)
-
-
-def _runs(pieces: pl.DataFrame, where: pl.Expr) -> pl.DataFrame:
-    """Start and length of the stretches in which a condition holds."""
-    end = pl.col("start_ns") + pl.col("duration_ns")
-    return (
-        pieces.sort("start_ns")
-        .filter(where)
-        .with_columns(run=(pl.col("start_ns") != end.shift(1)).fill_null(True).cum_sum())
-        .group_by("run", maintain_order=True)
-        .agg(pl.col("start_ns").first(), pl.col("duration_ns").sum())
-        .select("start_ns", "duration_ns")
-    )
+    for part, stretches in found.items():
+        name, thread, _ = OVERLAPS[part]
+        for start, end in stretches.iter_rows():
+            yield event(name, OVERLAP, thread, start, end - start)
 
 
 def phase_events(marks: pl.DataFrame) -> Iterator[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.arrival import POINT_TO_POINT
 from stepscope.export.job import Job
+from stepscope.tables.collectives import POINT_TO_POINT
 
 
 def with_waits(job: Job, calls: pl.DataFrame) -> pl.DataFrame:
@@ -22,7 +22,7 @@ def with_waits(job: Job, calls: pl.DataFrame) -> pl.DataFrame:
     if arrivals is None:
         return calls
     sizes = job.rows("groups").select("group", _listed=pl.col("members").list.len())
-    world = pl.lit(job.about.get("world_size") or job.facts["world_size"], pl.Int64)
+    world = pl.lit(job.world_size, pl.Int64)
     members = pl.coalesce("group_size", "_listed", world)
     everyone = pl.when(pl.col("operation").is_in(POINT_TO_POINT)).then(2).otherwise(members)
     met = arrivals.select("collective", "members", _met_ns="wait_ns")

@@ -13,11 +13,11 @@ from typing import Any
 from stepscope.errors import ProfilerPathError
 from stepscope.record.device_exports import raw_windows
 from stepscope.record.environment import CLASSIC_VARIABLE, OPTIONS_VARIABLE
+from stepscope.record.files import ABOUT
 
 log = logging.getLogger("stepscope")
 
 MODES = ("sync", "async")
-_MARK = "recording.json"
 
 
 def analyse(
@@ -84,7 +84,7 @@ def recordings_below(path: Path) -> list[Path]:
     """
     path = path.absolute()
     for root in (path / "profiler", path):
-        found = sorted(file.parent for file in (root / "recording").glob(f"*/{_MARK}"))
+        found = sorted(file.parent for file in (root / "recording").glob(f"*/{ABOUT}"))
         if found:
             return found
     raise ProfilerPathError(

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from stepscope.record.files import DIRECTORY_MODE, FILE_MODE
+from stepscope.record.files import ABOUT, DIRECTORY_MODE, FILE_MODE
 
 KIND = "ascend"
 _OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -93,7 +93,7 @@ def _written(window: Path) -> list[Path]:
 def _simplifies(recording: Path) -> bool:
     """Whether raw data may go once it is exported, as the user chose; if that is not known it stays."""
     try:
-        values = json.loads((recording / "recording.json").read_bytes())
+        values = json.loads((recording / ABOUT).read_bytes())
     except (OSError, ValueError):
         return False
     options = values.get("options") if isinstance(values, dict) else None

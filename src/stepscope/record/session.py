@@ -16,7 +16,7 @@ from typing import Any
 
 from stepscope.record.backend import Backend
 from stepscope.record.device_sampler import DeviceSampler
-from stepscope.record.files import append_text, make_private, replace_json
+from stepscope.record.files import ABOUT, append_text, make_private, replace_json
 from stepscope.record.host_sampler import HostSampler
 from stepscope.record.marks import Marks, epoch_shift_ns
 from stepscope.record.options import Options
@@ -143,7 +143,7 @@ class Session:
         """
         assert self.directory is not None
         with self._lock:
-            replace_json(self.directory / "recording.json", self._about())
+            replace_json(self.directory / ABOUT, self._about())
         self._dirty = False
 
     def look_again(self) -> None:

@@ -2,6 +2,9 @@
 
 from stepscope.tables.base import RANK, STEP, Column, Table
 
+POINT_TO_POINT = ("send", "recv", "send_recv")
+"""Operations between two ranks."""
+
 COLLECTIVES = Table(
     name="collectives",
     doc="One row per rank and collective or point-to-point call.",

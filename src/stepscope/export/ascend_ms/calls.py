@@ -25,7 +25,6 @@ WORDS = {
     "send_recv": "batchSendRecv",
 }
 """Our word for an operation to the format's; other words stay as recorded."""
-POINT_TO_POINT = ("send", "recv", "send_recv")
 
 
 def named_calls(job: Job) -> pl.DataFrame:

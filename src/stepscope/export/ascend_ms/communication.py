@@ -8,10 +8,11 @@ from typing import Any
 import polars as pl
 
 from stepscope.errors import Unavailable
-from stepscope.export.ascend_ms.calls import POINT_TO_POINT, named_calls
+from stepscope.export.ascend_ms.calls import named_calls
 from stepscope.export.ascend_ms.identity import json_text
 from stepscope.export.ascend_ms.units import MEGABYTE, has_steps, step_word
 from stepscope.export.job import Job
+from stepscope.tables.collectives import POINT_TO_POINT
 
 TIMES = "Communication Time Info"
 BANDS = "Communication Bandwidth Info"

@@ -17,10 +17,10 @@ from stepscope.export.ascend_ms.operator_details import operator_details
 from stepscope.export.ascend_ms.step_trace_time import step_trace_time
 from stepscope.export.ascend_ms.trace_view import trace_view
 from stepscope.export.job import Job
+from stepscope.sources.ascend.rank_files import OUTPUT
 
 _log = logging.getLogger("stepscope")
 
-OUTPUT = "ASCEND_PROFILER_OUTPUT"
 Content = str | bytes | Iterable[str]
 FILES: dict[str, Callable[[Job], Content]] = {
     "step_trace_time.csv": step_trace_time,

@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analysis.activity import SPLIT, WORK, active, computing
-from stepscope.analysis.intervals import WINDOW, pieces, union
+from stepscope.analysis.activity import WORK
+from stepscope.analysis.intervals import WINDOW
 from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.calls import named_calls
 from stepscope.export.ascend_ms.identity import rank_facts
@@ -25,15 +25,16 @@ from stepscope.export.ascend_ms.trace_tracks import (
     in_order,
 )
 from stepscope.export.job import Job
+from stepscope.export.overlaps import overlaps
 from stepscope.sources.ascend.collective_tables import ELEMENT_BYTES
 
-PARTS: dict[str, pl.Expr] = {
-    "Computing": pl.col("computing"),
-    "Communication": pl.col("communication"),
-    "Communication(Not Overlapped)": pl.col("communication") & ~pl.col("computing"),
-    "Free": ~(pl.col("computing") | pl.col("communication")),
+OVERLAPS = {
+    "computing": "Computing",
+    "communication": "Communication",
+    "communication_alone": "Communication(Not Overlapped)",
+    "free": "Free",
 }
-"""Rows of the overlap analysis."""
+"""Rows of the overlap analysis, of each of `overlaps`."""
 ELEMENT_TYPES = {
     "float": "FP32",
     "double": "FP64",
@@ -92,10 +93,9 @@ def overlap_events(job: Job, tracks: Tracks) -> Iterator[Event]:
     if work.is_empty():
         return
     window = work.group_by("rank").agg(pl.min("start_ns"), pl.max("end_ns"), pl.lit(0, pl.Int64).alias(WINDOW))
-    cut = pieces(active(activity, SPLIT), window.lazy(), by=["rank"])
-    cut = cut.with_columns(computing=computing(activity), end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-    for place, (name, where) in enumerate(PARTS.items()):
-        for start, end in union(cut.filter(where)).collect().iter_rows():
+    found = overlaps(activity, window.lazy())
+    for place, (part, name) in enumerate(OVERLAPS.items()):
+        for start, end in found[part].iter_rows():
             yield complete(name, tracks.thread(OVERLAP, str(place), name), start, end - start)
 
 

@@ -17,7 +17,7 @@ from stepscope.export.ascend_ms.trace_tracks import (
     complete,
     in_order,
 )
-from stepscope.export.ascend_ms.units import us_text
+from stepscope.export.forms import us_text
 from stepscope.export.job import Job
 
 STEP = "ProfilerStep#"

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.export.ascend_ms.identity import rank_facts
-from stepscope.export.ascend_ms.units import us_text
+from stepscope.export.forms import us_text
 from stepscope.export.job import Job
 
 Event = dict[str, Any]

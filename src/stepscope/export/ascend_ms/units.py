@@ -26,11 +26,6 @@ def instants(column: str) -> pl.Expr:
     return microseconds(column) + "\t"
 
 
-def us_text(ns: int) -> str:
-    """One time in ns as `microseconds` writes it."""
-    return f"{ns // 1000}.{ns % 1000:03d}"
-
-
 def step_word(step: int) -> str:
     """A step as the JSON files name it; a recording without steps has the number 0 and no number there."""
     return f"step{step}"

@@ -14,8 +14,7 @@ from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import COMM_COLUMNS
 from stepscope.sources.kineto.segments import Segment
 from stepscope.sources.kineto.steps import Steps
-
-_POINT_TO_POINT = ("send", "recv", "send_recv")
+from stepscope.tables.collectives import POINT_TO_POINT
 
 
 class Calls:
@@ -202,7 +201,7 @@ def numbered(calls: pl.DataFrame) -> pl.DataFrame:
         calls = calls.with_columns(recorded=pl.lit(None, pl.Int64))
     calls = calls.sort("start_ns", maintain_order=True).with_columns(
         collective=pl.int_range(pl.len(), dtype=pl.Int64),
-        between_two=pl.col("operation").is_in(_POINT_TO_POINT) & pl.col("group").is_not_null(),
+        between_two=pl.col("operation").is_in(POINT_TO_POINT) & pl.col("group").is_not_null(),
     )
     key = ["group", "on_device", "between_two"]
     position = pl.int_range(pl.len(), dtype=pl.Int64).over(key)

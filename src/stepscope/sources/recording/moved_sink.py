@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 
-from stepscope.sources.base import Severity, Sink
+from stepscope.sources.base import Sink
 from stepscope.tables import FLOWS, Table
 
 
@@ -24,6 +22,8 @@ class MovedSink:
         self._shift_ns = shift_ns
         self._number = number
         self.workers = sink.workers
+        self.issue = sink.issue
+        self.scratch = sink.scratch
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
         """See `Sink`. Readers write nothing but arrows before all windows are known."""
@@ -31,20 +31,3 @@ class MovedSink:
             raise ValueError(f"{table.name} is written when all windows are read")
         times = pl.col("from_ns", "to_ns") + self._shift_ns
         self._sink.write(table, frame.with_columns(times, flow=pl.format("{}.{}", pl.lit(self._number), "flow")))
-
-    def issue(
-        self,
-        severity: Severity,
-        file: Path,
-        problem: str,
-        remedy: str,
-        *,
-        place: str | None = None,
-        lost: int | None = None,
-    ) -> None:
-        """See `Sink`."""
-        self._sink.issue(severity, file, problem, remedy, place=place, lost=lost)
-
-    def scratch(self) -> Path:
-        """See `Sink`."""
-        return self._sink.scratch()

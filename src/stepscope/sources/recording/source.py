@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.base import Input, Severity, Sink
+from stepscope.sources.base import Input, Sink
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES
 from stepscope.sources.kineto.steps import Steps
@@ -154,13 +154,5 @@ def _span(about: About, events: tuple[int, int] | None) -> tuple[int, int] | Non
     return around([(start + about.shift_ns, end + about.shift_ns) for start, end in about.spans])
 
 
-def _ignored(
-    severity: Severity,
-    file: Path,
-    problem: str,
-    remedy: str,
-    *,
-    place: str | None = None,
-    lost: int | None = None,
-) -> None:
+def _ignored(*_: object, **__: object) -> None:
     """Damage is told when the recording is read, not when it is found."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import polars as pl
 
 from stepscope.errors import UnreadableInput
+from stepscope.paths import stays_below
 from stepscope.sources.base import Sink
 from stepscope.sources.recording.lines import read_lines
 from stepscope.sources.trace_events import Report
@@ -55,7 +56,7 @@ def listed_windows(directory: Path, report: Report) -> Iterator[Window]:
     """
     for part in read_lines(directory / "windows.csv", _SCHEMA, _REQUIRED, report):
         for number, start, end, kind, state, files in part.select(*_SCHEMA).iter_rows():
-            names = tuple(name for name in (files or "").split(";") if name and _is_inside(name))
+            names = tuple(name for name in (files or "").split(";") if name and stays_below(name))
             place = directory / "windows" / f"{number:06d}"
             yield Window(number, start, end, kind, state or "complete", place, names)
 
@@ -90,9 +91,3 @@ def unread(window: Window, error: UnreadableInput | OSError, sink: Sink) -> None
         return
     problem = f"window {window.number} cannot be read: {error.strerror or error}"
     sink.issue("error", window.directory, problem, "Check the file and the disk that it is on. The others are read")
-
-
-def _is_inside(name: str) -> bool:
-    """Whether a listed file lies below its window, as all that we write do."""
-    path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts
