@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from stepscope.record.files import ABOUT, DIRECTORY_MODE, FILE_MODE
+from stepscope.record.files import ABOUT, DIRECTORY_MODE, protect
 
 KIND = "ascend"
 _OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -70,9 +70,7 @@ def _export(window: Path, *, simplify: bool) -> None:
         return
     if done.returncode or any(_is_raw(path) for path in _written(window)):
         _tell(window, f"{framework} did not export it (exit status {done.returncode})")
-    for path in window.rglob("*"):
-        if not path.is_symlink():
-            path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE)
+    protect(window)
 
 
 def _is_raw(written: Path) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stepscope.record.files import DIRECTORY_MODE, FILE_MODE
+from stepscope.record.files import protect
 from stepscope.record.mindspore.cpu_windows import refuse_second_profiler, wait_for_operators
 from stepscope.record.options import Options
 
@@ -92,9 +92,4 @@ def arguments(options: Options, profiler: Any) -> dict[str, Any]:
 
 def _listed(directory: Path) -> list[str]:
     """All files below `directory`, made private."""
-    files = []
-    for path in sorted(directory.rglob("*")):
-        path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE)
-        if path.is_file():
-            files.append(str(path.relative_to(directory)))
-    return files
+    return [str(path.relative_to(directory)) for path in protect(directory) if path.is_file()]

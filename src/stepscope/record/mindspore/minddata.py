@@ -14,7 +14,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from stepscope.record.files import DIRECTORY_MODE, FILE_MODE, make_private
+from stepscope.record.files import make_private, protect
 from stepscope.record.hooks import Hooks
 
 log = logging.getLogger("stepscope")
@@ -156,8 +156,5 @@ def _next_directory(directory: Path) -> Path:
 
 def _make_files_private(directory: Path) -> None:
     """For this user alone; an empty directory goes."""
-    files = list(directory.iterdir())
-    for file in files:
-        file.chmod(FILE_MODE if file.is_file() else DIRECTORY_MODE)
-    if not files:
+    if not protect(directory):
         directory.rmdir()
