@@ -14,7 +14,7 @@ import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.run import Run
-from stepscope.sources.base import Input, Sink
+from stepscope.sources.base import Found, Input, Sink
 from stepscope.store import MemoryRecording
 from stepscope.tables import COLLECTIVES, KERNELS, RANKS, SLICES, STEPS
 
@@ -115,9 +115,9 @@ class ToySource:
     name = "toy"
     version = 1
 
-    def find(self, directory: Path, names: Sequence[str]) -> Input | None:
+    def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with a `toy.json`."""
-        return Input(self.name, directory, (directory / "toy.json",)) if "toy.json" in names else None
+        return Found((Input(self.name, directory, (directory / "toy.json",)),)) if "toy.json" in names else None
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
         """A JSON object that starts with `toy`."""

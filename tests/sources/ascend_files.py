@@ -216,7 +216,8 @@ def write_database(output: Path, *, leave_out: tuple[str, ...] = ()) -> Path:
 
 def found(source: Source, directory: Path) -> Input | None:
     """What `source` makes of a directory."""
-    return source.find(directory, sorted(path.name for path in directory.iterdir()))
+    found = source.find(directory, sorted(path.name for path in directory.iterdir()))
+    return None if found is None else found.inputs[0]
 
 
 def read(source: Source, item: Input | None) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:

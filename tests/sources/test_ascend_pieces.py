@@ -14,7 +14,8 @@ from comparable import comparable
 from polars.testing import assert_frame_equal
 
 from stepscope.sources import arrows, spool, stretches
-from stepscope.sources.ascend import AscendDb, AscendText, csv_tables, database, db_device, timeline, trace_view
+from stepscope.sources.ascend import AscendDb, AscendText, database, db_device, timeline, trace_view
+from stepscope.sources.csv_files import reading
 
 PYTHON, CANN, HARDWARE, CALLS = 4242, 4343875, 4344067, 4344131
 
@@ -80,7 +81,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(timeline, "PIECE_ROWS", rows)
     monkeypatch.setattr(stretches, "_SAMPLED", 1)
     monkeypatch.setattr(arrows, "PART_ROWS", 10)
-    monkeypatch.setattr(csv_tables, "PART_BYTES", 2000)
+    monkeypatch.setattr(reading, "PART_BYTES", 2000)
     monkeypatch.setattr(database, "_ROWS_AT_ONCE", rows)
     monkeypatch.setattr(database, "_NUMBERS_AT_ONCE", 10 * rows)
     monkeypatch.setattr(db_device, "_TASKS_AT_ONCE", rows)
@@ -130,7 +131,7 @@ def test_a_row_of_a_large_csv_file_may_go_on_behind_the_end_of_a_part(
     rows = [kernel_row(5, 1000.125 + 200 * n, f"MatMul_{n}") for n in range(300)]
     write_kernels(output, rows=rows)
     for size in (700, 997, 4096):
-        monkeypatch.setattr(csv_tables, "PART_BYTES", size)
+        monkeypatch.setattr(reading, "PART_BYTES", size)
         tables, _ = read(AscendText(), found(AscendText(), output.parent))
         assert tables["kernels"]["name"].to_list() == [f"MatMul_{n}" for n in range(300)]
         assert set(tables["kernels"]["input_shapes"]) == {"8,16;16,4"}
@@ -145,7 +146,7 @@ def test_an_odd_row_where_a_part_begins_costs_no_other(
     write_kernels(output, rows=rows)
     part = len(rows[0]) + 1
     for at in range(1, 6):
-        monkeypatch.setattr(csv_tables, "PART_BYTES", at * part)
+        monkeypatch.setattr(reading, "PART_BYTES", at * part)
         write_kernels(output, rows=[*rows[:at], odd, *rows[at:]])
         tables, _ = read(AscendText(), found(AscendText(), output.parent))
         assert {f"MatMul_{n:03d}" for n in range(100)} <= set(tables["kernels"]["name"])

@@ -158,8 +158,9 @@ def test_a_training_loop_that_is_entered_twice_counts_its_steps_on(tmp_path: Pat
 
 def test_a_newer_version_is_refused_with_a_remedy(tmp_path: Path) -> None:
     raw = Raw(tmp_path, about={"version": 2})
-    item = RecordingSource().find(raw.directory, ["recording.json"])
-    assert item is not None
+    found = RecordingSource().find(raw.directory, ["recording.json"])
+    assert found is not None
+    item = found.inputs[0]
 
     with pytest.raises(UnreadableInput, match=r"version 2.*Update stepscope"):
         RecordingSource().read(item, MemorySink("recording"))

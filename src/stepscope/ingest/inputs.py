@@ -104,7 +104,7 @@ class _Ingestion:
                 self.result.unread.append(Unread(printable(str(path)), problem, remedy))
                 return None
         try:
-            key = identify(source.name, source.version, item.path, item.files)
+            key = identify(source.name, source.version, item.path, item.files, item.label)
             return Task(item, source, key, sum(file.stat().st_size for file in item.files))
         except OSError as error:
             self.result.unread.append(unreadable(Path(error.filename or item.path), error))

@@ -21,6 +21,7 @@ class Order(msgspec.Struct, frozen=True):
         source_version: Its version, on which `key` depends.
         path: The input, as a user would call it.
         files: What is to be read of it.
+        label: Tells it from others of the same path.
         input_bytes: Size of these files.
         store: Directory of the store.
         key: The key under which the rows are stored.
@@ -31,6 +32,7 @@ class Order(msgspec.Struct, frozen=True):
     source_version: int
     path: str
     files: list[str]
+    label: str
     input_bytes: int
     store: str
     key: str

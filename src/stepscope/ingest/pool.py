@@ -123,6 +123,7 @@ class _Worker:
                     source_version=task.source.version,
                     path=str(item.path),
                     files=[str(file) for file in item.files],
+                    label=item.label,
                     input_bytes=task.input_bytes,
                     store=str(store.directory),
                     key=task.key,

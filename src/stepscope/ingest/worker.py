@@ -64,7 +64,7 @@ def _work(payload: bytes) -> Answer:
     source = _source(order)
     if source is None:
         return NotLoaded()
-    item = Input(order.source, Path(order.path), tuple(map(Path, order.files)))
+    item = Input(order.source, Path(order.path), tuple(map(Path, order.files)), order.label)
     task = Task(item, source, order.key, order.input_bytes)
     try:
         outcome = read_into_store(task, Store(Path(order.store)), order.workers)

@@ -282,7 +282,8 @@ def _job(pieces: Sequence[_Piece]) -> Job:
             remarks.append(Remark("note", str(piece.recording.path), problem, remedy, number))
     if len(members) == 1:
         path = pieces[0].recording.path
-        name = path.name.partition(".")[0] or path.name
+        named = path.parent if path.name in _NAMELESS else path
+        name = named.name.partition(".")[0] or path.name
     else:
         path = Path(os.path.commonpath([str(piece.directory) for piece in pieces]))
         name = next((part for part in reversed(path.parts) if part not in _NAMELESS), path.name)

@@ -2,8 +2,9 @@
 
 from stepscope.sources.ascend import AscendDb, AscendText
 from stepscope.sources.base import Source
+from stepscope.sources.classic import ClassicSource
 from stepscope.sources.kineto import KinetoSource
 from stepscope.sources.recording import RecordingSource
 
-SOURCES: list[Source] = [RecordingSource(), KinetoSource(), AscendDb(), AscendText()]
+SOURCES: list[Source] = [RecordingSource(), KinetoSource(), AscendDb(), AscendText(), ClassicSource()]
 """All readers, in the order in which they are asked."""

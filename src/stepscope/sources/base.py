@@ -27,11 +27,26 @@ class Input:
         source: Name of the source that reads it.
         path: What a user would call it: the trace file, or the rank's directory.
         files: Every file that the source reads of it; a change in any of them is a changed input.
+        label: Tells inputs of one path apart, e.g. `rank 3` where one directory holds the files of all ranks.
     """
 
     source: str
     path: Path
     files: tuple[Path, ...]
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a source recognised in a directory.
+
+    Args:
+        inputs: The recordings, usually one.
+        rest: Names of entries of the directory that are no part of them: others are asked about these.
+    """
+
+    inputs: tuple[Input, ...]
+    rest: tuple[str, ...] = ()
 
 
 class Sink(Protocol):
@@ -73,8 +88,8 @@ class Source(Protocol):
     version: int
     """Raised whenever the rows that it makes change, so that stored rows of older code are not used."""
 
-    def find(self, directory: Path, names: Sequence[str]) -> Input | None:
-        """Recognise `directory` itself as one input (a rank directory), by the names and files in it."""
+    def find(self, directory: Path, names: Sequence[str]) -> Found | None:
+        """Recognise `directory` as a recording (or several, of one rank each), by the names and files in it."""
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
         """Recognise one file by its first bytes (inflated if it is gzip, at most 64 KiB)."""

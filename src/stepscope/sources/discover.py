@@ -12,12 +12,13 @@ from pathlib import Path
 
 from stepscope.errors import StepscopeError, UnreadableInput
 from stepscope.paths import shown
-from stepscope.sources.base import Input, Severity, Source
+from stepscope.sources.base import Found, Input, Severity, Source
 from stepscope.sources.exported import exported_entries
 from stepscope.sources.head import broken_at, is_json, read_head
 
 _MAX_ALIKE = 20
 _PEEK_BYTES = 512
+_NOTHING = Found(())
 _TRACE_ENDINGS = (".json", ".json.gz", ".db")
 _UNPACKERS = {
     ".json.zst": "unzstd",
@@ -149,10 +150,9 @@ class _Walk:
         self.found.skipped += len(repeated)
         entries = [entry for entry in entries if entry.name not in repeated]
         names = [entry.name for entry in entries]
-        if self._ask(directory, lambda source: source.find(directory, names)):
-            return []
+        found = self._ask(directory, lambda source: source.find(directory, names))
         below = []
-        for entry in entries:
+        for entry in entries if found is None else [entry for entry in entries if entry.name in found.rest]:
             if _is_directory(entry):
                 if not entry.name.startswith("."):
                     below.append(entry)
@@ -173,7 +173,7 @@ class _Walk:
                 return
             if stat.S_ISREG(info.st_mode) and info.st_size:
                 head = read_head(file)
-                if head is not None and self._ask(file, lambda source: source.sniff(file, head)):
+                if head is not None and self._ask(file, lambda source: _alone(source.sniff(file, head))):
                     return
                 problem = _why_unclaimed(file, head)
             elif stat.S_ISREG(info.st_mode) and (asked_for or file.name.lower().endswith(_TRACE_ENDINGS)):
@@ -191,24 +191,24 @@ class _Walk:
         else:
             self.found.skipped += 1
 
-    def _ask(self, path: Path, ask: Callable[[Source], Input | None]) -> bool:
-        """Whether a reader takes `path`. A reader that fails over it is reported and the next one asked."""
+    def _ask(self, path: Path, ask: Callable[[Source], Found | None]) -> Found | None:
+        """What a reader finds in `path`, None if none takes it. One that fails is reported and the next one asked."""
         for source in self.sources:
             try:
-                item = ask(source)
+                found = ask(source)
             except UnreadableInput as error:
                 self._tell(Unread(error.path, error.problem, error.remedy))
-                return True
+                return _NOTHING
             except OSError as error:
                 self._tell(unreadable(path, error))
-                return True
+                return _NOTHING
             except Exception as error:
                 self._tell(internal_error(path, error))
                 continue
-            if item is not None:
-                self.found.inputs.append(item)
-                return True
-        return False
+            if found is not None:
+                self.found.inputs.extend(found.inputs)
+                return found
+        return None
 
     def _tell(self, problem: Unread) -> None:
         """List a problem; from many of one kind only the first, so that they do not bury the others."""
@@ -224,6 +224,10 @@ class _Walk:
             return False
         self._seen.add(identity)
         return True
+
+
+def _alone(item: Input | None) -> Found | None:
+    return None if item is None else Found((item,))
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

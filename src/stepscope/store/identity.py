@@ -18,7 +18,7 @@ def schema_version() -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def identify(source: str, source_version: int, path: Path, files: Iterable[Path]) -> str:
+def identify(source: str, source_version: int, path: Path, files: Iterable[Path], label: str = "") -> str:
     """The key under which an input's rows are stored.
 
     Files are told apart by size, time of change and inode, never by content, so that this stays cheap.
@@ -28,7 +28,7 @@ def identify(source: str, source_version: int, path: Path, files: Iterable[Path]
     """
     digest = hashlib.sha256()
     root = path.resolve()
-    facts: list[object] = [str(root), source, source_version, schema_version()]
+    facts: list[object] = [str(root), label, source, source_version, schema_version()]
     for file in sorted(files):
         stat = file.stat()
         name = os.path.relpath(file.resolve(), root)

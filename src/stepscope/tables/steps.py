@@ -29,7 +29,7 @@ STEPS = Table(
         Column(
             "window",
             "string",
-            "How the window is set: `device` (first device task of the step to first of the next; empty for a step without any), `host` (the step's own range), `recording` (no steps: all of it).",
+            "How the window is set: `device` (first device task of the step to first of the next; empty for a step without any), `stated` (a step table of the device), `host` (the step's own range), `recording` (no steps: all of it).",
             nullable=False,
         ),
         Column(
@@ -37,6 +37,7 @@ STEPS = Table(
             "bool",
             "False where operators were recorded in other steps and not in this one, so what it did is not known; null where that is the same for all steps.",
         ),
+        Column("graph", "int64", "Graph (model) that the step runs, where a source counts steps by graph."),
         Column("forward_start_ns", "int64", "Start of the forward pass, where marked."),
         Column("backward_end_ns", "int64", "End of the backward pass, where marked."),
     ),

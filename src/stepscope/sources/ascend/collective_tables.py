@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.csv_values import whole
 from stepscope.sources.ascend.groups import Groups, read_call_name
+from stepscope.sources.csv_files import whole
 from stepscope.tables import COLLECTIVES
 
 ELEMENT_BYTES = {

@@ -24,7 +24,7 @@ from stepscope.sources.ascend.recording import STEPS, Recording
 from stepscope.sources.ascend.side_files import read_side_files
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
 from stepscope.sources.ascend.timeline import Timeline
-from stepscope.sources.base import Input
+from stepscope.sources.base import Found, Input
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
@@ -38,12 +38,12 @@ class AscendDb:
     name = "ascend_db"
     version = 3
 
-    def find(self, directory: Path, names: Sequence[str]) -> Input | None:
+    def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """Recognise a rank directory, or its output folder, that has a database."""
         files = find_rank_files(directory, names)
         if files is None or files.database is None:
             return None
-        return Input(self.name, directory, files.files)
+        return Found((Input(self.name, directory, files.files),))
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
         """Recognise one database by its tables, whatever its name; one of the export's name is told if it has none."""

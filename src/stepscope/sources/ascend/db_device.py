@@ -9,11 +9,11 @@ import polars as pl
 from stepscope.sources.ascend.collective_tables import with_payload
 from stepscope.sources.ascend.database import Database
 from stepscope.sources.ascend.groups import group_key
-from stepscope.sources.ascend.headers import column_key
 from stepscope.sources.ascend.pmu import COUNTERS, scaled
 from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, TASKS, empty, first_of_each, shaped
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
 from stepscope.sources.ascend.trace_view import MEMORY_TASK
+from stepscope.sources.csv_files import column_key
 from stepscope.sources.spool import Spool
 from stepscope.sources.stretches import quantiles, share_out
 

@@ -6,11 +6,11 @@ import msgspec
 import polars as pl
 
 from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS, step_number, timed_calls
-from stepscope.sources.ascend.csv_values import whole
 from stepscope.sources.ascend.database import Database
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.recording import shaped
 from stepscope.sources.ascend.side_files import Identity, as_index, read_metadata
+from stepscope.sources.csv_files import whole
 from stepscope.tables import ALLOCATIONS, COUNTERS, MEMORY_CURVE, STEP_TOTALS
 
 MODULES = {0: "SLOG", 3: "HCCL", 4: "FMK", 6: "DVPP", 7: "RUNTIME", 8: "CCE", 9: "HDC", 33: "APP"}

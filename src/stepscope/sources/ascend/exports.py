@@ -32,7 +32,8 @@ def find_export(directory: Path) -> Input | None:
         OSError: If it cannot be listed.
     """
     names = sorted(path.name for path in directory.iterdir())
-    return AscendDb().find(directory, names) or AscendText().find(directory, names)
+    found = AscendDb().find(directory, names) or AscendText().find(directory, names)
+    return None if found is None else found.inputs[0]
 
 
 def read_export(item: Input, sink: Sink) -> Recording:

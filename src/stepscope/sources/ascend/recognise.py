@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import re
 
-from stepscope.sources.ascend.headers import column_key
 from stepscope.sources.ascend.trace_layout import KNOWN_PROCESSES
+from stepscope.sources.csv_files import column_key
 
 _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = (
     ("kernels", frozenset({"start_time", "accelerator_core"})),

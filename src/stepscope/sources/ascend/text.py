@@ -13,7 +13,6 @@ from stepscope.sources.ascend import headers, pmu
 from stepscope.sources.ascend.assemble import write_rank, write_tables
 from stepscope.sources.ascend.checks import check_text
 from stepscope.sources.ascend.communication_files import read_communication, read_matrix
-from stepscope.sources.ascend.csv_tables import read_csv, read_csv_parts
 from stepscope.sources.ascend.kernel_tables import joined
 from stepscope.sources.ascend.lost_device import activities, tell_lost_device, tell_lost_kernels
 from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
@@ -23,7 +22,8 @@ from stepscope.sources.ascend.side_files import read_side_files
 from stepscope.sources.ascend.steps import step_ranges
 from stepscope.sources.ascend.timeline import Kind, Timeline
 from stepscope.sources.ascend.trace_view import TraceView, read_trace_view
-from stepscope.sources.base import Input
+from stepscope.sources.base import Found, Input
+from stepscope.sources.csv_files import FileLayout, read_csv, read_csv_parts
 from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, OPERATOR_TOTALS, STEP_TOTALS, Table
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ class AscendText:
     name = "ascend_text"
     version = 4
 
-    def find(self, directory: Path, names: Sequence[str]) -> Input | None:
+    def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """Recognise a rank directory, or its output folder, that has the text export and no database."""
         files = find_rank_files(directory, names)
         if files is None or files.database is not None or not files.has_text:
             return None
-        return Input(self.name, directory, files.files)
+        return Found((Input(self.name, directory, files.files),))
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
         """Recognise one file of the text export by its first bytes, whatever its name."""
@@ -179,14 +179,14 @@ def _take_memory(recording: Recording, files: RankFiles, sink: Sink) -> None:
     recording.memory_curve = pl.concat(curves).sort("time_ns", "component", nulls_last=True)
 
 
-def _table(table: Table, path: Path | None, layout: headers.FileLayout, sink: Sink) -> pl.DataFrame:
+def _table(table: Table, path: Path | None, layout: FileLayout, sink: Sink) -> pl.DataFrame:
     frame = _frame(path, layout, sink)
     if frame is None:
         return empty(table.stored_schema)
     return table.conform(shaped(frame, table.stored_schema))
 
 
-def _frame(path: Path | None, layout: headers.FileLayout, sink: Sink) -> pl.DataFrame | None:
+def _frame(path: Path | None, layout: FileLayout, sink: Sink) -> pl.DataFrame | None:
     return read_csv(path, layout, sink) if path else None
 
 

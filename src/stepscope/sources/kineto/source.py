@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.sources.base import Input, Sink
+from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import LAYOUT
@@ -28,7 +28,7 @@ class KinetoSource:
     name = "kineto"
     version = 3
 
-    def find(self, directory: Path, names: Sequence[str]) -> Input | None:  # noqa: ARG002
+    def find(self, directory: Path, names: Sequence[str]) -> Found | None:  # noqa: ARG002
         """None: a Kineto recording is a file, never a directory."""
         return None
 

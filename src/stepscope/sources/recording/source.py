@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.base import Input, Sink
+from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES
 from stepscope.sources.kineto.steps import Steps
@@ -32,7 +32,7 @@ class RecordingSource:
     name = "recording"
     version = 2
 
-    def find(self, directory: Path, names: Sequence[str]) -> Input | None:
+    def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with a `recording.json` of ours."""
         if ABOUT not in names or not is_recording(directory):
             return None
@@ -44,13 +44,14 @@ class RecordingSource:
                 files += [file for file in window.files if file.is_file()]
         for span in minddata_directories(directory):
             files += [file for file in sorted(span.iterdir()) if file.is_file()]
-        return Input(self.name, directory, tuple(dict.fromkeys(files)))
+        return Found((Input(self.name, directory, tuple(dict.fromkeys(files))),))
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
         """The `recording.json` itself stands for its directory."""
         if file.name != ABOUT or FORMAT.encode() not in head:
             return None
-        return self.find(file.parent, [entry.name for entry in file.parent.iterdir()])
+        found = self.find(file.parent, [entry.name for entry in file.parent.iterdir()])
+        return None if found is None else found.inputs[0]
 
     def read(self, item: Input, sink: Sink) -> None:
         """Read one recording.

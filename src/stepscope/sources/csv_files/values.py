@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from stepscope.sources.ascend.headers import Field, Kind
+from stepscope.sources.csv_files.layout import Field, Kind
 
 FACTORS: dict[Kind, int] = {"duration": 1000, "kib": 1024, "mib": 1 << 20}
 READ_AS: dict[Kind, type[pl.DataType]] = {

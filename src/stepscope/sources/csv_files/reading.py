@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import polars as pl
 
-from stepscope.sources.ascend.csv_values import READ_AS, in_our_unit
-from stepscope.sources.ascend.headers import Field, FileLayout, Kind, column_key
+from stepscope.sources.csv_files.layout import Field, FileLayout, Kind, column_key
+from stepscope.sources.csv_files.values import READ_AS, in_our_unit
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
 from stepscope.sources.trace_events import native
 

@@ -1,0 +1,140 @@
+"""Which files a classic profile has: what a name says of kind and rank."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+KINDS: Mapping[str, str] = {
+    "profiler_info": r"profiler_info_(\d+)\.json",
+    "step_trace": r"step_trace_raw_(\d+)_detail_time\.csv",
+    "step_points": r"step_trace_point_info(?:_(\d+))?\.json",
+    "cluster_steps": r"(?:ascend|gpu)_cluster_analyse_[a-z-]+_\d+_\d+_(\d+)\.csv",
+    "device_types": r"aicore_intermediate_(\d+)_type\.csv",
+    "device_operators": r"aicore_intermediate_(\d+)_detail\.csv",
+    "pynative_types": r"pynative_op_intermediate_(\d+)_type\.csv",
+    "pynative_operators": r"pynative_op_intermediate_(\d+)_detail\.csv",
+    "ai_cpu": r"aicpu_intermediate_(\d+)\.csv",
+    "framework": r"framework_raw_(\d+)\.csv",
+    "flops": r"flops_(\d+)\.txt",
+    "flops_summary": r"flops_summary_(\d+)\.json",
+    "flops_scope": r"flops_scope_(\d+)\.json",
+    "timeline": r"output_timeline_data_(\d+)\.txt",
+    "timeline_display": r"(?:ascend_|gpu_|cpu_)?timeline_display_(\d+)\.json",
+    "timeline_summary": r"(?:ascend_|gpu_|cpu_)?timeline_summary_(\d+)\.json",
+    "calls": r"hccl_raw_(\d+)\.csv",
+    "cpu_types": r"cpu_op_type_info_(\d+)\.csv",
+    "cpu_operators": r"cpu_op_detail_info_(\d+)\.csv",
+    "cpu_times": r"cpu_op_execute_timestamp_(\d+)\.txt",
+    "cpu_framework": r"cpu_framework_(\d+)\.txt",
+    "cpu_memory": r"cpu_ms_memory_record_(\d+)\.txt",
+    "gpu_types": r"gpu_op_type_info_(\d+)\.csv",
+    "gpu_operators": r"gpu_op_detail_info_(\d+)\.csv",
+    "gpu_activities": r"gpu_activity_data_(\d+)\.csv",
+    "dynamic_shapes": r"dynamic_shape_info_(\d+)\.json",
+    "pipeline_raw": r"minddata_pipeline_raw_(\d+)\.csv",
+    "pipeline": r"pipeline_profiling_(\d+)\.json",
+    "ai_cpu_queue": r"minddata_aicpu_(\d+)\.txt",
+    "get_next": r"minddata_getnext_profiling_(\d+)\.txt",
+    "device_queue": r"device_queue_profiling_(\d+)\.txt",
+    "iterator": r"dataset_iterator_profiling_(\d+)\.txt",
+    "cpu_usage": r"minddata_cpu_utilization_(\d+)\.json",
+    "memory_summary": r"memory_usage_summary_(\d+)\.json",
+    "memory_details": r"memory_usage_details_(\d+)\.json",
+    "memory_proto": r"memory_usage_(\d+)\.pb",
+    "operator_memory": r"operator_memory_(\d+)\.csv",
+    "host_info": r"host_info/host_info_(\d+)\.csv",
+    "host_dataset": r"host_info/dataset_(\d+)\.csv",
+    "recommendation": r"msadvisor/device_(\d+)/recommendation/.*\.json",
+    "device_info": r"PROF_[^/]*/device_(\d+)/info\.json\.\d+",
+    "device_steps": r"PROF_[^/]*/mindstudio_profiler_output/step_trace_\d+\.csv",
+    "device_trace": r"PROF_[^/]*/mindstudio_profiler_output/msprof_\d+\.json",
+}
+"""Kind of file to its name relative to the profile; the group is the rank (of a device in the oldest layout)."""
+
+KNOWN = (
+    r"minddata_pipeline_summary_\d+\.(csv|json)",  # what MindSpore made of other files
+    r"flops_utilization_step_\d+\.json",
+    r"parallel_strategy_\d+\.json",
+    r"output_op_compute_time(_detail)?_\d+\.txt",
+    r"output_format_data_hwts_\d+\.txt",
+    r"output_data_preprocess_aicpu_\d+\.txt",
+    r"min_cycle_counter_\d+\.txt",
+    r"gpu_framework_\d+\.txt",
+    r"gpu_op_execute_timestamp_\d+\.txt",
+    r"activity_execute_timestamp_\d+\.txt",
+    r"step_trace_profiling_\d+\.txt",
+    r"start_time_\d+\.txt",
+    r"host_info/(timeline|host_memory)_\d+\.(json|csv)",
+)
+"""Names of files that belong to a profile and say nothing that the others do not."""
+
+_KINDS = {kind: re.compile(pattern) for kind, pattern in KINDS.items()}
+_KNOWN = re.compile("|".join(KNOWN))
+
+
+@dataclass(frozen=True)
+class RankFiles:
+    """The files of one rank, by kind; several of a kind in the order of their names.
+
+    Args:
+        path: The profile, for issues about what is missing.
+        rank: The rank.
+        kinds: Kind to files.
+    """
+
+    path: Path
+    rank: int
+    kinds: Mapping[str, list[Path]] = field(default_factory=dict)
+
+    def one(self, kind: str) -> Path | None:
+        """The file of a kind, the last (newest by name) of several; None if there is none."""
+        found = self.kinds.get(kind)
+        return found[-1] if found else None
+
+    def all(self, kind: str) -> list[Path]:
+        """All files of a kind."""
+        return self.kinds.get(kind, [])
+
+
+def kind_of(name: str) -> tuple[str, int | None] | None:
+    """Kind and number of a file by its name relative to the profile; None if it is none of a profile's."""
+    for kind, pattern in _KINDS.items():
+        if match := pattern.fullmatch(name):
+            number = match[1] if match.groups() else None
+            return kind, None if number is None else int(number)
+    return None
+
+
+def is_known(name: str) -> bool:
+    """Whether a file belongs to a profile without saying anything that the others do not."""
+    return _KNOWN.fullmatch(name) is not None
+
+
+def sort_files(path: Path, files: Iterable[tuple[str, Path]]) -> dict[int, RankFiles]:
+    """Sort the files of a profile by rank.
+
+    Files without a number are those of every rank that lacks one of its own.
+
+    Args:
+        path: The profile.
+        files: Name relative to it, and the file.
+
+    Returns:
+        Rank to files, in the order of ranks.
+    """
+    ranks: dict[int, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
+    shared: dict[str, list[Path]] = defaultdict(list)
+    for name, file in sorted(files):
+        found = kind_of(name)
+        if found is None:
+            continue
+        kind, number = found
+        (shared if number is None else ranks[number])[kind].append(file)
+    for kinds in ranks.values():
+        for kind, found_files in shared.items():
+            kinds.setdefault(kind, found_files)
+    return {rank: RankFiles(path, rank, dict(ranks[rank])) for rank in sorted(ranks)}

@@ -1,0 +1,17 @@
+"""The parts of a classic profile: what is read of each kind of file, one function a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from stepscope.sources.base import Sink
+from stepscope.sources.classic.files import RankFiles
+
+Part = Callable[[RankFiles, Sink], None]
+"""Reads some kinds of files of a rank, if they are there, and writes tables.
+
+Tells damage by `sink.issue` with the file's name and reads on; what it cannot read at all raises `UnreadableInput`,
+which costs that part alone."""
+
+PARTS: Sequence[Part] = ()
+"""All parts. The row of `ranks` comes first."""
