@@ -6,6 +6,11 @@ from collections.abc import Callable, Sequence
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.flops_summary import write_flop_scopes, write_flops_summary
+from stepscope.sources.classic.gpu_operators import write_gpu_operators
+from stepscope.sources.classic.operators import write_device_operators
+from stepscope.sources.classic.operators_ai_cpu import write_ai_cpu
+from stepscope.sources.classic.operators_pynative import write_pynative
 from stepscope.sources.classic.step_trace_points import write_step_points
 from stepscope.sources.classic.timeline import write_device
 
@@ -18,5 +23,11 @@ which costs that part alone."""
 PARTS: Sequence[Part] = (
     write_device,
     write_step_points,
+    write_device_operators,
+    write_ai_cpu,
+    write_pynative,
+    write_gpu_operators,
+    write_flops_summary,
+    write_flop_scopes,
 )
 """All parts. The row of `ranks` comes first."""
