@@ -35,15 +35,22 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
     framework = info.get("framework")
     framework = framework if framework in _FRAMEWORKS else "mindspore"
     stated = as_index(info.get("rank_id"))
-    if stated is not None and stated != files.rank:
+    if stated is not None and stated != files.rank and files.seat is None:
         problem = f"states rank {stated} in a file of rank {files.rank}; the name of the file is used"
         sink.issue("note", files.one("profiler_info") or files.path, problem, "Check that files were not renamed")
+    seat = files.seat
+    if seat is not None and seat.problem:
+        problem = f"{seat.problem}: device {seat.device} of host {seat.host} is called rank {files.rank} by its place"
+        remedy = "Put the rank table and host_ips_mapping.txt of the job beside cluster_profiler"
+        sink.issue("note", files.path, problem, remedy)
     mode = info.get("context_mode")
     pynative = files.all("pynative_types") or files.all("pynative_operators")
     row = {
         "rank": files.rank,
-        "rank_origin": "content" if stated == files.rank else "file name",
-        "world_size": as_index(info.get("rank_size")) or cluster.get("ranks"),
+        "rank_origin": _origin(files, stated),
+        "world_size": as_index(info.get("rank_size")) or cluster.get("ranks") or (seat.world_size if seat else None),
+        "host": seat.host if seat else None,
+        "device": seat.device if seat else None,
         "device_kind": device_kind(files),
         "framework": framework,
         "framework_version": _text(info.get("ms_version")),
@@ -92,6 +99,12 @@ def device_kind(files: RankFiles) -> str | None:
     if files.kinds.keys() & _OF_CPU or any(name.startswith("cpu_") for name in names):
         return "cpu"
     return None
+
+
+def _origin(files: RankFiles, stated: int | None) -> str:
+    if files.seat is not None:
+        return "numbered" if files.seat.problem else "content"
+    return "content" if stated == files.rank else "file name"
 
 
 def _cluster(files: RankFiles) -> dict[str, Any]:
