@@ -67,16 +67,15 @@ def check_rates(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
         sink: Told about it.
     """
     seconds = pl.col("total_ns") / pl.col("count") / 1e9
-    pairs = (("cube_flops", "cube_rate"), ("vector_flops", "vector_rate"))
     off = [
-        (pl.col(rate) * _GIGA - pl.col(done) / seconds).abs() > _AGREES * pl.col(done) / seconds for done, rate in pairs
+        (pl.col(f"{unit}_rate") * _GIGA - pl.col(f"{unit}_flops") / seconds).abs()
+        > _AGREES * pl.col(f"{unit}_flops") / seconds
+        for unit in ("cube", "vector")
     ]
     known = rows.filter(pl.col("cube_flops").is_not_null() & (pl.col("total_ns") > 0))
     differing = known.filter(pl.any_horizontal(*(test.fill_null(value=False) for test in off))).height
     if differing:
-        problem = (
-            f"the stated rate of {differing} of {known.height} operators is not operations over time, which counts"
-        )
+        problem = f"the stated rate of {differing} of {known.height} operators is not operations over time"
         sink.issue("note", path, problem, "None needed.")
 
 

@@ -34,7 +34,8 @@ def check_shares(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
     """
     if "share" not in rows.columns or not rows["share"].count() or not (whole := rows["total_ns"].sum()):
         return
-    unit = min(_ROUNDING, key=lambda one: abs(rows["share"].sum() - one))
+    shares = float(rows["share"].sum())
+    unit = min(_ROUNDING, key=lambda one: abs(shares - one))
     differing = rows.filter((pl.col("share") - pl.col("total_ns") / whole * unit).abs() > _ROUNDING[unit]).height
     if differing:
         problem = f"the stated share of {differing} of {rows.height} rows is not that of its total, which counts"

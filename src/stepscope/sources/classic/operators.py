@@ -1,7 +1,7 @@
 """Operators of an Ascend device by type and by place in the model: `aicore_intermediate`, `framework_raw`, `flops`.
 
-Times are ms and averages; totals are what the table keeps. Shares are of the file's sum, as % or fraction by generation;
-they are not kept, only compared.
+Times are ms, of operators on average; the table keeps totals. Shares, a fraction or % by generation, are not kept, only
+compared.
 """
 
 from __future__ import annotations
@@ -71,6 +71,9 @@ def write_device_operators(files: RankFiles, sink: Sink) -> None:
     rows = _described(details, _read_framework(files.one("framework"), sink))
     rows = known_counts(path, rows, types, sink)
     if flops is not None and (flops_path := files.one("flops")) is not None:
+        if strangers := flops.join(rows, on="full_name", how="anti").height:
+            problem = f"{strangers} of {flops.height} operators are not among those of the device; they are left out"
+            sink.issue("note", flops_path, problem, "Check that all files are of one profile.")
         rows = rows.join(flops, on="full_name", how="left", maintain_order="left")
         check_rates(flops_path, rows, sink)
     write_operators(rows, UNIT, "operator", sink)

@@ -11,6 +11,7 @@ from stepscope.sources.classic.gpu_operators import write_gpu_operators
 from stepscope.sources.classic.operators import write_device_operators
 from stepscope.sources.classic.operators_ai_cpu import write_ai_cpu
 from stepscope.sources.classic.operators_pynative import write_pynative
+from stepscope.sources.classic.ranks import write_ranks
 from stepscope.sources.classic.step_trace_points import write_step_points
 from stepscope.sources.classic.timeline import write_device
 
@@ -21,6 +22,7 @@ Tells damage by `sink.issue` with the file's name and reads on; what it cannot r
 which costs that part alone."""
 
 PARTS: Sequence[Part] = (
+    write_ranks,
     write_device,
     write_step_points,
     write_device_operators,
