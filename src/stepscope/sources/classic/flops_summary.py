@@ -49,6 +49,8 @@ def write_flop_scopes(files: RankFiles, sink: Sink) -> None:
     content = read_object(path, sink)
     if not content:
         return
+    if (levels := as_number(content.get("max_scope_num"))) is not None:
+        sink.write(STATED, STATED.frame(name=["flop_scope_levels"], value=[levels]))
     data = content.get("data")
     links = data.get("links") if isinstance(data, dict) else None
     if not isinstance(links, list):
