@@ -59,7 +59,8 @@ def _write_events(file: Path, sink: Sink) -> bool:
     rows = read_csv(file, _EVENTS, sink)
     if rows is None:
         return False
-    known = rows.filter(pl.col("edge").is_in([_START, _END, _POINT]))
+    sampled = pl.when(pl.col("memory") > 0).then("memory").alias("memory")  # 0 where memory was not recorded
+    known = rows.filter(pl.col("edge").is_in([_START, _END, _POINT])).with_columns(sampled)
     if lost := rows.height - known.height:
         problem = f"{lost} rows are neither start nor end nor point and are left out"
         sink.issue("error", file, problem, "Copy the file again.", place="start_end", lost=lost)

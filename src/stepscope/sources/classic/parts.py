@@ -10,6 +10,7 @@ from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.host_info import write_host_info
 from stepscope.sources.classic.memory import write_memory
 from stepscope.sources.classic.minddata import write_data_preparation
+from stepscope.sources.classic.ranks import write_ranks
 from stepscope.sources.classic.recommendations import write_recommendations
 
 Part = Callable[[RankFiles, Sink], None]
@@ -19,6 +20,7 @@ Tells damage by `sink.issue` with the file's name and reads on; what it cannot r
 which costs that part alone."""
 
 PARTS: Sequence[Part] = (
+    write_ranks,
     write_data_preparation,
     write_dynamic_shapes,
     write_host_info,
