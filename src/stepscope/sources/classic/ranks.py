@@ -31,7 +31,7 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
     No time is given: step trace, host and dataset go by clocks of their own.
     """
     info = read_info(files, sink)
-    cluster = _cluster(files)
+    cluster = cluster_sizes(files)
     framework = info.get("framework")
     framework = framework if framework in _FRAMEWORKS else "mindspore"
     stated = as_index(info.get("rank_id"))
@@ -107,7 +107,7 @@ def _origin(files: RankFiles, stated: int | None) -> str:
     return "content" if stated == files.rank else "file name"
 
 
-def _cluster(files: RankFiles) -> dict[str, Any]:
+def cluster_sizes(files: RankFiles) -> dict[str, Any]:
     """What the name of the file of cluster steps says: parallel mode, pipeline stages, ranks."""
     path = files.one("cluster_steps")
     match = _CLUSTER_FILE.fullmatch(path.name) if path is not None else None
