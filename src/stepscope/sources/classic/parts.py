@@ -8,6 +8,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.calls import write_calls
 from stepscope.sources.classic.cpu_operators import write_cpu_operators
 from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.minddata import write_data_preparation
 from stepscope.sources.classic.ranks import write_ranks
 
 Part = Callable[[RankFiles, Sink], None]
@@ -16,5 +17,10 @@ Part = Callable[[RankFiles, Sink], None]
 Tells damage by `sink.issue` with the file's name and reads on; what it cannot read at all raises `UnreadableInput`,
 which costs that part alone."""
 
-PARTS: Sequence[Part] = (write_ranks, write_calls, write_cpu_operators)
+PARTS: Sequence[Part] = (
+    write_ranks,
+    write_calls,
+    write_cpu_operators,
+    write_data_preparation,
+)
 """All parts. The row of `ranks` comes first."""
