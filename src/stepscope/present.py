@@ -106,12 +106,27 @@ def size(count: float) -> str:
     return f"{count:.0f} B"
 
 
+def operations(count: float) -> str:
+    """Floating point operations, in the unit that keeps them short.
+
+    Examples:
+        >>> operations(2.4e9), operations(12.0)
+        ('2.40 GFLOP', '12 FLOP')
+    """
+    for factor, unit in ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP")):
+        if abs(count) >= factor:
+            return f"{count / factor:.2f} {unit}"
+    return f"{count:.0f} FLOP"
+
+
 TEXTS: dict[str, Callable[[Any], str]] = {
     "_ns": duration,
     "_ratio": "{:.1%}".format,
     "_factor": "{:.2f}x".format,
     "_bytes_per_s": lambda rate: f"{rate / 1e9:.2f} GB/s",
     "_bytes": size,
+    "flops_per_s": lambda rate: f"{operations(rate)}/s",
+    "flops": operations,
 }
 """Unit suffixes, and how such a value is told."""
 

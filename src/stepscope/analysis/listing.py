@@ -1,0 +1,157 @@
+"""Searching, sorting, filtering and paging the answer to any question, alike from Python and on the command line."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.errors import StepscopeError
+
+LONGEST_FILTER = 2_000
+"""Characters of a filter; the parser works by recursion, and nobody types more."""
+
+UNITS = {"_ns": {"_us": 1e3, "_ms": 1e6, "_s": 1e9}, "_bytes": {"_kB": 1e3, "_MB": 1e6, "_GB": 1e9}}
+"""Units of a column's name, others that may be asked for instead, and what they are worth."""
+
+SUFFIXES = ("_ns", "_bytes", "_ratio", "_per_s")
+
+_SUBQUERY = re.compile(r"\(\s*(select|from|with|values|table)\b|^\s*(select|with|from)\b|--|/\*", re.IGNORECASE)
+"""What could name other tables or files: a condition is about the columns at hand only."""
+
+_INSIDE = ("SubPlan", "_POLARS_TMP_SQL")
+"""How Polars writes a query inside an expression."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What to show of a table.
+
+    Args:
+        search: Only rows one of whose texts contains this, in any case.
+        where: Only rows for which this SQL expression over the columns holds, e.g. `total_ms > 5 AND type = 'Conv2D'`.
+        sort: Columns to sort by, with commas between them, the largest first where one begins with `-`; nulls are last.
+        top: Rows of a page; all where None.
+        page: Which page, from 1.
+
+    A column may be named as it is (`total_ns`), without its unit (`total`), or in another unit (`total_ms`).
+    """
+
+    search: str | None = None
+    where: str | None = None
+    sort: str | None = None
+    top: int | None = None
+    page: int = 1
+
+    @property
+    def is_choosing(self) -> bool:
+        """Whether it is about the columns or pages of one particular table."""
+        return bool(self.search or self.where or self.sort) or self.page != 1
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a table, `rows`, of `found` rows in all that were looked for."""
+
+    rows: pl.DataFrame
+    found: int
+    page: int = 1
+
+
+def listed(frame: pl.DataFrame, listing: Listing) -> Page:
+    """Search, filter, sort and page a table, in this order.
+
+    Raises:
+        StepscopeError: If there is no such column or page, or the filter is no condition over the columns.
+    """
+    if listing.search:
+        frame = _searched(frame, listing.search)
+    if listing.where is not None:
+        frame = _filtered(frame, listing.where)
+    if listing.sort:
+        frame = _sorted(frame, listing.sort)
+    return _paged(frame, listing.top, listing.page)
+
+
+def column(frame: pl.DataFrame, name: str) -> pl.Expr:
+    """A column by its name, with or without its unit or in another one.
+
+    Raises:
+        StepscopeError: If there is none; the text lists those there are.
+    """
+    names = set(frame.columns)
+    if name in names:
+        return pl.col(name)
+    bare = [name + suffix for suffix in SUFFIXES if name + suffix in names]
+    if bare:
+        return pl.col(bare[0])
+    for unit, others in UNITS.items():
+        for suffix, factor in others.items():
+            stem = name[: -len(suffix)]
+            if name.lower().endswith(suffix.lower()) and stem + unit in names:
+                return pl.col(stem + unit) / factor
+    likely = difflib.get_close_matches(name, frame.columns, 1)
+    meant = f"Did you mean {likely[0]}? " if likely else ""
+    raise StepscopeError(f"there is no column {name!r}. {meant}Columns: {', '.join(frame.columns)}")
+
+
+def _searched(frame: pl.DataFrame, text: str) -> pl.DataFrame:
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    wanted = text.lower()
+    return frame.filter(pl.any_horizontal(pl.col(texts).str.to_lowercase().str.contains(wanted, literal=True)))
+
+
+def _filtered(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+    condition = _condition(where)
+    called = [name for name in dict.fromkeys(condition.meta.root_names()) if name not in frame.columns]
+    wider = frame.with_columns(column(frame, name).alias(name) for name in called)
+    try:
+        return wider.filter(condition).drop(called)
+    except pl.exceptions.PolarsError as error:
+        raise _no_condition(where, error) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # what Polars raises where it has a fault of its own
+            raise
+        raise _no_condition(where, error) from error
+
+
+def _condition(where: str) -> pl.Expr:
+    """The filter as an expression that is about columns only.
+
+    Raises:
+        StepscopeError: If it is not.
+    """
+    if len(where) > LONGEST_FILTER:
+        raise StepscopeError(f"the filter has {len(where)} characters. Give at most {LONGEST_FILTER}")
+    if _SUBQUERY.search(where):
+        raise StepscopeError(f"filter {where!r}: only a condition over the columns can be asked, no query or comment")
+    try:
+        condition = pl.sql_expr(where)
+    except pl.exceptions.PolarsError as error:
+        raise _no_condition(where, error) from error
+    if any(word in condition.meta.serialize(format="json") for word in _INSIDE):
+        raise StepscopeError(f"filter {where!r}: only a condition over the columns can be asked, no query in it")
+    return condition
+
+
+def _no_condition(where: str, error: BaseException) -> StepscopeError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")
+    return StepscopeError(
+        f"filter {where!r}: {reason}. Write a condition in SQL, e.g. \"total_ms > 5 AND name LIKE '%MatMul%'\""
+    )
+
+
+def _sorted(frame: pl.DataFrame, sort: str) -> pl.DataFrame:
+    names = [name.strip() for name in sort.split(",")]
+    by = [column(frame, name.removeprefix("-")) for name in names]
+    return frame.sort(by, descending=[name.startswith("-") for name in names], nulls_last=True, maintain_order=True)
+
+
+def _paged(frame: pl.DataFrame, top: int | None, page: int) -> Page:
+    size = frame.height if top is None else top
+    pages = max(1, -(-frame.height // size)) if size > 0 else 1
+    if not 1 <= page <= pages:
+        raise StepscopeError(f"there is no page {page}. There are {pages} of {size} rows, {frame.height} rows in all")
+    return Page(frame.slice((page - 1) * size, size), frame.height, page)

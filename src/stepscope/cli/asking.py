@@ -1,0 +1,170 @@
+"""What the commands about one rank share: their options, how a rank and step are chosen, and how answers are printed.
+
+Such a command is a function that names the tables it shows; `asks` makes the command of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stepscope.cli import options as shared
+from stepscope.errors import StepscopeError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+    from stepscope.analysis.listing import Listing
+    from stepscope.run import Run
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of a command.
+
+    Args:
+        question: The analysis that answers it, and its name in `--table` and JSON.
+        heading: The line above it.
+        options: Options of the analysis.
+        every_step: Ask over all steps, also where one was chosen: for what is known of several steps only.
+        hidden: Columns that a terminal does without.
+        says: Sentences for people about the answer.
+    """
+
+    question: str
+    heading: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    every_step: bool = False
+    hidden: Sequence[str] = ()
+    says: Callable[[pl.DataFrame], Iterable[str]] | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for by the shared options."""
+
+    path: Path
+    rank: int | None
+    step: int | None
+    table: str | None
+    listing: Listing
+    form: shared.Format
+    use_store: bool
+
+
+def asks(tables: Callable[..., Sequence[Table]]) -> Callable[..., None]:
+    """Make a command of a function that says which tables it shows, the main one first.
+
+    Args:
+        tables: Its docstring is the help text, its parameters are the options that no other command has.
+    """
+
+    @functools.wraps(tables)
+    def command(**words: Any) -> None:
+        own = {name: words[name] for name in inspect.signature(tables).parameters}
+        tell(_request(words), tables(**own))
+
+    parameters = {**_described(_shared_options), **_described(tables)}
+    command.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    command.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
+    return command
+
+
+def _shared_options(
+    path: shared.OnePath,
+    rank: shared.OneRank = None,
+    step: shared.OneStep = None,
+    table: shared.OneTable = None,
+    search: shared.Search = None,
+    where: shared.Where = None,
+    sort: shared.Sort = None,
+    top: shared.Top = None,
+    page: shared.PageNumber = 1,
+    json: shared.AsJson = False,
+    csv: shared.AsCsv = False,
+    no_store: shared.NoStore = False,
+    debug: shared.Debug = False,
+) -> None:
+    """The options of every such command."""
+
+
+def _described(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Parameters with their annotations as objects, to be given by name."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    return {
+        name: parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in inspect.signature(function).parameters.items()
+    }
+
+
+def _request(words: Mapping[str, Any]) -> Request:
+    from stepscope.analysis.listing import Listing
+
+    if words["json"] and words["csv"]:
+        raise StepscopeError("--json and --csv: choose one")
+    form = shared.Format.JSON if words["json"] else shared.Format.CSV if words["csv"] else shared.Format.TABLE
+    listing = Listing(words["search"], words["where"], words["sort"], words["top"], words["page"])
+    return Request(
+        words["path"], words["rank"], words["step"], words["table"], listing, form, use_store=not words["no_store"]
+    )
+
+
+def tell(request: Request, tables: Sequence[Table]) -> None:
+    """Open the run, ask for the tables and print them."""
+    from stepscope.cli.opening import opened
+    from stepscope.cli.telling import print_csv, print_json, print_tables
+
+    chosen = _chosen(request, tables)
+    run = one_rank(opened([request.path], ranks=None, steps=None, use_store=request.use_store), request.rank)
+    narrowed = run if request.step is None else run.select(steps=request.step)
+    asked = [(table, _answer(run if table.every_step else narrowed, table)) for table in chosen]
+    if all(isinstance(answer, str) for _, answer in asked):
+        raise StepscopeError(". ".join(dict.fromkeys(str(answer) for _, answer in asked)))
+    printing = {shared.Format.JSON: print_json, shared.Format.CSV: print_csv, shared.Format.TABLE: print_tables}
+    printing[request.form](run, request, asked)
+
+
+def _chosen(request: Request, tables: Sequence[Table]) -> Sequence[Table]:
+    """The tables to show: the named one, the main one where its columns are asked for, else all."""
+    if request.table is not None:
+        named = [table for table in tables if table.question == request.table]
+        if not named:
+            raise StepscopeError(
+                f"--table {request.table}: there is no such table. There are: {', '.join(t.question for t in tables)}"
+            )
+        return named
+    return tables[:1] if request.listing.is_choosing or request.form is shared.Format.CSV else tables
+
+
+def one_rank(run: Run, number: int | None) -> Run:
+    """The run narrowed to one rank: the given one, the only one, else the lowest, which is told on standard error.
+
+    Raises:
+        StepscopeError: If there is no such rank; the text says which there are.
+    """
+    from stepscope.present import printable
+    from stepscope.selection import describe_numbers
+
+    ranks = [rank.rank for rank in run.ranks]
+    if number is None and len(ranks) > 1:
+        told = f"stepscope: this is rank {ranks[0]} of ranks {describe_numbers(ranks)} in {run.name}; choose by --rank"
+        print(printable(told), file=sys.stderr)
+    return run.select(ranks=ranks[0] if number is None else number)
+
+
+def _answer(run: Run, table: Table) -> pl.DataFrame | str:
+    """The answer, or the reason why there is none."""
+    from stepscope.errors import Unavailable
+
+    try:
+        answer: pl.DataFrame = run.analyse(table.question, **table.options)
+    except Unavailable as reason:
+        return str(reason)
+    return answer

@@ -1,0 +1,84 @@
+"""Printing the tables of a command about one rank: for people, as JSON, as CSV."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from stepscope.analysis.listing import Page, listed
+from stepscope.cli.options import Format
+from stepscope.cli.output import Output, print_frame
+from stepscope.errors import StepscopeError
+from stepscope.present import plural, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.cli.asking import Request, Table
+    from stepscope.run import Run
+
+    Asked = Sequence[tuple[Table, pl.DataFrame | str]]
+
+ROWS = 20
+"""Rows of a table in a terminal where nothing else is asked for."""
+
+
+def print_tables(run: Run, request: Request, asked: Asked) -> None:
+    """Every table with its heading and units, then why others are not there and what could not be read."""
+    from dataclasses import replace
+
+    from stepscope.cli.troubles import show_troubles
+
+    out = Output()
+    listing = replace(request.listing, top=request.listing.top or ROWS)
+    for table, answer in asked:
+        if isinstance(answer, str):
+            continue
+        page = listed(answer, listing)
+        out.table(page.rows.drop(["rank", *table.hidden], strict=False), _heading(table, page, request, listing.top))
+        for sentence in table.says(answer) if table.says else ():
+            out.say(sentence)
+        out.say("")
+    for table, answer in asked:
+        if isinstance(answer, str):
+            out.say(f"{table.question}: {answer}", "dim", indent=2)
+    show_troubles(out, run)
+
+
+def _heading(table: Table, page: Page, request: Request, top: int | None) -> str:
+    """What the table is, and which part of it is shown."""
+    of_step = f", step {request.step}" if request.step is not None and not table.every_step else ""
+    part = ""
+    if page.rows.height < page.found:
+        first = (page.page - 1) * (top or 0) + 1
+        part = f": rows {first}-{first + page.rows.height - 1} of {page.found}"
+    return f"{table.heading}{of_step}{part or ': ' + plural(page.found, 'row')}"
+
+
+def print_json(run: Run, request: Request, asked: Asked) -> None:
+    """One object: the tables by name, how many rows each has, and the reasons for those that are not there."""
+    found: dict[str, Any] = {"run": run.name, "rank": run.ranks[0].rank, "step": request.step}
+    pages = {table.question: listed(answer, request.listing) for table, answer in asked if not isinstance(answer, str)}
+    found["rows"] = {question: page.found for question, page in pages.items()}
+    found["tables"] = {question: _rows(page.rows) for question, page in pages.items()}
+    found["unavailable"] = {table.question: answer for table, answer in asked if isinstance(answer, str)}
+    found["issues"] = _rows(run.issues.filter(pl.col("severity") != "note").drop("rank"))
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write((printable(text) if sys.stdout.isatty() else text) + "\n")
+
+
+def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows for JSON, which has no NaN and no infinity."""
+    floats = pl.col(pl.Float64)
+    return frame.with_columns(pl.when(floats.is_finite()).then(floats)).to_dicts()
+
+
+def print_csv(run: Run, request: Request, asked: Asked) -> None:  # noqa: ARG001 - one signature for all forms
+    """The one table that CSV can hold; the rank is a column of it."""
+    (_, answer) = asked[0]
+    if isinstance(answer, str):
+        raise StepscopeError(answer)
+    print_frame(listed(answer, request.listing).rows, Format.CSV)
