@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from stepscope.sources.base import Sink
+from stepscope.sources.classic.calls import write_calls
+from stepscope.sources.classic.cpu_operators import write_cpu_operators
 from stepscope.sources.classic.dynamic_shapes import write_dynamic_shapes
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops_summary import write_flop_scopes, write_flops_summary
@@ -41,5 +43,7 @@ PARTS: Sequence[Part] = (
     write_host_info,
     write_memory,
     write_recommendations,
+    write_calls,
+    write_cpu_operators,
 )
 """All parts. The row of `ranks` comes first."""
