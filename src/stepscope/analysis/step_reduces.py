@@ -27,7 +27,7 @@ def step_reduces(steps: pl.LazyFrame, step_trace: pl.DataFrame, collectives: pl.
     Returns:
         One row for each call and gap, in order: `rank`, `graph`, `step`, `stream`, `segment` (`call` or `gap`), `name`
         and `operation` (null of gaps), `place` (of a call among those of its name, or of its operation where each step
-        has names of its own, in the step and stream, from 0), `start_ns` (since the start of the step) and `duration_ns`.
+        has names of its own, in the step and stream, from 0), `start_ns` (since the start of the step), `duration_ns`.
     """
     calls = _calls(step_trace, collectives, steps)
     if calls.is_empty():
