@@ -6,21 +6,19 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.step_trace import POINTS
-from stepscope.analysis.step_windows import known_steps
 from stepscope.errors import Unavailable
 
 _PLACE = ["rank", "graph", "step", "stream"]
 
 
 @analysis("rank", passes=POINTS)
-def step_reduces(steps: pl.LazyFrame, step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:
+def step_reduces(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:
     """Lay out the device's communication of each step by stream.
 
     Of each stream, the first gap begins where forward does (else with the step), the last one ends with the step; calls
     that overlap leave no gap between them, and a call before forward begins has none before it.
 
     Args:
-        steps: For the steps in which nothing was recorded.
         step_trace: The steps, and where forward begins.
         collectives: Communication calls.
 
@@ -29,7 +27,7 @@ def step_reduces(steps: pl.LazyFrame, step_trace: pl.DataFrame, collectives: pl.
         and `operation` (null of gaps), `place` (of a call among those of its name, or of its operation where each step
         has names of its own, in the step and stream, from 0), `start_ns` (since the start of the step), `duration_ns`.
     """
-    calls = _calls(step_trace, collectives, steps)
+    calls = _calls(step_trace, collectives)
     if calls.is_empty():
         raise Unavailable("no communication of the device was recorded within a step")
     gaps = pl.concat([_gaps_before(calls), _gaps_after(calls)])
@@ -71,15 +69,13 @@ def step_reduce_statistics(step_reduces: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _calls(step_trace: pl.DataFrame, collectives: pl.LazyFrame, steps: pl.LazyFrame) -> pl.DataFrame:
+def _calls(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:
     """The device's calls with their steps, by stream and start; times are since the start of the step."""
     bounds = step_trace.select(
         "rank", "graph", "step", "step_ns", at_ns="start_ns", forward_ns=pl.col("interval_ns").fill_null(0)
     )
-    known = known_steps(steps).select("rank", "step").unique()
     rows = (
         collectives.filter(pl.col("on_device"))
-        .join(known, on=["rank", "step"], how="semi")
         .join(bounds.lazy(), on=["rank", "step"])
         .select(
             *("rank", "graph", "step", "stream", "name", "operation", "step_ns", "forward_ns", "duration_ns"),

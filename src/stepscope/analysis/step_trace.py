@@ -7,7 +7,6 @@ import polars as pl
 from stepscope.analysis.activity import SPLIT, split
 from stepscope.analysis.base import analysis
 from stepscope.analysis.step_points import BACKWARD, FORWARD, Evidence, point
-from stepscope.analysis.step_windows import known_steps
 
 SECTIONS = ("interval_ns", "forward_backward_ns", "tail_ns")
 """What two points cut a step into."""
@@ -41,7 +40,8 @@ def step_trace(
     """Split each step's window at the start of forward and the end of backward, and by what the rank did.
 
     Args:
-        steps: The steps, with the points where the source states them.
+        steps: The steps, with the points where the source states them. Of those in which nothing was recorded, only
+            what a step table states is told.
         activity: What the rank was doing when.
         phase_ranges: When it went forward, backward and updated.
         operators: Host operators, for names.
@@ -62,7 +62,8 @@ def step_trace(
     Raises:
         Unavailable: If no step has an operator that is named by argument.
     """
-    windows = known_steps(steps).sort("window_start_ns").collect()
+    windows = steps.sort("window_start_ns").collect()
+    windows = windows.filter((pl.col("window") == "stated") | pl.col("recorded").fill_null(True))
     known = Evidence(operators, kernels, phase_ranges, stated, ranks)
     points = [
         point(windows, side, known, named).select(
@@ -72,7 +73,9 @@ def step_trace(
         )
         for side, named in ((FORWARD, forward_start), (BACKWARD, backward_end))
     ]
-    plain = windows.select("rank", "graph", "step", "window", start_ns="window_start_ns", end_ns="window_end_ns")
+    plain = windows.select(
+        *("rank", "graph", "step", "window", "recorded"), start_ns="window_start_ns", end_ns="window_end_ns"
+    )
     whole = pl.concat([plain, *points], how="horizontal").with_columns(step_ns=pl.col("end_ns") - pl.col("start_ns"))
     named = bool(forward_start or backward_end)
     found = _sections(whole).with_columns(_phases(whole, activity, phase_ranges, named=named))
@@ -127,7 +130,9 @@ def _phases(
         .agg(pl.col("duration_ns").filter(pl.col("what") == name).sum().alias(name) for name in PHASES)
         .collect()
     )
-    every = numbered.join(sums, on="window", how="left", maintain_order="left").select(pl.col(PHASES).fill_null(0))
+    every = numbered.join(sums, on="window", how="left", maintain_order="left").select(
+        pl.when(steps["recorded"].fill_null(True)).then(pl.col(PHASES).fill_null(0))
+    )
     unmarked = [f"{phase}_ns" for phase, layer in layers.items() if layer.select(pl.len()).collect().item() == 0]
     if activity.filter(pl.col("what") == "data").is_empty():
         unmarked.append("data_wait_ns")
