@@ -13,7 +13,9 @@ from stepscope.analysis.flops import flops
 from stepscope.analysis.idle import idle
 from stepscope.analysis.kernel_totals import kernel_totals, kernel_type_totals
 from stepscope.analysis.marks import marks
+from stepscope.analysis.operator_instances import operator_instances
 from stepscope.analysis.operator_summary import operator_summary
+from stepscope.analysis.operator_types import operator_types
 from stepscope.analysis.phase_ranges import phase_ranges
 from stepscope.analysis.segments import segments
 from stepscope.analysis.slow_groups import slow_groups
@@ -37,7 +39,9 @@ __all__ = [
     "kernel_totals",
     "kernel_type_totals",
     "marks",
+    "operator_instances",
     "operator_summary",
+    "operator_types",
     "phase_ranges",
     "segments",
     "slow_groups",
