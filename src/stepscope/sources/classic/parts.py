@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.minddata import write_data_preparation
 
 Part = Callable[[RankFiles, Sink], None]
 """Reads some kinds of files of a rank, if they are there, and writes tables.
@@ -13,5 +14,5 @@ Part = Callable[[RankFiles, Sink], None]
 Tells damage by `sink.issue` with the file's name and reads on; what it cannot read at all raises `UnreadableInput`,
 which costs that part alone."""
 
-PARTS: Sequence[Part] = ()
+PARTS: Sequence[Part] = (write_data_preparation,)
 """All parts. The row of `ranks` comes first."""
