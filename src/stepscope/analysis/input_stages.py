@@ -51,7 +51,8 @@ def input_stages(input_queues: pl.DataFrame, limits: Limits = LIMITS) -> pl.Data
 
     Data processing is the bottleneck if more than `host_empty_ratio` of the batches found the host queue empty. Only
     if it is not, data transmission is to blame for a data queue that was empty for more than `data_empty_ratio` of the
-    steps; behind a slow stage nothing can be said of the next. Data obtaining is to blame if taking a batch that was
+    steps (or whatever is before it, where the host queue was not recorded); behind a slow stage nothing can be said of
+    the next. Data obtaining is to blame if taking a batch that was
     there takes more than `obtaining_ratio` of the time between batches.
 
     Returns:
@@ -65,7 +66,7 @@ def input_stages(input_queues: pl.DataFrame, limits: Limits = LIMITS) -> pl.Data
     processing = _verdict(host, limits.host_empty_ratio)
     verdicts = {
         PROCESSING: (processing, host),
-        TRANSMISSION: (_verdict(data, limits.data_empty_ratio) if processing == HEALTHY else UNKNOWN, data),
+        TRANSMISSION: (UNKNOWN if processing == BOTTLENECK else _verdict(data, limits.data_empty_ratio), data),
         OBTAINING: (_obtaining(data, limits.obtaining_ratio), data),
     }
     rank = input_queues["rank"][0]

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.input_queues import QUEUES
 from stepscope.errors import Unavailable
+from stepscope.limits import limit
 
 MARKED = "DataLoader"
 """What a loader is called that only its marks in a trace tell of."""
+
+NO_WORKERS, WORKER_CPU, READING = "no workers", "worker CPU", "reading"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a loader's workers are called busy or idle."""
+
+    busy_worker: float = limit(0.8, "processors that each worker keeps busy", "our own: the rest is hand-over")
+    idle_worker: float = limit(0.3, "processors that each worker keeps busy", "our own: it waits for what it reads")
+
+
+LIMITS = Limits()
 
 
 @analysis("rank", together=True)
@@ -55,13 +71,14 @@ def loader_steps(
 
 
 @analysis("rank", together=True)
-def loader(loader_steps: pl.DataFrame) -> pl.DataFrame:
+def loader(loader_steps: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Sum up each loader over the steps.
 
     Returns:
         `rank`, `loader`, `steps`, `batches`, `wait_ns` (all of it), of the wait in a step `mean_wait_ns`,
         `median_wait_ns` and `max_wait_ns`, `wait_ratio` (of the time of those steps), `ready`, `queue_capacity`,
-        `workers`, `worker_processors` and `processors_per_worker` (means), the longest wait first.
+        `workers`, `worker_processors` and `processors_per_worker` (means), `limited_by` (`no workers`, `worker CPU` if
+        they are busy, `reading` if they are not; null where that is not known, or between). The longest wait first.
     """
     wait = pl.col("wait_ns")
     return (
@@ -83,7 +100,20 @@ def loader(loader_steps: pl.DataFrame) -> pl.DataFrame:
             wait_ratio=pl.when(pl.col("wait_ratio").is_finite()).then("wait_ratio"),
             processors_per_worker=pl.when(pl.col("workers") > 0).then(pl.col("worker_processors") / pl.col("workers")),
         )
+        .with_columns(limited_by=_limited_by(limits))
         .sort("rank", "wait_ns", "loader", descending=[False, True, False])
+    )
+
+
+def _limited_by(limits: Limits) -> pl.Expr:
+    used = pl.col("processors_per_worker")
+    return (
+        pl.when(pl.col("workers") == 0)
+        .then(pl.lit(NO_WORKERS))
+        .when(used >= limits.busy_worker)
+        .then(pl.lit(WORKER_CPU))
+        .when(used < limits.idle_worker)
+        .then(pl.lit(READING))
     )
 
 

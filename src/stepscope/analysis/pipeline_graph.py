@@ -10,6 +10,9 @@ from stepscope.limits import limit
 SINGLE = frozenset(("Barrier", "Concat", "EpochCtrl", "Rename", "Repeat", "Shuffle", "Skip", "Take", "Zip"))
 """Operators that run in one thread whatever the user sets, so nothing is said about their workers."""
 
+IDLE = "workers idle"
+"""What is observed of an operator whose workers hardly use the CPU."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -92,8 +95,8 @@ def observations(node: Node, nodes: Sequence[Node], limits: Limits = LIMITS) -> 
     """What MindSpore's own limits say about an operator.
 
     Returns:
-        Any of `workers overloaded`, `too many workers`, `reader too slow`, `queue before the device often empty`,
-        `input much fuller than output`, `input nearly empty`.
+        Any of `workers overloaded`, `workers idle`, `too many workers`, `reader too slow`, `queue before the device
+        often empty`, `input much fuller than output`, `input nearly empty`.
     """
     if node.kind in SINGLE:
         return []
@@ -101,6 +104,7 @@ def observations(node: Node, nodes: Sequence[Node], limits: Limits = LIMITS) -> 
     before = input_usage(node, by_name)
     told: list[tuple[str, bool]] = [
         ("workers overloaded", (node.worker_cpu or 0.0) > limits.high_worker_cpu),
+        (IDLE, _is_idle(node, limits)),
         ("too many workers", _is_idle(node, limits) and (node.workers or 1) > 1),
         ("reader too slow", not node.children and node.usage is not None and node.usage < limits.low_reader_usage),
         ("queue before the device often empty", _starves(node, by_name, limits)),
