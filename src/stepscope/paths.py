@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path, PurePosixPath
 
 
@@ -27,3 +28,13 @@ def stays_below(name: str) -> bool:
     """
     path = PurePosixPath(name)
     return not path.is_absolute() and ".." not in path.parts
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts names with their numbers as numbers.
+
+    Examples:
+        >>> sorted(["rank10", "rank2"], key=natural)
+        ['rank2', 'rank10']
+    """
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)]

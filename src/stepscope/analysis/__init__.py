@@ -25,10 +25,14 @@ from stepscope.analysis.memory_hints import memory_hints
 from stepscope.analysis.memory_peak import memory_peak
 from stepscope.analysis.memory_usage import memory_usage
 from stepscope.analysis.operator_summary import operator_summary
+from stepscope.analysis.phase_ranges import phase_ranges
 from stepscope.analysis.segments import segments
 from stepscope.analysis.slow_groups import slow_groups
 from stepscope.analysis.slow_links import slow_links
 from stepscope.analysis.slow_ranks import slow_ranks
+from stepscope.analysis.step_reduces import step_reduce_statistics, step_reduces
+from stepscope.analysis.step_statistics import step_statistics
+from stepscope.analysis.step_trace import step_trace
 
 __all__ = [
     "ANALYSES",
@@ -61,8 +65,13 @@ __all__ = [
     "memory_peak",
     "memory_usage",
     "operator_summary",
+    "phase_ranges",
     "segments",
     "slow_groups",
     "slow_links",
     "slow_ranks",
+    "step_reduce_statistics",
+    "step_reduces",
+    "step_statistics",
+    "step_trace",
 ]

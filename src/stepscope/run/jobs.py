@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
+from stepscope.paths import natural
 from stepscope.run.remark import Remark
 from stepscope.store.recording import Recording
 
 _WHOLE = 0.9
 """A recording with less than this part of a rival's rows was cut short."""
 
-_NAMELESS = ("recording", "profiler")
-"""Directories that the recorder makes in every output path: they say nothing of the job."""
+_NAMELESS = ("recording", "profiler", "cluster_profiler")
+"""Directories that a recorder makes in every output path: they say nothing of the job."""
 
 SLACK_NS = 10_000_000_000
 """How far clocks of hosts may differ, and starts of recordings lie apart, in one job."""
@@ -81,7 +81,7 @@ class _Piece:
     @property
     def order(self) -> tuple[int, list[tuple[int, str]]]:
         """In time, then by name with numbers in their order."""
-        return (self.start if self.start is not None else self.written, _natural(str(self.recording.path)))
+        return (self.start if self.start is not None else self.written, natural(str(self.recording.path)))
 
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
@@ -273,7 +273,7 @@ def _job(pieces: Sequence[_Piece]) -> Job:
     ]
     free = (number for number in range(len(pieces)) if number not in taken)
     nameless = [piece for piece in pieces if piece.rank is None]
-    for piece in sorted(nameless, key=lambda p: _natural(str(p.recording.path))):
+    for piece in sorted(nameless, key=lambda p: natural(str(p.recording.path))):
         number = next(free)
         members.append(Member(number, "numbered", piece.recording))
         if len(pieces) > 1:
@@ -304,8 +304,3 @@ def _tell_apart(jobs: Sequence[Job]) -> None:
         for k, job in enumerate(sorted(same, key=lambda j: j.newest), start=1):
             if len(same) > 1:
                 job.name = f"{job.name} ({k} of {len(same)})"
-
-
-def _natural(text: str) -> list[tuple[int, str]]:
-    """A key that sorts `rank2` before `rank10`."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", text)]

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stepscope.paths import natural
+
 KINDS: Mapping[str, str] = {
     "profiler_info": r"profiler_info_(\d+)\.json",
     "step_trace": r"step_trace_raw_(\d+)_detail_time\.csv",
@@ -77,18 +79,39 @@ _KNOWN = re.compile("|".join(KNOWN))
 
 
 @dataclass(frozen=True)
+class Seat:
+    """Which rank a device of a host is.
+
+    Args:
+        rank: The rank.
+        device: Number of the device on its host.
+        host: Address of the host.
+        world_size: Ranks of the job, where told.
+        problem: Why the rank had to be guessed; None if it is told.
+    """
+
+    rank: int
+    device: int
+    host: str
+    world_size: int | None
+    problem: str | None
+
+
+@dataclass(frozen=True)
 class RankFiles:
-    """The files of one rank, by kind; several of a kind in the order of their names.
+    """The files of one rank, by kind; several of a kind in the order of their names, numbers in theirs.
 
     Args:
         path: The profile, for issues about what is missing.
         rank: The rank.
         kinds: Kind to files.
+        seat: Where files are numbered by device: whose they are.
     """
 
     path: Path
     rank: int
     kinds: Mapping[str, list[Path]] = field(default_factory=dict)
+    seat: Seat | None = None
 
     def one(self, kind: str) -> Path | None:
         """The file of a kind, the last (newest by name) of several; None if there is none."""
@@ -114,27 +137,37 @@ def is_known(name: str) -> bool:
     return _KNOWN.fullmatch(name) is not None
 
 
-def sort_files(path: Path, files: Iterable[tuple[str, Path]]) -> dict[int, RankFiles]:
-    """Sort the files of a profile by rank.
+def sort_files(files: Iterable[tuple[str, Path]]) -> dict[int, list[tuple[str, Path]]]:
+    """Sort the files of a profile by the number in their names, in the order of numbers.
 
-    Files without a number are those of every rank that lacks one of its own.
+    Files without a number are those of every number that lacks one of its own.
+
+    Args:
+        files: Name relative to the profile, and the file.
+    """
+    numbered: dict[int, list[tuple[str, Path]]] = defaultdict(list)
+    shared: list[tuple[str, Path]] = []
+    for name, file in files:
+        found = kind_of(name)
+        if found is not None:
+            (shared if found[1] is None else numbered[found[1]]).append((name, file))
+    for named in numbered.values():
+        kinds = {found[0] for name, _ in named if (found := kind_of(name))}
+        named += [(name, file) for name, file in shared if (found := kind_of(name)) and found[0] not in kinds]
+    return {number: numbered[number] for number in sorted(numbered)}
+
+
+def rank_files(path: Path, rank: int, named: Iterable[tuple[str, Path]], seat: Seat | None = None) -> RankFiles:
+    """The files of one rank, whatever numbers their names have.
 
     Args:
         path: The profile.
-        files: Name relative to it, and the file.
-
-    Returns:
-        Rank to files, in the order of ranks.
+        rank: The rank.
+        named: Name relative to the profile, and the file.
+        seat: Whose files they are, where names have the numbers of devices.
     """
-    ranks: dict[int, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
-    shared: dict[str, list[Path]] = defaultdict(list)
-    for name, file in sorted(files):
-        found = kind_of(name)
-        if found is None:
-            continue
-        kind, number = found
-        (shared if number is None else ranks[number])[kind].append(file)
-    for kinds in ranks.values():
-        for kind, found_files in shared.items():
-            kinds.setdefault(kind, found_files)
-    return {rank: RankFiles(path, rank, dict(ranks[rank])) for rank in sorted(ranks)}
+    kinds: dict[str, list[Path]] = defaultdict(list)
+    for name, file in sorted(named, key=lambda one: natural(one[0])):
+        if found := kind_of(name):
+            kinds[found[0]].append(file)
+    return RankFiles(path, rank, dict(kinds), seat)

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from stepscope.sources.base import Sink
+from stepscope.sources.classic.dynamic_shapes import write_dynamic_shapes
 from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.host_info import write_host_info
+from stepscope.sources.classic.memory import write_memory
 from stepscope.sources.classic.minddata import write_data_preparation
+from stepscope.sources.classic.ranks import write_ranks
+from stepscope.sources.classic.recommendations import write_recommendations
 
 Part = Callable[[RankFiles, Sink], None]
 """Reads some kinds of files of a rank, if they are there, and writes tables.
@@ -14,5 +19,12 @@ Part = Callable[[RankFiles, Sink], None]
 Tells damage by `sink.issue` with the file's name and reads on; what it cannot read at all raises `UnreadableInput`,
 which costs that part alone."""
 
-PARTS: Sequence[Part] = (write_data_preparation,)
+PARTS: Sequence[Part] = (
+    write_ranks,
+    write_data_preparation,
+    write_dynamic_shapes,
+    write_host_info,
+    write_memory,
+    write_recommendations,
+)
 """All parts. The row of `ranks` comes first."""

@@ -9,12 +9,14 @@ import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Found, Input, Sink
-from stepscope.sources.classic.files import RankFiles, is_known, kind_of, sort_files
+from stepscope.sources.classic import legacy, raw_profiles
+from stepscope.sources.classic.files import RankFiles, Seat, is_known, kind_of, rank_files, sort_files
 from stepscope.sources.classic.parts import PARTS
 from stepscope.tables import ISSUES, RANKS, Table
 
 _FOLDERS = ("host_info", "msadvisor")
 """Folders of a profile whose files are its own."""
+_LABEL = "rank "
 
 
 class ClassicSource:
@@ -24,24 +26,34 @@ class ClassicSource:
     version = 1
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
-        """A directory with files of a classic profile: one input a rank."""
+        """A directory with files of a classic profile: one input a rank.
+
+        Ranks of a cluster of folders (see `legacy`) go by the name of that cluster, whichever folder is named.
+        """
         kinds = {found[0] for name in names if (found := kind_of(name))}
         if kinds <= {"profiler_info"}:  # other profilers write one too
-            return None
-        ranks = sort_files(directory, _profile_files(directory, names))
-        inputs = [
-            Input(self.name, directory, tuple(file for kind in files.kinds.values() for file in kind), f"rank {rank}")
-            for rank, files in ranks.items()
-        ]
-        rest = [name for name in names if not _is_ours(name)]
-        return Found(tuple(inputs), tuple(rest)) if inputs else None
+            tables = legacy.table_names(directory, names)
+            return Found((), tuple(name for name in names if name not in tables)) if tables else None
+        numbered = sort_files(_profile_files(directory, names))
+        cluster = legacy.cluster_of(directory)
+        if cluster is not None:
+            inputs = [self._seated(cluster, cluster.seat(directory, n), files) for n, files in numbered.items()]
+        else:
+            raw = raw_profiles.newest_by_rank(directory, names)
+            ranks = sorted({*numbered, *raw})
+            inputs = [self._ranked(directory, rank, numbered.get(rank, []), raw.get(rank)) for rank in ranks]
+        rest = tuple(name for name in names if not _is_ours(name))
+        return Found(tuple(inputs), rest) if inputs else None
 
     def sniff(self, file: Path, head: bytes) -> Input | None:  # noqa: ARG002
         """One file of a profile, by its name: its content alone has no mark of its own."""
         found = kind_of(file.name)
         if found is None or found[1] is None:
             return None
-        return Input(self.name, file, (file,), f"rank {found[1]}")
+        cluster = legacy.cluster_of(file.parent)
+        if cluster is not None:
+            return self._seated(cluster, cluster.seat(file.parent, found[1]), [(file.name, file)])
+        return Input(self.name, file, (file,), f"{_LABEL}{found[1]}")
 
     def read(self, item: Input, sink: Sink) -> None:
         """Read the files of one rank, each part by itself, so that a damaged one costs no other.
@@ -49,10 +61,7 @@ class ClassicSource:
         Raises:
             UnreadableInput: If nothing of it can be read.
         """
-        rank = int(item.label.removeprefix("rank "))
-        root = item.path if item.path.is_dir() else item.path.parent
-        named = [(file.relative_to(root).as_posix(), file) for file in item.files]
-        files = sort_files(item.path, named)[rank]
+        files = _files_of(item)
         counting = _Counting(sink)
         for part in PARTS:
             try:
@@ -62,9 +71,19 @@ class ClassicSource:
         if not counting.rows:
             raise UnreadableInput(
                 item.path,
-                f"none of the files of rank {rank} holds anything readable",
+                f"none of the files of rank {files.rank} holds anything readable",
                 "Copy the profile again, or run the profiler's analysis again",
             )
+
+    def _ranked(self, directory: Path, rank: int, named: list[tuple[str, Path]], raw: Path | None) -> Input:
+        """The input of a rank with the files of its number and its raw profile."""
+        below = raw_profiles.files_of(raw) if raw is not None else []
+        kept = [file for file in below if kind_of(file.relative_to(directory).as_posix())]
+        return Input(self.name, directory, (*(file for _, file in named), *kept), f"{_LABEL}{rank}")
+
+    def _seated(self, cluster: legacy.Cluster, seat: Seat, named: list[tuple[str, Path]]) -> Input:
+        """The input of a device in a cluster of folders; all have one path, and so are of one job."""
+        return Input(self.name, cluster.path, (*(file for _, file in named), *cluster.files), f"{_LABEL}{seat.rank}")
 
 
 class _Counting:
@@ -84,22 +103,38 @@ class _Counting:
         self._sink.write(table, frame)
 
 
+def _files_of(item: Input) -> RankFiles:
+    """The files of an input by kind; those of a cluster's folder have the number of the device, not of the rank."""
+    rank = int(item.label.removeprefix(_LABEL))
+    root = item.path if item.path.is_dir() else item.path.parent
+    folder = _folder_of(item) if root.name == legacy.FOLDER else None
+    if folder is None:
+        return rank_files(item.path, rank, [(file.relative_to(root).as_posix(), file) for file in item.files])
+    named = [(file.relative_to(folder).as_posix(), file) for file in item.files if folder in file.parents]
+    numbers = [found[1] for name, _ in named if (found := kind_of(name)) and found[1] is not None]
+    cluster = legacy.cluster_of(folder)
+    seat = cluster.seat(folder, numbers[0]) if cluster is not None and numbers else None
+    return rank_files(folder, rank, named, seat)
+
+
+def _folder_of(item: Input) -> Path | None:
+    """The folder of a cluster in which the files of an input lie."""
+    below = [file for file in item.files if item.path in file.parents and legacy.cluster_of(file.parent)]
+    return below[0].parent if below else None
+
+
 def _profile_files(directory: Path, names: Sequence[str]) -> list[tuple[str, Path]]:
-    """The files of a profile, those in its folders too, with their names relative to it."""
+    """The files of a profile, those in its folders too, with their names relative to it; none of raw profiles."""
     found = [(name, directory / name) for name in names]
-    for name in names:
-        if _is_folder(name) and (directory / name).is_dir():
+    for name in _FOLDERS:
+        if name in names and (directory / name).is_dir():
             below = sorted(file for file in (directory / name).rglob("*") if file.is_file())
             found += [(file.relative_to(directory).as_posix(), file) for file in below]
     return [(name, file) for name, file in found if kind_of(name) is not None]
 
 
-def _is_folder(name: str) -> bool:
-    return name in _FOLDERS or name.startswith("PROF_")
-
-
 def _is_ours(name: str) -> bool:
-    return kind_of(name) is not None or is_known(name) or _is_folder(name)
+    return kind_of(name) is not None or is_known(name) or name in _FOLDERS or raw_profiles.is_raw(name)
 
 
 __all__ = ["ClassicSource", "RankFiles"]

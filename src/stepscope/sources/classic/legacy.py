@@ -1,0 +1,160 @@
+"""Clusters of MindSpore 1.1 to 1.3: `cluster_profiler/<id>/profiler/*_<device>`, ranks told by a table above.
+
+A rank table (`hccl.json`, or another JSON file with a `server_list`) gives each server's devices their ranks, and
+`host_ips_mapping.txt` says which folder is whose: a line is `<ip> <id>`. Both stand beside `cluster_profiler`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from stepscope.sources.ascend.side_files import as_index
+from stepscope.sources.classic.files import Seat, kind_of
+
+FOLDER = "cluster_profiler"
+MAPPING = "host_ips_mapping.txt"
+TABLE = "hccl.json"
+_LARGEST = 16 << 20
+_PAIR = re.compile(r"(\S+)\s+(\d+)")
+
+Device = tuple[int, int]
+"""Number of a host's folder, and of a device there."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The folders of all hosts of a job.
+
+    Args:
+        path: `cluster_profiler`.
+    """
+
+    path: Path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that tell ranks and hosts, as far as they are there."""
+        return tuple(file for file in (self._table_file, self._mapping_file) if file is not None)
+
+    def seat(self, profile: Path, device: int) -> Seat:
+        """Who wrote the files of `device` in the folder `profile`.
+
+        Told by the table; a device that the table lacks gets a number behind all others, or, without a table, its
+        place among the devices of all hosts.
+        """
+        place = (int(profile.parent.name), device)
+        ranks, problem = self._ranks
+        host = self._hosts.get(place[0], profile.parent.name)
+        if place in ranks:
+            return Seat(ranks[place], device, host, len(ranks), None)
+        known = [*ranks, *(other for other in self._devices if other not in ranks)]
+        rank = max(ranks.values(), default=-1) + 1 + known.index(place) - len(ranks) if place in known else 0
+        if ranks:
+            problem = f"the rank table does not have device {device} of host {host}"
+        return Seat(rank, device, host, None, problem)
+
+    @cached_property
+    def _devices(self) -> list[Device]:
+        """Devices that have files, in the order of hosts and numbers."""
+        found: set[Device] = set()
+        for host in _entries(self.path):
+            if host.name.isdecimal():
+                numbers = (kind_of(file.name) for file in _entries(host / "profiler"))
+                found |= {(int(host.name), at[1]) for at in numbers if at is not None and at[1] is not None}
+        return sorted(found)
+
+    @cached_property
+    def _ranks(self) -> tuple[Mapping[Device, int], str | None]:
+        """Ranks that the tables tell, and what is wrong with the tables if they tell none."""
+        if self._table_file is None:
+            return {}, f"there is no rank table ({TABLE}) beside {FOLDER}"
+        if not self._hosts:
+            return {}, f"there is no {MAPPING} beside {FOLDER} that says which folder is whose"
+        numbers = {address: number for number, address in self._hosts.items()}
+        ranks: dict[Device, int] = {}
+        for server in _servers(self._table_file):
+            for device in _objects(server.get("device")):
+                place = (numbers.get(str(server.get("server_id"))), as_index(device.get("device_id")))
+                rank = as_index(device.get("rank_id"))
+                if place[0] is not None and place[1] is not None and rank is not None and rank not in ranks.values():
+                    ranks[place[0], place[1]] = rank
+        damaged = f"the rank table {self._table_file.name} cannot be read, or has no server of {MAPPING}"
+        return ranks, None if ranks else damaged
+
+    @cached_property
+    def _hosts(self) -> Mapping[int, str]:
+        """Folder's number to address of the host."""
+        if self._mapping_file is None:
+            return {}
+        lines = _text(self._mapping_file).splitlines()
+        pairs = [match for line in lines if (match := _PAIR.fullmatch(line.strip()))]
+        return {int(match[2]): match[1] for match in pairs if len(match[2]) < 10}
+
+    @cached_property
+    def _table_file(self) -> Path | None:
+        for folder in (self.path.parent, self.path):
+            if (folder / TABLE).is_file():
+                return folder / TABLE
+            others = [file for file in _entries(folder) if file.suffix == ".json" and file.is_file()]
+            if found := next((file for file in others if is_rank_table(file)), None):
+                return found
+        return None
+
+    @cached_property
+    def _mapping_file(self) -> Path | None:
+        places = (folder / MAPPING for folder in (self.path.parent, self.path))
+        return next((file for file in places if file.is_file()), None)
+
+
+def cluster_of(profile: Path) -> Cluster | None:
+    """The cluster that a host's `profiler` folder is of; None for any other folder."""
+    host = profile.parent
+    return Cluster(host.parent) if host.parent.name == FOLDER and host.name.isdecimal() else None
+
+
+def table_names(directory: Path, names: Sequence[str]) -> set[str]:
+    """Names of the tables in a folder that holds a cluster, or is one; they are no recordings of their own."""
+    if FOLDER not in names and directory.name != FOLDER:
+        return set()
+    jsons = {name for name in names if name.endswith(".json")}
+    tables = {name for name in jsons if name == TABLE or is_rank_table(directory / name)}
+    return tables | ({MAPPING} & set(names))
+
+
+def is_rank_table(file: Path) -> bool:
+    """Whether a JSON file tells the ranks of servers and their devices."""
+    return bool(_servers(file))
+
+
+def _servers(file: Path) -> list[Mapping[str, Any]]:
+    try:
+        content = msgspec.json.decode(_text(file))
+    except (msgspec.MsgspecError, RecursionError):
+        return []
+    return list(_objects(content.get("server_list"))) if isinstance(content, Mapping) else []
+
+
+def _objects(value: object) -> Iterable[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(_LARGEST).decode("utf-8-sig", "replace")
+    except OSError:
+        return ""
+
+
+def _entries(directory: Path) -> list[Path]:
+    try:
+        return sorted(directory.iterdir())
+    except OSError:
+        return []
