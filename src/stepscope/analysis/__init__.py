@@ -9,10 +9,21 @@ from stepscope.analysis.base import ANALYSES, Analysis, analysis
 from stepscope.analysis.breakdown import breakdown
 from stepscope.analysis.clocks import clocks
 from stepscope.analysis.communication import communication
+from stepscope.analysis.cpu_utilization import cpu_summary, cpu_utilization
 from stepscope.analysis.flops import flops
+from stepscope.analysis.host_memory import host_memory, host_memory_curve
+from stepscope.analysis.host_time import host_time
 from stepscope.analysis.idle import idle
+from stepscope.analysis.input_operators import input_operators, input_samples
+from stepscope.analysis.input_queues import input_batches, input_queues
+from stepscope.analysis.input_stages import input_stages
 from stepscope.analysis.kernel_totals import kernel_totals, kernel_type_totals
+from stepscope.analysis.loader import loader, loader_steps
 from stepscope.analysis.marks import marks
+from stepscope.analysis.memory_breakdown import memory_breakdown
+from stepscope.analysis.memory_hints import memory_hints
+from stepscope.analysis.memory_peak import memory_peak
+from stepscope.analysis.memory_usage import memory_usage
 from stepscope.analysis.operator_instances import operator_instances
 from stepscope.analysis.operator_summary import operator_summary
 from stepscope.analysis.operator_types import operator_types
@@ -34,11 +45,27 @@ __all__ = [
     "breakdown",
     "clocks",
     "communication",
+    "cpu_summary",
+    "cpu_utilization",
     "flops",
+    "host_memory",
+    "host_memory_curve",
+    "host_time",
     "idle",
+    "input_batches",
+    "input_operators",
+    "input_queues",
+    "input_samples",
+    "input_stages",
     "kernel_totals",
     "kernel_type_totals",
+    "loader",
+    "loader_steps",
     "marks",
+    "memory_breakdown",
+    "memory_hints",
+    "memory_peak",
+    "memory_usage",
     "operator_instances",
     "operator_summary",
     "operator_types",

@@ -49,6 +49,8 @@ class Answers:
 
     def _answer(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None = None) -> Any:
         """The answer for the whole job, or for some ranks of it."""
+        if analysis.name in self.run.limits:
+            options = {"limits": self.run.limits[analysis.name], **options}
         key: Key = (
             analysis.name,
             None if ranks is None else tuple(rank.rank for rank in ranks),
