@@ -6,14 +6,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from stepscope.paths import natural
 from stepscope.sources.ascend.side_files import as_index
+from stepscope.sources.json_files import peek_object
 
 _NAME = re.compile(r"PROF_\d*_?(\d{14,17})?.*")
 _DEVICE = re.compile(r"device_(\d+)")
-_LARGEST_INFO = 1 << 20
 
 
 def is_raw(name: str) -> bool:
@@ -62,12 +60,7 @@ def files_of(profile: Path) -> list[Path]:
 def _rank(device: Path) -> int:
     """The stated rank; `-1` and the like are none."""
     for info in (path for path in _entries(device) if path.name.startswith("info.json.")):
-        try:
-            with info.open("rb") as file:
-                content = msgspec.json.decode(file.read(_LARGEST_INFO))
-        except (OSError, msgspec.MsgspecError, RecursionError):
-            continue
-        rank = as_index(content.get("rank_id")) if isinstance(content, dict) else None
+        rank = as_index(peek_object(info).get("rank_id"))
         if rank is not None:
             return rank
     return device_number(device)

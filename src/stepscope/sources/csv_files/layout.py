@@ -10,11 +10,27 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "shape", "int", "float", "time", "duration", "kib", "mib", "device"]
-"""`time`: microseconds as text, exact; `duration`: microseconds as a number; `kib`, `mib`: memory sizes;
+Kind = Literal[
+    "text",
+    "shape",
+    "int",
+    "float",
+    "time",
+    "time_ms",
+    "time_ns",
+    "ticks",
+    "duration",
+    "ms",
+    "kib",
+    "mib",
+    "gib",
+    "device",
+]
+"""`time`, `time_ms`, `time_ns`: micro-, milli- and nanoseconds as text, exact; `ticks`: likewise, of 10 ns;
+`duration`: microseconds as a number, `ms`: milliseconds; `kib`, `mib`, `gib`: memory sizes;
 `shape`: text inside an extra pair of quotes; `device`: an index, with or without `NPU:` before it."""
 
-_UNIT = re.compile(r"\((?:us|ns|ms|%|kb|mb|b|byte|gb/s)\)(?:\(estimate\))?", re.IGNORECASE)
+_UNIT = re.compile(r"\((?:us|ns|ms|%|kb|mb|b|byte|gb/s|per-step)\)(?:\(estimate\))?", re.IGNORECASE)
 
 
 def column_key(header: str) -> str:
@@ -24,17 +40,30 @@ def column_key(header: str) -> str:
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a file: our name, how its values are kept, and the headers (as keys) it may have."""
+    """A column of a file: our name, how its values are kept, and the headers (as keys) it may have.
+
+    A row without a `required` value is left out, and a file without the column cannot be read; `expected` is the same
+    for rows, but the column may be missing altogether.
+    """
 
     column: str
     kind: Kind
     headers: tuple[str, ...]
     required: bool = False
+    expected: bool = False
 
 
 @dataclass(frozen=True)
 class FileLayout:
-    """The columns of a file that are read and those that are known but not kept."""
+    """The columns of a file that are read and those that are known but not kept.
+
+    Args:
+        fields: What is read.
+        ignored: Keys of headers that are known.
+        tells_cells: Tell values that cannot be read in columns that rows may lack too. It takes a second look at
+            columns with empty values.
+    """
 
     fields: tuple[Field, ...]
     ignored: frozenset[str] = frozenset()
+    tells_cells: bool = False

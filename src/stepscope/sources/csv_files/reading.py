@@ -12,14 +12,20 @@ from typing import TYPE_CHECKING, BinaryIO
 import polars as pl
 
 from stepscope.sources.csv_files.layout import Field, FileLayout, Kind, column_key
-from stepscope.sources.csv_files.values import READ_AS, in_our_unit
+from stepscope.sources.csv_files.values import EXACT, READ_AS, in_our_unit
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
 from stepscope.sources.trace_events import native
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
 
-_PLAIN: dict[Kind, native.TableColumn] = {"text": "text", "shape": "shape", "time": "time", "device": "raw"}
+_PLAIN: dict[Kind, native.TableColumn] = {
+    "device": "raw",
+    **dict.fromkeys(EXACT, "raw"),
+    "text": "text",
+    "shape": "shape",
+    "time": "time",
+}
 """How the compiled scanner reads a kind; all others as numbers."""
 PART_BYTES = 16 << 20
 """A larger file is read in parts of that size."""
@@ -125,7 +131,8 @@ class _Rows:
 
     def __init__(self, path: Path, layout: FileLayout) -> None:
         self._path = path
-        self._required = [field for field in layout.fields if field.required]
+        self._layout = layout
+        self._required: list[Field] = []
         self._times = Times()
         self._rows = 0
         self._cut = False
@@ -135,9 +142,11 @@ class _Rows:
         self._kept = 0
         self._problem = ""
         self._unread = 0
+        self._cells: Counter[str] = Counter()
 
     def checked(self, text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | None:
         """The rows of one part; None if they cannot be told apart."""
+        self._required = [field for field in chosen.values() if field.required or field.expected]
         text = self._without_cut_row(text, width)
         try:
             with warnings.catch_warnings(record=True) as malformed:
@@ -151,11 +160,14 @@ class _Rows:
         if malformed:
             self._malformed = (self._malformed or 0) + max(0, _lines(text) - 1 - frame.height)
         self._rows += frame.height
-        kept = frame.drop_nulls([field.column for field in self._required])
+        if self._layout.tells_cells:
+            self._cells.update(_unreadable_cells(text, width, chosen, frame, self._required))
+        kept = frame.drop_nulls([field.column for field in self._required]) if self._required else frame
         self._unreadable += frame.height - kept.height
-        time = next((field.column for field in self._required if field.kind == "time"), None)
+        time = next((field.column for field in self._required if field.kind in EXACT), None)
         if time is not None:
-            duration = next((pl.col(field.column) for field in self._required if field.kind == "duration"), None)
+            lengths = (pl.col(field.column) for field in self._required if field.kind in ("duration", "ms"))
+            duration = next(lengths, None)
             self._times.add(kept[time])
             end = None if duration is None else pl.col(time) + duration
             checked = sort_out(kept, self._times.middle_ns, start=pl.col(time), end=end)
@@ -197,6 +209,9 @@ class _Rows:
                 "The file was cut or damaged; copy or export it again.",
                 lost=self._unreadable,
             )
+        for header, count in self._cells.items():
+            problem = f"{count} of {self._rows} rows have a {header} that cannot be read; it counts as unknown"
+            sink.issue("error", self._path, problem, "The file was damaged; copy or export it again.", lost=count)
         if lost := sum(self._strays.values()):
             problem = lost_rows(self._strays, lost + self._kept)
             sink.issue("error", self._path, problem, STRAY_REMEDY, lost=lost)
@@ -217,6 +232,29 @@ def _plain(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | 
         (pl.col(f"{at}") if at in whole_already else in_our_unit(pl.col(f"{at}"), field)).alias(field.column)
         for at, field in chosen.items()
     )
+
+
+def _unreadable_cells(
+    text: bytes, width: int, chosen: dict[int, Field], frame: pl.DataFrame, required: list[Field]
+) -> dict[str, int]:
+    """How many values cannot be read, by the header of their column; rows without a required one are told apart."""
+    doubtful = {
+        at: field
+        for at, field in chosen.items()
+        if field not in required and field.kind not in ("text", "shape") and frame[field.column].null_count()
+    }
+    if not doubtful:
+        return {}
+    as_text = {at: Field(field.column, "text", field.headers) for at, field in doubtful.items()}
+    raw = _plain(text, width, as_text)
+    raw = _scan(text, width, as_text).collect() if raw is None else raw
+    if raw.height != frame.height:
+        return {}
+    lost = {
+        field.headers[0]: int((raw[field.column].is_not_null() & frame[field.column].is_null()).sum())
+        for field in doubtful.values()
+    }
+    return {header: count for header, count in lost.items() if count}
 
 
 def _scan(text: bytes, width: int, chosen: dict[int, Field]) -> pl.LazyFrame:

@@ -8,12 +8,14 @@ import polars as pl
 
 from stepscope.sources.csv_files.layout import Field, Kind
 
-FACTORS: dict[Kind, int] = {"duration": 1000, "kib": 1024, "mib": 1 << 20}
+FACTORS: dict[Kind, int] = {"duration": 1000, "ms": 10**6, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+EXACT: dict[Kind, int] = {"time": 3, "time_ms": 6, "time_ns": 0, "ticks": 1}
+"""Decimal places by which the unit of an exact time is above the nanosecond."""
 READ_AS: dict[Kind, type[pl.DataType]] = {
     "text": pl.String,
     "shape": pl.String,
-    "time": pl.String,
     "device": pl.String,
+    **dict.fromkeys(EXACT, pl.String),
 }
 """How a kind is read; all others are read as float64, which holds every integer that occurs."""
 
@@ -22,8 +24,9 @@ def in_our_unit(column: pl.Expr, field: Field) -> pl.Expr:
     """A column as it is read (see `READ_AS`) as values of its field."""
     if field.kind in FACTORS:
         return whole(column * FACTORS[field.kind])
+    if field.kind in EXACT:
+        return nanoseconds(column, EXACT[field.kind])
     as_kept: dict[Kind, Callable[[pl.Expr], pl.Expr]] = {
-        "time": nanoseconds,
         "shape": lambda text: text.str.strip_chars('"'),
         "text": lambda text: text.str.strip_chars(),
         "device": lambda text: text.str.extract(r"(\d+)\s*$").cast(pl.Int32, strict=False),
@@ -38,12 +41,18 @@ def whole(value: pl.Expr) -> pl.Expr:
     return value.round().cast(pl.Int64, strict=False)
 
 
-def nanoseconds(text: pl.Expr) -> pl.Expr:
-    """Microseconds as text, e.g. `1760000000000462.904` with or without a tab after it, as exact ns.
+def nanoseconds(text: pl.Expr, places: int = 3) -> pl.Expr:
+    """A time as text, e.g. `1760000000000462.904` with or without a tab after it, as exact ns.
 
     A float64 holds such a time to a quarter of a microsecond only, so the two halves are read as integers.
+
+    Args:
+        text: The time.
+        places: Decimal places by which its unit is above the nanosecond: 3 for microseconds.
     """
     parts = text.str.strip_chars(' \t"').str.splitn(".", 2)
-    whole_us = parts.struct.field("field_0").cast(pl.Int64, strict=False)
-    fraction = parts.struct.field("field_1").fill_null("").str.pad_end(3, "0").str.slice(0, 3)
-    return whole_us * 1000 + fraction.cast(pl.Int64, strict=False)
+    whole_part: pl.Expr = parts.struct.field("field_0").cast(pl.Int64, strict=False)
+    if not places:
+        return whole_part
+    fraction = parts.struct.field("field_1").fill_null("").str.pad_end(places, "0").str.slice(0, places)
+    return whole_part * pl.lit(10**places, pl.Int64) + fraction.cast(pl.Int64, strict=False)
