@@ -32,13 +32,19 @@ def write_device(files: RankFiles, sink: Sink) -> None:
     if trace is not None:
         sink.write(COLLECTIVES, trace.calls)
     steps, rows, display = _with_kernels(files, trace, sink)
-    if steps is not None:
+    if steps is not None and (trace is not None or not _is_on_cpu(files)):
         sink.write(STEPS, _told_apart(steps, rows))
     if (totals := files.one("cluster_steps")) is not None:
         write_step_totals(totals, None if trace is None else trace.steps, sink)
     if (summary := preferred(files.all("timeline_summary"))) is not None:
         operations_ns = rows.total_ns or (display.operations_ns if display else 0)
         write_timeline_summary(summary, Evidence(operations_ns, steps), sink)
+
+
+def _is_on_cpu(files: RankFiles) -> bool:
+    """Whether the timeline is that of the operators on a CPU, which have the steps with them."""
+    path = preferred(files.all("timeline_display"))
+    return path is not None and path.name.startswith("cpu_") and files.one("cpu_times") is not None
 
 
 def preferred(paths: Sequence[Path]) -> Path | None:
