@@ -10,8 +10,10 @@ from stepscope._version import __version__
 from stepscope.cli.analyze import analyze
 from stepscope.cli.cache import cache
 from stepscope.cli.info import info
+from stepscope.cli.ops import ops
 from stepscope.cli.record import record
 from stepscope.cli.sql import sql
+from stepscope.cli.steps import steps
 
 app = typer.Typer(
     name="stepscope",
@@ -30,7 +32,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
         raise typer.Exit
 
 
-for command in (analyze, info, sql):
+for command in (analyze, info, sql, steps, ops):
     app.command()(command)
 app.command(context_settings={"allow_interspersed_args": False})(record)
 app.add_typer(cache, name="cache")

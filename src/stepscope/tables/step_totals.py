@@ -13,6 +13,11 @@ STEP_TOTALS = Table(
         RANK,
         STEP,
         Column("computing_ns", "int64", "Union of compute."),
+        Column(
+            "computing_and_free_ns",
+            "int64",
+            "Step less communication that is not overlapped, where a source does not tell the two apart.",
+        ),
         Column("communication_ns", "int64", "Union of communication."),
         Column("overlapped_ns", "int64", "Communication under compute."),
         Column("communication_not_overlapped_ns", "int64", "Communication not under compute."),

@@ -1,0 +1,83 @@
+"""`flops`: floating point operations of one call of each operator, in millions, and their rate, in 1e9 a second.
+
+Older files do not tell the cube unit from the vector unit; there the cube's column has all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.csv_files import Field, FileLayout, header_of, read_csv
+
+_MEGA, _GIGA = 1e6, 1e9
+_LAYOUT = FileLayout(
+    fields=(
+        Field("full_name", "text", ("full_kernel_name", "op_full_name", "full_op_name"), required=True),
+        Field("cube_m", "float", ("mflops(10^6_cube)", "mflops(10^6)", "mflops", "flops"), required=True),
+        Field("vector_m", "float", ("mflops(10^6_vector)",)),
+        Field("cube_rate", "float", ("gflops(10^9_cube)", "gflops(10^9)", "gflops")),
+        Field("vector_rate", "float", ("gflops(10^9_vector)",)),
+    ),
+    # The oldest files call both columns the same, but for the case of a letter; the first one is the operations.
+    ignored=frozenset(
+        {"flops", "flops_utilization", "flops_utilization(cube)", "flops_utilization(vec)", "flops_utilization(vector)"}
+    ),
+    tells_cells=True,
+)
+_AGREES = 0.01
+
+
+def read_flops(path: Path | None, sink: Sink) -> pl.DataFrame | None:
+    """Operations by operator.
+
+    Args:
+        path: The file; None if the profile has none.
+        sink: Told about damage.
+
+    Returns:
+        `full_name`, `cube_flops`, `vector_flops` (of one call), and the stated `cube_rate` and `vector_rate` (1e9 a
+        second), each operator once; null where the file does not say. None if there is nothing to read.
+    """
+    rows = None if path is None else read_csv(path, _LAYOUT, sink)
+    if rows is None or path is None:
+        return None
+    lacking = [pl.lit(None, pl.Float64).alias(field.column) for field in _LAYOUT.fields if field.column not in rows]
+    rows = rows.with_columns(lacking)
+    if not _states_unit(path):
+        problem = "does not state in what its operations are counted; they are read as millions, as later files do"
+        sink.issue("note", path, problem, "None needed.", place="line 1")
+    return rows.unique("full_name", keep="first", maintain_order=True).select(
+        "full_name",
+        "cube_rate",
+        "vector_rate",
+        cube_flops=pl.col("cube_m") * _MEGA,
+        vector_flops=pl.col("vector_m") * _MEGA,
+    )
+
+
+def check_rates(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
+    """Note stated rates that are not operations over time.
+
+    Args:
+        path: The file.
+        rows: Operators with what `read_flops` gives, `total_ns` and `count`.
+        sink: Told about it.
+    """
+    seconds = pl.col("total_ns") / pl.col("count") / 1e9
+    off = [
+        (pl.col(f"{unit}_rate") * _GIGA - pl.col(f"{unit}_flops") / seconds).abs()
+        > _AGREES * pl.col(f"{unit}_flops") / seconds
+        for unit in ("cube", "vector")
+    ]
+    known = rows.filter(pl.col("cube_flops").is_not_null() & (pl.col("total_ns") > 0))
+    differing = known.filter(pl.any_horizontal(*(test.fill_null(value=False) for test in off))).height
+    if differing:
+        problem = f"the stated rate of {differing} of {known.height} operators is not operations over time"
+        sink.issue("note", path, problem, "None needed.")
+
+
+def _states_unit(path: Path) -> bool:
+    return any("10^6" in header for header in header_of(path))

@@ -1,0 +1,71 @@
+"""Operators and kernels of a GPU: `gpu_op_type_info`, `gpu_op_detail_info`, `gpu_activity_data`, all in us."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.operator_rows import check_shares, write_operators
+from stepscope.sources.csv_files import Field, FileLayout, read_csv
+
+_TYPES = FileLayout(
+    fields=(
+        Field("name", "text", ("op_type",), required=True),
+        Field("count", "int", ("type_occurrences",), required=True),
+        Field("total_ns", "duration", ("total_time",), required=True),
+        Field("share", "float", ("total_proportion", "proportion")),
+    ),
+    ignored=frozenset({"avg_time"}),
+    tells_cells=True,
+)
+_OPERATORS = FileLayout(
+    fields=(
+        Field("name", "text", ("op_name",), required=True),
+        Field("count", "int", ("op_occurrences",), required=True),
+        Field("total_ns", "duration", ("op_total_time",), required=True),
+        Field("full_name", "text", ("op_full_name",)),
+        Field("type", "text", ("op_type",)),
+        Field("core", "text", ("op_side",)),
+        Field("activity_ns", "duration", ("cuda_activity_cost_time",)),
+        Field("activities", "int", ("cuda_activity_call_count",)),
+        Field("share", "float", ("total_proportion", "proportion")),
+    ),
+    ignored=frozenset({"op_avg_time"}),
+    tells_cells=True,
+)
+_ACTIVITIES = FileLayout(
+    fields=(
+        Field("name", "text", ("name",), required=True),
+        Field("count", "int", ("occurrences",), required=True),
+        Field("total_ns", "duration", ("total_duration",), required=True),
+        Field("type", "text", ("type",)),
+        Field("full_name", "text", ("op_full_name",)),
+        Field("stream", "int", ("stream_id",)),
+        Field("block", "text", ("block_dim",)),
+        Field("grid", "text", ("grid_dim",)),
+        Field("max_ns", "duration", ("max_duration",)),
+        Field("min_ns", "duration", ("min_duration",)),
+    ),
+    ignored=frozenset({"avg_duration"}),
+    tells_cells=True,
+)
+
+
+def write_gpu_operators(files: RankFiles, sink: Sink) -> None:
+    """Write operators by type and by place in the model, and the kernels that they launched."""
+    _write(files.one("gpu_types"), _TYPES, "GPU", "type", sink)
+    _write(files.one("gpu_operators"), _OPERATORS, "GPU", "operator", sink)
+    _write(files.one("gpu_activities"), _ACTIVITIES, "CUDA", "activity", sink)
+
+
+def _write(path: Path | None, layout: FileLayout, unit: str, level: str, sink: Sink) -> None:
+    rows = None if path is None else read_csv(path, layout, sink)
+    if rows is None or path is None:
+        return
+    check_shares(path, rows, sink)
+    if level == "type":
+        rows = rows.with_columns(type=pl.col("name"))
+    write_operators(rows, unit, level, sink)

@@ -1,0 +1,58 @@
+"""What lists of operators have in common: names, shares, and their way into `operator_totals`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.tables import OPERATOR_TOTALS
+
+_NUMBER = r"-op\d+$"
+_ROUNDING = {1.0: 1e-5, 100.0: 0.0051}
+"""Whole of the shares to half of their last digit, as the generations wrote them."""
+
+
+def short_name(full_name: pl.Expr) -> pl.Expr:
+    """`Conv2D-op10` of `Default/network/Conv2D-op10`."""
+    return full_name.str.split("/").list.last()
+
+
+def type_of(name: pl.Expr) -> pl.Expr:
+    """`Conv2D` of `Conv2D-op10`."""
+    return name.str.replace(_NUMBER, "")
+
+
+def check_shares(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
+    """Note shares that are not those of the totals in the same file.
+
+    Args:
+        path: The file.
+        rows: `total_ns`, and `share` of their sum as a fraction or in %, if the file has it.
+        sink: Told about it.
+    """
+    if "share" not in rows.columns or not rows["share"].count() or not (whole := rows["total_ns"].sum()):
+        return
+    shares = float(rows["share"].sum())
+    unit = min(_ROUNDING, key=lambda one: abs(shares - one))
+    differing = rows.filter((pl.col("share") - pl.col("total_ns") / whole * unit).abs() > _ROUNDING[unit]).height
+    if differing:
+        problem = f"the stated share of {differing} of {rows.height} rows is not that of its total, which counts"
+        sink.issue("note", path, problem, "None needed, unless rows are missing from the file.")
+
+
+def write_operators(rows: pl.DataFrame, unit: str, level: str, sink: Sink) -> None:
+    """Write rows of `operator_totals`; other columns than those of the table are left out.
+
+    Args:
+        rows: `name`, `count`, `total_ns`, and more of the table's columns.
+        unit: The list that they are in.
+        level: What a row is.
+        sink: Takes the rows.
+    """
+    kept = [name for name in rows.columns if name in OPERATOR_TOTALS.stored_schema]
+    sink.write(
+        OPERATOR_TOTALS,
+        OPERATOR_TOTALS.conform(rows.select(kept).with_columns(unit=pl.lit(unit), level=pl.lit(level))),
+    )

@@ -1,0 +1,74 @@
+"""What a step trace states beside its points: lengths of phases, and an average that each generation takes otherwise.
+
+Neither is kept. Up to 1.x the average is that of all steps but the first, later that of all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+
+TICK_NS = 10
+_ROUNDING_NS = 2 * TICK_NS
+_POINTS = {
+    "total": ("start_ns", "end_ns"),
+    "iteration_interval": ("start_ns", "forward_start_ns"),
+    "fp_and_bp": ("forward_start_ns", "backward_end_ns"),
+    "fp": ("forward_start_ns", "end_ns"),
+    "tail": ("backward_end_ns", "end_ns"),
+}
+"""Stated length to the points that it lies between."""
+
+
+def check_phases(path: Path, steps: pl.DataFrame, sink: Sink) -> None:
+    """Note stated lengths that differ from what the points give.
+
+    Args:
+        path: The file.
+        steps: Its steps, with points and stated lengths as far as it has them.
+        sink: Told about it.
+    """
+    for name, length in _lengths(steps).items():
+        differing = steps.filter((pl.col(name) - length).abs() > _ROUNDING_NS).height
+        if differing:
+            problem = f"{name} of {differing} of {steps.height} steps is not what their points give, which count"
+            sink.issue("note", path, problem, "None needed.")
+
+
+def check_average(path: Path, steps: pl.DataFrame, average: pl.DataFrame, sink: Sink) -> None:
+    """Note an average that is neither that of all steps nor that of all but the first.
+
+    Args:
+        path: The file.
+        steps: Its steps, in order.
+        average: Its last row.
+        sink: Told about it.
+    """
+    if steps.height < 2:
+        return
+    lengths = _lengths(steps)
+    if not lengths:
+        return
+    stated = average.select(list(lengths)).row(0)
+    means = [rows.select(**lengths).mean().row(0) for rows in (steps, steps.slice(1))]
+    if not any(_agree(stated, mean) for mean in means):
+        problem = "its average row is not that of the steps in the file, with or without the first; it is not used"
+        sink.issue("note", path, problem, "None needed, unless steps are missing from the file.")
+
+
+def _lengths(steps: pl.DataFrame) -> dict[str, pl.Expr]:
+    """Stated length to the length that the points give, as far as the file has both."""
+    there = set(steps.columns)
+    return {
+        name: pl.col(last) - pl.col(first)
+        for name, (first, last) in _POINTS.items()
+        if {name, first, last} <= there and steps[name].count()
+    }
+
+
+def _agree(stated: tuple[float | None, ...], means: tuple[float | None, ...]) -> bool:
+    pairs = [(a, b) for a, b in zip(stated, means, strict=True) if a is not None and b is not None]
+    return all(abs(a - b) <= _ROUNDING_NS for a, b in pairs)

@@ -1,0 +1,104 @@
+"""What a device did when: steps, communication and kernels of a classic profile, put on one clock.
+
+Steps and calls come from the step trace, kernels from `output_timeline_data`, else from the timeline. Without a step
+trace, the timeline's own steps count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.errors import UnreadableInput
+from stepscope.sources.base import Sink
+from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.step_trace import StepTrace, read_step_trace
+from stepscope.sources.classic.step_trace_totals import write_step_totals
+from stepscope.sources.classic.timeline_display import Display, read_display
+from stepscope.sources.classic.timeline_kernels import KernelRows, read_kernels
+from stepscope.sources.classic.timeline_summary import Evidence, write_timeline_summary
+from stepscope.tables import COLLECTIVES, STEPS
+
+_PREFERRED = ("ascend_", "timeline_", "gpu_", "cpu_")
+"""Of several timelines of a rank, that of the device it trains on."""
+
+
+def write_device(files: RankFiles, sink: Sink) -> None:
+    """Write steps, calls, kernels, totals of steps, and what the timeline's summary states."""
+    path = files.one("step_trace")
+    trace = None if path is None else read_step_trace(path, files.rank, sink)
+    if trace is not None:
+        sink.write(COLLECTIVES, trace.calls)
+    steps, rows, display = _with_kernels(files, trace, sink)
+    if steps is not None and (trace is not None or not _is_on_cpu(files)):
+        sink.write(STEPS, _told_apart(steps, rows))
+    if (totals := files.one("cluster_steps")) is not None:
+        write_step_totals(totals, None if trace is None else trace.steps, sink)
+    if (summary := preferred(files.all("timeline_summary"))) is not None:
+        operations_ns = rows.total_ns or (display.operations_ns if display else 0)
+        write_timeline_summary(summary, Evidence(operations_ns, steps), sink)
+
+
+def _is_on_cpu(files: RankFiles) -> bool:
+    """Whether the timeline is that of the operators on a CPU, which have the steps with them."""
+    path = preferred(files.all("timeline_display"))
+    return path is not None and path.name.startswith("cpu_") and files.one("cpu_times") is not None
+
+
+def preferred(paths: Sequence[Path]) -> Path | None:
+    """Of files that differ in the device in front of their name, the one that counts."""
+    place = {prefix: at for at, prefix in enumerate(_PREFERRED)}
+    return min(paths, key=lambda path: place.get(path.name.split("timeline_")[0] or "timeline_", 0), default=None)
+
+
+def _with_kernels(
+    files: RankFiles, trace: StepTrace | None, sink: Sink
+) -> tuple[pl.DataFrame | None, KernelRows, Display | None]:
+    """Write the kernels; returns the steps, what was written, and the timeline if it was read."""
+    steps, calls = (None, None) if trace is None else (trace.steps, trace.calls)
+    timeline, path = files.one("timeline"), preferred(files.all("timeline_display"))
+    display = _display(path, sink) if steps is None else None
+    if display is not None and not display.steps.is_empty():
+        steps = display.steps
+        rows = KernelRows(steps, sink)
+        display.write_kernels(rows, None, None)
+        return steps, rows, display
+    rows = KernelRows(steps, sink)
+    if timeline is not None:
+        read_kernels(timeline, steps, rows, sink)
+    if not rows.rows:
+        display = display or _display(path, sink)
+        problem = None if display is None else display.write_kernels(rows, steps, calls)
+        if problem is not None and path is not None:
+            sink.issue("note", path, problem, "None needed: the step trace tells the steps.", place="kernels")
+    if steps is None and rows.span is not None:
+        first, last = rows.span
+        steps = STEPS.frame(
+            step=[0],
+            start_ns=[first],
+            end_ns=[last],
+            window_start_ns=[first],
+            window_end_ns=[last],
+            window=["recording"],
+        )
+    return steps, rows, display
+
+
+def _display(path: Path | None, sink: Sink) -> Display | None:
+    if path is None:
+        return None
+    try:
+        return read_display(path, sink)
+    except UnreadableInput as error:
+        sink.issue("error", path, error.problem, error.remedy)
+        return None
+
+
+def _told_apart(steps: pl.DataFrame, rows: KernelRows) -> pl.DataFrame:
+    """The steps, with whether their kernels were recorded, where that differs: timelines end at a limit of size."""
+    has_kernels = pl.col("step").is_in(sorted(rows.steps))
+    if not rows.steps or len(rows.steps) == steps.height:
+        return steps
+    return steps.with_columns(recorded=has_kernels)

@@ -1,0 +1,70 @@
+"""`timeline_summary`: how much a timeline holds. Its total is in us up to 1.x and in ms later; what fits decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.classic.json_files import as_number, read_object
+from stepscope.tables import STATED
+
+_NAMES = {
+    "num_of_streams": "timeline_streams",
+    "num_of_ops": "timeline_operators",
+    "op_exe_times": "timeline_executions",
+    "max_scope_name_num": "timeline_scope_levels",
+}
+_TOTAL = "total_time"
+_UNITS = {"ms": 1e6, "us": 1e3}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the rest of the profile says of the total.
+
+    Args:
+        operations_ns: Sum of what ran, as far as it was read; 0 if nothing was.
+        steps: Rows of `steps`, if known.
+    """
+
+    operations_ns: int
+    steps: pl.DataFrame | None
+
+
+def write_timeline_summary(path: Path, evidence: Evidence, sink: Sink) -> None:
+    """Write what the summary states.
+
+    Args:
+        path: The file.
+        evidence: What tells the unit of its total.
+        sink: Takes the rows; told where the unit is not certain.
+    """
+    content = read_object(path, sink)
+    stated = {ours: as_number(content.get(name)) for name, ours in _NAMES.items()}
+    for name in (*_NAMES, _TOTAL):
+        if content.get(name) is not None and as_number(content[name]) is None:
+            sink.issue("error", path, f"{name} is no number", "Copy the file again.", place=name)
+    total = as_number(content.get(_TOTAL))
+    unit = None if total is None else _unit(path, total, stated["timeline_streams"], evidence, sink)
+    if total is not None and unit is not None:
+        stated["timeline_total_ns"] = total * _UNITS[unit]
+    known = {name: value for name, value in stated.items() if value is not None}
+    if known:
+        sink.write(STATED, STATED.frame(name=list(known), value=list(known.values())))
+
+
+def _unit(path: Path, total: float, streams: float | None, evidence: Evidence, sink: Sink) -> str | None:
+    """The unit of the total; None if nothing tells it."""
+    for unit, factor in _UNITS.items():
+        if total and evidence.operations_ns and 0.5 < total * factor / evidence.operations_ns < 2:
+            return unit
+    guess: str | None = None
+    if evidence.steps is not None and not evidence.steps.is_empty():
+        first, last = evidence.steps.select(pl.min("start_ns"), pl.max("end_ns")).row(0)
+        guess = "ms" if total * _UNITS["ms"] <= (last - first) * max(streams or 1, 1) else "us"
+    read_as = f"read as {guess}, which fits the length of the steps" if guess else "left out: nothing tells its unit"
+    sink.issue("note", path, f"{_TOTAL} states no unit; it is {read_as}", "None needed.", place=_TOTAL)
+    return guess
