@@ -68,8 +68,8 @@ class RuntimeProfilerSource:
         steps = steps_of(tables.steps(), pl.concat(lengths))
         if not steps.is_empty():
             sink.write(STEPS, STEPS.conform(steps))
-        spans = [tables.span, *steps.select("start_ns", "end_ns").iter_rows()]
-        sink.write(RANKS, _rank_row(item, tables, around(spans)))
+        whole = steps.select(pl.min("start_ns"), pl.max("end_ns")).row(0) if steps.height else None
+        sink.write(RANKS, _rank_row(item, tables, around([tables.span, whole])))
 
 
 def _events(item: Input, sink: Sink) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
