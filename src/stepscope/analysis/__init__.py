@@ -24,7 +24,9 @@ from stepscope.analysis.memory_breakdown import memory_breakdown
 from stepscope.analysis.memory_hints import memory_hints
 from stepscope.analysis.memory_peak import memory_peak
 from stepscope.analysis.memory_usage import memory_usage
+from stepscope.analysis.operator_instances import operator_instances
 from stepscope.analysis.operator_summary import operator_summary
+from stepscope.analysis.operator_types import operator_types
 from stepscope.analysis.phase_ranges import phase_ranges
 from stepscope.analysis.segments import segments
 from stepscope.analysis.slow_groups import slow_groups
@@ -64,7 +66,9 @@ __all__ = [
     "memory_hints",
     "memory_peak",
     "memory_usage",
+    "operator_instances",
     "operator_summary",
+    "operator_types",
     "phase_ranges",
     "segments",
     "slow_groups",
