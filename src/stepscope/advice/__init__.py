@@ -2,5 +2,6 @@
 
 from stepscope.advice.advise import advise
 from stepscope.advice.base import RULES, Finding, Rule, Severity, rule
+from stepscope.advice.limit_sets import limits_from, rule_table
 
-__all__ = ["RULES", "Finding", "Rule", "Severity", "advise", "rule"]
+__all__ = ["RULES", "Finding", "Rule", "Severity", "advise", "limits_from", "rule", "rule_table"]

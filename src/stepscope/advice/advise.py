@@ -4,14 +4,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.advice import exposed_communication, idle_time, memory_copies, slow_group, slow_link, slow_rank
+from stepscope.advice import (
+    ai_cpu,
+    cpu_busy,
+    data_loader,
+    data_queue,
+    exposed_communication,
+    host_queue,
+    idle_time,
+    iteration_interval,
+    memory_capacity,
+    memory_copies,
+    memory_fragmentation,
+    memory_leak,
+    pipeline_bottleneck,
+    slow_group,
+    slow_link,
+    slow_rank,
+)
 from stepscope.advice.base import RULES, Finding
 from stepscope.errors import Unavailable
 
 if TYPE_CHECKING:
     from stepscope.run import Run
 
-MODULES = (slow_rank, slow_link, slow_group, idle_time, exposed_communication, memory_copies)
+MODULES = (
+    slow_rank,
+    slow_link,
+    slow_group,
+    idle_time,
+    exposed_communication,
+    memory_copies,
+    iteration_interval,
+    host_queue,
+    data_queue,
+    pipeline_bottleneck,
+    data_loader,
+    cpu_busy,
+    ai_cpu,
+    memory_capacity,
+    memory_leak,
+    memory_fragmentation,
+)
 """Importing a rule's module registers it; this is the one list to add to."""
 
 
@@ -21,9 +55,10 @@ def advise(run: Run) -> list[Finding]:
     A rule whose data is missing has nothing to say; what is missing is told by the run's coverage.
     """
     findings: list[Finding] = []
-    for function in RULES.values():
+    for name, function in RULES.items():
+        changed = {"limits": run.limits[name]} if name in run.limits else {}
         try:
-            findings.extend(run.analyse(function))
+            findings.extend(run.analyse(function, **changed))
         except Unavailable:
             continue
     return sorted(findings, key=lambda f: (-f.saving_ns, f.rule, f.summary))

@@ -26,6 +26,7 @@ class Finding:
         saving_ratio: The same as a share of the median step, 0 to 1.
         where: Ranks, links or steps that it is about.
         evidence: The figures behind it, with units in their names.
+        least: Severity that it has in any case, for what threatens more than time.
     """
 
     rule: str
@@ -36,13 +37,14 @@ class Finding:
     saving_ratio: float
     where: dict[str, Any] = field(default_factory=dict)
     evidence: dict[str, Any] = field(default_factory=dict)
+    least: Severity = "low"
 
     @property
     def severity(self) -> Severity:
         """How much it matters, by its saving."""
         if self.saving_ratio >= HIGH_RATIO:
             return "high"
-        return "medium" if self.saving_ratio >= MEDIUM_RATIO else "low"
+        return "medium" if self.saving_ratio >= MEDIUM_RATIO else self.least
 
 
 Rule = Callable[..., Iterable[Finding]]

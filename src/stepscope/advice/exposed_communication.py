@@ -10,14 +10,15 @@ import polars as pl
 from stepscope.advice.base import Finding, ms, rule
 from stepscope.advice.slow_link import exposed_share
 from stepscope.analysis.statistics import median
+from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
 class Limits:
     """When exposed transmission is worth a finding."""
 
-    exposed_ratio: float = 0.10  # share of the step; the limit of the PyTorch profiler's own advice
-    hideable_ratio: float = 0.5  # of the exposed transmission; the first and last calls of a step stay exposed
+    exposed_ratio: float = limit(0.10, "of the step", "the PyTorch profiler's own advice")
+    hideable_ratio: float = limit(0.5, "of the exposed transmission", "the first and last calls of a step stay exposed")
 
 
 LIMITS = Limits()

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
+from stepscope.advice.loader_texts import GENERAL, loader_action, loader_facts
 from stepscope.analysis.statistics import median
+from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
 class Limits:
     """When idle time is worth a finding."""
 
-    idle_ratio: float = 0.10  # share of the step, median rank; under it the device is well fed
-    data_ratio: float = 0.05  # the same for data loading; the limit of the PyTorch profiler's own advice
+    idle_ratio: float = limit(0.10, "of the step, median rank", "our own: below it the device is well fed")
+    data_ratio: float = limit(0.05, "of the step, for data loading", "the PyTorch profiler's own advice")
 
 
 LIMITS = Limits()
@@ -25,7 +27,7 @@ TEXTS: dict[str, tuple[str, str, str]] = {
     "data_loading": (
         "waits for input data",
         "The training loop waits in its data loader while there is nothing to compute.",
-        "Raise the number of loader workers, prefetch, pin memory, cache or pre-process the data set.",
+        GENERAL,
     ),
     "dispatch": (
         "stands idle because the host launches work too late",
@@ -53,28 +55,38 @@ TEXTS: dict[str, tuple[str, str, str]] = {
 
 
 @rule("idle-time")
-def idle_time(idle: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> Iterator[Finding]:
+def idle_time(
+    idle: pl.DataFrame, breakdown: pl.DataFrame, loader: pl.DataFrame | None, limits: Limits = LIMITS
+) -> Iterator[Finding]:
     """Report a cause of idle time that the median rank suffers in every step.
 
     A rank that is slower than the others is the matter of `slow-rank`; here the median over all ranks counts. The
-    saving is the median idle time of that cause.
+    saving is the median idle time of that cause. Of the loader that was waited for longest, its workers say what
+    helps.
     """
     step_ns = median(breakdown, pl.col("window_ns"))
     if not step_ns:
         return
     # A step without a cause has 0 of it, and that 0 counts in the median.
     steps = breakdown.select("rank", "step")
+    slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
     for cause, (verb, why, action) in TEXTS.items():
         per_step = steps.join(idle.filter(pl.col("cause") == cause), on=["rank", "step"], how="left")
         typical = median(per_step, pl.col("idle_ns").fill_null(0))
         ratio = typical / step_ns
-        if ratio >= (limits.data_ratio if cause == "data_loading" else limits.idle_ratio):
+        loading = cause == "data_loading"
+        if ratio >= (limits.data_ratio if loading else limits.idle_ratio):
             yield Finding(
                 rule="idle-time",
                 summary=f"The typical rank {verb}: {ms(typical)} of a {ms(step_ns)} step ({ratio:.0%}).",
                 cause=why,
-                action=action,
+                action=loader_action(slowest) if loading else action,
                 saving_ns=round(typical),
                 saving_ratio=ratio,
-                evidence={"cause": cause, "idle_ns": round(typical), "window_ns": round(step_ns)},
+                evidence={
+                    "cause": cause,
+                    "idle_ns": round(typical),
+                    "window_ns": round(step_ns),
+                    **(loader_facts(slowest) if loading else {}),
+                },
             )

@@ -9,13 +9,14 @@ import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
 from stepscope.analysis.statistics import median
+from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
 class Limits:
     """When exposed memory operations are worth a finding."""
 
-    exposed_ratio: float = 0.05  # share of the step in which the device only copies
+    exposed_ratio: float = limit(0.05, "of the step, in which the device only copies", "our own")
 
 
 LIMITS = Limits()

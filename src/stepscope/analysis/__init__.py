@@ -9,15 +9,32 @@ from stepscope.analysis.base import ANALYSES, Analysis, analysis
 from stepscope.analysis.breakdown import breakdown
 from stepscope.analysis.clocks import clocks
 from stepscope.analysis.communication import communication
+from stepscope.analysis.cpu_utilization import cpu_summary, cpu_utilization
 from stepscope.analysis.flops import flops
+from stepscope.analysis.host_memory import host_memory, host_memory_curve
+from stepscope.analysis.host_time import host_time
 from stepscope.analysis.idle import idle
+from stepscope.analysis.input_operators import input_operators, input_samples
+from stepscope.analysis.input_queues import input_batches, input_queues
+from stepscope.analysis.input_stages import input_stages
 from stepscope.analysis.kernel_totals import kernel_totals, kernel_type_totals
+from stepscope.analysis.loader import loader, loader_steps
 from stepscope.analysis.marks import marks
+from stepscope.analysis.memory_breakdown import memory_breakdown
+from stepscope.analysis.memory_hints import memory_hints
+from stepscope.analysis.memory_peak import memory_peak
+from stepscope.analysis.memory_usage import memory_usage
+from stepscope.analysis.operator_instances import operator_instances
 from stepscope.analysis.operator_summary import operator_summary
+from stepscope.analysis.operator_types import operator_types
+from stepscope.analysis.phase_ranges import phase_ranges
 from stepscope.analysis.segments import segments
 from stepscope.analysis.slow_groups import slow_groups
 from stepscope.analysis.slow_links import slow_links
 from stepscope.analysis.slow_ranks import slow_ranks
+from stepscope.analysis.step_reduces import step_reduce_statistics, step_reduces
+from stepscope.analysis.step_statistics import step_statistics
+from stepscope.analysis.step_trace import step_trace
 
 __all__ = [
     "ANALYSES",
@@ -28,14 +45,37 @@ __all__ = [
     "breakdown",
     "clocks",
     "communication",
+    "cpu_summary",
+    "cpu_utilization",
     "flops",
+    "host_memory",
+    "host_memory_curve",
+    "host_time",
     "idle",
+    "input_batches",
+    "input_operators",
+    "input_queues",
+    "input_samples",
+    "input_stages",
     "kernel_totals",
     "kernel_type_totals",
+    "loader",
+    "loader_steps",
     "marks",
+    "memory_breakdown",
+    "memory_hints",
+    "memory_peak",
+    "memory_usage",
+    "operator_instances",
     "operator_summary",
+    "operator_types",
+    "phase_ranges",
     "segments",
     "slow_groups",
     "slow_links",
     "slow_ranks",
+    "step_reduce_statistics",
+    "step_reduces",
+    "step_statistics",
+    "step_trace",
 ]

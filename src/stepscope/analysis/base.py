@@ -38,6 +38,7 @@ class Analysis:
             rows only.
         whole_job: The answer about one rank depends on the others: where a user selects ranks, it is computed over
             all of them and then narrowed.
+        passes: Options that it hands on to the answers that it needs, which have options of these names.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Analysis:
     scope: Scope
     whole_job: bool = False
     together: bool = False
+    passes: tuple[str, ...] = ()
 
     @property
     def needs(self) -> dict[str, bool]:
@@ -57,9 +59,10 @@ class Analysis:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The remaining parameters."""
+        """The remaining parameters, and what it hands on."""
         needs = self.needs
-        return tuple(name for name in inspect.signature(self.function).parameters if name not in needs)
+        own = (name for name in inspect.signature(self.function).parameters if name not in needs)
+        return (*own, *self.passes)
 
 
 ANALYSES: dict[str, Analysis] = {}
@@ -70,11 +73,13 @@ def ranks_of(table: pl.LazyFrame) -> list[int]:
     return table.select(pl.col("rank").unique().sort()).collect()["rank"].to_list()
 
 
-def analysis(scope: Scope, *, whole_job: bool = False, together: bool = False) -> Callable[[F], F]:
+def analysis(
+    scope: Scope, *, whole_job: bool = False, together: bool = False, passes: tuple[str, ...] = ()
+) -> Callable[[F], F]:
     """Register a function as an analysis; for the arguments see `Analysis`."""
 
     def register(function: F) -> F:
-        ANALYSES[function.__name__] = Analysis(function.__name__, function, scope, whole_job, together)
+        ANALYSES[function.__name__] = Analysis(function.__name__, function, scope, whole_job, together, passes)
         return function
 
     return register

@@ -8,15 +8,16 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.statistics import MAD_TO_SIGMA
+from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
 class Limits:
     """When a difference of ends counts as a difference of clocks."""
 
-    significant_ns: int = 100_000  # below it hosts are taken as synchronised; NTP in one room holds about this
-    sigmas: float = 3.0  # an offset within so many standard errors is noise
-    rounds: int = 8  # alternations between call ends and rank offsets; groups are connected within a few
+    significant_ns: int = limit(100_000, "ns", "below it hosts count as synchronised; NTP in one room holds about this")
+    sigmas: float = limit(3.0, "standard errors", "an offset within so many is noise")
+    rounds: int = limit(8, "alternations of the two medians", "groups are connected within a few")
 
 
 LIMITS = Limits()

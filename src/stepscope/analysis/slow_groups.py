@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.statistics import log_score
+from stepscope.limits import limit
 
 SAME = ["operation", "size_bytes", "members"]
 
@@ -16,10 +17,12 @@ SAME = ["operation", "size_bytes", "members"]
 class Limits:
     """When a group is called slow."""
 
-    slowdown_factor: float = 1.25  # of the median group's transmission; healthy groups of a kind agree within 10 %
-    score: float = 3.5  # robust deviations of the logarithm of the transmission
-    floor: float = 0.05  # relative spread below which differences are noise
-    groups: int = 3  # fewer groups that do the same give no median to compare with
+    slowdown_factor: float = limit(
+        1.25, "of the median group's transmission", "healthy groups of a kind agree within 10 %"
+    )
+    score: float = limit(3.5, "robust deviations of log(transmission)", "Iglewicz and Hoaglin, 1993")
+    floor: float = limit(0.05, "of log(transmission)", "smaller spread is noise")
+    groups: int = limit(3, "groups that do the same", "fewer give no median to compare with")
 
 
 LIMITS = Limits()

@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.statistics import log_score
+from stepscope.limits import limit
 
 LINK = ["rank_a", "rank_b", "transport"]
 
@@ -16,10 +17,10 @@ LINK = ["rank_a", "rank_b", "transport"]
 class Limits:
     """When a link is called slow."""
 
-    bandwidth_ratio: float = 0.8  # of the median link's bandwidth; healthy links of a kind agree within 10 %
-    score: float = 3.5  # robust deviations of the logarithm of the bandwidth
-    floor: float = 0.05  # relative spread below which differences are noise
-    links: int = 3  # fewer links of a kind give no median to compare with
+    bandwidth_ratio: float = limit(0.8, "of the median link's bandwidth", "healthy links of a kind agree within 10 %")
+    score: float = limit(3.5, "robust deviations of log(bandwidth)", "Iglewicz and Hoaglin, 1993")
+    floor: float = limit(0.05, "of log(bandwidth)", "smaller spread is noise")
+    links: int = limit(3, "links of a transport", "fewer give no median to compare with")
 
 
 LIMITS = Limits()

@@ -11,6 +11,7 @@ from stepscope.analysis.base import analysis
 from stepscope.analysis.segments import STEP_GROUP, WORK
 from stepscope.analysis.statistics import MAD_TO_SIGMA, median
 from stepscope.errors import Unavailable
+from stepscope.limits import limit
 
 CALL = ["group", "sequence"]
 
@@ -33,11 +34,11 @@ RESULT = {
 class Limits:
     """When a rank is called slow. Ratios are of the typical rank's own work in a step."""
 
-    cost_ratio: float = 0.02  # what it must cost the job in a step; below it is jitter
-    score: float = 3.5  # robust deviations; 3.5 is Iglewicz and Hoaglin's limit for modified z-scores
-    steps_late_ratio: float = 0.6  # share of the steps in which it must be slow in the same way
-    chance: float = 0.01  # being last so often by chance must be less likely than this
-    floor_ratio: float = 0.003  # deviations below are never more than noise
+    cost_ratio: float = limit(0.02, "of the work in a step, that it costs the job", "below it is jitter")
+    score: float = limit(3.5, "robust deviations", "limit for modified z-scores, Iglewicz and Hoaglin, 1993")
+    steps_late_ratio: float = limit(0.6, "of the steps", "a slow rank is slow in most steps, and in the same way")
+    chance: float = limit(0.01, "probability", "of being last so often by chance (binomial)")
+    floor_ratio: float = limit(0.003, "of the work in a step", "smaller deviations are noise")
 
 
 LIMITS = Limits()

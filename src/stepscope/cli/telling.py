@@ -38,7 +38,9 @@ def print_tables(run: Run, request: Request, asked: Asked) -> None:
         if isinstance(answer, str):
             continue
         page = listed(answer, listing)
-        out.table(page.rows.drop(["rank", *table.hidden], strict=False), _heading(table, page, request, listing.top))
+        out.table(
+            _told(page.rows.drop(["rank", *table.hidden], strict=False)), _heading(table, page, request, listing.top)
+        )
         for sentence in table.says(answer) if table.says else ():
             out.say(sentence)
         out.say("")
@@ -46,6 +48,13 @@ def print_tables(run: Run, request: Request, asked: Asked) -> None:
         if isinstance(answer, str):
             out.say(f"{table.question}: {answer}", "dim", indent=2)
     show_troubles(out, run)
+
+
+def _told(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows without columns in which nothing is known, and lists as texts."""
+    known = rows.select(name for name in rows.columns if rows[name].count() or not rows.height)
+    lists = [name for name, dtype in known.schema.items() if isinstance(dtype, pl.List)]
+    return known.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(", ") for name in lists)
 
 
 def _heading(table: Table, page: Page, request: Request, top: int | None) -> str:

@@ -12,6 +12,7 @@ from stepscope._version import __version__
 from stepscope.paths import shown
 
 if TYPE_CHECKING:
+    from stepscope.advice import Finding
     from stepscope.report.answers import Answers
     from stepscope.run import Run
 
@@ -60,11 +61,18 @@ def document(run: Run, answers: Answers) -> dict[str, Any]:
         },
         "ranks": facts.to_dicts(),
         **{key: _rows(name, answers.tables.get(name)) for name, key in SECTIONS.items()},
-        "findings": [{**asdict(f), "severity": f.severity} for f in answers.findings],
+        "findings": [_finding(f) for f in answers.findings],
         "issues": run.issues.to_dicts(),
         "unread": [{"file": shown(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],
         "unavailable": answers.unavailable,
     }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    """A finding with the severity that its saving, or what else it threatens, gives it."""
+    told = {**asdict(finding), "severity": finding.severity}
+    del told["least"]
+    return told
 
 
 def _rows(name: str, table: pl.DataFrame | None) -> list[dict[str, Any]]:

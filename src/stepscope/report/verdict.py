@@ -23,6 +23,9 @@ SPLIT = {
 CULPRITS = ("slow-rank", "slow-link", "slow-group")
 """Rules that accuse a rank, a link or a group; what they accuse is always named."""
 
+WITHOUT_STEPS = 2
+"""Findings that are told where nothing else is known."""
+
 NAMED = 5
 """Culprits that are named before the rest is only counted."""
 
@@ -31,7 +34,7 @@ def verdict(answers: Answers) -> str:
     """What costs this job the time: the greatest finding, then slow ranks and links, then how the step splits."""
     breakdown = answers.tables.get("breakdown")
     if breakdown is None or breakdown.is_empty():
-        return "No step could be analysed: " + answers.unavailable.get("breakdown", "there is no timed work") + "."
+        return _without_steps(answers)
     step_ns = breakdown.select(pl.col("window_ns").median()).item()
     findings = sorted(answers.findings, key=lambda finding: -finding.saving_ns)
     culprits = [finding for finding in findings if finding.rule in CULPRITS]
@@ -44,6 +47,16 @@ def verdict(answers: Answers) -> str:
         parts.append("No rank, link or stage stands out." if "slow_ranks" in answers.tables else "Nothing stands out.")
     parts.append(f"The median step takes {duration(step_ns)}: {_split(breakdown)}.")
     return " ".join(parts)
+
+
+def _without_steps(answers: Answers) -> str:
+    """What is found although no step can be split; without findings, why no step can."""
+    reason = answers.unavailable.get("breakdown", "there is no timed work")
+    findings = sorted(answers.findings, key=lambda finding: (-finding.saving_ns, finding.severity != "medium"))
+    if not findings:
+        return f"No step could be analysed: {reason}."
+    told = [finding.summary for finding in findings[:WITHOUT_STEPS]]
+    return " ".join([*told, f"How a step splits is not known: {reason}."])
 
 
 def _sentence(culprits: list[Finding]) -> str:

@@ -49,6 +49,8 @@ class Answers:
 
     def _answer(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None = None) -> Any:
         """The answer for the whole job, or for some ranks of it."""
+        if analysis.name in self.run.limits:
+            options = {"limits": self.run.limits[analysis.name], **options}
         key: Key = (
             analysis.name,
             None if ranks is None else tuple(rank.rank for rank in ranks),
@@ -63,8 +65,10 @@ class Answers:
                 elif analysis.scope == "rank" and ranks is None:
                     self._known[key] = self._stack(analysis, options)
                 else:
-                    supplied = self._supply(analysis, ranks)
-                    self._known[key] = _collected(analysis.function(**supplied, **options))
+                    passed = {name: value for name, value in options.items() if name in analysis.passes}
+                    own = {name: value for name, value in options.items() if name not in passed}
+                    supplied = self._supply(analysis, ranks, passed)
+                    self._known[key] = _collected(analysis.function(**supplied, **own))
             except Unavailable as reason:
                 self._known[key] = reason
         known = self._known[key]
@@ -119,8 +123,14 @@ class Answers:
                 total = rows
         return parts
 
-    def _supply(self, analysis: Analysis, ranks: Sequence[Rank] | None) -> dict[str, Any]:
-        """The tables and answers that an analysis names, None for those it can do without."""
+    def _supply(self, analysis: Analysis, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> dict[str, Any]:
+        """The tables and answers that an analysis names, None for those it can do without.
+
+        Args:
+            analysis: Who needs them.
+            ranks: Of which ranks; None for the whole job.
+            passed: Options for the answers that have them.
+        """
         supplied: dict[str, Any] = {}
         for name, required in analysis.needs.items():
             if name in TABLES:
@@ -129,18 +139,18 @@ class Answers:
                     raise Unavailable(f"{analysis.name} needs `{name}`: {self.run.missing(name)}")
                 continue
             try:
-                supplied[name] = self._other(name, ranks)
+                supplied[name] = self._other(name, ranks, passed)
             except Unavailable:
-                if required or self._some_can(name, ranks):
+                if required or self._some_can(name, ranks, passed):
                     raise
                 supplied[name] = None
         return supplied
 
-    def _some_can(self, name: str, ranks: Sequence[Rank] | None) -> bool:
+    def _some_can(self, name: str, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> bool:
         """Whether some of several ranks can give an answer, which all of them together could not."""
         for rank in ranks if ranks is not None and len(ranks) > 1 else ():
             try:
-                self._other(name, [rank])
+                self._other(name, [rank], passed)
             except Unavailable:
                 continue
             return True
@@ -151,10 +161,11 @@ class Answers:
             return self.run.table(name) if self.run.has(name) or name == ISSUES.name else None
         return stacked(ranks, name) if all(rank.has(name) for rank in ranks) or name == ISSUES.name else None
 
-    def _other(self, name: str, ranks: Sequence[Rank] | None) -> Any:
+    def _other(self, name: str, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> Any:
         """Another answer: of the same ranks if it is one that ranks give, else of the whole job."""
         other = find_analysis(name)
-        return self._answer(other, {}, ranks if other.scope == "rank" else None)
+        options = {option: value for option, value in passed.items() if option in other.options}
+        return self._answer(other, options, ranks if other.scope == "rank" else None)
 
 
 def _takes_several(analysis: Analysis) -> bool:

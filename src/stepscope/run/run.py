@@ -52,6 +52,8 @@ class Run:
         self.remarks = list(remarks)
         self.warnings = list(warnings)
         self.skipped = skipped
+        self.limits: Mapping[str, Any] = {}
+        """Limits of analyses and rules, by name, that take the place of theirs; see `with_limits`."""
         self.others: list[Run] = []
         """Further runs under the paths that were opened."""
         self.whole: Run = self
@@ -176,18 +178,36 @@ class Run:
                 there = f"It has step {describe_numbers(self.steps)}" if self.steps else "It has no steps"
                 raise StepscopeError(f"no step {wanted_steps} in {self.name}. {there}")
             kept = [rank.narrowed(wanted_steps) for rank in kept]
+        run = self._with_ranks(kept)
+        if wanted_ranks is not None:
+            run.whole = self.select(steps=steps) if wanted_steps is not None else self
+        return run
+
+    def with_limits(self, limits: Mapping[str, Any]) -> Run:
+        """The same run, judged by other limits.
+
+        Args:
+            limits: Analysis or rule to its set of limits; `advice.limits_from` makes them of plain values.
+        """
+        run = self._with_ranks(self.ranks)
+        run.limits = {**self.limits, **limits}
+        if self.whole is not self:
+            run.whole = self.whole.with_limits(limits)
+        return run
+
+    def _with_ranks(self, ranks: Iterable[Rank]) -> Run:
+        """A run of some of the ranks, else the same."""
         run = Run(
             self.name,
             self.path,
-            kept,
+            ranks,
             unread=self.unread,
             remarks=self.remarks,
             warnings=self.warnings,
             skipped=self.skipped,
         )
         run.others = self.others
-        if wanted_ranks is not None:
-            run.whole = self.select(steps=steps) if wanted_steps is not None else self
+        run.limits = self.limits
         return run
 
     def analyse(self, question: str | Callable[..., Any], **options: Any) -> Any:

@@ -17,7 +17,11 @@ GRAPH_NODES = Table(
         Column("name", "string", "Short name."),
         Column("full_name", "string", "Its place in the model."),
         Column("size_bytes", "int64", "What it allocates: outputs and workspace."),
-        Column("allocated_bytes", "int64", "In use while it runs as the source states it, without the static part."),
+        Column(
+            "allocated_bytes",
+            "int64",
+            "What it adds to the memory in use, net of what is released at it, as the source states it.",
+        ),
         Column("total_bytes", "int64", "In use while it runs as the source states it, with the static part."),
         Column("allocations", "int64", "Tensors that it allocates."),
     ),

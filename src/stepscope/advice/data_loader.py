@@ -1,0 +1,53 @@
+"""The training loop waits for its data loader, where nothing tells whether the device had work meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.advice.base import Finding, ms, rule
+from stepscope.advice.loader_texts import loader_action, loader_facts
+from stepscope.advice.ranks import named, place
+from stepscope.limits import limit
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When waiting for a loader is worth a finding."""
+
+    wait_ratio: float = limit(0.05, "of the step", "the PyTorch profiler's own advice for data loading")
+
+
+LIMITS = Limits()
+
+
+@rule("data-loader")
+def data_loader(loader: pl.DataFrame, idle: pl.DataFrame | None, limits: Limits = LIMITS) -> Iterator[Finding]:
+    """Report loaders for which the training loop waits long.
+
+    Where the idle time of the device is known, `idle-time` says what of the waiting costs anything, and this rule
+    nothing. The saving is the median wait in a step on the rank that waits most: an upper bound, as the device may have
+    had work.
+    """
+    if idle is not None:
+        return
+    slow = loader.filter(pl.col("wait_ratio") >= limits.wait_ratio).sort("wait_ratio", descending=True)
+    for (name,), rows in slow.partition_by("loader", as_dict=True, maintain_order=True).items():
+        worst = rows.row(0, named=True)
+        ranks = rows["rank"].to_list()
+        on_rank = f" on rank {worst['rank']}" if len(ranks) > 1 else ""
+        yield Finding(
+            rule="data-loader",
+            summary=(
+                f"{named(ranks, 'waits', 'wait')} for {name}: {ms(worst['median_wait_ns'])} in a step{on_rank}, "
+                f"{worst['wait_ratio']:.0%} of all steps' time."
+            ),
+            cause="The training loop asks for its next batch before it is ready.",
+            action=loader_action(worst),
+            saving_ns=worst["median_wait_ns"],
+            saving_ratio=worst["wait_ratio"],
+            where=place(ranks),
+            evidence=loader_facts(worst),
+        )

@@ -1,0 +1,93 @@
+"""Batches reach the device too late: the queue on it is empty when a step wants one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.advice.base import Finding, rule
+from stepscope.advice.ranks import named, place
+from stepscope.analysis.input_queues import DATA_QUEUE
+from stepscope.analysis.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
+
+CAUSES = {
+    TRANSMISSION: "The host had batches ready, so sending them to the device is the slow part.",
+    UNKNOWN: "Either the dataset pipeline or the sending is slow; the queue on the host was not recorded.",
+}
+ACTIONS = {
+    TRANSMISSION: (
+        "Look at the copies to the device: batch size and data type, PCIe load, other work of the sending thread; "
+        "raise prefetch_size, or sink several steps at once."
+    ),
+    UNKNOWN: "Record the dataset pipeline too (data_process=True), and see which of the two is slow.",
+}
+
+
+@rule("data-queue")
+def data_queue(input_stages: pl.DataFrame, input_batches: pl.DataFrame) -> Iterator[Finding]:
+    """Report ranks whose data queue was empty although the host's was not, and ranks that are slow to take batches.
+
+    A data queue that is empty behind a slow pipeline is the matter of `host-queue`. The saving is the time of taking a
+    batch where the queue was empty, over all steps, on the rank that waited most.
+    """
+    processing = input_stages.filter(pl.col("stage") == PROCESSING).select("rank", processing="verdict")
+    late = (
+        input_stages.filter(pl.col("stage") == TRANSMISSION)
+        .join(processing, on="rank")
+        .filter(pl.col("verdict") == BOTTLENECK)
+        .with_columns(
+            kind=pl.when(pl.col("processing") == UNKNOWN).then(pl.lit(UNKNOWN)).otherwise(pl.lit(TRANSMISSION))
+        )
+    )
+    for (kind,), part in late.partition_by("kind", as_dict=True, maintain_order=True).items():
+        yield _late(str(kind), part, input_batches)
+    slow = input_stages.filter((pl.col("stage") == OBTAINING) & (pl.col("verdict") == BOTTLENECK))
+    if slow.height:
+        yield _slow(slow)
+
+
+def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame) -> Finding:
+    ranks = rows["rank"].to_list()
+    worst = rows.sort("empty_ratio", descending=True).row(0, named=True)
+    waited = (
+        batches.filter((pl.col("queue") == DATA_QUEUE) & pl.col("rank").is_in(ranks))
+        .with_columns(lost=pl.when(pl.col("queue_size") == 0).then("duration_ns").otherwise(0))
+        .group_by("rank")
+        .agg(pl.col("lost").mean())["lost"]
+        .max()
+    )
+    saving = float(waited or 0.0)  # type: ignore[arg-type]
+    among = f" on rank {worst['rank']}" if len(ranks) > 1 else ""
+    return Finding(
+        rule="data-queue",
+        summary=(
+            f"{named(ranks, 'gets', 'get')} batches too late: {worst['empty']} of {worst['batches']} steps "
+            f"({worst['empty_ratio']:.0%}) found the data queue on the device empty{among}."
+        ),
+        cause=CAUSES[kind],
+        action=ACTIONS[kind],
+        saving_ns=round(saving),
+        saving_ratio=saving / worst["interval_ns"] if worst["interval_ns"] else 0.0,
+        where=place(ranks),
+        evidence={name: worst[name] for name in ("queue", "empty", "batches", "empty_ratio", "mean_total_ns")},
+    )
+
+
+def _slow(rows: pl.DataFrame) -> Finding:
+    ranks = rows["rank"].to_list()
+    ratio = pl.col("mean_total_ns") / pl.col("interval_ns")
+    worst = rows.with_columns(ratio=ratio).sort("ratio", descending=True).row(0, named=True)
+    return Finding(
+        rule="data-queue",
+        summary=(
+            f"{named(ranks, 'is', 'are')} slow to take batches that lie ready on the device: {worst['ratio']:.0%} of "
+            "the time between two of them."
+        ),
+        cause="The queue was never empty, so the operator that takes from it is slow itself.",
+        action="Take fewer and larger tensors in a batch, and see what else runs on the device's own CPU (AI CPU).",
+        saving_ns=round(worst["mean_total_ns"]),
+        saving_ratio=worst["ratio"],
+        where=place(ranks),
+        evidence={name: worst[name] for name in ("queue", "batches", "mean_total_ns", "interval_ns")},
+    )

@@ -1,0 +1,78 @@
+"""All limits that decide what is said, of rules and of the analyses before them, and how they are overridden."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from typing import Any
+
+import polars as pl
+
+from stepscope.advice import advise as _all_rules  # noqa: F401 - importing it registers all rules
+from stepscope.advice.base import RULES
+from stepscope.analysis import ANALYSES
+from stepscope.limits import described, overridden
+
+SCHEMA = {
+    "rule": pl.String,
+    "limits_of": pl.String,
+    "limit": pl.String,
+    "value": pl.Float64,
+    "unit": pl.String,
+    "source": pl.String,
+    "says": pl.String,
+}
+
+
+def limit_sets() -> dict[str, Any]:
+    """Rule or analysis to its limits, of those that have any."""
+    functions = {**{name: analysis.function for name, analysis in ANALYSES.items()}, **RULES}
+    found = {}
+    for name, function in functions.items():
+        parameter = inspect.signature(function).parameters.get("limits")
+        if parameter is not None and is_dataclass(parameter.default):
+            found[name] = parameter.default
+    return found
+
+
+def limits_from(changes: Mapping[str, Any], where: str = "limits") -> dict[str, Any]:
+    """Limits to give to `Run.with_limits`.
+
+    Args:
+        changes: Rule or analysis to limit to value, e.g. `{"input_stages": {"host_empty_ratio": 0.2}}`.
+        where: Who says so, for errors.
+
+    Raises:
+        StepscopeError: For a rule or limit that there is not, and for a value that is no number above or equal 0.
+    """
+    return overridden(limit_sets(), changes, where)
+
+
+def rule_table(limits: Mapping[str, Any] | None = None) -> pl.DataFrame:
+    """Every rule with the limits that decide it.
+
+    Args:
+        limits: Sets that take the place of the default ones.
+
+    Returns:
+        One row a limit, or a rule without any: `rule` (null for limits of analyses behind no rule alone), `limits_of`
+        (the rule or analysis to override it for), `limit`, `value`, `unit`, `source`, `says` (what the rule reports).
+    """
+    sets = {**limit_sets(), **(limits or {})}
+    rows: list[dict[str, Any]] = []
+    for name, function in sorted(RULES.items()):
+        says = (inspect.getdoc(function) or "").split("\n")[0]
+        owners = [owner for owner in (name, *_analyses(function)) if owner in sets]
+        told = [{"limits_of": owner, **one} for owner in owners for one in described(sets[owner])]
+        rows += [{"rule": name, "says": says, **one} for one in told or [dict[str, Any]()]]
+    behind = {row.get("limits_of") for row in rows}
+    for owner in sorted(sets.keys() - behind):
+        rows += [{"limits_of": owner, **one} for one in described(sets[owner])]
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def _analyses(function: Any) -> list[str]:
+    """The analyses that a rule is about: those that it cannot do without."""
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.name in ANALYSES and "None" not in str(p.annotation)]

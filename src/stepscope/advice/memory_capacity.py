@@ -1,0 +1,41 @@
+"""Memory runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.advice.base import Finding, rule
+from stepscope.advice.memory_texts import of_what
+from stepscope.advice.ranks import named, place
+from stepscope.analysis.memory_hints import NEAR_CAPACITY
+from stepscope.present import size
+
+
+@rule("memory-capacity")
+def memory_capacity(memory_hints: pl.DataFrame) -> Iterator[Finding]:
+    """Report ranks whose memory is nearly all in use at the peak (limits: `memory_hints`)."""
+    rows = memory_hints.filter(pl.col("kind") == NEAR_CAPACITY).sort("ratio", descending=True)
+    if rows.is_empty():
+        return
+    worst = rows.row(0, named=True)
+    ranks = rows["rank"].to_list()
+    on_rank = f" on rank {worst['rank']}" if len(set(ranks)) > 1 else ""
+    yield Finding(
+        rule="memory-capacity",
+        summary=(
+            f"{named(ranks, 'uses', 'use')} nearly all memory{of_what(worst)}: {size(worst['peak_bytes'])} of "
+            f"{size(worst['capacity_bytes'])} ({worst['ratio']:.0%}){on_rank}."
+        ),
+        cause="The next longer sequence, larger batch or fragment more ends training; allocators also slow down here.",
+        action=(
+            "Recompute activations in the backward pass, shard optimizer and parameters, take a smaller micro-batch "
+            "and accumulate gradients. `stepscope memory` shows what is alive at the peak."
+        ),
+        saving_ns=0,
+        saving_ratio=0.0,
+        least="medium",
+        where=place(ranks),
+        evidence={name: worst[name] for name in ("ratio", "peak_bytes", "capacity_bytes", "device", "graph")},
+    )

@@ -1,0 +1,50 @@
+"""Memory grows from step to step, and who keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.advice.base import Finding, rule
+from stepscope.advice.memory_texts import of_what
+from stepscope.advice.ranks import named, place
+from stepscope.analysis.memory_hints import GROWTH, UNRELEASED
+from stepscope.present import size
+
+NAMED = 5
+"""Operators whose blocks were never released that are named."""
+
+
+@rule("memory-leak")
+def memory_leak(memory_hints: pl.DataFrame) -> Iterator[Finding]:
+    """Report memory that grows step by step, with the operators that leave blocks behind (limits: `memory_hints`)."""
+    growing = memory_hints.filter(pl.col("kind") == GROWTH).sort("per_step_bytes", descending=True)
+    kept = memory_hints.filter(pl.col("kind") == UNRELEASED).sort("bytes", descending=True)
+    if growing.is_empty():
+        return
+    worst = growing.row(0, named=True)
+    ranks = growing["rank"].to_list()
+    on_rank = f" on rank {worst['rank']}" if len(set(ranks)) > 1 else ""
+    owners = kept["name"].drop_nulls().unique(maintain_order=True).to_list()
+    told = f" Never released were blocks of {', '.join(owners[:NAMED])}." if owners else ""
+    yield Finding(
+        rule="memory-leak",
+        summary=(
+            f"{named(ranks, 'needs', 'need')} {size(worst['per_step_bytes'])} more memory{of_what(worst)} in each step"
+            f"{on_rank}: {size(worst['bytes'])} over {worst['steps']} steps."
+        ),
+        cause=f"Something that each step makes stays alive: what is in use between steps rises.{told}",
+        action=(
+            "Look for results that are kept with their graph (a loss appended to a list without .item() or .detach()), "
+            "caches without a limit, and hooks that collect tensors."
+        ),
+        saving_ns=0,
+        saving_ratio=0.0,
+        least="medium",
+        where=place(ranks),
+        evidence={
+            **{name: worst[name] for name in ("per_step_bytes", "bytes", "steps", "ratio", "peak_bytes")},
+            "unreleased": kept.select("rank", "name", "blocks", "bytes", "steps").head(NAMED).to_dicts(),
+        },
+    )

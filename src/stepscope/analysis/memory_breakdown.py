@@ -1,0 +1,140 @@
+"""Who holds the memory at one node or moment: the tensors or blocks that are alive then, and how long they live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from stepscope.analysis.base import analysis
+from stepscope.analysis.memory_lives import alive_at, lives
+from stepscope.errors import Unavailable
+
+RESULT = {
+    "rank": pl.Int32(),
+    "graph": pl.Int64(),
+    "node": pl.Int32(),
+    "time_ns": pl.Int64(),
+    "device": pl.Int32(),
+    "tensor": pl.Int64(),
+    "name": pl.String(),
+    "made_by": pl.String(),
+    "size_bytes": pl.Int64(),
+    "share_ratio": pl.Float64(),
+    "type": pl.String(),
+    "data_type": pl.String(),
+    "format": pl.String(),
+    "shape": pl.String(),
+    "lifetime": pl.String(),
+    "life_start": pl.Int32(),
+    "life_end": pl.Int32(),
+    "allocation_ns": pl.Int64(),
+    "release_ns": pl.Int64(),
+    "life_ns": pl.Int64(),
+}
+
+
+@analysis("rank")
+def memory_breakdown(
+    graph_tensors: pl.LazyFrame | None,
+    graph_nodes: pl.LazyFrame | None,
+    allocations: pl.LazyFrame | None,
+    memory_peak: pl.DataFrame | None,
+    graph: int | None = None,
+    node: int | None = None,
+    at_ns: int | None = None,
+) -> pl.DataFrame:
+    """List what is alive at a node of a graph, or at a time; without either, at the peak of each graph and device.
+
+    Blocks that were allocated before the recording began are not known, so the sum may be less than the curve shows.
+
+    Args:
+        graph_tensors: Tensors of compiled graphs.
+        graph_nodes: Names of the nodes that made them.
+        allocations: Blocks of an allocator.
+        memory_peak: Where the peaks are.
+        graph: Only this graph; with `node`, None is the only one, else the lowest.
+        node: The node.
+        at_ns: The time.
+
+    Returns:
+        `rank`, `graph` and `node`, or `time_ns` and `device`; `tensor`, `name`, `made_by` (the node that made it),
+        `size_bytes`, `share_ratio` (of all that is listed there), `type`, `data_type`, `format`, `shape`; its life in
+        nodes `lifetime`, `life_start`, `life_end`, or in time `allocation_ns`, `release_ns` (null: not in the
+        recording), `life_ns`. Largest first.
+
+    Raises:
+        Unavailable: If neither tensors nor blocks were recorded.
+    """
+    parts = []
+    if graph_tensors is not None and at_ns is None:
+        parts += _of_graphs(graph_tensors, graph_nodes, memory_peak, graph, node)
+    if allocations is not None and node is None and graph is None:
+        parts += _of_blocks(allocations, memory_peak, at_ns)
+    if not parts:
+        raise Unavailable("neither the tensors of a graph nor the blocks of an allocator are known there")
+    rows = pl.concat([part.select(_columns(part)) for part in parts])
+    place = ["rank", "graph", "device"]
+    total = pl.col("size_bytes").sum().over(place)
+    return rows.with_columns(share_ratio=pl.when(total > 0).then(pl.col("size_bytes") / total)).sort(
+        *place, "size_bytes", "tensor", descending=[False, False, False, True, False], maintain_order=True
+    )
+
+
+def _columns(part: pl.DataFrame) -> list[pl.Expr]:
+    return [
+        (pl.col(name) if name in part.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in RESULT.items()
+    ]
+
+
+def _of_graphs(
+    tensors: pl.LazyFrame, nodes: pl.LazyFrame | None, peak: pl.DataFrame | None, graph: int | None, node: int | None
+) -> list[pl.DataFrame]:
+    """The tensors alive at the wanted node of each wanted graph."""
+    there = tensors.select(pl.col("graph").unique().sort()).collect()["graph"].to_list()
+    if node is not None:
+        places = {there[0] if graph is None else graph: node}
+    else:
+        known = [] if peak is None else peak.drop_nulls(["graph", "node"]).select("graph", "node").rows()
+        places = {one: at for one, at in known if graph is None or one == graph}
+    makers = None
+    if nodes is not None:
+        makers = nodes.select("rank", "graph", "node", made_by=pl.coalesce("full_name", "name"))
+    found = []
+    for one, at in places.items():
+        alive = lives(tensors).filter((pl.col("graph") == one) & alive_at(pl.lit(at)))
+        if makers is not None:
+            alive = alive.join(makers, on=["rank", "graph", "node"], how="left")
+        found.append(alive.with_columns(node=pl.lit(at, pl.Int32)).collect())
+    return found if any(part.height for part in found) else []
+
+
+def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | None) -> list[pl.DataFrame]:
+    """The blocks held at the wanted time, or at the peak of each device."""
+    devices = blocks.select(pl.col("device").unique()).collect()["device"].to_list()
+    found = []
+    for device in devices:
+        of_device = blocks.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)))
+        at = at_ns if at_ns is not None else _peak_time(of_device, peak, device)
+        held = (pl.col("allocation_ns") <= at) & (pl.col("release_ns") > at).fill_null(True)
+        found.append(
+            of_device.filter(held)
+            .with_columns(time_ns=pl.lit(at, pl.Int64), life_ns=pl.col("release_ns") - pl.col("allocation_ns"))
+            .collect()
+        )
+    return found if any(part.height for part in found) else []
+
+
+def _peak_time(blocks: pl.LazyFrame, peak: pl.DataFrame | None, device: Any) -> int:
+    """When the curve of a device was highest; without a curve, when its blocks held most."""
+    if peak is not None:
+        of_device = peak.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)) & pl.col("time_ns").is_not_null())
+        if of_device.height:
+            return int(of_device["time_ns"][0])
+    begins = blocks.select(time_ns="allocation_ns", change=pl.col("size_bytes"))
+    ends = blocks.filter(pl.col("release_ns").is_not_null()).select(time_ns="release_ns", change=-pl.col("size_bytes"))
+    running = (
+        pl.concat([begins, ends]).group_by("time_ns").agg(pl.col("change").sum()).sort("time_ns").collect()
+    ).with_columns(held=pl.col("change").cum_sum())
+    return int(running["time_ns"][running["held"].arg_max() or 0])

@@ -1,0 +1,133 @@
+"""The highest use of memory: how much, when or where, and how near to what there is."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.base import analysis
+from stepscope.analysis.memory_usage import PLACE
+from stepscope.errors import Unavailable
+
+STATED = {
+    "memory_capacity_bytes": "capacity_bytes",
+    "memory_peak_bytes": "stated_peak_bytes",
+    "memory_static_bytes": "stated_static_bytes",
+    "memory_allocations": "stated_allocations",
+    "memory_deallocations": "stated_deallocations",
+}
+"""Names of `stated`, and the columns that they become."""
+
+CAPACITY_COUNTER = "memory_total_bytes"
+"""The counter by which the recorder tells how much memory a device has."""
+
+
+@analysis("rank")
+def memory_peak(
+    memory_usage: pl.DataFrame | None,
+    stated: pl.LazyFrame | None,
+    counters: pl.LazyFrame | None,
+    host_usage: pl.LazyFrame | None,
+) -> pl.DataFrame:
+    """Find the highest point of each curve.
+
+    Returns:
+        One row a graph, or a device and component: `rank`, `graph`, `component`, `device`; `peak_bytes` (the highest
+        point of the curve, with the static part), `node` or `time_ns`, `step` and `phase` at it, `name`,
+        `full_name`; `reserved_peak_bytes` and `allocated_peak_bytes`; `static_bytes`, `allocations`;
+        `capacity_bytes` (of the device, or of the host for memory of the host) and `used_ratio` (of it; the peak
+        or, where they are more, the stated one or what the allocator reserved); and what the source itself states of
+        the rank: `stated_peak_bytes`, `stated_static_bytes`, `stated_allocations`, `stated_deallocations`. The highest
+        first.
+
+    Raises:
+        Unavailable: If no memory was recorded.
+    """
+    told = _stated(stated)
+    if memory_usage is not None:
+        peaks = _peaks(memory_usage)
+    elif told:
+        assert stated is not None  # what was told comes from there
+        rank = stated.select("rank").first().collect()["rank"]
+        peaks = pl.DataFrame({"rank": rank}).select(
+            "rank", *(pl.lit(None, dtype).alias(name) for name, dtype in _PEAK.items())
+        )
+    else:
+        raise Unavailable("no memory was recorded")
+    capacities = {**_of_devices(counters), **_of_host(host_usage)}
+    capacity = pl.col("device").replace_strict(
+        list(capacities), list(capacities.values()), default=None, return_dtype=pl.Int64
+    )
+    measured = capacity if capacities else pl.lit(None, pl.Int64)
+    highest = pl.max_horizontal("peak_bytes", "stated_peak_bytes", "reserved_peak_bytes")
+    return (
+        peaks.with_columns(pl.lit(told.get(column), pl.Int64).alias(column) for column in STATED.values())
+        .with_columns(capacity_bytes=pl.coalesce("capacity_bytes", measured))
+        .with_columns(used_ratio=pl.when(pl.col("capacity_bytes") > 0).then(highest / pl.col("capacity_bytes")))
+        .sort("peak_bytes", descending=True, nulls_last=True, maintain_order=True)
+    )
+
+
+_PEAK = {
+    "graph": pl.Int64(),
+    "component": pl.String(),
+    "device": pl.Int32(),
+    "peak_bytes": pl.Int64(),
+    "node": pl.Int32(),
+    "time_ns": pl.Int64(),
+    "step": pl.Int32(),
+    "phase": pl.String(),
+    "name": pl.String(),
+    "full_name": pl.String(),
+    "static_bytes": pl.Int64(),
+    "allocated_peak_bytes": pl.Int64(),
+    "reserved_peak_bytes": pl.Int64(),
+    "allocations": pl.Int64(),
+}
+
+
+def _peaks(usage: pl.DataFrame) -> pl.DataFrame:
+    """The first highest point of each curve."""
+    at = pl.col("total_bytes").arg_max()
+    place = ("node", "time_ns", "step", "phase", "name", "full_name")
+    allocated = pl.coalesce(pl.col("allocations"), (pl.col("size_bytes") > 0).cast(pl.Int64))
+    return (
+        usage.group_by(PLACE, maintain_order=True)
+        .agg(
+            pl.col("total_bytes").max().alias("peak_bytes"),
+            *(pl.col(name).get(at).alias(name) for name in place),
+            pl.col("static_bytes").max(),
+            pl.col("allocated_bytes").max().alias("allocated_peak_bytes"),
+            pl.col("reserved_bytes").max().alias("reserved_peak_bytes"),
+            pl.when(allocated.count() > 0).then(allocated.sum()).alias("allocations"),
+        )
+        .select("rank", *_PEAK)
+    )
+
+
+def _stated(stated: pl.LazyFrame | None) -> dict[str, int]:
+    """What the source states of the rank's memory, by column."""
+    if stated is None:
+        return {}
+    rows = stated.filter(pl.col("name").is_in(list(STATED)) & pl.col("value").is_not_null()).collect()
+    return {STATED[name]: round(value) for name, value in rows.select("name", "value").iter_rows()}
+
+
+def _of_devices(counters: pl.LazyFrame | None) -> dict[int | None, int]:
+    """Memory of each device."""
+    if counters is None:
+        return {}
+    rows = (
+        counters.filter((pl.col("name") == CAPACITY_COUNTER) & pl.col("device").is_not_null())
+        .group_by("device")
+        .agg(pl.col("value").max())
+        .collect()
+    )
+    return {device: round(value) for device, value in rows.iter_rows()}
+
+
+def _of_host(usage: pl.LazyFrame | None) -> dict[int | None, int]:
+    """Memory of the host, whose device is null."""
+    if usage is None:
+        return {}
+    total = usage.select(pl.col("total_bytes").max()).collect().item()
+    return {} if total is None else {None: total}

@@ -1,0 +1,121 @@
+"""What the lists of operators are made of: totals that a source states, else what each operator and kernel took."""
+
+from __future__ import annotations
+
+import polars as pl
+
+UNITS = ("AI_CORE", "AI_CPU", "GPU", "CUDA", "PYNATIVE", "HOST_CPU", "CPU")
+"""The lists, see `operator_totals.unit`."""
+
+DEVICE_UNITS, HOST_UNITS = UNITS[:5], UNITS[5:]
+"""Of a rank of which one of these is stated, no list is made of its kernels, or of its operators."""
+
+PLACE = ("type", "name", "full_name", "subgraph", "graph", "core", "kind", "stream", "block_dim", "block", "grid")
+"""Columns that tell one operator from the next, with its shapes."""
+
+SHAPES = ("inputs", "input_shapes", "input_types")
+
+COLUMNS: dict[str, pl.DataType] = {
+    "rank": pl.Int32(),
+    "unit": pl.String(),
+    **dict.fromkeys(PLACE, pl.String()),
+    **{"graph": pl.Int64(), "stream": pl.Int32(), "block_dim": pl.Int64()},
+    "count": pl.Int64(),
+    **dict.fromkeys(("total_ns", "self_ns", "min_ns", "max_ns", "wait_ns", "activity_ns", "activities"), pl.Int64()),
+    **dict.fromkeys(("cube_flops", "vector_flops"), pl.Float64()),
+    "process": pl.Int64(),
+    **dict.fromkeys(SHAPES, pl.String()),
+}
+"""Of every row; what a list does not know is null."""
+
+_TEMPLATE = r"^(?:void |static void )?([^<(]+).*$"
+"""A kernel's name without what it returns, its template and its arguments."""
+
+_INSTANCE = r"-op\d+\w*$"
+
+
+def stated_rows(totals: pl.LazyFrame | None) -> pl.DataFrame:
+    """The operators of the lists that a source states.
+
+    Args:
+        totals: `operator_totals`.
+
+    Returns:
+        Rows of `COLUMNS`.
+    """
+    if totals is None:
+        return pl.DataFrame(schema=COLUMNS)
+    ours = totals.filter(pl.col("unit").is_in(UNITS) & pl.col("level").is_in(["operator", "activity"]))
+    there = totals.collect_schema().names()
+    return ours.select(
+        (pl.col(name) if name in there else pl.lit(None)).cast(dtype).alias(name) for name, dtype in COLUMNS.items()
+    ).collect()
+
+
+def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFrame:
+    """Kernels as operators: those of an Ascend device by core, those of a GPU as `CUDA`.
+
+    A kernel without type has that of its function, without template and arguments.
+    """
+    rows = kernels.with_columns(npu=pl.col("core").is_not_null())
+    if ranks is not None:
+        kinds = ranks.select("rank", is_npu=pl.col("device_kind") == "npu").unique("rank")
+        rows = kernels.join(kinds, on="rank", how="left").with_columns(
+            npu=pl.col("core").is_not_null() | pl.col("is_npu").fill_null(False)
+        )
+    unit = (
+        pl.when(pl.col("core") == "AI_CPU")
+        .then(pl.lit("AI_CPU"))
+        .when("npu")
+        .then(pl.lit("AI_CORE"))
+        .otherwise(pl.lit("CUDA"))
+    )
+    bare = pl.col("name").str.replace_all("(anonymous namespace)::", "", literal=True).str.replace(_TEMPLATE, "$1")
+    return rows.with_columns(
+        unit=unit,
+        type=pl.coalesce("type", bare),
+        name=short("name"),
+        full_name=full("name"),
+        self_ns=pl.lit(None, pl.Int64),
+        activity_ns=pl.lit(None, pl.Int64),
+        activities=pl.lit(None, pl.Int64),
+    )
+
+
+def operator_rows(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.LazyFrame:
+    """Host operators, with the kernels that each launched itself (by external id)."""
+    nothing = pl.lit(None, pl.Int64)
+    if kernels is None:
+        rows = operators.with_columns(unit=pl.lit("CPU"), activity_ns=nothing, activities=nothing)
+    else:
+        launched = (
+            kernels.filter(pl.col("external_id").is_not_null())
+            .group_by("rank", "external_id")
+            .agg(activity_ns=pl.col("duration_ns").sum(), activities=pl.len().cast(pl.Int64))
+        )
+        with_device = kernels.select("rank").unique().with_columns(unit=pl.lit("HOST_CPU"))
+        rows = (
+            operators.join(launched, on=["rank", "external_id"], how="left")
+            .join(with_device, on="rank", how="left")
+            .with_columns(pl.col("unit").fill_null("CPU"))
+        )
+    return rows.with_columns(
+        type=pl.coalesce("type", short("name").str.replace(_INSTANCE, "")),
+        name=short("name"),
+        full_name=full("name"),
+        wait_ns=nothing,
+    )
+
+
+def short(name: str) -> pl.Expr:
+    """The last part of an operator's place in the model; what is no such place stays as it is."""
+    return pl.when(_is_place(name)).then(pl.col(name).str.split("/").list.last()).otherwise(pl.col(name))
+
+
+def full(name: str) -> pl.Expr:
+    """An operator's place in the model; null where its name is none."""
+    return pl.when(_is_place(name)).then(name)
+
+
+def _is_place(name: str) -> pl.Expr:
+    return pl.col(name).str.contains(r"^(Default|Gradients|Expand|recompute_\w+)/")

@@ -1,0 +1,170 @@
+"""What each step spends its time on, phase after phase: waiting for data, forward, backward, communication, update."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.activity import SPLIT, split
+from stepscope.analysis.base import analysis
+from stepscope.analysis.step_points import BACKWARD, FORWARD, Evidence, point
+
+SECTIONS = ("interval_ns", "forward_backward_ns", "tail_ns")
+"""What two points cut a step into."""
+
+POINTS = ("forward_start", "backward_end")
+"""Options by which a user names the operators at the points."""
+
+PHASES = (
+    "data_wait_ns",
+    "forward_ns",
+    "backward_ns",
+    "exposed_communication_ns",
+    "optimizer_ns",
+    "other_ns",
+)
+"""What a recorded timeline tells; together they are the step."""
+
+
+@analysis("rank")
+def step_trace(
+    steps: pl.LazyFrame,
+    activity: pl.DataFrame | None,
+    phase_ranges: pl.DataFrame | None,
+    operators: pl.LazyFrame | None,
+    kernels: pl.LazyFrame | None,
+    stated: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
+    forward_start: str | None = None,
+    backward_end: str | None = None,
+) -> pl.DataFrame:
+    """Split each step's window at the start of forward and the end of backward, and by what the rank did.
+
+    Args:
+        steps: The steps, with the points where the source states them. Of those in which nothing was recorded, only
+            what a step table states is told.
+        activity: What the rank was doing when.
+        phase_ranges: When it went forward, backward and updated.
+        operators: Host operators, for names.
+        kernels: Device work, for names.
+        stated: Names of the operators at the points.
+        ranks: With the recorded environment, which may name them.
+        forward_start: Name of the operator or kernel at which forward starts.
+        backward_end: Likewise at which backward ends.
+
+    Returns:
+        One row a step: `rank`, `graph`, `step`, `window`, `start_ns`, `step_ns`; `interval_ns` (from the window's start
+        to the start of forward), `forward_backward_ns` and `tail_ns` (from the end of backward), which are the step;
+        in a step without backward, `forward_ns` is all from the start of forward, and those two are null. Where what
+        ran is recorded, the columns of `PHASES`, which are the step too: communication that computing does not hide and
+        waiting for data come first, then what lies in the optimizer, in backward, in forward. `forward_start_ns`,
+        `backward_end_ns` with how they were found (`..._by`) and which operator stands there (`..._operator`).
+
+    Raises:
+        Unavailable: If no step has an operator that is named by argument.
+    """
+    windows = steps.sort("window_start_ns").collect()
+    windows = windows.filter((pl.col("window") == "stated") | pl.col("recorded").fill_null(True))
+    known = Evidence(operators, kernels, phase_ranges, stated, ranks)
+    points = [
+        point(windows, side, known, named).select(
+            pl.col("at_ns").alias(side.column),
+            pl.col("by").alias(side.column.replace("_ns", "_by")),
+            pl.col("operator").alias(side.stated),
+        )
+        for side, named in ((FORWARD, forward_start), (BACKWARD, backward_end))
+    ]
+    plain = windows.select(
+        *("rank", "graph", "step", "window", "recorded"), start_ns="window_start_ns", end_ns="window_end_ns"
+    )
+    whole = pl.concat([plain, *points], how="horizontal").with_columns(step_ns=pl.col("end_ns") - pl.col("start_ns"))
+    named = bool(forward_start or backward_end)
+    found = _sections(whole).with_columns(_phases(whole, activity, phase_ranges, named=named))
+    return found.select(
+        *("rank", "graph", "step", "window", "start_ns", "step_ns", *SECTIONS),
+        *(pl.coalesce("forward_ns", "inference_ns").alias(c) if c == "forward_ns" else pl.col(c) for c in PHASES),
+        *(name for point_columns in points for name in point_columns.columns),
+    )
+
+
+def _sections(steps: pl.DataFrame) -> pl.DataFrame:
+    """The lengths between start, points and end; the points may lie in no other order."""
+    first = pl.col("forward_start_ns").clip("start_ns", "end_ns")
+    last = pl.max_horizontal(pl.col("backward_end_ns").clip("start_ns", "end_ns"), first)
+    last = pl.when(pl.col("backward_end_ns").is_not_null() & first.is_not_null()).then(last)
+    return steps.with_columns(
+        interval_ns=first - pl.col("start_ns"),
+        forward_backward_ns=last - first,
+        tail_ns=pl.col("end_ns") - last,
+        inference_ns=pl.when(last.is_null()).then(pl.col("end_ns") - first),
+    )
+
+
+def _phases(
+    steps: pl.DataFrame, activity: pl.DataFrame | None, ranges: pl.DataFrame | None, *, named: bool
+) -> list[pl.Series]:
+    """The columns of `PHASES`; null where what ran is not recorded, and for what nothing marks."""
+    if activity is None or activity.filter(~pl.col("what").is_in(["sync", "gc", "python"])).is_empty():
+        return [pl.Series(name, [None] * steps.height, dtype=pl.Int64) for name in PHASES]
+    phases = _adjusted(ranges, steps) if named else ranges
+    layers = {phase: _layer(phases, phase) for phase in ("forward", "backward", "optimizer")}
+    numbered = steps.with_row_index("window_number").select(
+        "rank", "start_ns", "end_ns", window=pl.col("window_number").cast(pl.Int64)
+    )
+    what = (
+        pl.when(pl.col("communication") & ~pl.col("computing"))
+        .then(pl.lit("exposed_communication_ns"))
+        .when(pl.col("data") & ~pl.col("computing"))
+        .then(pl.lit("data_wait_ns"))
+        .when("optimizer")
+        .then(pl.lit("optimizer_ns"))
+        .when("backward")
+        .then(pl.lit("backward_ns"))
+        .when("forward")
+        .then(pl.lit("forward_ns"))
+        .otherwise(pl.lit("other_ns"))
+    )
+    sums = (
+        split(activity, numbered.lazy(), SPLIT, **layers)
+        .with_columns(what=what)
+        .group_by("window")
+        .agg(pl.col("duration_ns").filter(pl.col("what") == name).sum().alias(name) for name in PHASES)
+        .collect()
+    )
+    every = numbered.join(sums, on="window", how="left", maintain_order="left").select(
+        pl.when(steps["recorded"].fill_null(True)).then(pl.col(PHASES).fill_null(0))
+    )
+    unmarked = [f"{phase}_ns" for phase, layer in layers.items() if layer.select(pl.len()).collect().item() == 0]
+    if activity.filter(pl.col("what") == "data").is_empty():
+        unmarked.append("data_wait_ns")
+    return [column if column.name not in unmarked else column.clear(steps.height) for column in every]
+
+
+def _layer(ranges: pl.DataFrame | None, phase: str) -> pl.LazyFrame:
+    if ranges is None:
+        return pl.LazyFrame(schema={"rank": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64})
+    return ranges.lazy().filter(pl.col("phase") == phase).select("rank", "start_ns", "end_ns")
+
+
+def _adjusted(ranges: pl.DataFrame | None, steps: pl.DataFrame) -> pl.DataFrame | None:
+    """The phases with forward from, and backward to, the points that the user named.
+
+    Of a step, backward starts where it did; without any, all between the points is forward.
+    """
+    if ranges is None:
+        return None
+    named = steps.select("rank", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns").sort("start_ns")
+    backward = (
+        ranges.filter(pl.col("phase") == "backward")
+        .sort("start_ns")
+        .join_asof(named.select("start_ns", window_ns="start_ns"), on="start_ns")
+        .group_by("window_ns")
+        .agg(turn_ns=pl.col("start_ns").min())
+    )
+    turned = named.join(backward, left_on="start_ns", right_on="window_ns", how="left")
+    turn = pl.coalesce("turn_ns", "backward_end_ns")
+    parts = [
+        turned.select("rank", phase=pl.lit("forward"), start_ns="forward_start_ns", end_ns=turn),
+        turned.select("rank", phase=pl.lit("backward"), start_ns=turn, end_ns="backward_end_ns"),
+        ranges.filter(pl.col("phase") == "optimizer").select("rank", "phase", "start_ns", "end_ns"),
+    ]
+    return pl.concat(parts).drop_nulls()

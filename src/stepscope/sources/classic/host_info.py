@@ -1,0 +1,110 @@
+"""`host_info/`: what the framework did on the host, by module, event and stage, and the memory of the process.
+
+A row of `host_info_N.csv` is the start (0) or the end (1) of a range, or a point (2). An end belongs to the last start
+that is open of the same thread, module, event and stage.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.csv_files import Field, FileLayout, read_csv
+from stepscope.sources.minddata import read_stages
+from stepscope.tables import HOST_EVENTS, OPERATOR_TOTALS
+
+_EVENTS = FileLayout(
+    fields=(
+        Field("thread", "int", ("tid",)),
+        Field("process", "int", ("pid",)),
+        Field("parent_process", "int", ("parent_pid",)),
+        Field("module", "text", ("module_name",), required=True),
+        Field("event", "text", ("event",)),
+        Field("stage", "text", ("stage",)),
+        Field("level", "int", ("level",)),
+        Field("edge", "int", ("start_end",), required=True),
+        Field("custom", "text", ("custom_info",)),
+        Field("memory", "kib", ("memory_usage",)),
+        Field("time_ns", "time", ("time_stamp",), required=True),
+    )
+)
+_SAME = ("process", "thread", "module", "event", "stage")
+_START, _END, _POINT = 0, 1, 2
+_DATASET = "Dataset"
+_LARGEST_US = 9e15
+
+
+def write_host_info(files: RankFiles, sink: Sink) -> None:
+    """Write `host_events`, and the totals of dataset stages in `operator_totals` where there are no such events."""
+    file = files.one("host_info")
+    has_dataset = _write_events(file, sink) if file is not None else False
+    stages = files.one("host_dataset")
+    if stages is not None and not has_dataset:
+        sink.write(OPERATOR_TOTALS, read_stages(stages, sink))
+
+
+def _write_events(file: Path, sink: Sink) -> bool:
+    """Write the events; whether any is of the dataset."""
+    rows = read_csv(file, _EVENTS, sink)
+    if rows is None:
+        return False
+    sampled = pl.when(pl.col("memory") > 0).then("memory").alias("memory")  # 0 where memory was not recorded
+    known = rows.filter(pl.col("edge").is_in([_START, _END, _POINT])).with_columns(sampled)
+    if lost := rows.height - known.height:
+        problem = f"{lost} rows are neither start nor end nor point and are left out"
+        sink.issue("error", file, problem, "Copy the file again.", place="start_end", lost=lost)
+    points = known.filter(pl.col("edge") == _POINT).with_columns(end_ns=pl.lit(None, pl.Int64), memory_end=None)
+    ranges, orphans = _paired(known.filter(pl.col("edge") != _POINT))
+    _tell_unpaired(file, ranges["end_ns"].null_count(), orphans, sink)
+    events = pl.concat([ranges, points.select(ranges.columns)]).sort("time_ns", maintain_order=True)
+    if events.height:
+        sink.write(
+            HOST_EVENTS,
+            events.select(
+                *(name for name in HOST_EVENTS.stored_schema if name in events.columns and name != "level"),
+                pl.col("level").cast(pl.Int32, strict=False),
+                start_ns="time_ns",
+                duration_ns=pl.col("end_ns") - pl.col("time_ns"),
+                memory_start_bytes="memory",
+                memory_end_bytes="memory_end",
+            ),
+        )
+    return bool((events["module"] == _DATASET).any())
+
+
+def _paired(edges: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Starts with `end_ns` and `memory_end` (null where the end is lost), and how many ends have no start.
+
+    A start opens a level of its thread, module, event and stage, an end closes it: within one level, starts and ends
+    take turns. An end below the lowest level so far has no start.
+    """
+    change = pl.when(pl.col("edge") == _START).then(1).otherwise(-1)
+    rows = (
+        edges.sort("time_ns", maintain_order=True)
+        .with_columns(depth=change.cum_sum().over(_SAME))
+        .with_columns(lowest=pl.min_horizontal(pl.col("depth").cum_min().over(_SAME), 0))
+        .with_columns(before=pl.col("lowest").shift(1, fill_value=0).over(_SAME))
+    )
+    is_orphan = (pl.col("edge") == _END) & (pl.col("lowest") < pl.col("before"))
+    orphans = int(rows.select(is_orphan.sum()).item())
+    # the level that a start opens or an end closes, above the floor that orphans have lowered
+    level = pl.col("depth") - pl.col("lowest") + (pl.col("edge") == _END).cast(pl.Int32)
+    rows = rows.filter(~is_orphan).with_columns(level_of=level)
+    closes = pl.col("edge").shift(-1).over(*_SAME, "level_of") == _END
+    rows = rows.with_columns(
+        end_ns=pl.when(closes).then(pl.col("time_ns").shift(-1).over(*_SAME, "level_of")),
+        memory_end=pl.when(closes).then(pl.col("memory").shift(-1).over(*_SAME, "level_of")),
+    )
+    return rows.filter(pl.col("edge") == _START).select(*edges.columns, "end_ns", "memory_end"), orphans
+
+
+def _tell_unpaired(file: Path, starts: int, ends: int, sink: Sink) -> None:
+    """Tell of starts without an end, which are kept, and of ends without a start, which are not."""
+    remedy = "None needed for what was under way when recording began or ended; else copy the file again."
+    if starts:
+        sink.issue("note", file, f"{starts} starts have no end, and so no duration", remedy)
+    if ends:
+        sink.issue("note", file, f"{ends} ends have no start and are left out", remedy, lost=ends)

@@ -1,0 +1,76 @@
+"""Memory of a device in a classic profile: totals, the plan of graphs, and allocations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.ascend.headers import OPERATOR_MEMORY
+from stepscope.sources.base import Sink
+from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.memory_details import read_details
+from stepscope.sources.classic.memory_plan import GraphPlan, gib_in_bytes, write_plans
+from stepscope.sources.classic.memory_proto import read_proto
+from stepscope.sources.csv_files import read_csv_parts
+from stepscope.sources.json_files import read_object
+from stepscope.sources.kineto.header import whole_number
+from stepscope.tables import ALLOCATIONS, STATED
+
+_SIZES = {
+    "capacity": "memory_capacity_bytes",
+    "peak_mem": "memory_peak_bytes",
+    "static_mem": "memory_static_bytes",
+}
+_COUNTS = {"allocations": "memory_allocations", "deallocations": "memory_deallocations"}
+_PEAK = "memory_peak_bytes"
+_ROUNDING_BYTES = 1 << 20
+"""Totals are rounded to some decimals of a GiB."""
+
+
+def write_memory(files: RankFiles, sink: Sink) -> None:
+    """Write `stated`, `graphs`, `graph_nodes`, `graph_tensors` and `allocations`."""
+    plans, capacity = _plans(files, sink)
+    write_plans(plans, sink)
+    stated = _stated(files.one("memory_summary"), sink)
+    if capacity is not None:
+        stated.setdefault("memory_capacity_bytes", capacity)
+    _tell_other_peak(stated.get(_PEAK), plans, files, sink)
+    if stated:
+        values = pl.Series("value", list(stated.values()), dtype=pl.Float64)
+        sink.write(STATED, pl.DataFrame([pl.Series("name", list(stated)), values]))
+    if (allocations := files.one("operator_memory")) is not None:
+        for rows in read_csv_parts(allocations, OPERATOR_MEMORY, sink):
+            sink.write(ALLOCATIONS, rows)
+
+
+def _plans(files: RankFiles, sink: Sink) -> tuple[list[GraphPlan], int | None]:
+    """The graphs, from the analysed file or else from what it is made of, and the memory of the device if stated."""
+    details, proto = files.one("memory_details"), files.one("memory_proto")
+    plans = read_details(details, sink) if details is not None else []
+    if plans or proto is None:
+        return plans, None
+    return read_proto(proto, sink)
+
+
+def _stated(summary: Path | None, sink: Sink) -> dict[str, int]:
+    content = read_object(summary, sink)
+    if content is None or summary is None:
+        return {}
+    values = {name: gib_in_bytes(content.get(key)) for key, name in _SIZES.items()}
+    values |= {name: whole_number(content.get(key)) for key, name in _COUNTS.items()}
+    if lacking := [key for key, name in (_SIZES | _COUNTS).items() if values[name] is None]:
+        problem = f"has no number for {', '.join(lacking)}"
+        sink.issue("warning", summary, problem, "None needed if nothing asks for them; else profile again.")
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _tell_other_peak(stated: int | None, plans: Sequence[GraphPlan], files: RankFiles, sink: Sink) -> None:
+    """Tell if the totals name another peak than the nodes."""
+    peaks = [peak for plan in plans if (peak := plan.peak_bytes) is not None]
+    if stated is None or not peaks or abs(stated - max(peaks)) <= _ROUNDING_BYTES:
+        return
+    problem = f"states a peak of {stated} bytes, the nodes of the graphs reach {max(peaks)}; both are kept"
+    remedy = "Trust the nodes where they are complete, the total where graphs are missing."
+    sink.issue("note", files.one("memory_summary") or files.path, problem, remedy, place="peak_mem")

@@ -1,0 +1,25 @@
+"""`msadvisor/`: what MindSpore's own advisor recommended, kept as it stands."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.json_files import AGAIN, read_object
+from stepscope.sources.json_text import json_text
+from stepscope.tables import STATED
+
+
+def write_recommendations(files: RankFiles, sink: Sink) -> None:
+    """Write the newest recommendation, the JSON of its models, to `stated`."""
+    file = files.one("recommendation")
+    content = read_object(file, sink)
+    if content is None or file is None:
+        return
+    model = content.get("model")
+    text = json_text(model) if isinstance(model, dict) else None
+    if text is None:
+        sink.issue("warning", file, "holds no recommendation", AGAIN, place="model")
+        return
+    sink.write(STATED, pl.DataFrame({"name": ["recommendation"], "text": [text]}))

@@ -1,0 +1,63 @@
+"""Text files of whole numbers, one line a record, without quotes or commas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.json_files import AGAIN
+
+_LARGEST = 9_000_000_000_000
+"""No count, no ms and no us since a machine's start is larger; times 1e6 it still fits an int64."""
+
+
+@dataclass(frozen=True)
+class NumberLines:
+    """The numbers of a file's sound lines, the first words of these lines, and the lines that are damaged.
+
+    Args:
+        values: Whole numbers, one column a field; row by row as in the file.
+        words: The word before them, if the file has one.
+        damaged: How many lines are no such record.
+        first: The first of these, from 1.
+        is_empty: Whether the file holds nothing.
+    """
+
+    values: pl.DataFrame
+    words: pl.Series
+    damaged: int
+    first: int | None
+    is_empty: bool
+
+
+def numbers_of(file: Path, count: int, *, word: bool = False, skip: int = 0) -> NumberLines:
+    """Read lines of `count` whole numbers, with a word before them if `word`; the first `skip` lines are a header.
+
+    Raises:
+        OSError: If the file cannot be read.
+    """
+    text = file.read_bytes().decode("utf-8", "replace")
+    lines = pl.Series("line", text.splitlines()[skip:], dtype=pl.String).str.strip_chars().to_frame()
+    lines = lines.with_row_index("number", skip + 1).filter(pl.col("line") != "")
+    pattern = r"^" + (r"(\S+)\s+" if word else r"()") + r"\s+".join([r"(-?\d{1,18})"] * count) + r"$"
+    fields = lines.select("number", found=pl.col("line").str.extract_groups(pattern)).unnest("found")
+    numbers = fields.with_columns(pl.col(f"{at}").cast(pl.Int64, strict=False) for at in range(2, count + 2))
+    sound = pl.all_horizontal(pl.col(f"{at}").is_between(-_LARGEST, _LARGEST) for at in range(2, count + 2))
+    numbers = numbers.with_columns(sound=sound.fill_null(False))
+    damaged = numbers.filter(~pl.col("sound"))["number"]
+    kept = numbers.filter("sound")
+    first = int(damaged[0]) if len(damaged) else None
+    values = kept.select(f"{at}" for at in range(2, count + 2))
+    return NumberLines(values, kept["1"], len(damaged), first, not text.strip())
+
+
+def tell_damaged(file: Path, lines: NumberLines, sink: Sink) -> None:
+    """Tell of a file without anything in it, and of lines that are left out."""
+    if lines.is_empty:
+        sink.issue("warning", file, "is empty", "Profile for longer, or copy the file again; all else is read.")
+    if lines.damaged:
+        problem = f"{lines.damaged} lines are damaged and left out"
+        sink.issue("warning", file, problem, AGAIN, place=f"first: line {lines.first}", lost=lines.damaged)

@@ -1,0 +1,161 @@
+"""`minddata_cpu_utilization_N.json`: CPU use of the host, the process and the dataset operators' threads.
+
+Percentages are whole numbers, of the machine for the host, of one processor for all else; so they reach 100 times the
+number of processors. Times are ms of the host's monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.json_files import AGAIN, list_of, read_object
+from stepscope.sources.kineto.header import small_number, whole_number
+from stepscope.sources.minddata.files import Clock
+from stepscope.sources.minddata.pipeline import Pipeline
+from stepscope.tables import HOST_USAGE
+
+_MS = 1_000_000
+_LATEST_MS = 9_000_000_000_000
+_MIB = 1 << 20
+Values = Sequence[float | None]
+_CPU = {"user_ratio": "user_utilization", "system_ratio": "sys_utilization"}
+_HOST_CPU = {**_CPU, "io_ratio": "io_utilization", "idle_ratio": "idle_utilization"}
+_HOST_COUNTS = {"runnable": ("runnable_process", "runable_processes"), "context_switches": ("context_switch_count",)}
+_HOST_MEMORY = {"available_bytes": "available_sys_memory_mbytes", "total_bytes": "total_sys_memory_mbytes"}
+_PROCESS_MEMORY = {"rss_bytes": "rss_mbytes"}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The content of the file.
+
+    Args:
+        path: The file; None if there is none that can be read.
+        content: Its JSON object.
+        times_ns: When samples were taken, by the monotonic clock.
+    """
+
+    path: Path | None = None
+    content: Mapping[str, Any] = field(default_factory=dict)
+    times_ns: list[int] = field(default_factory=list)
+
+
+def read_usage(file: Path | None, sink: Sink) -> Usage:
+    """Read the file."""
+    content = read_object(file, sink)
+    if content is None:
+        return Usage()
+    stamps = list_of(content, "time_stamp")
+    times = [time for time in map(whole_number, stamps) if time is not None and 0 <= time < _LATEST_MS]
+    if file is not None and (len(times) < len(stamps) or not times):
+        problem = "has times that are no numbers: its samples are left out" if stamps else "holds no times of samples"
+        sink.issue("error" if stamps else "warning", file, problem, AGAIN, place="time_stamp")
+        return Usage(file, content)
+    return Usage(file, content, [time * _MS for time in times])
+
+
+def first_sample_ns(file: Path | None) -> int | None:
+    """The time of the first sample by the monotonic clock; None if the file does not tell; silent on damage."""
+    try:
+        content = msgspec.json.decode(file.read_bytes()) if file is not None else None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    first = next(map(whole_number, list_of(content, "time_stamp")), None)
+    return None if first is None else first * _MS
+
+
+def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, with_host: bool) -> None:
+    """Write the rows of `host_usage`.
+
+    Args:
+        usage: The file.
+        pipeline: Names the operators.
+        clock: How its times become those of the table.
+        sink: Takes the rows; told about damage.
+        with_host: Whether to write host and process too.
+    """
+    content, count = usage.content, len(usage.times_ns)
+    processors = small_number(content.get("cpu_processor_num"))
+    if not count or usage.path is None:
+        return
+    if processors is None or processors < 1:
+        problem = "does not say how many processors the host has: shares of it cannot be told"
+        sink.issue("error", usage.path, problem, AGAIN, place="cpu_processor_num")
+        return
+    time_ns = pl.Series("time_ns", usage.times_ns, dtype=pl.Int64) + clock.shift_ns
+
+    def write(scope: str, name: str | None, columns: Mapping[str, Values]) -> None:
+        rows = pl.DataFrame([time_ns, *(pl.Series(key, values, pl.Float64) for key, values in columns.items())])
+        known = pl.any_horizontal(pl.col(list(columns)).is_not_null())
+        counts = [pl.col(key).round().cast(pl.Int64) for key in columns if not key.endswith("_ratio")]
+        texts = {"scope": pl.lit(scope), "name": pl.lit(name, pl.String), "processors": pl.lit(processors, pl.Int32)}
+        sink.write(HOST_USAGE, rows.filter(known).with_columns(*counts, **texts))
+
+    whole = 100 * processors
+    for entry in list_of(content, "op_info"):
+        number = small_number(entry.get("op_id")) if isinstance(entry, dict) else None
+        if number is not None and number >= 0:  # -1 are threads that are no operator's
+            name = pipeline.name(number) or f"Operator_{number}"
+            write("operator", name, _Part(entry.get("metrics"), count).shares(_CPU, whole))
+    if with_host:
+        process, host = _Part(content.get("process_info"), count), _Part(content.get("device_info"), count)
+        memory = _Part(content.get("process_memory_info"), count), _Part(content.get("system_memory_info"), count)
+        write("process", None, process.shares(_CPU, whole) | memory[0].bytes(_PROCESS_MEMORY))
+        write("host", None, host.shares(_HOST_CPU, 100) | host.counts(_HOST_COUNTS) | memory[1].bytes(_HOST_MEMORY))
+        if host.is_doubled:
+            problem = (
+                "values of the host stand twice, or with a zero behind each, and some lists end halfway; the first of "
+                "each two counts"
+            )
+            remedy = "None needed; what is missing at the end is unknown."
+            sink.issue("note", usage.path, problem, remedy, place="device_info")
+
+
+class _Part:
+    """Lists of one part of the file, as one value for each time, null where there is none.
+
+    A list shorter than the times lacks the first sample, which has nothing before it. MindSpore 2.0 to 2.10 writes each
+    value of the machine twice, or with a zero behind it, and cuts some lists off where the times end.
+
+    Args:
+        part: The JSON object.
+        count: How many times there are.
+    """
+
+    def __init__(self, part: Any, count: int) -> None:
+        self._part = part
+        self._count = count
+        lists = [value for value in part.values() if isinstance(value, list)] if isinstance(part, dict) else []
+        longest = max(map(len, lists), default=0)
+        self.is_doubled = longest >= 2 * count > 2
+
+    def shares(self, keys: Mapping[str, str], whole: int) -> dict[str, Values]:
+        """Percentages as shares of `whole`."""
+        return {name: self._values((key,), 1 / whole) for name, key in keys.items()}
+
+    def counts(self, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Values]:
+        """Numbers as they are, under the first of several names that is there."""
+        return {name: self._values(names, 1) for name, names in keys.items()}
+
+    def bytes(self, keys: Mapping[str, str]) -> dict[str, Values]:
+        """MiB in bytes; only what is there."""
+        found = {name: self._values((key,), _MIB) for name, key in keys.items()}
+        return {name: values for name, values in found.items() if any(value is not None for value in values)}
+
+    def _values(self, names: tuple[str, ...], factor: float) -> Values:
+        values = next((found for name in names if (found := list_of(self._part, name))), [])
+        values = values[:: 2 if self.is_doubled else 1]
+        missing = 1 if len(values) < self._count and not self.is_doubled else 0
+        numbers = [value * factor if _is_number(value) else None for value in values]
+        return ([None] * missing + numbers + [None] * self._count)[: self._count]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**62
