@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
 import pages_steps
+import polars as pl
 from asked import Asked
 from differing import MISSING, Difference, differences
+
 from stepscope.run import Run
 
 
@@ -57,16 +57,16 @@ def _counts_first(asked: Asked, difference: Difference, run: Run | None) -> bool
     return difference.place not in {other.place for other in differences(asked.answer, page)}
 
 
-def _of_more_steps(asked: Asked, difference: Difference, run: Run | None) -> bool:  # noqa: ARG001 - checks are alike
+def _of_more_steps(asked: Asked, difference: Difference, run: Run | None) -> bool:
     """Whether the reader found that the average row is not of the steps in the file."""
     return _told(run, "its average row is not that of the steps in the file")
 
 
-def _is_twice(asked: Asked, difference: Difference, run: Run | None) -> bool:  # noqa: ARG001 - checks are alike
+def _is_twice(asked: Asked, difference: Difference, run: Run | None) -> bool:
     return _told(run, "stand twice")
 
 
-def _is_cut_short(asked: Asked, difference: Difference, run: Run | None) -> bool:  # noqa: ARG001 - checks are alike
+def _is_cut_short(asked: Asked, difference: Difference, run: Run | None) -> bool:
     """Whether theirs lacks the last of our samples, or is of those that are left."""
     theirs, ours = difference.theirs, difference.ours
     if isinstance(theirs, list):
@@ -76,7 +76,7 @@ def _is_cut_short(asked: Asked, difference: Difference, run: Run | None) -> bool
     return len(metrics) == run.analyse("cpu_utilization").filter(scope="host").height - 1
 
 
-def _percent_twice(asked: Asked, difference: Difference, run: Run | None) -> bool:  # noqa: ARG001 - checks are alike
+def _percent_twice(asked: Asked, difference: Difference, run: Run | None) -> bool:
     """Whether the shares add up to more than everything."""
     return sum(row[3] for row in asked.answer["object"]) > 105
 
@@ -148,7 +148,7 @@ FAULTS = (
         "advice hidden",
         "summary/propose",
         ".*",
-        "All advice but the vendor's is dropped unless step trace and pipeline both have something to say; ours stands.",
+        "All advice but the vendor's is dropped unless step trace and pipeline both have some; ours stands.",
         lambda asked, difference, run: (
             difference.theirs in (None, MISSING)
             and not {"step_trace-iter_interval", "minddata_pipeline-general"} <= asked.answer.keys()
@@ -158,17 +158,16 @@ FAULTS = (
         "advice on what costs nothing",
         "summary/propose",
         "minddata_pipeline-.*",
-        "Names an operator of the pipeline as slow though the host queue was hardly ever empty; ours says nothing there.",
+        "Calls an operator of the pipeline slow though the host queue was hardly ever empty; ours is silent.",
         lambda asked, difference, run: (
-            difference.ours is MISSING
-            and asked.answer.get("minddata_device_queue_rate", {}).get("empty_rate", 0) <= 30
+            difference.ours is MISSING and asked.answer.get("minddata_device_queue_rate", {}).get("empty_rate", 0) <= 30
         ),
     ),
     Fault(
         "values twice",
         "minddata-cpu-utilization-summary",
         ".*",
-        "MindSpore 2.10 writes each value of the host twice or with a zero behind it; ours takes each once, at its time.",
+        "MindSpore 2.10 writes each value of the host twice, or a zero behind it; ours takes each once, at its time.",
         _is_twice,
     ),
     Fault(
@@ -182,8 +181,7 @@ FAULTS = (
         "two recordings in one",
         "minddata-cpu-utilization-summary",
         "sampling_interval|op_info/op_list/.*/num_workers",
-        "Files of two recordings lie together: workers are taken from the one and operators from the other, and a stated "
-        "interval that the times do not have.",
+        "Files of two recordings lie together: workers are taken from the one and operators from the other.",
         lambda asked, difference, run: _told(run, "lists other operators than"),
     ),
     Fault(

@@ -10,6 +10,7 @@ from typing import Any
 
 from asked import Asked
 from differing import Difference, differences
+
 from stepscope import open_run
 from stepscope.errors import StepscopeError
 from stepscope.run import Run

@@ -7,6 +7,7 @@ from typing import Any
 
 from asked import Asked
 from said import rows
+
 from stepscope.advice import advise
 from stepscope.errors import StepscopeError
 from stepscope.run import Run
@@ -14,7 +15,7 @@ from stepscope.run import Run
 _KINDS = {"reader": "dataset_op", "generator": "generator_op", "map": "map_op", "batch": "batch_op"}
 
 
-def advice(run: Run, asked: Asked) -> Any:  # noqa: ARG001 - pages are alike
+def advice(run: Run, asked: Asked) -> Any:
     """The findings under the labels of the helper, without headings."""
     findings = {finding.rule: finding for finding in advise(run)}
     said: dict[str, Any] = {}

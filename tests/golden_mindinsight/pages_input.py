@@ -6,6 +6,7 @@ from typing import Any
 
 from asked import Asked
 from said import Rows, rows
+
 from stepscope.errors import StepscopeError
 from stepscope.run import Run
 
@@ -41,7 +42,7 @@ def costs(run: Run, asked: Asked) -> Any:
     return {"info": info, "size": len(batches), "summary": {"time_summary": times}}
 
 
-def verdict(run: Run, asked: Asked) -> Any:  # noqa: ARG001 - pages are alike
+def verdict(run: Run, asked: Asked) -> Any:
     """The three stages."""
     stages = {row["stage"]: row for row in rows(run, "input_stages")}
     host = _of(rows(run, "input_queues"), _HOST, optional=True)

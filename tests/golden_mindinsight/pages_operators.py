@@ -9,6 +9,7 @@ from typing import Any
 from asked import Asked
 from differing import Figure
 from said import Rows, figure, rows, table, us
+
 from stepscope.errors import StepscopeError
 from stepscope.run import Run
 
@@ -124,13 +125,13 @@ def operators(run: Run, asked: Asked) -> Any:
     return table(cells, [[cell(row) for cell in cells.values()] for row in found])
 
 
-def flops_summary(run: Run, asked: Asked) -> Any:  # noqa: ARG001 - pages are alike
+def flops_summary(run: Run, asked: Asked) -> Any:
     """The operations of the whole model."""
     total = rows(run, "model_flops")[0]
     return total
 
 
-def flops_scopes(run: Run, asked: Asked) -> Any:  # noqa: ARG001 - pages are alike
+def flops_scopes(run: Run, asked: Asked) -> Any:
     """The operations by scope, as edges of a tree."""
     edges: Rows = rows(run, "flop_scopes")
     return edges

@@ -7,6 +7,7 @@ from typing import Any
 
 from asked import Asked
 from said import Rows, ms, percent, rows
+
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run import Run
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from asked import Asked
 from said import Rows, rows
+
 from stepscope.errors import StepscopeError
 from stepscope.run import Run
 
@@ -73,7 +74,7 @@ def _averaged(values: list[Any]) -> dict[str, Any]:
     return {"avg_value": round(sum(known) / len(known)) if known else None, "metrics": values}
 
 
-def memory_summary(run: Run, asked: Asked) -> Any:  # noqa: ARG001 - pages are alike
+def memory_summary(run: Run, asked: Asked) -> Any:
     """Capacity, peak, static part and how many tensors were allocated."""
     peaks = [row for row in rows(run, "memory_peak") if row["graph"] is not None]
     if not peaks:
@@ -90,7 +91,7 @@ def memory_summary(run: Run, asked: Asked) -> Any:  # noqa: ARG001 - pages are a
     return {"summary": summary}
 
 
-def memory_graphs(run: Run, asked: Asked) -> Any:  # noqa: ARG001 - pages are alike
+def memory_graphs(run: Run, asked: Asked) -> Any:
     """The curve of each graph with its nodes and what they make."""
     usage = [row for row in rows(run, "memory_usage") if row["graph"] is not None]
     if not usage:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
-
 from differing import Figure
+
 from stepscope.run import Run
 
 Rows = list[dict[str, Any]]
