@@ -58,7 +58,7 @@ def test_operators_beside_a_device_go_by_another_clock_than_its_steps(tmp_path: 
     assert "steps" not in tables
 
 
-@pytest.mark.parametrize("text", ["", "[", "{}", json.dumps(OTHERS + STEPS)[:-70]])
+@pytest.mark.parametrize("text", ["", "{}", json.dumps(OTHERS + STEPS)[:-70]])
 def test_a_damaged_timeline_costs_steps_alone_and_is_told_once(tmp_path: Path, text: str) -> None:
     (tmp_path / TIMES).write_text(RUNS)
     (tmp_path / TIMELINE).write_text(text)
