@@ -102,6 +102,8 @@ def _checked(default: Any, name: str, key: str, value: Any, where: str) -> int |
     if key not in there:
         raise StepscopeError(f"{where}: {name} has no limit {key!r}. {_hint(key, there)}")
     whole = isinstance(getattr(default, key), int)
+    if whole and isinstance(value, float) and value.is_integer():
+        value = int(value)
     wanted = "a whole number" if whole else "a number"
     fits = isinstance(value, int) if whole else isinstance(value, (int, float))
     if not fits or isinstance(value, bool) or not math.isfinite(value) or value < 0:

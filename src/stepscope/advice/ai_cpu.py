@@ -12,6 +12,9 @@ from stepscope.advice.base import Finding, rule
 from stepscope.advice.ranks import named, place
 
 RECOMMENDATION = "recommendation"
+AI_CPU = "AICPUModel"
+"""The advisor's name for operators on the device's CPU."""
+
 MOST_LINES = 8
 """Lines of a recommendation that are quoted; all of it is in the evidence."""
 
@@ -29,31 +32,38 @@ def ai_cpu(stated: pl.LazyFrame) -> Iterator[Finding]:
         .collect()
     )
     for text, ranks in rows.select("text", "rank").iter_rows():
-        content = _content(text)
-        lines = list(_lines(content.get("extend")))
-        if not lines:
-            continue
-        shown = lines[:MOST_LINES]
-        more = f"; {len(lines) - len(shown)} more" if len(lines) > len(shown) else ""
-        yield Finding(
-            rule="ai-cpu",
-            summary=f"{named(ranks, 'runs', 'run')} operators on the device's CPU (AI CPU) that should not be there.",
-            cause=str(content.get("summary") or "The vendor's advisor found operators that are slow there."),
-            action="; ".join(shown) + more,
-            saving_ns=0,
-            saving_ratio=0.0,
-            where=place(ranks),
-            evidence={"recommendation": content},
-        )
+        for model, content in _models(text).items():
+            lines = list(_lines(content.get("extend")))
+            if lines:
+                yield _finding(model, content, lines, ranks)
 
 
-def _content(text: str) -> dict[str, Any]:
-    """The recommendation as an object; one that is no JSON is a single line."""
+def _finding(model: str, content: dict[str, Any], lines: list[str], ranks: list[int]) -> Finding:
+    """What the advisor says of one of its subjects."""
+    shown = lines[:MOST_LINES]
+    more = f"; {len(lines) - len(shown)} more" if len(lines) > len(shown) else ""
+    what = "operators on the device's CPU (AI CPU)" if model == AI_CPU else str(content.get("session") or model)
+    return Finding(
+        rule="ai-cpu",
+        summary=f"{named(ranks, 'has', 'have')} a recommendation of the vendor's advisor (msadvisor) about {what}.",
+        cause=str(content.get("summary") or "The advisor gives no reason."),
+        action="; ".join(shown) + more,
+        saving_ns=0,
+        saving_ratio=0.0,
+        where=place(ranks),
+        evidence={"recommendation": content},
+    )
+
+
+def _models(text: str) -> dict[str, dict[str, Any]]:
+    """Recommendations by the subject of the advisor; text that is no JSON is a single line."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = text
-    return value if isinstance(value, dict) else {"extend": value}
+    if not isinstance(value, dict) or "extend" in value:
+        return {AI_CPU: value if isinstance(value, dict) else {"extend": value}}
+    return {name: content for name, content in value.items() if isinstance(content, dict)}
 
 
 def _lines(value: Any, depth: int = 0) -> Iterator[str]:

@@ -32,7 +32,7 @@ _KINDS = {"Generator": "generator", "Map": "map", "Batch": "batch", "BucketBatch
 
 @rule("pipeline-bottleneck")
 def pipeline_bottleneck(input_operators: pl.DataFrame, input_stages: pl.DataFrame | None) -> Iterator[Finding]:
-    """Report the operators that `input_operators` marks, one finding for each kind of operator.
+    """Report the operators that `input_operators` marks, one finding for the same operators of a kind on all ranks.
 
     Where the host queue shows that batches come in time, the slowest operator costs nothing, and nothing is said. The
     saving is that of `host-queue`, which tells how long training waits.
@@ -46,8 +46,11 @@ def pipeline_bottleneck(input_operators: pl.DataFrame, input_stages: pl.DataFram
         .with_columns(kind=_kind())
         .join(_input_usage(input_operators), on=["rank", "pipeline", "operator"], how="left", maintain_order="left")
     )
-    for (kind,), part in slow.partition_by("kind", as_dict=True, maintain_order=True).items():
-        yield _finding(str(kind), part.sort("depth", "number", descending=True))
+    ordered = slow.sort("rank", "depth", "number", descending=[False, True, True])
+    named_alike = pl.col("operator").str.join("/").over("rank", "kind")
+    alike = ordered.with_columns(names=named_alike).partition_by("kind", "names", as_dict=True, maintain_order=True)
+    for (kind, _), part in alike.items():
+        yield _finding(str(kind), part)
 
 
 def _kind() -> pl.Expr:

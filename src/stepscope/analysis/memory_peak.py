@@ -34,9 +34,10 @@ def memory_peak(
         One row a graph, or a device and component: `rank`, `graph`, `component`, `device`; `peak_bytes` (the highest
         point of the curve, with the static part), `node` or `time_ns`, `step` and `phase` at it, `name`,
         `full_name`; `reserved_peak_bytes` and `allocated_peak_bytes`; `static_bytes`, `allocations`;
-        `capacity_bytes` (of the device, or of the host for memory of the host) and `used_ratio` (peak, or what the
-        allocator reserved where that is more, of it); and what the source itself states of the rank:
-        `stated_peak_bytes`, `stated_static_bytes`, `stated_allocations`, `stated_deallocations`. Highest first.
+        `capacity_bytes` (of the device, or of the host for memory of the host) and `used_ratio` (of it; the peak
+        or, where they are more, the stated one or what the allocator reserved); and what the source itself states of
+        the rank: `stated_peak_bytes`, `stated_static_bytes`, `stated_allocations`, `stated_deallocations`. The highest
+        first.
 
     Raises:
         Unavailable: If no memory was recorded.
@@ -57,7 +58,7 @@ def memory_peak(
         list(capacities), list(capacities.values()), default=None, return_dtype=pl.Int64
     )
     measured = capacity if capacities else pl.lit(None, pl.Int64)
-    highest = pl.max_horizontal(pl.coalesce("peak_bytes", "stated_peak_bytes"), "reserved_peak_bytes")
+    highest = pl.max_horizontal("peak_bytes", "stated_peak_bytes", "reserved_peak_bytes")
     return (
         peaks.with_columns(pl.lit(told.get(column), pl.Int64).alias(column) for column in STATED.values())
         .with_columns(capacity_bytes=pl.coalesce("capacity_bytes", measured))

@@ -9,20 +9,17 @@ import polars as pl
 from stepscope.analysis.base import analysis
 from stepscope.analysis.statistics import MAD_TO_SIGMA
 from stepscope.analysis.step_trace import PHASES, POINTS, SECTIONS
+from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a step is an outlier: both limits must be exceeded.
+    """When a step is an outlier: both limits must be exceeded."""
 
-    Args:
-        score: Robust deviations above the median, for modified z-scores (Iglewicz and Hoaglin, 1993).
-        excess_ratio: Of the median step, by which the phase must be longer than its median: where all steps are nearly
-            the same, the deviation says nothing.
-    """
-
-    score: float = 3.5
-    excess_ratio: float = 0.05
+    score: float = limit(3.5, "robust deviations above the median", "modified z-scores, Iglewicz and Hoaglin, 1993")
+    excess_ratio: float = limit(
+        0.05, "of the median step, beyond the phase's median", "where steps are alike, deviations say nothing"
+    )
 
 
 @analysis("rank", together=True, passes=POINTS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.options import Debug, NoStore, Paths, Quiet, Ranks, Steps
+from stepscope.cli.options import Debug, LimitsFile, NoStore, Paths, Quiet, Ranks, Steps
 
 if TYPE_CHECKING:
     from stepscope.cli.output import Output
@@ -27,15 +27,18 @@ def analyze(
     ] = None,
     ranks: Ranks = None,
     steps: Steps = None,
+    limits: LimitsFile = None,
     no_store: NoStore = False,
     quiet: Quiet = False,
     debug: Debug = False,  # noqa: ARG001 - read from the command line by main()
 ) -> None:
     """Say where the time goes, who is slow, and what to change."""
+    from stepscope.cli.limits import given_limits, limited
     from stepscope.cli.opening import opened
     from stepscope.report.answers import answers
 
-    run = opened(paths, ranks=ranks, steps=steps, use_store=not no_store, quiet=quiet)
+    sets = given_limits(limits)  # a mistake in it is told before the inputs are read
+    run = limited(opened(paths, ranks=ranks, steps=steps, use_store=not no_store, quiet=quiet), sets)
     found = answers(run)
     if json is not None:
         _write_json(run, found, json)

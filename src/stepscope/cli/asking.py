@@ -57,6 +57,7 @@ class Request:
     listing: Listing
     form: shared.Format
     use_store: bool
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
 
 def asks(tables: Callable[..., Sequence[Table]]) -> Callable[..., None]:
@@ -87,6 +88,7 @@ def _shared_options(
     sort: shared.Sort = None,
     top: shared.Top = None,
     page: shared.PageNumber = 1,
+    limits: shared.LimitsFile = None,
     json: shared.AsJson = False,
     csv: shared.AsCsv = False,
     no_store: shared.NoStore = False,
@@ -106,23 +108,33 @@ def _described(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 def _request(words: Mapping[str, Any]) -> Request:
     from stepscope.analysis.listing import Listing
+    from stepscope.cli.limits import given_limits
 
     if words["json"] and words["csv"]:
         raise StepscopeError("--json and --csv: choose one")
     form = shared.Format.JSON if words["json"] else shared.Format.CSV if words["csv"] else shared.Format.TABLE
     listing = Listing(words["search"], words["where"], words["sort"], words["top"], words["page"])
     return Request(
-        words["path"], words["rank"], words["step"], words["table"], listing, form, use_store=not words["no_store"]
+        words["path"],
+        words["rank"],
+        words["step"],
+        words["table"],
+        listing,
+        form,
+        use_store=not words["no_store"],
+        limits=given_limits(words["limits"]),
     )
 
 
 def tell(request: Request, tables: Sequence[Table]) -> None:
     """Open the run, ask for the tables and print them."""
+    from stepscope.cli.limits import limited
     from stepscope.cli.opening import opened
     from stepscope.cli.telling import print_csv, print_json, print_tables
 
     chosen = _chosen(request, tables)
-    run = one_rank(opened([request.path], ranks=None, steps=None, use_store=request.use_store), request.rank)
+    whole = limited(opened([request.path], ranks=None, steps=None, use_store=request.use_store), dict(request.limits))
+    run = one_rank(whole, request.rank)
     narrowed = run if request.step is None else run.select(steps=request.step)
     asked = [(table, _answer(run if table.every_step else narrowed, table)) for table in chosen]
     if all(isinstance(answer, str) for _, answer in asked):

@@ -19,6 +19,12 @@ Steps = Annotated[str | None, typer.Option(help="Only these steps, e.g. 10-12.",
 NoStore = Annotated[bool, typer.Option("--no-store", help="Neither use nor fill the cache of parsed inputs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict, the findings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+LimitsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--limits", help="Judge by the limits in this TOML file; see `rules`.", metavar="FILE", readable=False
+    ),
+]
 
 
 class Format(str, Enum):

@@ -103,7 +103,8 @@ def _paired(edges: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 def _tell_unpaired(file: Path, starts: int, ends: int, sink: Sink) -> None:
     """Tell of starts without an end, which are kept, and of ends without a start, which are not."""
-    if starts or ends:
-        problem = f"{starts} ranges have no end and no duration; {ends} ends have no start and are left out"
-        remedy = "None needed for what was under way when recording began or ended; else copy the file again."
-        sink.issue("note", file, problem, remedy, lost=ends or None)
+    remedy = "None needed for what was under way when recording began or ended; else copy the file again."
+    if starts:
+        sink.issue("note", file, f"{starts} starts have no end, and so no duration", remedy)
+    if ends:
+        sink.issue("note", file, f"{ends} ends have no start and are left out", remedy, lost=ends)

@@ -1,0 +1,84 @@
+"""Steps start late: the device waits from the end of one to the first operator of the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.advice.base import Finding, ms, rule
+from stepscope.advice.ranks import named, place
+from stepscope.analysis.input_stages import BOTTLENECK
+from stepscope.limits import limit
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When the interval between steps is worth a finding."""
+
+    interval_ns: int = limit(500_000, "ns, mean of the steps without the first", "MindSpore Insight")
+
+
+LIMITS = Limits()
+
+
+@rule("iteration-interval")
+def iteration_interval(
+    step_trace: pl.DataFrame, input_stages: pl.DataFrame | None, limits: Limits = LIMITS
+) -> Iterator[Finding]:
+    """Report long intervals between steps, where the device's own step table states them.
+
+    The first step has no interval, so it does not count unless it is the only one. The saving is what the mean exceeds
+    the limit by, on the rank where it is longest: shorter intervals are not to be had. What timelines tell of idle
+    time is the matter of `idle-time`.
+    """
+    stated = step_trace.filter((pl.col("window") == "stated") & pl.col("interval_ns").is_not_null())
+    counted = (pl.int_range(pl.len()).over("rank") > 0) | (pl.len().over("rank") == 1)
+    late = (
+        stated.sort("rank", "start_ns")
+        .filter(counted)
+        .group_by("rank")
+        .agg(pl.col("interval_ns").mean(), pl.col("step_ns").mean(), steps=pl.len())
+        .filter(pl.col("interval_ns") > limits.interval_ns)
+        .sort("interval_ns", descending=True)
+    )
+    if late.is_empty():
+        return
+    worst = late.row(0, named=True)
+    ranks = late["rank"].to_list()
+    on_rank = f" on rank {worst['rank']}" if len(ranks) > 1 else ""
+    stage = _slow_stage(input_stages, ranks)
+    saving = worst["interval_ns"] - limits.interval_ns
+    yield Finding(
+        rule="iteration-interval",
+        summary=(
+            f"{named(ranks, 'starts', 'start')} steps late: {ms(worst['interval_ns'])} from the end of one to the "
+            f"first operator of the next{on_rank}, more than {ms(limits.interval_ns)}."
+        ),
+        cause=(
+            "The device waits for its next batch, or for the host to launch the step."
+            + (f" The input is slow at this stage: {stage}." if stage else "")
+        ),
+        action=(
+            "See `stepscope input` for the queues between dataset and device; where they are full, launch less between "
+            "steps: callbacks, logging and summaries less often, several steps sunk at once (sink_size)."
+        ),
+        saving_ns=round(saving),
+        saving_ratio=saving / worst["step_ns"] if worst["step_ns"] else 0.0,
+        where=place(ranks),
+        evidence={
+            "interval_ns": round(worst["interval_ns"]),
+            "step_ns": round(worst["step_ns"]),
+            "steps": worst["steps"],
+            "slow_stage": stage,
+        },
+    )
+
+
+def _slow_stage(stages: pl.DataFrame | None, ranks: list[int]) -> str | None:
+    """The stage of the input that is the bottleneck on any of these ranks."""
+    if stages is None:
+        return None
+    slow = stages.filter((pl.col("verdict") == BOTTLENECK) & pl.col("rank").is_in(ranks))
+    return str(slow["stage"][0]) if slow.height else None

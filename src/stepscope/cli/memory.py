@@ -1,0 +1,37 @@
+"""`stepscope memory`: how much memory a rank had in use, where the peak is, and who holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stepscope.cli.asking import Table, asks
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@asks
+def memory(
+    graph: Annotated[int | None, typer.Option(help="What is alive in this graph.", metavar="G")] = None,
+    node: Annotated[int | None, typer.Option(help="What is alive at this node of a graph.", metavar="N")] = None,
+    at_ns: Annotated[int | None, typer.Option(help="What is alive at this time, in ns.", metavar="T")] = None,
+) -> Sequence[Table]:
+    """Show the memory of a rank: the peak, who holds it, the curve, and hints at leaks and fragmentation."""
+    where: dict[str, Any] = {"graph": graph, "node": node, "at_ns": at_ns}
+    chosen = {name: value for name, value in where.items() if value is not None}
+    place = "at the chosen place" if chosen else "at the peak"
+    return [
+        Table("memory_peak", "Highest use of memory", every_step=True),
+        Table("memory_hints", "Hints", every_step=True, says=_none),
+        Table("memory_breakdown", f"Alive {place}", chosen, every_step=True, hidden=("format", "tensor")),
+        Table("memory_usage", "Memory in use"),
+    ]
+
+
+def _none(hints: pl.DataFrame) -> Iterator[str]:
+    """That nothing was found is an answer too."""
+    if hints.is_empty():
+        yield "No leak, no fragmentation, and enough room at the peak."

@@ -1,0 +1,53 @@
+"""`stepscope rules`: what is judged, and by which limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from stepscope.cli.options import Debug, Format, FormatOption, LimitsFile
+
+
+def rules(
+    limits: LimitsFile = None,
+    toml: Annotated[bool, typer.Option("--toml", help="Print all limits as a file for --limits.")] = False,
+    form: FormatOption = Format.TABLE,
+    debug: Debug = False,  # noqa: ARG001 - read from the command line by main()
+) -> None:
+    """List every rule with its limits, their units, and where they come from."""
+    from stepscope.advice import rule_table
+    from stepscope.cli.limits import given_limits
+    from stepscope.cli.output import Output, print_frame
+    from stepscope.present import plural
+
+    table = rule_table(given_limits(limits))
+    if toml:
+        limited = table.drop_nulls("limits_of").unique(["limits_of", "limit"], maintain_order=True)
+        print(_toml(limited.sort("limits_of", maintain_order=True).rows(named=True)))
+    elif form is Format.TABLE:
+        out = Output()
+        for (name,), rows in table.partition_by("rule", as_dict=True, maintain_order=True).items():
+            heading = "No rule by itself" if name is None else f"{name}: {rows['says'][0]}"
+            limited = rows.drop("rule", "says").drop_nulls()
+            if limited.is_empty():
+                out.say(heading, "bold")
+            else:
+                out.table(limited, heading, raw=True, whole=True)
+            out.say("")
+        out.say(plural(table["rule"].drop_nulls().n_unique(), "rule"))
+    else:
+        print_frame(table, form)
+
+
+def _toml(rows: list[dict[str, Any]]) -> str:
+    """The limits as TOML, with units and sources as comments."""
+    lines: list[str] = []
+    owner = None
+    for row in rows:
+        if row["limits_of"] != owner:
+            owner = row["limits_of"]
+            lines += ["", f"[{owner}]"]
+        value = int(row["value"]) if row["value"].is_integer() else row["value"]
+        lines.append(f"{row['limit']} = {value}  # {row['unit']}; {row['source']}")
+    return "\n".join(lines[1:])
