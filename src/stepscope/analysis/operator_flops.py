@@ -76,12 +76,13 @@ def operator_flops(
 
 
 def _told(rows: pl.DataFrame) -> pl.DataFrame:
-    seconds = pl.when(pl.col("total_ns") > 0).then(pl.col("total_ns") / pl.col("count") / 1e9)
+    # With the reciprocal, as in `share`: the same to the last digit, with however many ranks it is asked.
+    per_s = pl.when(pl.col("total_ns") > 0).then(1 / pl.col("total_ns")) * pl.col("count") * 1e9
     whole = pl.col("flops") * pl.col("count")
     every = whole.sum().over("rank")
-    rates = {f"{name}_per_s": pl.col(name) / seconds for name in ("flops", "cube_flops", "vector_flops")}
+    rates = {f"{name}_per_s": pl.col(name) * per_s for name in ("flops", "cube_flops", "vector_flops")}
     return (
-        rows.with_columns(**rates, whole=whole, share_ratio=pl.when(every > 0).then(whole / every))
+        rows.with_columns(**rates, whole=whole, share_ratio=pl.when(every > 0).then(whole * (1 / every)))
         .sort("rank", "whole", "full_name", "name", "input_shapes", descending=[False, True, False, False, False])
         .select(
             *(*_PLACE[:6], pl.col("input_types").str.extract(r"(\w+(?:::\w+)?)").alias("data_type")),
