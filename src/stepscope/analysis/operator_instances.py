@@ -80,7 +80,7 @@ def _summed(rows: pl.LazyFrame, count: int) -> pl.DataFrame:
     ]
     found = grouped(rows, keys, statistics, count)
     missing = {name: pl.lit(None, dtype) for name, dtype in COLUMNS.items() if name not in found.columns}
-    return found.with_columns(**missing).select(list(COLUMNS)).cast(dict(COLUMNS))
+    return found.with_columns(**missing).select(list(COLUMNS)).cast(pl.Schema(COLUMNS))
 
 
 def _told(rows: pl.DataFrame) -> pl.DataFrame:

@@ -5,6 +5,14 @@ from stepscope.sources.base import Source
 from stepscope.sources.classic import ClassicSource
 from stepscope.sources.kineto import KinetoSource
 from stepscope.sources.recording import RecordingSource
+from stepscope.sources.runtime_profiler import RuntimeProfilerSource
 
-SOURCES: list[Source] = [RecordingSource(), KinetoSource(), AscendDb(), AscendText(), ClassicSource()]
+SOURCES: list[Source] = [
+    RecordingSource(),
+    KinetoSource(),
+    AscendDb(),
+    AscendText(),
+    RuntimeProfilerSource(),
+    ClassicSource(),
+]
 """All readers, in the order in which they are asked."""

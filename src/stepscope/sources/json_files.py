@@ -9,6 +9,7 @@ import msgspec
 
 from stepscope.sources.base import Sink
 
+_LARGEST_PEEK = 16 << 20
 AGAIN = "Copy the file again, or run the profiler's analysis again; all else is read."
 
 
@@ -26,6 +27,18 @@ def read_object(path: Path | None, sink: Sink) -> dict[str, Any] | None:
     except OSError as error:
         tell_unread(path, error, sink)
         return None
+
+
+def peek_object(path: Path | None) -> dict[str, Any]:
+    """The JSON object in a file of at most 16 MiB; empty, without a word, if there is none that can be read."""
+    if path is None:
+        return {}
+    try:
+        with path.open("rb") as file:
+            value = msgspec.json.decode(file.read(_LARGEST_PEEK).decode("utf-8-sig", "replace"))
+    except (OSError, msgspec.MsgspecError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def object_in(text: bytes, path: Path, sink: Sink) -> dict[str, Any] | None:

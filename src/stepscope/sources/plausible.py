@@ -12,6 +12,8 @@ import polars as pl
 
 WEEK_NS = 7 * 24 * 3600 * 10**9
 """No recording lasts as long, and no range in one."""
+FIRST_EPOCH_NS = 10**18
+"""Times before 2001 are not since the epoch: MindSpore before 2.5 goes by the monotonic clock of the host."""
 STRAY = "start more than a week away from the middle of the recording"
 STRAY_REMEDY = "A clock was wrong, or the file is damaged; the rest is complete. Record again if they matter."
 

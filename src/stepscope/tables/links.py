@@ -24,5 +24,6 @@ LINKS = Table(
         Column("transport", "string", "`HCCS`, `RDMA`, `PCIE`, `SIO`, `LOCAL`..."),
         Column("size_bytes", "int64", "Bytes moved.", nullable=False),
         Column("duration_ns", "int64", "Time on the link, ns.", nullable=False),
+        Column("wait_ns", "int64", "Part of it that was waiting for the other side, where told apart."),
     ),
 )

@@ -35,6 +35,11 @@ OPERATOR_TOTALS = Table(
         Column("max_ns", "int64", "Longest."),
         Column("type", "string", "Operator type of an operator or kernel."),
         Column("full_name", "string", "Place in the model, e.g. `Default/network/fc-Dense/MatMul-op1`."),
+        Column(
+            "framework_name",
+            "string",
+            "Full name of the framework's operator that it was compiled from, where a source states it.",
+        ),
         Column("subgraph", "string", "`Default`, `Gradients`, `recompute_Default`..."),
         Column("graph", "int64", "Graph (model) that it is part of."),
         Column("operators", "int64", "Operators of the type."),

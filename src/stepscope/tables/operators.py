@@ -24,6 +24,11 @@ OPERATORS = Table(
         Column("thread", "string", "Thread id or label."),
         Column("input_shapes", "string", "Shapes as recorded."),
         Column("input_types", "string", "Data types as recorded."),
+        Column(
+            "input_values",
+            "string",
+            "Inputs of convolutions that are no tensors (strides, padding...), by place, as recorded; null of others.",
+        ),
         Column("sequence", "int64", "Autograd sequence number, ties backward to forward."),
         Column("forward_thread", "int64", "Thread of the forward operator, on backward operators."),
         Column(

@@ -18,6 +18,7 @@ from stepscope.sources.ascend.db_checks import (
     check_events,
     is_usable,
 )
+from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
 from stepscope.sources.ascend.lost_device import activities, tell_lost_device
 from stepscope.sources.ascend.rank_files import DATABASE, RankFiles, find_rank_files, sort_files
 from stepscope.sources.ascend.recording import STEPS, Recording
@@ -36,7 +37,7 @@ class AscendDb:
     """Reader of the database export."""
 
     name = "ascend_db"
-    version = 3
+    version = 4
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """Recognise a rank directory, or its output folder, that has a database."""
@@ -55,6 +56,7 @@ class AscendDb:
         """Read the database export of one rank."""
         recording, files = take_database(item, sink)
         write_rank(recording, write_tables(recording, files, sink), sink)
+        write_data_preparation(files, sink)
 
 
 def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[Recording, RankFiles]:
@@ -90,9 +92,20 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
             "is no database that can be read, or an empty one",
             "Copy it again; if it was cut, export the profile again",
         )
+    executions = cpu_executions(files, sink)
+    if executions is not None and not _has_any_of(recording, executions["name"]):
+        recording.timeline.add("host", executions)
+    take_framework(recording, files, sink, has_device=True)
     if "NPU" in (activities(identity) or "NPU"):
         tell_lost_device(recording, files.database or item.path, sink)
     return recording, files
+
+
+def _has_any_of(recording: Recording, operators: pl.Series) -> bool:
+    """Whether the database has ranges of these names itself."""
+    return any(
+        frame["name"].is_in(operators.unique().implode()).any() for frame in recording.timeline.frames("host", "name")
+    )
 
 
 def _with(path: Path | None, take: Callable[[Database], None], sink: Sink, holds: str) -> bool:

@@ -19,6 +19,7 @@ from stepscope.sources.windows import around
 from stepscope.tables import OPERATOR_TOTALS
 
 _KINDS: tuple[Kind, ...] = get_args(Kind)
+_TOTALS_OF = ("unit", "level", "name", "core", "type", "full_name", "subgraph", "process")
 _TIMES = {
     "allocations": ("allocation_ns", "release_ns", "active_release_ns"),
     "memory_curve": ("time_ns",),
@@ -115,5 +116,7 @@ def _moved(frame: pl.DataFrame, times: tuple[str, ...], shift_ns: int, first_id:
 
 def _summed(totals: pl.DataFrame) -> pl.DataFrame:
     """Totals over all recordings."""
-    figures = (pl.sum("count", "total_ns"), pl.min("min_ns"), pl.max("max_ns"))
-    return OPERATOR_TOTALS.conform(totals.group_by("level", "name", "core", maintain_order=True).agg(figures))
+    summed = pl.col("count", "total_ns").sum()
+    waited = pl.when(pl.col("wait_ns").count() > 0).then(pl.col("wait_ns").sum()).alias("wait_ns")
+    figures = (summed, waited, pl.min("min_ns"), pl.max("max_ns"), pl.max("operators"))
+    return OPERATOR_TOTALS.conform(totals.group_by(_TOTALS_OF, maintain_order=True).agg(figures))

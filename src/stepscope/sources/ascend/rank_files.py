@@ -7,7 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stepscope.sources.minddata import MinddataFiles
+from stepscope.sources.mindspore_cpu import CpuFiles
+
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
+FRAMEWORK = "FRAMEWORK"
 TEXT_FILES = {
     "trace_view.json": "trace",
     "kernel_details.csv": "kernels",
@@ -19,6 +23,8 @@ TEXT_FILES = {
     "npu_module_mem.csv": "module_memory",
     "communication.json": "communication",
     "communication_matrix.json": "matrix",
+    "dataset.csv": "dataset",
+    "data_preprocess.csv": "data_preprocess",
 }
 """Name of a text file to what it holds. Other names (`op_summary_...csv`) are known by their header."""
 ENOUGH = frozenset(
@@ -45,24 +51,28 @@ class RankFiles:
     profiler_info: Path | None = None
     metadata: Path | None = None
     device_info: Path | None = None
+    cpu: CpuFiles = field(default_factory=CpuFiles)
+    minddata: MinddataFiles = field(default_factory=MinddataFiles)
 
     @property
     def has_text(self) -> bool:
         """Whether the text export is there."""
-        return any(path.name in ENOUGH for path in self.texts.values())
+        return any(path.name in ENOUGH for path in self.texts.values()) or bool(self.cpu.all)
 
     @property
     def files(self) -> tuple[Path, ...]:
         """All files, in a fixed order."""
         others = (self.database, self.analysis, self.profiler_info, self.metadata, self.device_info)
-        return tuple(sorted({*self.texts.values(), *(path for path in others if path is not None)}))
+        known = {*self.texts.values(), *(path for path in others if path is not None)}
+        return tuple(sorted({*known, *self.cpu.all, *self.minddata.all}))
 
 
 def sort_files(path: Path, files: Iterable[Path]) -> RankFiles:
     """Tell by their names what `files` of the input `path` hold."""
     texts: dict[str, Path] = {}
     single: dict[str, Path] = {}
-    for file in files:
+    given = list(files)
+    for file in given:
         name = file.name
         if name in TEXT_FILES:
             texts[TEXT_FILES[name]] = file
@@ -76,7 +86,8 @@ def sort_files(path: Path, files: Iterable[Path]) -> RankFiles:
             single["metadata"] = file
         elif DEVICE_INFO.match(name):
             single["device_info"] = file
-    return RankFiles(path=path, texts=texts, **single)
+    cpu, minddata = CpuFiles.among(given), MinddataFiles.among(given)
+    return RankFiles(path=path, texts=texts, cpu=cpu, minddata=minddata, **single)
 
 
 def find_rank_files(directory: Path, names: Sequence[str]) -> RankFiles | None:
@@ -91,13 +102,17 @@ def find_rank_files(directory: Path, names: Sequence[str]) -> RankFiles | None:
         root, output = directory.parent, directory
     elif (ENOUGH.intersection(names) or any(DATABASE.search(name) for name in names)) and not _strangers(names):
         root = output = directory
+    elif FRAMEWORK in names and not any(name.startswith("PROF_") for name in names):  # of a CPU, and not analysed
+        root, output = directory, directory / OUTPUT
     else:
         return None
+    beside = _entries(root / FRAMEWORK)
     found = [path for path in _entries(output) if path.name in TEXT_FILES or path.name in ANALYSIS]
     databases = [path for path in _entries(output) if DATABASE.search(path.name)]
-    if len(databases) > 1 or not (databases or any(path.name in ENOUGH for path in found)):
+    if len(databases) > 1 or not (databases or CpuFiles.among(beside).all or any(p.name in ENOUGH for p in found)):
         return None
-    return sort_files(directory, [*found, *databases, *_side_files(root)])
+    prepared = MinddataFiles.among([*_entries(output), *beside]).all
+    return sort_files(directory, [*found, *databases, *_side_files(root), *CpuFiles.among(beside).all, *prepared])
 
 
 def _strangers(names: Sequence[str]) -> bool:

@@ -40,8 +40,10 @@ HOST = {
     "sequence": pl.Int64,
     "forward_thread": pl.Int64,
     "stack": pl.String,
+    "type": pl.String,
 }
-"""Ranges on the host; `category` is that of `slices`, `stack` a call stack with one frame a line."""
+"""Ranges on the host; `category` is that of `slices`, `stack` a call stack with one frame a line, `type` that of an
+operator whose name is a place in the model."""
 
 COMPUTE = {name: dtype for name, dtype in KERNELS.stored_schema.items() if name != "kernel"}
 """Compute kernels as rows of `kernels`; columns of `kernel_counters` may stand beside."""

@@ -13,6 +13,7 @@ from stepscope.sources.ascend import headers, pmu
 from stepscope.sources.ascend.assemble import write_rank, write_tables
 from stepscope.sources.ascend.checks import check_text
 from stepscope.sources.ascend.communication_files import read_communication, read_matrix
+from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
 from stepscope.sources.ascend.kernel_tables import joined
 from stepscope.sources.ascend.lost_device import activities, tell_lost_device, tell_lost_kernels
 from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
@@ -37,7 +38,7 @@ class AscendText:
     """Reader of the text export."""
 
     name = "ascend_text"
-    version = 4
+    version = 5
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """Recognise a rank directory, or its output folder, that has the text export and no database."""
@@ -56,6 +57,7 @@ class AscendText:
         written = write_tables(recording, files, sink)
         write_rank(recording, written, sink)
         check_text(recording, written.computed, view, files, sink)
+        write_data_preparation(files, sink)
 
 
 def take_text(item: Input, sink: Sink) -> tuple[Recording, TraceView, RankFiles]:
@@ -68,13 +70,18 @@ def take_text(item: Input, sink: Sink) -> tuple[Recording, TraceView, RankFiles]
     identity, groups = read_side_files(files, AscendText.name, sink)
     recording = Recording(identity, groups, Timeline(sink.scratch))
     view = TraceView()
+    executions = cpu_executions(files, sink)
     if trace := files.texts.get("trace"):
-        view = _try_trace(trace, recording, files, sink)
+        view = _try_trace(trace, recording, files, sink, with_cpu_operators=executions is None)
+    if executions is not None:
+        recording.timeline.add("host", executions)
+        view.on_cpu_only |= not files.texts
     _take_trace(recording, view)
     _take_kernels(recording, view, files, sink)
     _take_communication(recording, files, sink)
     _take_totals(recording, files, sink)
     _take_memory(recording, files, sink)
+    take_framework(recording, files, sink, has_device=not view.on_cpu_only)
     if not _anything(recording):
         raise UnreadableInput(
             item.path,
@@ -101,11 +108,13 @@ def _known_by_content(files: RankFiles, item: Input) -> RankFiles:
     return RankFiles(path=item.path, texts={part: item.files[0]} if part else {})
 
 
-def _try_trace(trace: Path, recording: Recording, files: RankFiles, sink: Sink) -> TraceView:
+def _try_trace(
+    trace: Path, recording: Recording, files: RankFiles, sink: Sink, *, with_cpu_operators: bool
+) -> TraceView:
     try:
-        return read_trace_view(trace, recording.timeline, sink)
+        return read_trace_view(trace, recording.timeline, sink, with_cpu_operators=with_cpu_operators)
     except UnreadableInput as error:
-        if len(files.texts) == 1:
+        if len(files.texts) == 1 and not files.cpu.all:
             raise
         sink.issue("error", trace, error.problem, error.remedy)
         return TraceView()

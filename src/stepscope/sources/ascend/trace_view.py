@@ -41,13 +41,14 @@ class TraceView:
     """Whether the operators themselves ran on the host, as MindSpore records them on a CPU."""
 
 
-def read_trace_view(path: Path, timeline: Timeline, sink: Sink) -> TraceView:
+def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_operators: bool = True) -> TraceView:
     """Read a trace_view.json; damaged events are told through `sink` and left out.
 
     Args:
         path: The file.
         timeline: Takes what happened on the host and on the device, but for the calls of communication.
         sink: Takes the arrows between operators.
+        with_cpu_operators: Whether to take MindSpore's operators on the CPU; not where another file tells more of them.
     """
     raw = EventSpool(sink.scratch, MEMORY_BYTES)
     for batch in read_events(path, layout.LAYOUT, report=sink.issue, workers=sink.workers):
@@ -66,7 +67,8 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink) -> TraceView:
     parts: list[_Device] = []
     for frame in raw.batches("other"):
         labelled = frame.with_columns(label=_label("process", processes))
-        timeline.add("host", _other_host(labelled, processes, sides))
+        host = labelled if with_cpu_operators else labelled.filter(pl.col("label") != layout.CPU_OPERATORS)
+        timeline.add("host", _other_host(host, processes, sides))
         parts.append(_take_device(labelled, threads, timeline))
     if parts:
         view.communication = pl.concat(part.calls for part in parts)
@@ -91,7 +93,8 @@ def _labels(
     if metadata is None:
         return {}, {}, {}
     rows = metadata.select("name", "process", "thread", "label", "labels").rows()
-    processes = {p: label for kind, p, _, label, _ in rows if kind == "process_name" and p and label}
+    labels = {p: label for kind, p, _, label, _ in rows if kind == "process_name" and p and label}
+    processes = {p: layout.HARDWARE if label == layout.OLD_HARDWARE else label for p, label in labels.items()}
     threads = {(p, t): label for kind, p, t, label, _ in rows if kind == "thread_name" and p and t and label}
     sides = {p: side for kind, p, _, _, side in rows if kind == "process_labels" and p and side}
     return processes, threads, sides

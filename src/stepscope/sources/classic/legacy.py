@@ -13,10 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from stepscope.sources.ascend.side_files import as_index
 from stepscope.sources.classic.files import Seat, kind_of
+from stepscope.sources.json_files import peek_object
 
 FOLDER = "cluster_profiler"
 MAPPING = "host_ips_mapping.txt"
@@ -134,11 +133,7 @@ def is_rank_table(file: Path) -> bool:
 
 
 def _servers(file: Path) -> list[Mapping[str, Any]]:
-    try:
-        content = msgspec.json.decode(_text(file))
-    except (msgspec.MsgspecError, RecursionError):
-        return []
-    return list(_objects(content.get("server_list"))) if isinstance(content, Mapping) else []
+    return list(_objects(peek_object(file).get("server_list")))
 
 
 def _objects(value: object) -> Iterable[Mapping[str, Any]]:

@@ -43,13 +43,14 @@ _FRAMEWORK = FileLayout(
         # 2.1 has both: there the second is the unit that runs the operator.
         Field("type", "text", ("op_type", "kernel_type")),
         Field("core", "text", ("task_type", "kernel_type")),
+        Field("framework_name", "text", ("op_name",)),
         Field("stream", "int", ("stream_id",)),
         Field("block_dim", "int", ("block_dim",)),
         Field("subgraph", "text", ("subgraph",)),
         Field("inputs", "text", ("op_info",)),
         Field("graph", "int", ("model_id", "graph_id")),
     ),
-    ignored=frozenset({"task_id", "op_name", "kernel_name"}),
+    ignored=frozenset({"task_id", "kernel_name"}),
     tells_cells=True,
 )
 UNIT = "AI_CORE"
@@ -90,7 +91,12 @@ def _read_types(path: Path | None, sink: Sink) -> pl.DataFrame | None:
 def _read_framework(path: Path | None, sink: Sink) -> pl.DataFrame | None:
     """What the framework says of each operator, one row each: it lists an operator once for each of its tasks."""
     framework = None if path is None else read_csv(path, _FRAMEWORK, sink)
-    return None if framework is None else framework.unique("full_name", keep="first", maintain_order=True)
+    if framework is None:
+        return None
+    if "framework_name" in framework.columns:  # up to 2.0 it is the short one, which the full name ends with
+        is_full = pl.col("framework_name").str.contains("/", literal=True)
+        framework = framework.with_columns(framework_name=pl.when(is_full).then("framework_name"))
+    return framework.unique("full_name", keep="first", maintain_order=True)
 
 
 def _described(details: pl.DataFrame, framework: pl.DataFrame | None) -> pl.DataFrame:

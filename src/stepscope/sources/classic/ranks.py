@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from stepscope.sources.ascend.side_files import as_index
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.raw_profiles import device_number
+from stepscope.sources.json_files import peek_object, read_object
 from stepscope.sources.json_text import json_text
 from stepscope.tables import RANKS
 
 _CLUSTER_FILE = re.compile(r"(ascend|gpu)_cluster_analyse_([a-z-]+)_(\d+)_(\d+)_\d+\.csv")
 _FRAMEWORKS = ("mindspore", "pytorch")
-_LARGEST_INFO = 1 << 20
 _OF_NPU = {"device_types", "device_operators", "pynative_types", "pynative_operators", "ai_cpu", "framework"}
 _OF_NPU |= {"flops", "flops_summary", "flops_scope", "timeline", "calls", "ai_cpu_queue", "recommendation"}
-_OF_NPU |= {"device_info", "device_steps", "device_trace", "operator_memory"}
+_OF_RAW = {"device_info", "device_steps", "iterations"}
+_OF_NPU |= {*_OF_RAW, "operator_memory"}
 _OF_CUDA = {"gpu_types", "gpu_operators", "gpu_activities", "get_next"}
 _OF_CPU = {"cpu_types", "cpu_operators", "cpu_times", "cpu_framework", "cpu_memory"}
 
@@ -30,10 +29,11 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
 
     No time is given: step trace, host and dataset go by clocks of their own.
     """
-    info = read_info(files, sink)
-    cluster = _cluster(files)
+    info = read_object(files.one("profiler_info"), sink) or {}
+    cluster = cluster_sizes(files)
     framework = info.get("framework")
-    framework = framework if framework in _FRAMEWORKS else "mindspore"
+    of_mindspore = "mindspore" if files.kinds.keys() - _OF_RAW else None  # the device's profiler serves others, too
+    framework = framework if framework in _FRAMEWORKS else of_mindspore
     stated = as_index(info.get("rank_id"))
     if stated is not None and stated != files.rank and files.seat is None:
         problem = f"states rank {stated} in a file of rank {files.rank}; the name of the file is used"
@@ -50,7 +50,7 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
         "rank_origin": _origin(files, stated),
         "world_size": as_index(info.get("rank_size")) or cluster.get("ranks") or (seat.world_size if seat else None),
         "host": seat.host if seat else None,
-        "device": seat.device if seat else None,
+        "device": seat.device if seat else _raw_device(files),
         "device_kind": device_kind(files),
         "framework": framework,
         "framework_version": _text(info.get("ms_version")),
@@ -62,28 +62,9 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
     sink.write(RANKS, RANKS.frame(**{name: [value] for name, value in row.items()}))
 
 
-def read_info(files: RankFiles, sink: Sink | None = None) -> Mapping[str, Any]:
-    """What `profiler_info` holds; empty if there is none, or none that can be read.
-
-    Args:
-        files: The rank.
-        sink: Told about damage; nothing is told without it.
-    """
-    path = files.one("profiler_info")
-    if path is None:
-        return {}
-    try:
-        content = msgspec.json.decode(_start_of(path))
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        content, problem = None, f"cannot be read: {error}"
-    else:
-        problem = "is no JSON object"
-    if isinstance(content, Mapping):
-        return content
-    if sink is not None:
-        remedy = "Copy the file again; version, mode and sizes of the job are taken from names of files until then"
-        sink.issue("warning", path, problem, remedy, place="ranks")
-    return {}
+def read_info(files: RankFiles) -> Mapping[str, Any]:
+    """What `profiler_info` holds; empty if there is none, or none that can be read (`write_ranks` tells that)."""
+    return peek_object(files.one("profiler_info"))
 
 
 def device_kind(files: RankFiles) -> str | None:
@@ -101,13 +82,19 @@ def device_kind(files: RankFiles) -> str | None:
     return None
 
 
+def _raw_device(files: RankFiles) -> int | None:
+    """The number of the device whose raw profile is there."""
+    info = files.one("device_info")
+    return None if info is None else device_number(info.parent)
+
+
 def _origin(files: RankFiles, stated: int | None) -> str:
     if files.seat is not None:
         return "numbered" if files.seat.problem else "content"
     return "content" if stated == files.rank else "file name"
 
 
-def _cluster(files: RankFiles) -> dict[str, Any]:
+def cluster_sizes(files: RankFiles) -> dict[str, Any]:
     """What the name of the file of cluster steps says: parallel mode, pipeline stages, ranks."""
     path = files.one("cluster_steps")
     match = _CLUSTER_FILE.fullmatch(path.name) if path is not None else None
@@ -126,11 +113,6 @@ def _parallelism(info: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[st
         "is_heterogeneous": heterogeneous if heterogeneous is True else None,
     }
     return {name: value for name, value in told.items() if value is not None}
-
-
-def _start_of(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_LARGEST_INFO)
 
 
 def _text(value: object) -> str | None:

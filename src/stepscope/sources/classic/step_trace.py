@@ -78,6 +78,9 @@ def read_step_trace(path: Path, rank: int, sink: Sink) -> StepTrace | None:
     check_phases(path, steps, sink)
     if told:
         check_average(path, steps, rows.tail(1), sink)
+    else:
+        problem = "does not end with the average of its steps, so steps may be missing"
+        sink.issue("warning", path, problem, "If the file was cut, copy it again.")
     return StepTrace(_steps(path, steps, sink), _calls(path, steps, reduces, rank, sink))
 
 

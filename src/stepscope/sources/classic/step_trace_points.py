@@ -22,6 +22,9 @@ def write_step_points(files: RankFiles, sink: Sink) -> None:
         return
     content = read_object(path, sink)
     rows = [(name, graph, text) for graph, points in _by_graph(content) for name, text in _stated(points)]
+    odd = [key for _, points in _by_graph(content) for key in _NAMES if not isinstance(points.get(key, ""), str)]
+    if odd:
+        sink.issue("error", path, f"{', '.join(sorted(set(odd)))} is no name", "Copy the file again.", place=odd[0])
     if content and not rows:
         known = ", ".join(_NAMES)
         sink.issue("error", path, f"states none of {known}", "Copy the file again, or report its form if it is new.")

@@ -23,7 +23,7 @@ COMMUNICATES = r"(?i)^(hcom|hccl|nccl|all_?(reduce|gather|to_?all)|reduce_?scatt
 MOVES = r"(?i)memcpy|memset"
 _NUMBER = r"-op\d+$"
 _SAMPLE = 500
-_TO_NS = {"time": 1e3, "time_ms": 1e6}
+_TO_NS: dict[Kind, float] = {"time": 1e3, "time_ms": 1e6}
 
 
 class KernelRows:
@@ -88,6 +88,10 @@ def read_kernels(path: Path, steps: pl.DataFrame | None, rows: KernelRows, sink:
     except (OSError, csv.Error) as error:
         sink.issue("error", path, f"cannot be read: {error}", "Copy the file again.")
         return
+    if unit is None:
+        problem = "its clock is not that of the step trace, so its kernels are left out"
+        sink.issue("note", path, problem, "None needed, if both are of one profile.", place="kernels")
+        return
     for part in read_csv_parts(path, _layout(unit), sink):
         rows.add(part)
     if not rows.rows:
@@ -106,8 +110,8 @@ def _layout(unit: Kind) -> FileLayout:
     )
 
 
-def _unit(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Kind:
-    """The unit of the starts."""
+def _unit(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Kind | None:
+    """The unit of the starts; None if in none of them the kernels are those of the steps."""
     headers = header_of(path)
     keys = [column_key(header) for header in headers]
     headed: Kind = "time_ms" if any("start_time(ms)" in header.replace(" ", "") for header in headers) else "time"
@@ -115,8 +119,11 @@ def _unit(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Kind:
         return headed
     columns = keys.index("start_time"), keys.index("duration"), keys.index("stream_id") if "stream_id" in keys else 0
     sample = _sample(path, columns)
-    found = _by_steps(sample, steps) or _by_order(sample) or headed
-    if found != headed:
+    if sample and steps is not None and not steps.is_empty():
+        found = _by_steps(sample, steps)
+    else:
+        found = _by_order(sample) or headed
+    if found is not None and found != headed:
         words = {"time": "us", "time_ms": "ms"}
         problem = f"start_time is headed {words[headed]}, and read as {words[found]}, which alone fits the rest"
         sink.issue("note", path, problem, "None needed.", place="line 1")
@@ -136,19 +143,14 @@ def _sample(path: Path, columns: tuple[int, int, int]) -> list[tuple[str, float,
     return sample
 
 
-def _by_steps(sample: Sequence[tuple[str, float, float]], steps: pl.DataFrame | None) -> Kind | None:
-    """The unit in which more kernels lie near the steps; None if that does not tell."""
-    if steps is None or steps.is_empty():
-        return None
+def _by_steps(sample: Sequence[tuple[str, float, float]], steps: pl.DataFrame) -> Kind | None:
+    """The unit in which most kernels lie near the steps; None if they do in none."""
     first, last = steps.select(pl.min("start_ns"), pl.max("end_ns")).row(0)
     room = last - first
-    inside = {
-        unit: sum(first - room <= start * factor <= last + room for _, start, _ in sample)
-        for unit, factor in _TO_NS.items()
-    }
-    if inside["time"] == inside["time_ms"]:
-        return None
-    return "time" if inside["time"] > inside["time_ms"] else "time_ms"
+    for unit, factor in _TO_NS.items():
+        if 2 * sum(first - room <= start * factor <= last + room for _, start, _ in sample) >= len(sample):
+            return unit
+    return None
 
 
 def _by_order(sample: Sequence[tuple[str, float, float]]) -> Kind | None:

@@ -60,8 +60,8 @@ class FileLayout:
     Args:
         fields: What is read.
         ignored: Keys of headers that are known.
-        tells_cells: Tell values that cannot be read in columns that rows may lack too. It takes a second look at
-            columns with empty values.
+        tells_cells: Tell values that cannot be read in columns that rows may lack too, and a last row that may have
+            been cut. It takes a second look at columns with empty values.
     """
 
     fields: tuple[Field, ...]

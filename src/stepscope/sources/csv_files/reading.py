@@ -11,22 +11,14 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import polars as pl
 
-from stepscope.sources.csv_files.layout import Field, FileLayout, Kind, column_key
-from stepscope.sources.csv_files.values import EXACT, READ_AS, in_our_unit
+from stepscope.sources.csv_files.decoding import decode, unreadable_cells
+from stepscope.sources.csv_files.layout import Field, FileLayout, column_key
+from stepscope.sources.csv_files.values import EXACT
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
-from stepscope.sources.trace_events import native
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
 
-_PLAIN: dict[Kind, native.TableColumn] = {
-    "device": "raw",
-    **dict.fromkeys(EXACT, "raw"),
-    "text": "text",
-    "shape": "shape",
-    "time": "time",
-}
-"""How the compiled scanner reads a kind; all others as numbers."""
 PART_BYTES = 16 << 20
 """A larger file is read in parts of that size."""
 HEADER_LIMIT = 1 << 20
@@ -136,6 +128,7 @@ class _Rows:
         self._times = Times()
         self._rows = 0
         self._cut = False
+        self._open = False
         self._malformed: int | None = None
         self._unreadable = 0
         self._strays: Counter[str] = Counter()
@@ -151,8 +144,7 @@ class _Rows:
         try:
             with warnings.catch_warnings(record=True) as malformed:
                 warnings.simplefilter("always")
-                frame = _plain(text, width, chosen)
-                frame = _scan(text, width, chosen).collect() if frame is None else frame
+                frame = decode(text, width, chosen)
         except pl.exceptions.PolarsError as error:
             self._problem = str(error).partition("\n")[0]  # advice for callers of Polars follows
             self._unread += max(1, _lines(text) - 1)
@@ -161,7 +153,7 @@ class _Rows:
             self._malformed = (self._malformed or 0) + max(0, _lines(text) - 1 - frame.height)
         self._rows += frame.height
         if self._layout.tells_cells:
-            self._cells.update(_unreadable_cells(text, width, chosen, frame, self._required))
+            self._cells.update(unreadable_cells(text, width, chosen, frame, self._required))
         kept = frame.drop_nulls([field.column for field in self._required]) if self._required else frame
         self._unreadable += frame.height - kept.height
         time = next((field.column for field in self._required if field.kind in EXACT), None)
@@ -186,6 +178,7 @@ class _Rows:
         except csv.Error:
             return text
         if last.count(b'"') % 2 == 0 and len(fields) >= width:
+            self._open = True
             return text
         self._cut = True
         return whole_lines + newline
@@ -197,6 +190,9 @@ class _Rows:
             sink.issue("error", self._path, f"cannot be read: {self._problem}", remedy, lost=self._unread)
         if self._cut:
             sink.issue("error", self._path, "its last row is cut off and is left out", remedy, lost=1)
+        if self._open and self._layout.tells_cells:
+            problem = "its last row has no end of line; if the file was cut there, the row's last value is wrong"
+            sink.issue("warning", self._path, problem, remedy, place=f"row {self._rows}")
         if self._malformed is not None:
             problem = f"has rows that cannot be told apart; {self._malformed or 'some'} others may be lost"
             sink.issue("error", self._path, problem, remedy, lost=self._malformed or None)
@@ -215,66 +211,6 @@ class _Rows:
         if lost := sum(self._strays.values()):
             problem = lost_rows(self._strays, lost + self._kept)
             sink.issue("error", self._path, problem, STRAY_REMEDY, lost=lost)
-
-
-def _plain(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | None:
-    """The rows as the compiled scanner reads them, in a quarter of the time; None if that is not for it."""
-    if not native.is_there():
-        return None
-    kinds = [_PLAIN.get(chosen[at].kind, "number") if at in chosen else None for at in range(width)]
-    try:
-        columns = native.read_table(text, kinds)
-    except native.Refused:
-        return None
-    read = pl.DataFrame([column.alias(f"{at}") for at, column in zip(sorted(chosen), columns, strict=True)])
-    whole_already = {at for at, field in chosen.items() if field.kind in ("text", "shape", "time", "float")}
-    return read.select(
-        (pl.col(f"{at}") if at in whole_already else in_our_unit(pl.col(f"{at}"), field)).alias(field.column)
-        for at, field in chosen.items()
-    )
-
-
-def _unreadable_cells(
-    text: bytes, width: int, chosen: dict[int, Field], frame: pl.DataFrame, required: list[Field]
-) -> dict[str, int]:
-    """How many values cannot be read, by the header of their column; rows without a required one are told apart."""
-    doubtful = {
-        at: field
-        for at, field in chosen.items()
-        if field not in required and field.kind not in ("text", "shape") and frame[field.column].null_count()
-    }
-    if not doubtful:
-        return {}
-    as_text = {at: Field(field.column, "text", field.headers) for at, field in doubtful.items()}
-    raw = _plain(text, width, as_text)
-    raw = _scan(text, width, as_text).collect() if raw is None else raw
-    if raw.height != frame.height:
-        return {}
-    lost = {
-        field.headers[0]: int((raw[field.column].is_not_null() & frame[field.column].is_null()).sum())
-        for field in doubtful.values()
-    }
-    return {header: count for header, count in lost.items() if count}
-
-
-def _scan(text: bytes, width: int, chosen: dict[int, Field]) -> pl.LazyFrame:
-    header, _, body = text.partition(b"\n")
-    # Polars counts the fields of the first row: one that is whole stands before a row that may not be.
-    rows = pl.scan_csv(
-        header + b"\n" + b"," * (width - 1) + b"\n" + body if width > 1 else text,
-        has_header=False,
-        skip_rows=1,
-        schema={
-            f"{at}": READ_AS.get(chosen[at].kind, pl.Float64) if at in chosen else pl.String for at in range(width)
-        },
-        null_values=["N/A", "NA", ""],
-        truncate_ragged_lines=True,
-        ignore_errors=True,
-        encoding="utf8-lossy",
-        glob=False,
-    )
-    rows = rows.slice(1) if width > 1 else rows
-    return rows.select(in_our_unit(pl.col(f"{at}"), field).alias(field.column) for at, field in chosen.items())
 
 
 def _match(headers: list[str], layout: FileLayout, more: dict[str, Field]) -> tuple[dict[int, Field], list[str]]:

@@ -20,6 +20,7 @@ _OPERATOR_ARGS = (
     Arg("Sequence number", "sequence", "int"),
     Arg("Fwd thread id", "forward_thread", "int"),
     Arg("Call stack", "stack_text", "text"),
+    Arg("Concrete Inputs", "input_values", "json"),
 )
 
 _COMM_ARGS = (

@@ -124,6 +124,7 @@ class SliceWriter:
                 "thread",
                 "input_shapes",
                 "input_types",
+                *([_values()] if "input_values" in placed.columns else []),
                 "sequence",
                 "forward_thread",
                 "external_id",
@@ -134,6 +135,11 @@ class SliceWriter:
 
 
 _SLICE_COLUMNS = tuple(c.name for c in SLICES.columns if c.name != "rank")
+
+
+def _values() -> pl.Expr:
+    """The values of convolutions; those of other operators are many and tell nothing that is asked for."""
+    return pl.when(pl.col("name").str.contains("conv", literal=True)).then("input_values").alias("input_values")
 
 
 def _category(name: str) -> pl.Expr:

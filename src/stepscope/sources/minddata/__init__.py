@@ -5,6 +5,7 @@ host's monotonic clock; who calls says how that stands to the clock of the rest.
 """
 
 from stepscope.sources.minddata.files import Clock, MinddataFiles
+from stepscope.sources.minddata.stages import read_stages
 from stepscope.sources.minddata.write import write_minddata
 
-__all__ = ["Clock", "MinddataFiles", "write_minddata"]
+__all__ = ["Clock", "MinddataFiles", "read_stages", "write_minddata"]

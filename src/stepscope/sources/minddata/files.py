@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from fnmatch import fnmatch
 from pathlib import Path
 
 import polars as pl
@@ -45,6 +46,13 @@ class MinddataFiles:
     def within(cls, directory: Path) -> MinddataFiles:
         """The files in a directory of one rank; the first of several of a name."""
         return cls(**{kind: min(directory.glob(name), default=None) for kind, name in _NAMES.items()})
+
+    @classmethod
+    def among(cls, files: Iterable[Path]) -> MinddataFiles:
+        """Those among `files`, by their names; the first of several of a kind."""
+        given = list(files)
+        found = {kind: [file for file in given if fnmatch(file.name, name)] for kind, name in _NAMES.items()}
+        return cls(**{kind: files[0] for kind, files in found.items() if files})
 
     @property
     def all(self) -> list[Path]:

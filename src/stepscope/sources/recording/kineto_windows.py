@@ -11,7 +11,8 @@ from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.header import base_ns
 from stepscope.sources.kineto.layout import LAYOUT
 from stepscope.sources.kineto.steps import STEP_PREFIX
-from stepscope.sources.recording.windows import FIRST_EPOCH_NS, Window
+from stepscope.sources.plausible import FIRST_EPOCH_NS
+from stepscope.sources.recording.windows import Window
 from stepscope.sources.spool import Spool
 from stepscope.sources.trace_events import read_events
 

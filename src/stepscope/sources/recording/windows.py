@@ -24,9 +24,6 @@ _SCHEMA = {
 }
 _REQUIRED = ("window", "start_ns", "end_ns", "kind")
 
-FIRST_EPOCH_NS = 10**18
-"""Times before 2001 are not since the epoch, but of some other clock."""
-
 
 @dataclass(frozen=True)
 class Window:

@@ -1,0 +1,104 @@
+"""What stands beside an export of MindSpore: `FRAMEWORK`, and the files of data preparation.
+
+`FRAMEWORK` has the operators that ran on the CPU; `dataset.csv`, `data_preprocess.csv` and the files of dataset
+profiling lie in the output folder, or raw in `FRAMEWORK`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.sources.ascend.rank_files import RankFiles
+from stepscope.sources.ascend.recording import HOST, Recording, shaped
+from stepscope.sources.ascend.trace_layout import CPU_OPERATORS
+from stepscope.sources.csv_files import Field, FileLayout, read_csv
+from stepscope.sources.minddata import Clock, read_stages, write_minddata
+from stepscope.sources.mindspore_cpu import Unit, read_executions, read_memory, read_totals
+from stepscope.sources.plausible import FIRST_EPOCH_NS
+from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS
+
+if TYPE_CHECKING:
+    from stepscope.sources.base import Sink
+
+DATA_PREPROCESS = FileLayout(
+    fields=(
+        Field("time_ns", "time", ("timestamp",)),
+        Field("name", "text", ("node",), required=True),
+        Field("total_ns", "duration", ("total_time",), required=True),
+        Field("wait_ns", "duration", ("dispatch_time",)),
+        Field("stream", "int", ("stream_id",)),
+    ),
+    ignored=frozenset({"device_id", "compute_time", "memcpy_time", "task_time", "task_id"}),
+)
+"""AI CPU operators of data preprocessing, a row an execution."""
+_NUMBER = re.compile(r"-op\d+$|_\d+$")
+
+
+def cpu_executions(files: RankFiles, sink: Sink) -> pl.DataFrame | None:
+    """The operators on the CPU as rows of `HOST`, with types and shapes; None where the trace has to tell them.
+
+    That is where there are none, where some cannot be read, and where they go by another clock than the trace.
+    """
+    found = files.cpu
+    if found.times is None:
+        return None
+    try:
+        rows = read_executions(found.times, found.launches, sink)
+    except OSError as error:
+        sink.issue("error", found.times, f"cannot be read: {error.strerror}", "Copy the file again")
+        return None
+    if rows.is_empty() or rows["start_ns"][0] < FIRST_EPOCH_NS:
+        return None
+    return shaped(rows.with_columns(category=pl.lit("operator"), process=pl.lit(CPU_OPERATORS)), HOST)
+
+
+def take_framework(recording: Recording, files: RankFiles, sink: Sink, *, has_device: bool) -> None:
+    """Take totals of operators on the CPU, of data preprocessing and of dataset stages, and the host's memory.
+
+    Args:
+        recording: Takes them.
+        files: The files.
+        sink: Told about damage.
+        has_device: Whether the operators ran beside those of a device.
+    """
+    unit: Unit = "HOST_CPU" if has_device else "CPU"
+    totals = [recording.totals, read_totals(files.cpu, unit, sink)]
+    if path := files.texts.get("dataset"):
+        totals.append(read_stages(path, sink))
+    if path := files.texts.get("data_preprocess"):
+        totals.append(_read_preprocess(path, sink))
+    recording.totals = pl.concat(totals)
+    if files.cpu.memory is not None:
+        try:
+            curve = MEMORY_CURVE.conform(read_memory(files.cpu.memory, sink))
+        except OSError as error:
+            sink.issue("error", files.cpu.memory, f"cannot be read: {error.strerror}", "Copy the file again")
+            return
+        both = pl.concat([recording.memory_curve, curve.filter(pl.col("time_ns") >= FIRST_EPOCH_NS)])
+        recording.memory_curve = both.sort("time_ns", "component", nulls_last=True)
+
+
+def write_data_preparation(files: RankFiles, sink: Sink) -> None:
+    """Write what dataset profiling left: times are those of the host's monotonic clock."""
+    if files.minddata.all:
+        write_minddata(files.minddata, Clock(), sink)
+
+
+def _read_preprocess(path: Path, sink: Sink) -> pl.DataFrame:
+    """Rows of `operator_totals` of the list `AI_CPU`."""
+    rows = read_csv(path, DATA_PREPROCESS, sink)
+    if rows is None:
+        return OPERATOR_TOTALS.frame()
+    sums = (pl.sum("total_ns"), pl.sum("wait_ns"), pl.len().alias("count"), pl.min("total_ns").alias("min_ns"))
+    grouped = rows.group_by("name", maintain_order=True).agg(*sums, pl.max("total_ns").alias("max_ns"))
+    named = grouped.with_columns(
+        type=pl.col("name").str.replace(_NUMBER.pattern, ""),
+        unit=pl.lit("AI_CPU"),
+        level=pl.lit("operator"),
+        core=pl.lit("AI_CPU"),
+    )
+    return OPERATOR_TOTALS.conform(named)

@@ -1,0 +1,113 @@
+"""When each operator ran, and on what shapes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+
+EXECUTIONS = {
+    "name": pl.String,
+    "short": pl.String,
+    "start_ns": pl.Int64,
+    "duration_ns": pl.Int64,
+    "thread": pl.String,
+    "type": pl.String,
+    "input_shapes": pl.String,
+}
+"""`name` is the operator's place in the model, `short` its last part; `input_shapes` JSON."""
+
+_LARGEST_NS = 9 * 10**18
+
+
+def read_executions(times: Path, launches: Path | None, sink: Sink) -> pl.DataFrame:
+    """Each time an operator ran, in order of start, by the clock of the file.
+
+    Args:
+        times: `cpu_op_execute_timestamp`.
+        launches: `cpu_framework`; without it there are no shapes.
+        sink: Told how many cannot be read.
+
+    Returns:
+        A frame with the columns of `EXECUTIONS`.
+
+    Raises:
+        OSError: If a file cannot be read.
+    """
+    calls = _calls(times)
+    readable = pl.col("start_ns").is_between(0, _LARGEST_NS) & (pl.col("duration_ns") >= 0)
+    rows = calls.filter(readable & pl.col("thread").is_not_null() & pl.col("name").is_not_null())
+    if lost := calls.height - rows.height:
+        problem = f"{lost} executions of operators have no readable time and are left out"
+        sink.issue("warning", times, problem, "The rest is complete", lost=lost)
+    rows = rows.sort("start_ns", maintain_order=True)
+    rows = rows.with_columns(
+        type=pl.col("name").str.extract(r"([^/]+?)(?:-op\d+)?$", 1), input_shapes=pl.lit(None, pl.String)
+    ).select(*EXECUTIONS)
+    return rows if launches is None else with_shapes(rows, launches)
+
+
+def with_shapes(rows: pl.DataFrame, launches: Path) -> pl.DataFrame:
+    """Operators with `input_shapes`, as JSON.
+
+    The file has a line a launch, in launch order, with the last part of the name: the k-th launch of a name is the k-th
+    of its executions. Where a window's edge cut the one or the other off, shapes are given only if all agree.
+
+    Args:
+        rows: With `short` and `input_shapes`, in order of start.
+        launches: `cpu_framework`.
+
+    Raises:
+        OSError: If the file cannot be read.
+    """
+    parts = pl.col("line").str.split(";")
+    inputs = pl.col("line").str.extract_all(r":(\[[^\]]*\]|NoShape);").list.join("")
+    shapes = inputs.str.replace_all("NoShape", "null").str.strip_chars(":;").str.replace_all(";:", ", ", literal=True)
+    order = pl.int_range(pl.len()).over("short")
+    launched = (
+        _lines(launches)
+        .to_frame()
+        .select(short=parts.list.get(1, null_on_oob=True), input_shapes=pl.format("[{}]", shapes))
+        .filter(pl.col("short") != "")
+        .with_columns(
+            order=order, launches=pl.len().over("short"), alike=pl.col("input_shapes").n_unique().over("short")
+        )
+    )
+    ordered = rows.drop("input_shapes").with_columns(order=order, runs=pl.len().over("short"))
+    exact = ordered.join(launched, on=["short", "order"], how="left", maintain_order="left")
+    common = launched.filter(pl.col("alike") == 1).unique("short").select("short", common="input_shapes")
+    known = pl.when(pl.col("runs") == pl.col("launches")).then("input_shapes").otherwise("common")
+    joined = exact.join(common, on="short", how="left", maintain_order="left")
+    return joined.with_columns(input_shapes=known).select(*rows.columns)
+
+
+def _calls(file: Path) -> pl.DataFrame:
+    """A row each time an operator ran, null where it cannot be read.
+
+    A line is `name;HostCpuOps;<start ns>,<duration ms>,<thread> <start>,...`.
+    """
+    parts = pl.col("line").str.splitn(";", 3).struct
+    one = pl.col("call").str.split_exact(",", 2).struct
+    return (
+        _lines(file)
+        .to_frame()
+        .select(name=parts.field("field_0"), call=parts.field("field_2").str.strip_chars().str.split(" "))
+        .explode("call")
+        .filter(pl.col("call").fill_null("x") != "")
+        .select(
+            "name",
+            short=pl.col("name").str.extract(r"([^/]+)$", 1),
+            start_ns=one.field("field_0").cast(pl.Int64, strict=False),
+            duration_ns=(one.field("field_1").cast(pl.Float64, strict=False) * 1e6)
+            .round()
+            .cast(pl.Int64, strict=False),
+            thread=one.field("field_2"),
+        )
+    )
+
+
+def _lines(file: Path) -> pl.Series:
+    text = file.read_bytes().decode("utf-8", "replace")
+    return pl.Series("line", text.splitlines(), dtype=pl.String)

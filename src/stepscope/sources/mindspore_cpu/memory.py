@@ -1,0 +1,52 @@
+"""What the allocator holds, event by event."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.csv_files import column_key
+
+MEMORY = {
+    "time_ns": pl.Int64,
+    "allocated_bytes": pl.Int64,
+    "reserved_bytes": pl.Int64,
+    "active_bytes": pl.Int64,
+}
+_HEADERS = {
+    "timestamp": "time_ns",
+    "total_allocated": "allocated_bytes",
+    "total_reserved": "reserved_bytes",
+    "total_active": "active_bytes",
+}
+
+
+def read_memory(file: Path, sink: Sink) -> pl.DataFrame:
+    """The curve of `cpu_ms_memory_record`, by the clock of the file, in its order.
+
+    Returns:
+        A frame with the columns of `MEMORY`.
+
+    Raises:
+        OSError: If the file cannot be read.
+    """
+    text = file.read_bytes().decode("utf-8-sig", "replace")
+    header, _, body = text.partition("\n")
+    columns = [_HEADERS.get(column_key(name)) for name in header.strip().split(",")]
+    if "time_ns" not in columns:
+        sink.issue("error", file, "has no column Timestamp(ns)", "Copy the file again, or record again")
+        return pl.DataFrame(schema=MEMORY)
+    whole, _, cut = body.rpartition("\n")  # what follows the last line's end was cut off
+    lines = pl.Series("line", whole.splitlines(), dtype=pl.String).to_frame()
+    parts = pl.col("line").str.split(",")
+    named = {name: parts.list.get(at, null_on_oob=True) for at, name in enumerate(columns) if name}
+    rows = lines.select(
+        parts.list.len() == len(columns), **{n: v.cast(pl.Int64, strict=False) for n, v in named.items()}
+    )
+    sound = rows.filter(pl.col("line") & (pl.col("time_ns") > 0)).drop("line")
+    if lost := rows.height - sound.height + bool(cut.strip()):
+        problem = f"{lost} lines are damaged and left out"
+        sink.issue("warning", file, problem, "The rest is complete. Copy the file again if they matter", lost=lost)
+    return sound.select(pl.col(name) if name in named else pl.lit(None, pl.Int64).alias(name) for name in MEMORY)

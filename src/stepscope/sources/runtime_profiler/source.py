@@ -1,0 +1,105 @@
+"""The reader of MindSpore's runtime profiler."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.errors import UnreadableInput
+from stepscope.paths import natural
+from stepscope.sources.ascend.side_files import as_index
+from stepscope.sources.base import Found, Input, Sink
+from stepscope.sources.runtime_profiler.detail import STATED, read_detail
+from stepscope.sources.runtime_profiler.json_events import read_json_events
+from stepscope.sources.runtime_profiler.tables import EventTables, steps_of
+from stepscope.sources.windows import around
+from stepscope.tables import RANKS, STEPS
+
+_NAME = re.compile(r"RuntimeProfiler(Detail|Json|Summary)(\d+)\.(?:csv|json)")
+_RANK = re.compile(r"rank_(\d{1,9})")
+_FIRST_LINE = re.compile(rb"^\[Step:\d+,? step_time:\d+ns, module_total_time:\d+ns\]\s*\n\s*(?:module|stage):")
+
+
+class RuntimeProfilerSource:
+    """Reads what the runtime profiler wrote of one process."""
+
+    name = "runtime_profiler"
+    version = 1
+
+    def find(self, directory: Path, names: Sequence[str]) -> Found | None:
+        """A directory with its files: an input for each process, which share the number in their names."""
+        files: dict[str, list[Path]] = defaultdict(list)
+        for name in names:
+            if match := _NAME.fullmatch(name):
+                files[match[2]].append(directory / name)
+        inputs = []
+        for stamp in sorted(files, key=natural):
+            kinds = {match[1] for file in files[stamp] if (match := _NAME.fullmatch(file.name))}
+            if kinds & {"Detail", "Json"}:
+                label = stamp if len(files) > 1 else ""
+                inputs.append(Input(self.name, directory, tuple(sorted(files[stamp])), label))
+        rest = tuple(name for name in names if not _NAME.fullmatch(name))
+        return Found(tuple(inputs), rest) if inputs else None
+
+    def sniff(self, file: Path, head: bytes) -> Input | None:
+        """A detail by its first lines; the other files by their names."""
+        match = _NAME.fullmatch(file.name)
+        known = match is not None and match[1] != "Summary"
+        return Input(self.name, file, (file,)) if known or _FIRST_LINE.match(head) else None
+
+    def read(self, item: Input, sink: Sink) -> None:
+        """Read the events of one process.
+
+        Raises:
+            UnreadableInput: If no event can be read.
+        """
+        tables = EventTables(sink)
+        lengths = [pl.DataFrame(schema=STATED)]
+        for events, stated in _events(item, sink):
+            lengths.append(stated)
+            tables.write(events)
+        tables.tell(item.path)
+        if tables.span is None:
+            raise UnreadableInput(item.path, "holds no event of the runtime profiler", "Copy it again, or record again")
+        steps = steps_of(tables.steps(), pl.concat(lengths))
+        if not steps.is_empty():
+            sink.write(STEPS, STEPS.conform(steps))
+        whole = steps.select(pl.min("start_ns"), pl.max("end_ns")).row(0) if steps.height else None
+        sink.write(RANKS, _rank_row(item, tables, around([tables.span, whole])))
+
+
+def _events(item: Input, sink: Sink) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Events and lengths of steps, of the detail or else of the JSON file."""
+    files = {match[1]: file for file in item.files if (match := _NAME.fullmatch(file.name))}
+    detail = files.get("Detail") or (item.files[0] if not files else None)
+    if detail is not None:
+        try:
+            yield from read_detail(detail, sink)
+        except OSError as error:
+            raise UnreadableInput(detail, f"cannot be read: {error.strerror}", "Check the file and its disk") from error
+        return
+    problem = "the detail is missing, so steps are unknown; the same events are read from the JSON file"
+    sink.issue("warning", item.path, problem, "Copy RuntimeProfilerDetail*.csv, too", place="steps")
+    for frame in read_json_events(files["Json"], sink):
+        yield frame, pl.DataFrame(schema=STATED)
+
+
+def _rank_row(item: Input, tables: EventTables, span: tuple[int, int] | None) -> pl.DataFrame:
+    folder = item.path if item.path.is_dir() else item.path.parent
+    match = _RANK.fullmatch(folder.name)
+    rank = as_index(match[1]) if match else None
+    start_ns, end_ns = span or (None, None)
+    row = {
+        "rank": rank,
+        "rank_origin": None if rank is None else "file name",
+        "process": tables.process,
+        "framework": "mindspore",
+        "format": RuntimeProfilerSource.name,
+        "start_ns": start_ns,
+        "end_ns": end_ns,
+    }
+    return RANKS.frame(**{name: [value] for name, value in row.items()})
