@@ -8,7 +8,28 @@ from dataclasses import dataclass
 from typing import Any
 
 TOLERANCE = 1e-6
-"""Relative, and absolute below 1: what MindInsight rounds, its counterpart rounds likewise first."""
+"""Relative, and absolute below 1."""
+
+
+class Figure(float):
+    """A figure of ours that MindInsight shows rounded.
+
+    Args:
+        value: The exact one.
+        digits: Digits that it shows behind the point.
+        slack: How far its own is off before it is rounded, as it is made of rounded parts.
+    """
+
+    def __new__(cls, value: float, digits: int, slack: float = 0.0) -> Figure:
+        made = super().__new__(cls, value)
+        made.within = 0.5 * 10**-digits + slack + 1e-9
+        return made
+
+    within: float
+
+    def is_shown_as(self, shown: float) -> bool:
+        """Whether `shown` is what becomes of it."""
+        return abs(shown - self) <= self.within * (1 + TOLERANCE)
 
 
 @dataclass(frozen=True)
@@ -50,6 +71,10 @@ def differences(theirs: Any, ours: Any, place: str = "") -> Iterator[Difference]
 
 
 def _same(theirs: Any, ours: Any) -> bool:
+    if isinstance(ours, Figure) and isinstance(theirs, (int, float)):
+        return ours.is_shown_as(theirs)
+    if isinstance(ours, Figure) and isinstance(theirs, str) and theirs.endswith("%"):
+        return ours.is_shown_as(float(theirs[:-1]))
     numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in (theirs, ours))
     if numbers:
         return math.isclose(theirs, ours, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

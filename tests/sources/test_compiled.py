@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stepscope.sources.csv_files import Field, reading
+from stepscope.sources.csv_files import Field, decoding
 from stepscope.sources.trace_events import Arg, EventClass, Layout, native
 from stepscope.sources.trace_events.decode import EventDecoder
 
@@ -77,17 +77,17 @@ def test_a_table_is_the_same_or_left_to_polars(tmp_path: Path, value: bytes, at:
     rows += [b",".join([*PLAIN[:at], value, *PLAIN[at + 1 :]]), b",".join(PLAIN)]
     path.write_bytes(end.join([*rows, b""]))
 
-    compiled = reading._plain(path.read_bytes(), 6, FIELDS)
+    compiled = decoding._plain(path.read_bytes(), 6, FIELDS)
 
     if compiled is not None:
-        assert compiled.rows() == reading._scan(path.read_bytes(), 6, FIELDS).collect().rows()
+        assert compiled.rows() == decoding._scan(path.read_bytes(), 6, FIELDS).collect().rows()
 
 
 def test_a_plain_table_is_not_left_to_polars(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(b"name,start,wait,unused,shapes,last\n" + b",".join(PLAIN) + b"\n")
 
-    compiled = reading._plain(path.read_bytes(), 6, FIELDS)
+    compiled = decoding._plain(path.read_bytes(), 6, FIELDS)
 
     assert compiled is not None
     assert compiled.rows() == [("a", 12500, 100, "4,1;2", 0.001)]

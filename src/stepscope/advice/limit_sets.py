@@ -56,16 +56,19 @@ def rule_table(limits: Mapping[str, Any] | None = None) -> pl.DataFrame:
         limits: Sets that take the place of the default ones.
 
     Returns:
-        One row a limit, or a rule without any: `rule`, `limits_of` (the rule or analysis to override it for), `limit`,
-        `value`, `unit`, `source`, `says` (what the rule reports).
+        One row a limit, or a rule without any: `rule` (null for limits of analyses behind no rule alone), `limits_of`
+        (the rule or analysis to override it for), `limit`, `value`, `unit`, `source`, `says` (what the rule reports).
     """
     sets = {**limit_sets(), **(limits or {})}
     rows: list[dict[str, Any]] = []
-    for name, function in RULES.items():
+    for name, function in sorted(RULES.items()):
         says = (inspect.getdoc(function) or "").split("\n")[0]
         owners = [owner for owner in (name, *_analyses(function)) if owner in sets]
         told = [{"limits_of": owner, **one} for owner in owners for one in described(sets[owner])]
         rows += [{"rule": name, "says": says, **one} for one in told or [dict[str, Any]()]]
+    behind = {row.get("limits_of") for row in rows}
+    for owner in sorted(sets.keys() - behind):
+        rows += [{"limits_of": owner, **one} for one in described(sets[owner])]
     return pl.DataFrame(rows, schema=SCHEMA)
 
 

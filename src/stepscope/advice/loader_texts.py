@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stepscope.analysis.loader import NO_WORKERS, READING, WORKER_CPU
+from stepscope.analysis.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
 
 GENERAL = "Raise the number of loader workers, prefetch, pin memory, cache or pre-process the data set."
 
@@ -15,6 +15,10 @@ ACTIONS = {
     ),
     WORKER_CPU: "{who} busy ({used:.0%} of a processor each): use more, or make the transforms cheaper or do them in "
     "advance.",
+    HOST_CPU: (
+        "All processors of the host are busy, so its workers wait for one ({used:.0%} of a processor each): stop what "
+        "else runs there, spread ranks over hosts, or make the transforms cheaper."
+    ),
     READING: "{who} mostly waiting ({used:.0%} of a processor each), so they read slowly: use faster or nearer "
     "storage, larger files, more workers to overlap reads, and a higher prefetch_factor.",
 }

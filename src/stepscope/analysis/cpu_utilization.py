@@ -58,7 +58,7 @@ def cpu_utilization(
     )
 
 
-@analysis("rank", together=True)
+@analysis("rank", together=True, passes=("chosen",))
 def cpu_summary(cpu_utilization: pl.DataFrame) -> pl.DataFrame:
     """Average and highest CPU use of host, process, each worker, each dataset operator and all of them.
 

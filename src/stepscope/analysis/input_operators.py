@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.pipeline_graph import LIMITS, Limits, Node, bottlenecks, observations
+from stepscope.errors import Unavailable
 
 _QUEUE = {
     "samples": pl.Int64,
@@ -58,18 +59,25 @@ def input_operators(
 
 
 @analysis("rank", together=True)
-def input_samples(input_pipeline: pl.LazyFrame) -> pl.LazyFrame:
+def input_samples(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
     """List the samples of the operators' queues.
 
     Returns:
         `rank`, `operator`, `sample` (from 0), `step`, `time_ns`, `queue_size`, `queue_capacity`.
+
+    Raises:
+        Unavailable: If no queue was sampled.
     """
-    return (
+    found = (
         input_pipeline.filter(pl.col("batch").is_null() & pl.col("queue_size").is_not_null())
         .sort("rank", "operator", "time_ns", maintain_order=True)
         .with_columns(sample=pl.int_range(pl.len()).over("rank", "operator"))
         .select("rank", "operator", "sample", "step", "time_ns", "queue_size", "queue_capacity")
+        .collect()
     )
+    if found.is_empty():
+        raise Unavailable("no queue of a dataset operator was sampled")
+    return found
 
 
 def _queues(samples: pl.LazyFrame | None) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from stepscope.limits import limit
 MARKED = "DataLoader"
 """What a loader is called that only its marks in a trace tell of."""
 
-NO_WORKERS, WORKER_CPU, READING = "no workers", "worker CPU", "reading"
+NO_WORKERS, HOST_CPU, WORKER_CPU, READING = "no workers", "host CPU", "worker CPU", "reading"
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Limits:
 
     busy_worker: float = limit(0.8, "processors that each worker keeps busy", "our own: the rest is hand-over")
     idle_worker: float = limit(0.3, "processors that each worker keeps busy", "our own: it waits for what it reads")
+    host_idle: float = limit(0.1, "of all processors, idle", "our own: below it workers wait for a processor")
 
 
 LIMITS = Limits()
@@ -43,7 +44,7 @@ def loader_steps(
     Returns:
         `rank`, `step`, `loader`, `batches`, `wait_ns`, `step_ns` (length of the step's window), `wait_ratio` (of it),
         `ready` (batches that lay ready after one was taken, mean), `queue_capacity` (room for them), `workers`,
-        `worker_processors` (that all workers of the rank kept busy in the step, mean).
+        `worker_processors` (that all workers of the rank kept busy in the step, mean), `host_idle_ratio`.
 
     Raises:
         Unavailable: If no loader was seen.
@@ -64,7 +65,7 @@ def loader_steps(
         .with_columns(wait_ratio=pl.when(pl.col("step_ns") > 0).then(pl.col("wait_ns") / pl.col("step_ns")))
         .select(
             "rank", "step", "loader", "batches", "wait_ns", "step_ns", "wait_ratio", "ready", "queue_capacity",
-            "workers", "worker_processors",
+            "workers", "worker_processors", "host_idle_ratio",
         )
         .sort("rank", "loader", "step")
     )  # fmt: skip
@@ -77,8 +78,9 @@ def loader(loader_steps: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     Returns:
         `rank`, `loader`, `steps`, `batches`, `wait_ns` (all of it), of the wait in a step `mean_wait_ns`,
         `median_wait_ns` and `max_wait_ns`, `wait_ratio` (of the time of those steps), `ready`, `queue_capacity`,
-        `workers`, `worker_processors` and `processors_per_worker` (means), `limited_by` (`no workers`, `worker CPU` if
-        they are busy, `reading` if they are not; null where that is not known, or between). The longest wait first.
+        `workers`, `worker_processors`, `processors_per_worker` and `host_idle_ratio` (means), `limited_by`
+        (`no workers`; `worker CPU` if they are busy; `host CPU` if they are not, and no processor of the host is free;
+        `reading` if they are not although one is; null where that is not known, or between). The longest wait first.
     """
     wait = pl.col("wait_ns")
     return (
@@ -95,6 +97,7 @@ def loader(loader_steps: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
             queue_capacity=pl.col("queue_capacity").max(),
             workers=pl.col("workers").max(),
             worker_processors=pl.col("worker_processors").mean(),
+            host_idle_ratio=pl.col("host_idle_ratio").mean(),
         )
         .with_columns(
             wait_ratio=pl.when(pl.col("wait_ratio").is_finite()).then("wait_ratio"),
@@ -112,6 +115,8 @@ def _limited_by(limits: Limits) -> pl.Expr:
         .then(pl.lit(NO_WORKERS))
         .when(used >= limits.busy_worker)
         .then(pl.lit(WORKER_CPU))
+        .when((pl.col("workers") > 0) & (pl.col("host_idle_ratio") < limits.host_idle))
+        .then(pl.lit(HOST_CPU))
         .when(used < limits.idle_worker)
         .then(pl.lit(READING))
     )
@@ -161,13 +166,18 @@ def _of_marks(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _workers(cpu: pl.DataFrame | None) -> pl.DataFrame:
-    """Processors that the workers of a rank kept busy, by step."""
+    """Processors that the workers of a rank kept busy, and what was idle of all, by step."""
     if cpu is None:
-        return pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "worker_processors": pl.Float64})
+        figures = dict.fromkeys(("worker_processors", "host_idle_ratio"), pl.Float64())
+        return pl.DataFrame(schema={"rank": pl.Int32(), "step": pl.Int32(), **figures})
+    of_workers = pl.col("busy_processors").filter(pl.col("scope") == "worker")
     return (
-        cpu.filter((pl.col("scope") == "worker") & pl.col("step").is_not_null())
+        cpu.filter(pl.col("step").is_not_null())
         .group_by("rank", "step", "time_ns")
-        .agg(pl.col("busy_processors").sum())
+        .agg(
+            worker_processors=pl.when(of_workers.count() > 0).then(of_workers.sum()),
+            host_idle_ratio=pl.col("idle_ratio").filter(pl.col("scope") == "host").mean(),
+        )
         .group_by("rank", "step")
-        .agg(worker_processors=pl.col("busy_processors").mean())
+        .agg(pl.col("worker_processors", "host_idle_ratio").mean())
     )

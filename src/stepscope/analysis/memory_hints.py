@@ -66,8 +66,9 @@ def memory_hints(
 ) -> pl.DataFrame:
     """Look for what wastes memory or runs out of it.
 
-    * `growth`: the least memory in use in each step, without the first, rises from step to step: most pairs of steps
-      agree (`growth_rising_ratio`), and the slope (the median of all pairs', Theil and Sen) adds up over the recording.
+    * `growth`: the low level of each step, without the first, rises from step to step: most pairs of steps agree
+      (`growth_rising_ratio`), and the slope (the median of all pairs', Theil and Sen) adds up over the recording. The
+      low level is the lower quartile of what was in use, as single points may be those of another allocator.
     * `unreleased`: blocks of one operator that were allocated in several steps and not released in the steps after.
     * `fragmentation`: what the allocator holds beyond the most that was ever in use.
     * `near capacity`: the peak leaves little of the memory there is.
@@ -125,10 +126,12 @@ def _fragmented(peaks: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
 
 
 def _growing(usage: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
-    """Curves over time whose lowest point of each step rises."""
+    """Curves over time whose low level rises from step to step."""
     rows = usage.filter(pl.col("step").is_not_null() & pl.col("allocated_bytes").is_not_null())
     place = ["rank", "component", "device"]
-    floors = rows.group_by(*place, "step").agg(low=pl.col("allocated_bytes").min()).sort(*place, "step")
+    floors = (
+        rows.group_by(*place, "step").agg(low=pl.col("allocated_bytes").quantile(0.25, "lower")).sort(*place, "step")
+    )
     peaks = {key: part["allocated_bytes"].max() for key, part in rows.partition_by(place, as_dict=True).items()}
     found = []
     for key, part in floors.partition_by(place, as_dict=True, maintain_order=True).items():

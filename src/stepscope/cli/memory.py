@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stepscope.cli.asking import Table, asks
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @asks
@@ -22,7 +25,13 @@ def memory(
     place = "at the chosen place" if chosen else "at the peak"
     return [
         Table("memory_peak", "Highest use of memory", every_step=True),
-        Table("memory_hints", "Hints", every_step=True),
+        Table("memory_hints", "Hints", every_step=True, says=_none),
         Table("memory_breakdown", f"Alive {place}", chosen, every_step=True, hidden=("format", "tensor")),
         Table("memory_usage", "Memory in use"),
     ]
+
+
+def _none(hints: pl.DataFrame) -> Iterator[str]:
+    """That nothing was found is an answer too."""
+    if hints.is_empty():
+        yield "No leak, no fragmentation, and enough room at the peak."

@@ -28,9 +28,14 @@ def rules(
     elif form is Format.TABLE:
         out = Output()
         for (name,), rows in table.partition_by("rule", as_dict=True, maintain_order=True).items():
-            out.table(rows.drop("rule", "says").drop_nulls(), f"{name}: {rows['says'][0]}", raw=True, whole=True)
+            heading = "No rule by itself" if name is None else f"{name}: {rows['says'][0]}"
+            limited = rows.drop("rule", "says").drop_nulls()
+            if limited.is_empty():
+                out.say(heading, "bold")
+            else:
+                out.table(limited, heading, raw=True, whole=True)
             out.say("")
-        out.say(plural(table["rule"].n_unique(), "rule"))
+        out.say(plural(table["rule"].drop_nulls().n_unique(), "rule"))
     else:
         print_frame(table, form)
 

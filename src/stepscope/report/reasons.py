@@ -12,7 +12,7 @@ from stepscope.selection import describe_numbers
 from stepscope.tables import ISSUES, RANKS, TABLES
 
 if TYPE_CHECKING:
-    from stepscope.run import Run
+    from stepscope.run import Rank, Run
 
 NOUNS = {
     "groups": "process groups",
@@ -36,6 +36,9 @@ _LEVEL_0 = "one device only, or recorded at profiler level 0"
 _NOT_RECORDED = "the recorder has them of Ascend devices only"
 _NO_WINDOW = "recorded without op_time, or stopped before the first window was finished"
 _DATASET = "only MindSpore's dataset profiling writes them"
+_TOTALS_ONLY = "MindSpore's own profiler kept totals of them, or none"
+_CLASSIC_NONE = "MindSpore's own profiler records none"
+_NO_RANGES = "the runtime profiler marks ranges of the host only"
 
 WHY: dict[str, dict[str, str]] = {
     "groups": {
@@ -43,11 +46,13 @@ WHY: dict[str, dict[str, str]] = {
         "ascend": _LEVEL_0,
         "recording": "one process only",
     },
-    "operators": {"": "recorded without CPU activities", "recording": _NO_WINDOW},
+    "operators": {"": "recorded without CPU activities", "recording": _NO_WINDOW, "classic": _TOTALS_ONLY},
     "kernels": {
         "recording": f"a CPU-only job, or {_NO_WINDOW}",
         "kineto": "a CPU-only job, or recorded without accelerator activities",
         "ascend": "recorded without NPU activities",
+        "classic": _TOTALS_ONLY,
+        "runtime": _NO_RANGES,
     },
     "kernel_counters": {
         "kineto": _PYTORCH,
@@ -71,15 +76,15 @@ WHY: dict[str, dict[str, str]] = {
         "ascend_text": "communication.json is missing or empty",
         "ascend_db": "the database has no bandwidth table",
     },
-    "allocations": {"": _MEMORY},
-    "memory_curve": {"": _MEMORY},
-    "flows": {"": "no arrows between forward and backward work were recorded"},
+    "allocations": {"": _MEMORY, "classic": "older versions plan the memory of graphs instead", "runtime": _NO_RANGES},
+    "memory_curve": {"": _MEMORY, "classic": "older versions plan the memory of graphs instead", "runtime": _NO_RANGES},
+    "flows": {"": "no arrows between forward and backward work were recorded", "classic": _CLASSIC_NONE},
     "counters": {
         "kineto": _PYTORCH,
         "ascend": "no frequencies were recorded",
         "recording": "no GPU, or no nvidia-ml-py to ask it",
     },
-    "stacks": {"": "recorded without with_stack=True"},
+    "stacks": {"": "recorded without with_stack=True", "classic": _CLASSIC_NONE, "runtime": _NO_RANGES},
     "input_pipeline": {
         "kineto": _PYTORCH,
         "ascend": _DATASET,
@@ -95,6 +100,16 @@ WHY: dict[str, dict[str, str]] = {
 
 NO_BLOCKS = "changes of memory were recorded, but not the blocks that they belong to"
 """Why there are no `allocations` although there is a `memory_curve`."""
+
+ONLY_OF = {
+    **dict.fromkeys(
+        ("graphs", "graph_nodes", "graph_tensors", "flop_scopes", "communication_totals", "operator_steps", "stated"),
+        ("classic",),
+    ),
+    "host_events": ("classic", "runtime"),
+    "pipeline_operators": ("classic", "recording"),
+}
+"""Tables that only these formats have (the word before the underscore); nobody misses them in others."""
 
 INSTEAD_OF = {"step_totals": "steps", "operator_totals": "operators"}
 """Totals that sources write who have no events; nobody misses them where the events are."""
@@ -137,7 +152,8 @@ def missing_data(run: Run) -> list[str]:
     for table in TABLES:
         lacking = [rank.rank for rank in run.ranks if not rank.has(table)]
         needless = table in (RANKS.name, ISSUES.name) or (table in INSTEAD_OF and run.has(INSTEAD_OF[table]))
-        if needless or not lacking:
+        formats = {_family(rank) for rank in run.ranks if rank.rank in lacking}
+        if needless or not lacking or (table in ONLY_OF and formats.isdisjoint(ONLY_OF[table])):
             continue
         some = f" (rank {describe_numbers(lacking)})" if len(lacking) < len(run.ranks) else ""
         kinds.setdefault("; ".join(_why(run, table)), []).append(table + some)
@@ -167,9 +183,17 @@ def _why(run: Run, table: str) -> list[str]:
     if table == "allocations" and run.has("memory_curve"):
         return [NO_BLOCKS]
     reasons = WHY.get(table, {})
-    formats = [str(rank.facts["format"] or rank.recording.source) for rank in lacking]
-    found = (reasons.get(f) or reasons.get(f.split("_")[0]) or reasons.get("") for f in formats)
+    formats = [_format(rank) for rank in lacking]
+    found = (reasons.get(f) or reasons.get(f.partition("_")[0]) or reasons.get("") for f in formats)
     return list(dict.fromkeys(reason or "the recording holds none" for reason in found))
+
+
+def _format(rank: Rank) -> str:
+    return str(rank.facts["format"] or rank.recording.source)
+
+
+def _family(rank: Rank) -> str:
+    return _format(rank).partition("_")[0]
 
 
 def _noun(table: str) -> str:

@@ -10,6 +10,7 @@ from itertools import combinations
 from pathlib import Path
 
 from stepscope.paths import natural
+from stepscope.run.folders import common_folders
 from stepscope.run.remark import Remark
 from stepscope.store.recording import Recording
 
@@ -145,18 +146,21 @@ def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     for piece in pieces:
         if piece.world_size is not None:
             stated[piece.family, piece.directory].add(piece.world_size)
+    timeless = [piece for piece in pieces if piece.start is None]
+    homes = common_folders((piece.directory, piece.family, piece.world_size, piece.rank) for piece in timeless)
     for piece in pieces:
         sizes = stated[piece.family, piece.directory]
         # A recording that states no world size goes with those beside it, if they agree.
         world_size = piece.world_size if piece.world_size is not None or len(sizes) != 1 else min(sizes)
         # Without any name, recordings of one folder only may be ranks of one job.
-        folder = piece.directory if piece.start is None or _is_anonymous(piece) else None
+        here = homes.get(piece.directory, piece.directory)
+        folder = here if piece.start is None or _is_anonymous(piece) else None
         classes[piece.family, world_size, folder, piece.start is None].append(piece)
     timed: dict[Hashable, list[list[_Piece]]] = defaultdict(list)
     clusters: list[list[_Piece]] = []
-    for (family, world_size, folder, timeless), members in sorted(classes.items(), key=lambda c: c[0][-1]):
-        for cluster in [members] if timeless else _overlapping(members):
-            beside = timed[family, world_size, folder] if timeless else []
+    for (family, world_size, folder, has_no_times), members in sorted(classes.items(), key=lambda c: c[0][-1]):
+        for cluster in [members] if has_no_times else _overlapping(members):
+            beside = timed[family, world_size, folder] if has_no_times else []
             if len(beside) == 1:  # what has no times goes with the only job in its folder
                 beside[0].extend(cluster)
                 continue

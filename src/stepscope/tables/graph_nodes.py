@@ -24,5 +24,6 @@ GRAPH_NODES = Table(
         ),
         Column("total_bytes", "int64", "In use while it runs as the source states it, with the static part."),
         Column("allocations", "int64", "Tensors that it allocates."),
+        Column("inputs", "string", "Format, data type and shape of what it takes, JSON as recorded."),
     ),
 )

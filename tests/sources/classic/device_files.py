@@ -147,7 +147,7 @@ def whole_profile() -> dict[str, str]:
         "gpu_activities": lines(
             "name,type,op_full_name,stream_id,block_dim,grid_dim,occurrences,total_duration(us),avg_duration(us),"
             "max_duration(us),min_duration(us)",
-            '"void conv<float, 3>(f*)",cuLaunchKernel,Default/Conv2D-op1,7,"256,1,1","32,1,1",4,700.5,175.125,200.0,150.0',
+            '"void f<float, 3>(f)",cuLaunchKernel,Default/Conv2D-op1,7,"256,1,1","32,1,1",4,700.5,175.125,200.0,150.0',
             'gemm,cuLaunchKernel,Default/Add-op2,7,"128,1,1","8,1,1",1,150.0,150.0,150.0,150.0',
         ),
         "timeline": lines("kernel_name,stream_id,start_time(us),duration(ms)", *us),

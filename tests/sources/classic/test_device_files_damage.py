@@ -179,9 +179,7 @@ def test_rows_before_a_cut_are_kept(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", NAMES)
-@pytest.mark.parametrize(
-    "text", ["[" * 100_000, "\x00\xff" * 50, "1e999999", '{"a":' * 5000, "," * 50_000], ids=range(5)
-)
+@pytest.mark.parametrize("text", ["[" * 100_000, "\x00\xff" * 50, "1e999999", '{"a":' * 5000], ids=range(4))
 def test_hostile_text_gives_no_traceback(tmp_path: Path, kind: str, text: str) -> None:
     read = Read(write(tmp_path, **(whole_profile() | {kind: text})))
 

@@ -54,6 +54,8 @@ METADATA = EventClass(
 LAYOUT = Layout((OPERATORS, QUEUE, PYTHON, COLLECTION, OTHER, FLOWS, FREQUENCY, METADATA))
 
 HARDWARE = "Ascend Hardware"
+OLD_HARDWARE = "Task Scheduler"
+"""What the device was called until CANN 6."""
 COMMUNICATION = ("Communication", "HCCL")
 OVERLAP = "Overlap Analysis"
 CPU_OPERATORS = "CPU OP"

@@ -93,7 +93,8 @@ def _labels(
     if metadata is None:
         return {}, {}, {}
     rows = metadata.select("name", "process", "thread", "label", "labels").rows()
-    processes = {p: label for kind, p, _, label, _ in rows if kind == "process_name" and p and label}
+    labels = {p: label for kind, p, _, label, _ in rows if kind == "process_name" and p and label}
+    processes = {p: layout.HARDWARE if label == layout.OLD_HARDWARE else label for p, label in labels.items()}
     threads = {(p, t): label for kind, p, t, label, _ in rows if kind == "thread_name" and p and t and label}
     sides = {p: side for kind, p, _, _, side in rows if kind == "process_labels" and p and side}
     return processes, threads, sides

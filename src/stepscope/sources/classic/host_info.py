@@ -13,6 +13,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.csv_files import Field, FileLayout, read_csv
+from stepscope.sources.minddata import read_stages
 from stepscope.tables import HOST_EVENTS, OPERATOR_TOTALS
 
 _EVENTS = FileLayout(
@@ -30,15 +31,6 @@ _EVENTS = FileLayout(
         Field("time_ns", "time", ("time_stamp",), required=True),
     )
 )
-_STAGES = FileLayout(
-    fields=(
-        Field("type", "text", ("operation",), required=True),
-        Field("name", "text", ("stage",), required=True),
-        Field("count", "int", ("occurrences",), required=True),
-        Field("mean", "float", ("avg._time",), required=True),
-    ),
-    ignored=frozenset({"custom_info"}),
-)
 _SAME = ("process", "thread", "module", "event", "stage")
 _START, _END, _POINT = 0, 1, 2
 _DATASET = "Dataset"
@@ -51,7 +43,7 @@ def write_host_info(files: RankFiles, sink: Sink) -> None:
     has_dataset = _write_events(file, sink) if file is not None else False
     stages = files.one("host_dataset")
     if stages is not None and not has_dataset:
-        _write_stages(stages, sink)
+        sink.write(OPERATOR_TOTALS, read_stages(stages, sink))
 
 
 def _write_events(file: Path, sink: Sink) -> bool:
@@ -116,21 +108,3 @@ def _tell_unpaired(file: Path, starts: int, ends: int, sink: Sink) -> None:
         sink.issue("note", file, f"{starts} starts have no end, and so no duration", remedy)
     if ends:
         sink.issue("note", file, f"{ends} ends have no start and are left out", remedy, lost=ends)
-
-
-def _write_stages(file: Path, sink: Sink) -> None:
-    """Write the totals of `dataset_N.csv`: count times average."""
-    rows = read_csv(file, _STAGES, sink)
-    if rows is None:
-        return
-    total_us = pl.col("count") * pl.col("mean")
-    sound = rows.filter((pl.col("count") >= 0) & total_us.is_between(0, _LARGEST_US))
-    if lost := rows.height - sound.height:
-        sink.issue("error", file, f"{lost} rows hold impossible numbers and are left out", "Copy it again.", lost=lost)
-    if sound.height:
-        totals = sound.select("name", "type", "count", total_ns=(total_us * 1000).round().cast(pl.Int64))
-        full_name = pl.format("{}::{}", "type", "name")
-        sink.write(
-            OPERATOR_TOTALS,
-            totals.with_columns(full_name=full_name, unit=pl.lit("DATASET"), level=pl.lit("stage")),
-        )

@@ -6,6 +6,7 @@ lifetimes say as well. It is not read into memory.
 
 from __future__ import annotations
 
+import json
 import mmap
 import re
 from collections.abc import Iterator, Mapping
@@ -90,6 +91,7 @@ def _node_row(number: int, node: Mapping[str, Any], line: Any) -> dict[str, Any]
         "allocated_bytes": gib_in_bytes(node.get("allocated")),
         "total_bytes": gib_in_bytes(line),
         "allocations": whole_number(node.get("allocations")),
+        "inputs": json.dumps(inputs) if (inputs := list_of(node, "inputs")) else None,
     }
 
 

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.calls import write_calls
 from stepscope.sources.classic.cpu_operators import write_cpu_operators
+from stepscope.sources.classic.device_peak import write_device_peak
 from stepscope.sources.classic.dynamic_shapes import write_dynamic_shapes
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops_summary import write_flop_scopes, write_flops_summary
 from stepscope.sources.classic.gpu_operators import write_gpu_operators
 from stepscope.sources.classic.host_info import write_host_info
+from stepscope.sources.classic.iterations import write_by_iteration
 from stepscope.sources.classic.memory import write_memory
 from stepscope.sources.classic.minddata import write_data_preparation
 from stepscope.sources.classic.operators import write_device_operators
@@ -45,5 +47,7 @@ PARTS: Sequence[Part] = (
     write_recommendations,
     write_calls,
     write_cpu_operators,
+    write_by_iteration,
+    write_device_peak,
 )
 """All parts. The row of `ranks` comes first."""

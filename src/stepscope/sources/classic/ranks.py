@@ -9,6 +9,7 @@ from typing import Any
 from stepscope.sources.ascend.side_files import as_index
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.raw_profiles import device_number
 from stepscope.sources.json_files import peek_object, read_object
 from stepscope.sources.json_text import json_text
 from stepscope.tables import RANKS
@@ -17,7 +18,8 @@ _CLUSTER_FILE = re.compile(r"(ascend|gpu)_cluster_analyse_([a-z-]+)_(\d+)_(\d+)_
 _FRAMEWORKS = ("mindspore", "pytorch")
 _OF_NPU = {"device_types", "device_operators", "pynative_types", "pynative_operators", "ai_cpu", "framework"}
 _OF_NPU |= {"flops", "flops_summary", "flops_scope", "timeline", "calls", "ai_cpu_queue", "recommendation"}
-_OF_NPU |= {"device_info", "device_steps", "device_trace", "operator_memory"}
+_OF_RAW = {"device_info", "device_steps", "iterations"}
+_OF_NPU |= {*_OF_RAW, "operator_memory"}
 _OF_CUDA = {"gpu_types", "gpu_operators", "gpu_activities", "get_next"}
 _OF_CPU = {"cpu_types", "cpu_operators", "cpu_times", "cpu_framework", "cpu_memory"}
 
@@ -30,7 +32,8 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
     info = read_object(files.one("profiler_info"), sink) or {}
     cluster = cluster_sizes(files)
     framework = info.get("framework")
-    framework = framework if framework in _FRAMEWORKS else "mindspore"
+    of_mindspore = "mindspore" if files.kinds.keys() - _OF_RAW else None  # the device's profiler serves others, too
+    framework = framework if framework in _FRAMEWORKS else of_mindspore
     stated = as_index(info.get("rank_id"))
     if stated is not None and stated != files.rank and files.seat is None:
         problem = f"states rank {stated} in a file of rank {files.rank}; the name of the file is used"
@@ -47,7 +50,7 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
         "rank_origin": _origin(files, stated),
         "world_size": as_index(info.get("rank_size")) or cluster.get("ranks") or (seat.world_size if seat else None),
         "host": seat.host if seat else None,
-        "device": seat.device if seat else None,
+        "device": seat.device if seat else _raw_device(files),
         "device_kind": device_kind(files),
         "framework": framework,
         "framework_version": _text(info.get("ms_version")),
@@ -77,6 +80,12 @@ def device_kind(files: RankFiles) -> str | None:
     if files.kinds.keys() & _OF_CPU or any(name.startswith("cpu_") for name in names):
         return "cpu"
     return None
+
+
+def _raw_device(files: RankFiles) -> int | None:
+    """The number of the device whose raw profile is there."""
+    info = files.one("device_info")
+    return None if info is None else device_number(info.parent)
 
 
 def _origin(files: RankFiles, stated: int | None) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stepscope.paths import natural
 from stepscope.sources.ascend.side_files import as_index
+from stepscope.sources.classic.files import sort_files
 from stepscope.sources.json_files import peek_object
 
 _NAME = re.compile(r"PROF_\d*_?(\d{14,17})?.*")
@@ -19,42 +20,36 @@ def is_raw(name: str) -> bool:
     return name.startswith("PROF_")
 
 
-def newest_by_rank(directory: Path, names: Sequence[str]) -> dict[int, Path]:
-    """The newest raw profile of each rank, by the times in their names.
+def newest_by_rank(directory: Path, names: Sequence[str]) -> dict[int, list[tuple[str, Path]]]:
+    """The files of the newest raw profile of each rank, by the times in their names.
 
     The rank is the one that `info.json` states, else the number of the device.
 
     Args:
         directory: Where they lie.
         names: The names there.
+
+    Returns:
+        Rank to files, with their names relative to `directory`.
     """
-    newest: dict[int, Path] = {}
+    newest: dict[int, list[tuple[str, Path]]] = {}
     for name in sorted(filter(is_raw, names), key=_age):
-        for rank in ranks_of(directory / name):
-            newest[rank] = directory / name
+        newest.update(by_rank(directory / name, directory))
     return newest
 
 
-def ranks_of(profile: Path) -> list[int]:
-    """The ranks whose devices a raw profile is of; empty if it has none."""
-    return [_rank(device) for device in devices_of(profile)]
-
-
-def devices_of(profile: Path) -> list[Path]:
-    """Its folders of devices, in the order of their numbers."""
-    found = [path for path in _entries(profile) if _DEVICE.fullmatch(path.name) and path.is_dir()]
-    return sorted(found, key=lambda path: natural(path.name))
+def by_rank(profile: Path, root: Path) -> dict[int, list[tuple[str, Path]]]:
+    """The files of a raw profile by the rank of their device, with their names relative to `root`."""
+    devices = [path for path in _entries(profile) if _DEVICE.fullmatch(path.name) and path.is_dir()]
+    files = sorted(file for file in profile.rglob("*") if file.is_file()) if devices else []
+    numbered = sort_files([(file.relative_to(root).as_posix(), file) for file in files])
+    return {_rank(device): numbered.get(device_number(device), []) for device in devices}
 
 
 def device_number(device: Path) -> int:
     """The number in the name of a device's folder."""
     match = _DEVICE.fullmatch(device.name)
     return as_index(match[1]) or 0 if match else 0
-
-
-def files_of(profile: Path) -> list[Path]:
-    """All files of a raw profile in order of their names, numbers in theirs."""
-    return sorted((file for file in profile.rglob("*") if file.is_file()), key=lambda file: natural(str(file)))
 
 
 def _rank(device: Path) -> int:

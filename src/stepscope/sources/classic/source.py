@@ -30,6 +30,8 @@ class ClassicSource:
 
         Ranks of a cluster of folders (see `legacy`) go by the name of that cluster, whichever folder is named.
         """
+        if raw_profiles.is_raw(directory.name):
+            return self._raw(directory)
         kinds = {found[0] for name in names if (found := kind_of(name))}
         if kinds <= {"profiler_info"}:  # other profilers write one too
             tables = legacy.table_names(directory, names)
@@ -41,7 +43,7 @@ class ClassicSource:
         else:
             raw = raw_profiles.newest_by_rank(directory, names)
             ranks = sorted({*numbered, *raw})
-            inputs = [self._ranked(directory, rank, numbered.get(rank, []), raw.get(rank)) for rank in ranks]
+            inputs = [self._ranked(directory, n, [*numbered.get(n, []), *raw.get(n, [])]) for n in ranks]
         rest = tuple(name for name in names if not _is_ours(name))
         return Found(tuple(inputs), rest) if inputs else None
 
@@ -75,11 +77,18 @@ class ClassicSource:
                 "Copy the profile again, or run the profiler's analysis again",
             )
 
-    def _ranked(self, directory: Path, rank: int, named: list[tuple[str, Path]], raw: Path | None) -> Input:
-        """The input of a rank with the files of its number and its raw profile."""
-        below = raw_profiles.files_of(raw) if raw is not None else []
-        kept = [file for file in below if kind_of(file.relative_to(directory).as_posix())]
-        return Input(self.name, directory, (*(file for _, file in named), *kept), f"{_LABEL}{rank}")
+    def _raw(self, directory: Path) -> Found | None:
+        """A raw profile that was exported by iteration, and lies by itself: one input a device."""
+        inputs = [
+            self._ranked(directory, rank, named)
+            for rank, named in raw_profiles.by_rank(directory, directory).items()
+            if any(found[0] == "iterations" for name, _ in named if (found := kind_of(name)))
+        ]
+        return Found(tuple(inputs)) if inputs else None
+
+    def _ranked(self, directory: Path, rank: int, named: list[tuple[str, Path]]) -> Input:
+        """The input of a rank."""
+        return Input(self.name, directory, tuple(file for _, file in named), f"{_LABEL}{rank}")
 
     def _seated(self, cluster: legacy.Cluster, seat: Seat, named: list[tuple[str, Path]]) -> Input:
         """The input of a device in a cluster of folders; all have one path, and so are of one job."""

@@ -14,6 +14,8 @@ import polars as pl
 from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.iterations import has_iterations
+from stepscope.sources.classic.raw_steps import read_raw_steps
 from stepscope.sources.classic.step_trace import StepTrace, read_step_trace
 from stepscope.sources.classic.step_trace_totals import write_step_totals
 from stepscope.sources.classic.timeline_display import Display, read_display
@@ -27,8 +29,13 @@ _PREFERRED = ("ascend_", "timeline_", "gpu_", "cpu_")
 
 def write_device(files: RankFiles, sink: Sink) -> None:
     """Write steps, calls, kernels, totals of steps, and what the timeline's summary states."""
+    if has_iterations(files):
+        return
     path = files.one("step_trace")
-    trace = None if path is None else read_step_trace(path, files.rank, sink)
+    if path is not None:
+        trace = read_step_trace(path, files.rank, sink)
+    else:
+        trace = read_raw_steps(files.all("device_steps")[-1:], sink)
     if trace is not None:
         sink.write(COLLECTIVES, trace.calls)
     steps, rows, display = _with_kernels(files, trace, sink)

@@ -1,0 +1,38 @@
+"""Write the tables of docs/rules.md from the rules and their limits: `python docs/make_rules.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.advice import rule_table
+
+PAGE = Path(__file__).with_name("rules.md")
+BEGIN, END = "<!-- rules: made by docs/make_rules.py -->\n", "<!-- end of rules -->"
+
+
+def page(text: str) -> str:
+    """The page with its tables as the rules say."""
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + tables() + END + rest.partition(END)[2]
+
+
+def tables() -> str:
+    """A row for each rule, then a row for each limit."""
+    known = rule_table()
+    lines = ["| rule | what it does | judged by |", "|---|---|---|"]
+    rules = known.drop_nulls("rule").partition_by("rule", "says", as_dict=True, maintain_order=True)
+    for (name, says), rows in rules.items():
+        owners = rows["limits_of"].drop_nulls().unique(maintain_order=True)
+        lines.append(f"| `{name}` | {says} | {', '.join(f'`{owner}`' for owner in owners) or '-'} |")
+    lines += ["", "| limits of | limit | value | unit | from |", "|---|---|---|---|---|"]
+    limits = known.drop_nulls("limits_of").unique(["limits_of", "limit"], maintain_order=True)
+    for row in limits.sort(pl.col("limits_of"), maintain_order=True).iter_rows(named=True):
+        value = f"{row['value']:,.0f}".replace(",", " ") if row["value"].is_integer() else row["value"]
+        lines.append(f"| `{row['limits_of']}` | `{row['limit']}` | {value} | {row['unit']} | {row['source']} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

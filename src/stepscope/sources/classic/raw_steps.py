@@ -1,0 +1,118 @@
+"""`PROF_*/mindstudio_profiler_output/step_trace_*.csv`: steps as the device's own profiler exported them.
+
+They count where MindSpore's step trace is missing. A graph (`Model ID`) counts its iterations for itself, so with
+several graphs steps are numbered by their start. Times are us since the epoch.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.classic.step_trace import StepTrace
+from stepscope.sources.csv_files import Field, FileLayout, column_key, read_csv
+from stepscope.sources.plausible import Times, sort_out
+from stepscope.tables import COLLECTIVES, STEPS
+
+_LAYOUT = FileLayout(
+    fields=(
+        Field("iteration", "int", ("iteration_id",), required=True),
+        Field("end_ns", "time", ("iteration_end",), required=True),
+        Field("forward_start_ns", "time", ("fp_start",)),
+        Field("backward_end_ns", "time", ("bp_end",)),
+        Field("took_ns", "duration", ("iteration_time",)),
+        Field("before_ns", "duration", ("data_aug_bound",)),
+        Field("graph", "int", ("model_id",)),
+    ),
+    ignored=frozenset({"device_id", "fp_to_bp_time", "iteration_refresh", "reduce_start", "reduce_duration"}),
+)
+_NONE_YET = 10**15
+"""Times before this (in ns, of the epoch) are not points in time but zeros for points that there are not."""
+
+
+def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
+    """The steps and calls of some of these files; None if they hold none.
+
+    A step begins where the one before it ended, `Data Aug Bound` ahead of the forward pass.
+
+    Args:
+        paths: The files of one profile; several hold different iterations.
+        sink: Told about damage.
+    """
+    read = [rows for path in paths if (rows := read_csv(path, _LAYOUT, sink)) is not None and rows.height]
+    if not read:
+        return None
+    rows = pl.concat(read, how="diagonal")
+    points = {name: _point(rows, name) for name in ("forward_start_ns", "backward_end_ns")}
+    given = [pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64) for name in ("before_ns", "took_ns")]
+    timed = rows.with_columns(**points, before_ns=given[0], took_ns=given[1])
+    start = pl.coalesce(
+        pl.col("forward_start_ns") - pl.col("before_ns").fill_null(0), pl.col("end_ns") - pl.col("took_ns")
+    )
+    placed = timed.with_columns(start_ns=start)
+    times = Times()
+    times.add(placed["end_ns"])
+    sound = sort_out(placed, times.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
+    if sound.lost:
+        remedy = "The file was cut or damaged; export the profile again."
+        sink.issue("error", paths[0], sound.problem(), remedy, lost=sound.lost)
+    steps = _numbered(sound.rows)
+    return StepTrace(steps, _calls(paths, steps)) if steps.height else None
+
+
+def _point(rows: pl.DataFrame, name: str) -> pl.Expr:
+    column = pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64)
+    return pl.when(column >= _NONE_YET).then(column)
+
+
+def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `steps`, by their iteration, or by their start where graphs count for themselves."""
+    graph = pl.col("graph") if "graph" in rows.columns else pl.lit(None, pl.Int64)
+    rows = rows.with_columns(graph=graph).unique(["iteration", "graph", "start_ns"]).sort("start_ns")
+    by_start = pl.int_range(1, pl.len() + 1, dtype=pl.Int32)
+    number = by_start if rows["iteration"].is_duplicated().any() else pl.col("iteration").cast(pl.Int32)
+    kept = ("start_ns", "end_ns", "forward_start_ns", "backward_end_ns", "graph")
+    window = {"window_start_ns": pl.col("start_ns"), "window_end_ns": pl.col("end_ns"), "window": pl.lit("stated")}
+    return STEPS.conform(rows.select(*kept, step=number, **window))
+
+
+def _calls(paths: list[Path], steps: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `collectives`: the k-th pair of columns is the k-th call of a step; which operation is not told."""
+    found = [call for path in paths for call in _reduces(path)]
+    schema = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "name": pl.String}
+    calls = pl.DataFrame(found, schema=schema, orient="row").unique().sort("start_ns")
+    ranges = steps.select("step", "end_ns", at="start_ns")
+    placed = calls.join_asof(ranges, left_on="start_ns", right_on="at").filter(pl.col("start_ns") <= pl.col("end_ns"))
+    told = placed.select("start_ns", "duration_ns", "name", "step", operation=pl.lit("unknown"), group=pl.col("name"))
+    sequence = pl.int_range(pl.len()).over("name")
+    return COLLECTIVES.conform(
+        told.with_columns(sequence=sequence, on_device=pl.lit(value=True)).with_row_index("collective")
+    )
+
+
+def _reduces(path: Path) -> Iterator[tuple[int, int, str]]:
+    """Start, length and name of each call, of pairs of columns that all have the same two headers."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        rows = csv.reader(file)
+        headers = [column_key(header) for header in next(rows, [])]
+        pairs = [at for at, header in enumerate(headers[:-1]) if (header, headers[at + 1]) == _PAIR]
+        for row in rows:
+            for number, at in enumerate(pairs):
+                start, length = (_nanoseconds(cell) for cell in [*row, "", ""][at : at + 2])
+                if start is not None and length is not None and start >= _NONE_YET:
+                    yield start, length, f"Reduce_{number}"
+
+
+_PAIR = ("reduce_start", "reduce_duration")
+
+
+def _nanoseconds(cell: str) -> int | None:
+    """us as text in ns."""
+    whole, _, part = cell.strip().partition(".")
+    if not whole.isdecimal() or len(whole) > 16 or (part and not part.isdecimal()):
+        return None
+    return int(whole) * 1000 + int((part + "000")[:3])

@@ -1,0 +1,223 @@
+"""What MindInsight 2.3.1 gets wrong, and how a difference is known to be of that kind.
+
+Each has a check that looks at the difference itself, so that a fault of ours in the same place is not excused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pages_steps
+import polars as pl
+from asked import Asked
+from differing import MISSING, Difference, differences
+
+from stepscope.run import Run
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault.
+
+    Args:
+        name: A short name.
+        kinds: Pages on which it shows, as a regular expression.
+        places: Where on them, likewise.
+        reason: Why ours is right, in one line.
+        check: Whether a difference is of this kind.
+    """
+
+    name: str
+    kinds: str
+    places: str
+    reason: str
+    check: Callable[[Asked, Difference, Run | None], bool]
+
+    def explains(self, asked: Asked, difference: Difference, run: Run | None) -> bool:
+        """Whether it is behind a difference."""
+        return (
+            re.fullmatch(self.kinds, asked.kind) is not None
+            and re.fullmatch(self.places, difference.place) is not None
+            and self.check(asked, difference, run)
+        )
+
+
+def explain(asked: Asked, difference: Difference, run: Run | None) -> str | None:
+    """The name of the fault behind a difference; None if there is none."""
+    return next((fault.name for fault in FAULTS if fault.explains(asked, difference, run)), None)
+
+
+def _counts_first(asked: Asked, difference: Difference, run: Run | None) -> bool:
+    """Whether theirs is the average with the first step."""
+    assert run is not None
+    page = pages_steps.PAGES[asked.kind](run, asked, with_first=True)
+    return difference.place not in {other.place for other in differences(asked.answer, page)}
+
+
+def _of_more_steps(asked: Asked, difference: Difference, run: Run | None) -> bool:
+    """Whether the reader found that the average row is not of the steps in the file."""
+    return _told(run, "its average row is not that of the steps in the file")
+
+
+def _is_twice(asked: Asked, difference: Difference, run: Run | None) -> bool:
+    return _told(run, "stand twice")
+
+
+def _is_cut_short(asked: Asked, difference: Difference, run: Run | None) -> bool:
+    """Whether theirs lacks the last of our samples, or is of those that are left."""
+    theirs, ours = difference.theirs, difference.ours
+    if isinstance(theirs, list):
+        return len(theirs) == len(ours) - 1 and not list(differences(theirs, ours[: len(theirs)]))
+    metrics = asked.answer["device_info"]["user_utilization"]["metrics"]
+    assert run is not None
+    return len(metrics) == run.analyse("cpu_utilization").filter(scope="host").height - 1
+
+
+def _percent_twice(asked: Asked, difference: Difference, run: Run | None) -> bool:
+    """Whether the shares add up to more than everything."""
+    return sum(row[3] for row in asked.answer["object"]) > 105
+
+
+def _told(run: Run | None, problem: str) -> bool:
+    return run is not None and run.issues.filter(pl.col("problem").str.contains(problem, literal=True)).height > 0
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+FAULTS = (
+    Fault(
+        "average of other steps",
+        "training-trace/.*",
+        "summary/.*|training_trace_graph/.*",
+        "The average row is shown as stored, though it is of more steps than the file holds; ours is of those there.",
+        _of_more_steps,
+    ),
+    Fault(
+        "average with the first step",
+        "training-trace/.*",
+        "summary/.*|training_trace_graph/.*",
+        "The first step has no step before it, so its interval of 0 is no measurement; ours leaves it out (both are "
+        "in `step_statistics`).",
+        _counts_first,
+    ),
+    Fault(
+        "empty segments",
+        "training-trace/graph",
+        r"training_trace_graph/\d+/\d+/.*",
+        "Of calls that start later in the average than the step ends, only empty segments are given; ours are filled.",
+        lambda asked, difference, run: (
+            difference.theirs is MISSING and all(one == {} for one in asked.answer["training_trace_graph"][2])
+        ),
+    ),
+    Fault(
+        "step trace hidden",
+        "training-trace/graph",
+        "",
+        "Refused for runs with host operators, with dynamic shapes or without `profiler_info`, though the file of "
+        "steps is there.",
+        lambda asked, difference, run: difference.theirs is None,
+    ),
+    Fault(
+        "number as text",
+        "minddata_op",
+        "summary/time_summary/avg_cost",
+        "The average cost is given as text.",
+        lambda asked, difference, run: (
+            isinstance(difference.theirs, str) and abs((_number(difference.theirs) or 0) - difference.ours) < 1e-9
+        ),
+    ),
+    Fault(
+        "warning without cause",
+        "process_summary",
+        "device_queue_warning/status",
+        "Where nothing is wrong it answers `warning`; ours says healthy.",
+        lambda asked, difference, run: (
+            (difference.theirs, difference.ours) == ("warning", "normal")
+            and all(asked.answer[key]["status"] == "normal" for key in ("data_process", "data_transmission"))
+        ),
+    ),
+    Fault(
+        "advice hidden",
+        "summary/propose",
+        ".*",
+        "All advice but the vendor's is dropped unless step trace and pipeline both have some; ours stands.",
+        lambda asked, difference, run: (
+            difference.theirs in (None, MISSING)
+            and not {"step_trace-iter_interval", "minddata_pipeline-general"} <= asked.answer.keys()
+        ),
+    ),
+    Fault(
+        "advice on what costs nothing",
+        "summary/propose",
+        "minddata_pipeline-.*",
+        "Calls an operator of the pipeline slow though the host queue was hardly ever empty; ours is silent.",
+        lambda asked, difference, run: (
+            difference.ours is MISSING and asked.answer.get("minddata_device_queue_rate", {}).get("empty_rate", 0) <= 30
+        ),
+    ),
+    Fault(
+        "values twice",
+        "minddata-cpu-utilization-summary",
+        ".*",
+        "MindSpore 2.10 writes each value of the host twice, or a zero behind it; ours takes each once, at its time.",
+        _is_twice,
+    ),
+    Fault(
+        "sample lost",
+        "minddata-cpu-utilization-summary",
+        ".*/metrics|.*/avg_value|step_info|op_info/total_op_avg_value/.*",
+        "Drops the first time where lists are as long as the times, and with it a sample.",
+        _is_cut_short,
+    ),
+    Fault(
+        "two recordings in one",
+        "minddata-cpu-utilization-summary",
+        "sampling_interval|op_info/op_list/.*/num_workers",
+        "Files of two recordings lie together: workers are taken from the one and operators from the other.",
+        lambda asked, difference, run: _told(run, "lists other operators than"),
+    ),
+    Fault(
+        "older word",
+        "minddata-cpu-utilization-summary",
+        "device_info/(runable_processes|runnable_process)",
+        "The key of older files is handed on; ours has one name for both.",
+        lambda asked, difference, run: MISSING in (difference.theirs, difference.ours),
+    ),
+    Fault(
+        "one file of two",
+        "minddata-pipeline/.*",
+        "",
+        "Only `minddata_pipeline_raw` is read; ours takes `pipeline_profiling` where that is all there is.",
+        lambda asked, difference, run: difference.theirs is None,
+    ),
+    Fault(
+        "columns by place",
+        "ops/aicore_detail",
+        r"object/\d+/[5-8]",
+        "Columns of `flops` are taken by place: files of other versions have others there; ours goes by their headers "
+        "and computes the rate.",
+        lambda asked, difference, run: asked.run.startswith("real_mixed"),
+    ),
+    Fault(
+        "percent of percent",
+        "ops/aicore_type",
+        r"object/\d+/3",
+        "Older files state percent where later ones state a share; both are multiplied by 100. Ours is of the totals.",
+        _percent_twice,
+    ),
+    Fault(
+        "peak not of the curve",
+        "memory-summary",
+        "summary/peak_mem",
+        "The stated peak is not the highest point of the file's own curve; ours is (both are in `memory_peak`).",
+        lambda asked, difference, run: _told(run, "states a peak of"),
+    ),
+)

@@ -1,0 +1,107 @@
+"""Each request, put to our functions: equal, better by a known fault of the other tool, or unexplained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from asked import Asked
+from differing import Difference, differences
+
+from stepscope import open_run
+from stepscope.errors import StepscopeError
+from stepscope.run import Run
+
+Page = Callable[[Run, Asked], Any]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of a request.
+
+    Args:
+        asked: The request.
+        faults: Names of the faults that explain differences; none where all is equal.
+        unexplained: Differences that nothing explains.
+    """
+
+    asked: Asked
+    faults: frozenset[str] = frozenset()
+    unexplained: list[Difference] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """`equal`, `better` or `unexplained`."""
+        return "unexplained" if self.unexplained else "better" if self.faults else "equal"
+
+
+Explain = Callable[[Asked, Difference, Run | None], str | None]
+
+
+def judge(asked: Asked, data: Path, pages: Mapping[str, Page], explain: Explain) -> Judged:
+    """Put one request to our functions and compare."""
+    run = _rank(data / asked.run, asked.rank)
+    ours: Any = None
+    if run is not None:
+        try:
+            ours = pages[asked.kind](run, asked)
+        except StepscopeError:
+            ours = None
+    theirs = None if says_nothing(asked) else normal(asked)
+    if ours is not None:
+        ours = in_order(asked, ours)
+    if theirs is None or ours is None:
+        found = [] if theirs is ours else [Difference("", theirs, ours)]
+    else:
+        found = list(differences(theirs, ours))
+    faults, unexplained = set(), []
+    for difference in found:
+        fault = explain(asked, difference, run)
+        if fault is None:
+            unexplained.append(difference)
+        else:
+            faults.add(fault)
+    return Judged(asked, frozenset(faults), unexplained)
+
+
+def normal(asked: Asked) -> Any:
+    """Their answer, in an order that can be compared and without headings."""
+    if asked.kind == "summary/propose":
+        return {label: said for label, said in asked.answer.items() if said is not None} or None
+    return in_order(asked, asked.answer)
+
+
+def in_order(asked: Asked, answer: Any) -> Any:
+    """An answer whose rows stand in the order of what names them, where none was asked for."""
+    if not isinstance(answer, dict) or "object" not in answer or asked.parameters.get("sort_condition"):
+        return answer
+    names = (int, str) if "op_id" in answer["col_name"] else (str,)
+    rows = sorted(answer["object"], key=lambda row: [cell for cell in row if type(cell) in names][:2])
+    return {**answer, "object": rows}
+
+
+def says_nothing(asked: Asked) -> bool:
+    """Whether the answer is an error or empty."""
+    answer = asked.answer
+    if asked.status != 200 or not answer:
+        return True
+    return isinstance(answer, dict) and (answer.get("object") == [] or "is_heterogeneous" in answer)
+
+
+@cache
+def _run(path: Path) -> Run | None:
+    try:
+        return open_run(path, use_store=False)
+    except StepscopeError:
+        return None
+
+
+@cache
+def _rank(path: Path, rank: int) -> Run | None:
+    run = _run(path)
+    if run is None or rank not in [one.rank for one in run.ranks]:
+        return None
+    return run.select(ranks=rank)

@@ -1,0 +1,36 @@
+"""All pages that have a counterpart here."""
+
+from __future__ import annotations
+
+import pages_advice
+import pages_input
+import pages_operators
+import pages_steps
+import pages_usage
+
+PAGES = {**pages_steps.PAGES, **pages_input.PAGES, **pages_usage.PAGES, **pages_operators.PAGES, **pages_advice.PAGES}
+
+ELSEWHERE = {
+    **dict.fromkeys(
+        ("timeline", "timeline-summary", "msprof_timeline", "msprof_timeline_option"), "timelines are their own subject"
+    ),
+    **dict.fromkeys(
+        (
+            "cluster-flops",
+            "cluster-peak-memory",
+            "cluster-step-trace-summary",
+            "communication-data",
+            "search-cluster-communication",
+            "search-cluster-link",
+            "summary/cluster-propose",
+            "marey-graph/flops-data",
+            "marey-graph/memory-data",
+            "marey-graph/overview-time",
+            "marey-graph/timeline",
+            "parallel-strategy/graphs",
+        ),
+        "about the whole job, not one rank",
+    ),
+    **dict.fromkeys(("devices", "profile_info"), "about the server and its files"),
+}
+"""Pages without a counterpart here, and why."""

@@ -1,0 +1,49 @@
+"""What MindInsight 2.3.1 answered about one rank, and what our functions say on the same directories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from asked import all_asked
+from faults import FAULTS, explain
+from judged import Judged, judge
+from pages import ELSEWHERE, PAGES
+
+PAGE = Path(__file__).parents[2] / "docs" / "mindinsight.md"
+
+
+@pytest.fixture(scope="module")
+def judged() -> list[Judged]:
+    """Every request with a counterpart, judged."""
+    shared = Path(__file__).parents[3] / "shared"
+    golden, data = shared / "golden" / "mindinsight", shared / "data" / "mindspore"
+    if not golden.is_dir():
+        pytest.skip("no folder of reference answers beside the repository")
+    asked = [one for one in all_asked(golden) if one.kind not in ELSEWHERE]
+    return [judge(one, data, PAGES, explain) for one in asked]
+
+
+def test_every_difference_is_a_known_fault_of_the_other_tool(judged: list[Judged]) -> None:
+    unexplained = {one.asked.name: one.unexplained[:3] for one in judged if one.unexplained}
+
+    assert not unexplained
+
+
+def test_every_known_fault_occurs(judged: list[Judged]) -> None:
+    assert {name for one in judged for name in one.faults} == {fault.name for fault in FAULTS}
+
+
+def test_the_documentation_counts_them(judged: list[Judged]) -> None:
+    counts = Counter(one.verdict for one in judged)
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("equal", "better", "unexplained"))
+
+    assert f"{len(judged)} requests: {told}" in PAGE.read_text()
+
+
+def test_the_documentation_gives_the_reason_of_each() -> None:
+    text = PAGE.read_text()
+
+    for fault in FAULTS:
+        assert f"| {fault.name} | {fault.reason} |" in text
