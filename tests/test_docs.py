@@ -34,6 +34,12 @@ def test_the_table_of_options_is_up_to_date() -> None:
     assert page == maker("make_options").page(page), "run: python docs/make_options.py"
 
 
+def test_the_page_of_rules_is_up_to_date() -> None:
+    page = (DOCS / "rules.md").read_text(encoding="utf-8")
+
+    assert page == maker("make_rules").page(page), "run: python docs/make_rules.py"
+
+
 @pytest.mark.parametrize("name", sorted(ANALYSES))
 def test_every_analysis_has_its_section(name: str) -> None:
     page = (DOCS / "analyses.md").read_text(encoding="utf-8")

@@ -50,8 +50,8 @@ def activity(
         `rank`, `what` (one of `KINDS`), `start_ns`, `end_ns` (merged ranges of one kind) and `on_device`.
 
     Raises:
-        Unavailable: If the rank's communication was recorded, but not what its device computed: nothing recorded
-            is not the same as nothing done.
+        Unavailable: If nothing of a rank's work was recorded, or its communication but not what its device computed:
+            nothing recorded is not the same as nothing done.
     """
     device = _collected(kernels, "kind", "start_ns", "duration_ns")
     calls = _collected(collectives, "on_device", "start_ns", "duration_ns")
@@ -73,6 +73,9 @@ def activity(
     found = merged(pl.concat(parts))
     if marks is not None:
         found = pl.concat([found, _explaining(marks, found, on_device, ranks)])
+    told = found.filter(pl.col("what").is_in([*WORK, "phase"]))["rank"]
+    if {*ranks_of(steps)} - {*told}:
+        raise Unavailable("nothing of what ran in the steps was recorded")
     return found.with_columns(on_device=~is_host)
 
 

@@ -1,0 +1,210 @@
+"""The rules about one rank speak where there is a fault, and are silent where there is none."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from stepscope.advice import Finding, advise
+from stepscope.run import Run
+from stepscope.tables import RANKS, STATED, STEPS
+from tests.analysis.inputs import MS, batches, chain, steps, usage_of
+from tests.analysis.test_loader import loaded
+from tests.analysis.test_memory_hints import blocks, stepping
+
+Tables = dict[str, pl.DataFrame]
+
+
+def found(ranks: dict[int, Tables] | Tables, rule: str) -> list[Finding]:
+    by_rank = ranks if all(isinstance(key, int) for key in ranks) else {0: ranks}
+    return [finding for finding in advise(Run.from_frames(by_rank)) if finding.rule == rule]
+
+
+def traced(interval_ms: float, *, count: int = 5) -> pl.DataFrame:
+    """Steps of 20 ms of a step table, with that interval before each but the first."""
+    starts = [k * 20 * MS for k in range(count)]
+    late = [0, *[round(interval_ms * MS)] * (count - 1)]
+    return STEPS.frame(
+        step=list(range(1, count + 1)),
+        start_ns=starts,
+        end_ns=[start + 20 * MS for start in starts],
+        window_start_ns=starts,
+        window_end_ns=[start + 20 * MS for start in starts],
+        window=["stated"] * count,
+        forward_start_ns=[start + wait for start, wait in zip(starts, late, strict=True)],
+        backward_end_ns=[start + 18 * MS for start in starts],
+    )
+
+
+def test_a_long_interval_between_steps_is_a_finding() -> None:
+    (finding,) = found({"steps": traced(2.5)}, "iteration-interval")
+
+    assert finding.saving_ns == 2 * MS  # the first step, which has none, does not count
+    assert finding.saving_ratio == pytest.approx(0.1)
+    assert finding.evidence["interval_ns"] == round(2.5 * MS)
+
+
+def test_half_a_millisecond_is_none() -> None:
+    assert found({"steps": traced(0.5)}, "iteration-interval") == []
+
+
+def test_a_single_step_counts_itself() -> None:
+    assert found({"steps": traced(9, count=1)}, "iteration-interval") == []  # its interval is 0
+
+
+def test_an_empty_host_queue_is_a_finding_without_any_other_file() -> None:
+    tables = {"input_pipeline": batches("dataset_iterator", [0] * 44 + [5] * 56, get_ms=[46, *[2] * 99])}
+
+    (finding,) = found(tables, "host-queue")
+
+    assert "44 of 100 (44%)" in finding.summary
+    assert finding.saving_ns == 2 * MS  # not the first batch
+    assert finding.saving_ratio == pytest.approx(0.2)
+    assert finding.severity == "high"
+
+
+def test_a_queue_to_the_device_says_nothing_about_the_saving() -> None:
+    (finding,) = found({"input_pipeline": batches("device_queue", [0] * 5, get_ms=[3] * 5)}, "host-queue")
+
+    assert finding.saving_ns == 0
+
+
+def test_the_operators_that_hold_the_pipeline_up_are_named() -> None:
+    slow = chain({"BatchOp_1": 0.1, "MapOp_2": 0.1, "GeneratorOp_3": 0.9})
+    queue = batches("device_queue", [0] * 5)
+
+    (finding,) = found({**slow, "input_pipeline": pl.concat([slow["input_pipeline"], queue])}, "host-queue")
+
+    assert finding.evidence["operators"] == ["MapOp_2"]
+    assert "MapOp_2" in finding.cause
+
+
+def test_full_queues_are_no_finding() -> None:
+    healthy = {"input_pipeline": pl.concat([batches("device_queue", [9] * 5), batches("get_next", [2] * 5)])}
+
+    assert advise(Run.from_frames({0: healthy})) == []
+
+
+def test_an_empty_data_queue_behind_a_full_host_queue_is_a_finding_about_sending() -> None:
+    late = pl.concat([batches("device_queue", [9] * 4), batches("get_next", [0, 2, 2, 2], get_ms=[3, 0, 0, 0])])
+
+    (finding,) = found({"input_pipeline": late}, "data-queue")
+
+    assert "1 of 4 steps (25%)" in finding.summary
+    assert "sending" in finding.cause
+    assert finding.saving_ns == 1 * MS  # 4 ms of the one step, over four
+
+
+def test_an_empty_data_queue_alone_leaves_open_which_stage_is_slow() -> None:
+    (finding,) = found({"input_pipeline": batches("get_next", [0, 2])}, "data-queue")
+
+    assert "not recorded" in finding.cause
+
+
+def test_behind_an_empty_host_queue_the_data_queue_is_only_evidence() -> None:
+    both = {"input_pipeline": pl.concat([batches("device_queue", [0] * 4), batches("get_next", [0] * 4)])}
+
+    assert found(both, "data-queue") == []
+    assert found(both, "host-queue")[0].evidence["data_queue"] == {"empty": 4, "batches": 4}
+
+
+@pytest.mark.parametrize(
+    ("usage", "kind", "advice"),
+    [
+        ({"BatchOp_1": 0.5, "TFReaderOp_2": 0.2}, "reader", "num_parallel_workers of the reader"),
+        ({"BatchOp_1": 0.3, "GeneratorOp_2": 0.2}, "generator", "MindRecord"),
+        ({"BatchOp_1": 0.1, "MapOp_2": 0.1, "TFReaderOp_3": 0.9}, "map", "num_parallel_workers of the map"),
+        ({"BatchOp_1": 0.1, "MapOp_2": 0.9, "TFReaderOp_3": 0.9}, "batch", "prefetch_size"),
+        ({"ShuffleOp_1": 0.1, "TFReaderOp_2": 0.9}, "other", "prefetch_size"),
+    ],
+)
+def test_each_kind_of_slow_operator_has_its_advice(usage: dict[str, float], kind: str, advice: str) -> None:
+    (finding,) = found(chain(usage), "pipeline-bottleneck")
+
+    assert finding.evidence["kind"] == kind
+    assert advice in finding.action
+
+
+def test_where_batches_come_in_time_the_slowest_operator_costs_nothing() -> None:
+    slow = chain({"BatchOp_1": 0.1, "MapOp_2": 0.1, "GeneratorOp_3": 0.9})
+    enough = {**slow, "input_pipeline": pl.concat([slow["input_pipeline"], batches("device_queue", [9] * 5)])}
+
+    assert found(enough, "pipeline-bottleneck") == []
+
+
+def test_the_same_operators_on_many_ranks_are_one_finding_and_others_another() -> None:
+    one, other = chain({"MapOp_1": 0.1, "TFReaderOp_2": 0.9}), chain({"MapOp_1": 0.9, "TFReaderOp_2": 0.5})
+
+    findings = found({0: one, 1: other, 2: one}, "pipeline-bottleneck")
+
+    assert {f.where["operators"][0]: f.where.get("ranks", f.where.get("rank")) for f in findings} == {
+        "MapOp_1": [0, 2],
+        "TFReaderOp_2": 1,
+    }
+
+
+def test_a_busy_host_is_a_finding_that_names_all_its_ranks() -> None:
+    busy, calm = usage_of("host", [0.9] * 3), usage_of("host", [0.8] * 3)
+
+    (finding,) = found({0: {"host_usage": busy}, 1: {"host_usage": calm}, 2: {"host_usage": busy}}, "cpu-busy")
+
+    assert finding.where == {"ranks": [0, 2]}
+    assert finding.evidence["busy_ratio"] == pytest.approx(0.9)
+
+
+def test_where_training_computes_on_the_cpu_a_busy_host_is_as_it_should_be() -> None:
+    on_cpu = {"host_usage": usage_of("host", [0.95] * 3), "ranks": RANKS.frame(device_kind=["cpu"])}
+
+    assert found(on_cpu, "cpu-busy") == []
+
+
+def test_recommendations_of_the_advisor_are_handed_on_once() -> None:
+    model = {"summary": "AI CPU operators", "extend": [{"extendtitle": "t", "value": [["1. Fuse", "2. Cast"]]}]}
+    stated = {"stated": STATED.frame(name=["recommendation"], text=[json.dumps({"AICPUModel": model})])}
+
+    (finding,) = found({0: stated, 1: stated}, "ai-cpu")
+
+    assert finding.where == {"ranks": [0, 1]}
+    assert (finding.cause, finding.action) == ("AI CPU operators", "1. Fuse; 2. Cast")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"AICPUModel": {"extend": []}}', '{"AICPUModel": 3}', "null", '""'])
+def test_a_recommendation_that_says_nothing_is_none(text: str) -> None:
+    told = found({"stated": STATED.frame(name=["recommendation"], text=[text])}, "ai-cpu")
+
+    assert [finding.action for finding in told] == (["{"] if text == "{" else [])
+
+
+def test_memory_that_grows_is_at_least_of_medium_severity() -> None:
+    curve = stepping([100_000_000 + k * 4_000_000 for k in range(10)])
+    kept = blocks(released=False)
+
+    (finding,) = found({"memory_curve": curve, "steps": steps(10), "allocations": kept}, "memory-leak")
+
+    assert finding.evidence["per_step_bytes"] == 4_000_000
+    assert "aten::empty" in finding.cause
+    assert (finding.saving_ns, finding.severity) == (0, "medium")
+
+
+def test_fragmentation_and_little_room_are_findings() -> None:
+    curve = {"memory_curve": stepping([950_000_000] * 10, reserved=2_000_000_000), "steps": steps(10)}
+    full = {"stated": STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, 95.0])}
+
+    assert "1.00 GB" in found(curve, "memory-fragmentation")[0].summary
+    assert "95 B of 100 B (95%)" in found({0: full, 3: full}, "memory-capacity")[0].summary
+
+
+def test_a_loader_that_is_waited_for_is_a_finding_where_idle_time_is_not_known() -> None:
+    (finding,) = found({"input_pipeline": loaded(0), "steps": steps(3)}, "data-loader")
+
+    assert "Images" in finding.summary
+    assert "num_workers" in finding.action
+    assert (finding.saving_ns, finding.saving_ratio) == (4 * MS, pytest.approx(0.4))
+
+
+def test_a_short_wait_is_none() -> None:
+    quick = loaded(2).with_columns(duration_ns=pl.lit(MS // 5, pl.Int64))
+
+    assert found({"input_pipeline": quick, "steps": steps(3)}, "data-loader") == []

@@ -1,0 +1,92 @@
+"""Which operator of a dataset pipeline holds it up."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from stepscope.run import Run
+from tests.analysis.inputs import chain, pipeline, samples, usage_of
+
+
+def operators(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    return Run.from_frames({0: tables}).analyse("input_operators")
+
+
+def slow(tables: dict[str, pl.DataFrame]) -> list[str]:
+    return operators(tables).filter("bottleneck")["operator"].to_list()
+
+
+def test_the_operator_between_a_full_and_an_empty_queue_is_the_bottleneck() -> None:
+    tables = chain({"BatchOp_1": 0.1, "MapOp_2": 0.1, "GeneratorOp_3": 0.9})
+
+    assert slow(tables) == ["MapOp_2"]
+    assert operators(tables)["chain"].unique().to_list() == ["MapOp_2"]
+
+
+def test_a_reader_whose_queue_is_not_filled_is_the_bottleneck() -> None:
+    assert slow(chain({"BatchOp_1": 0.5, "TFReaderOp_2": 0.5})) == ["TFReaderOp_2"]
+
+
+def test_where_all_queues_are_full_it_is_the_root() -> None:
+    assert slow(chain({"BatchOp_1": 0.9, "TFReaderOp_2": 0.8})) == ["DataQueueOp_0"]
+
+
+def test_a_pipeline_in_which_nothing_stands_out_has_no_bottleneck() -> None:
+    tables = chain({"BatchOp_1": 0.7, "TFReaderOp_2": 0.7})
+
+    assert slow(tables) == []
+    assert operators(tables)["chain"].to_list() == [None] * 3
+
+
+def test_the_chain_of_two_branches_goes_from_the_readers_to_the_root() -> None:
+    tables = {
+        "pipeline_operators": pipeline(
+            {"Batch_0": None, "Shuffle_1": "Batch_0", "TFReader_2": "Shuffle_1", "TFReader_3": "Shuffle_1"},
+            without_queue=["Batch_0"],
+        ),
+        "input_pipeline": samples({"Shuffle_1": [3], "TFReader_2": [3], "TFReader_3": [3]}),
+    }
+
+    assert operators(tables)["chain"][0] == "TFReader_3/TFReader_2"
+
+
+def test_what_is_known_of_an_operator() -> None:
+    tables = chain({"BatchOp_1": 0.0, "MapOp_2": 0.4})
+    cpu = [usage_of("operator", [0.25, 0.75], name="MapOp_2"), usage_of("operator", [0.0, 0.5], name="BatchOp_1")]
+
+    row = operators({**tables, "host_usage": pl.concat(cpu)}).filter(pl.col("operator") == "MapOp_2").row(0, named=True)
+
+    assert (row["depth"], row["parent"], row["children"]) == (2, "BatchOp_1", [])
+    assert (row["samples"], row["mean_size"], row["usage_ratio"], row["empty_ratio"]) == (4, 4.0, 0.4, 0.0)
+    assert (row["processors"], row["processors_per_worker"]) == (2.0, 1.0)
+    assert row["cpu_share_ratio"] == pytest.approx(2 / 3)
+    assert row["observations"] == ["workers overloaded", "reader too slow"]
+
+
+def test_an_operator_without_a_queue_has_no_usage() -> None:
+    root = operators(chain({"MapOp_1": 0.7})).row(0, named=True)
+
+    assert (root["usage_ratio"], root["empty_ratio"], root["bottleneck"]) == (None, None, False)
+
+
+def test_idle_workers_are_told_but_not_of_operators_that_have_one_thread_anyway() -> None:
+    tables = chain({"ShuffleOp_1": 0.7, "MapOp_2": 0.7})
+    cpu = [usage_of("operator", [0.01] * 2, name=name) for name in ("ShuffleOp_1", "MapOp_2")]
+
+    told = operators({**tables, "host_usage": pl.concat(cpu)}).select("operator", "observations").rows()
+
+    assert dict(told)["MapOp_2"] == ["workers idle", "too many workers"]
+    assert dict(told)["ShuffleOp_1"] == []
+
+
+def test_operators_that_a_damaged_file_ties_in_a_ring_are_still_told() -> None:
+    ring = pipeline({"MapOp_1": "MapOp_2", "MapOp_2": "MapOp_1"})
+
+    assert operators({"pipeline_operators": ring})["depth"].to_list() == [1, 1]
+
+
+def test_a_pipeline_that_was_never_sampled_has_operators_without_figures() -> None:
+    row = operators({"pipeline_operators": pipeline({"MapOp_1": None})}).row(0, named=True)
+
+    assert (row["samples"], row["usage_ratio"], row["processors"], row["observations"]) == (None, None, None, [])

@@ -1,0 +1,76 @@
+"""What a data loader cost the training loop."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from stepscope.errors import Unavailable
+from stepscope.run import Run
+from stepscope.tables import INPUT_PIPELINE, RANKS, SLICES
+from tests.analysis.inputs import MS, batches, steps, usage_of
+
+KNOWN = RANKS.frame(start_ns=[0], end_ns=[10**9])
+
+
+def loaded(workers: int, *, wait_ms: int = 4, ready: int = 1) -> pl.DataFrame:
+    """Three batches of a loader, one a step of 10 ms."""
+    return INPUT_PIPELINE.frame(
+        operator=["Images"] * 3,
+        batch=[0, 1, 2],
+        step=[1, 2, 3],
+        time_ns=[2 * MS, 12 * MS, 22 * MS],
+        duration_ns=[wait_ms * MS] * 3,
+        queue_size=[ready] * 3 if workers else [None] * 3,
+        queue_capacity=[4] * 3 if workers else [None] * 3,
+        workers=[workers] * 3,
+    )
+
+
+def loader(tables: dict[str, pl.DataFrame]) -> dict[str, object]:
+    run = Run.from_frames({0: {"ranks": KNOWN, "steps": steps(3), **tables}})
+    return run.analyse("loader").row(0, named=True)
+
+
+def test_the_wait_is_told_in_time_and_as_a_share_of_the_steps() -> None:
+    row = loader({"input_pipeline": loaded(2)})
+
+    assert (row["loader"], row["steps"], row["batches"], row["wait_ns"]) == ("Images", 3, 3, 12 * MS)
+    assert (row["median_wait_ns"], row["wait_ratio"], row["ready"]) == (4 * MS, pytest.approx(0.4), 1.0)
+
+
+def test_a_loader_without_workers_is_limited_by_that() -> None:
+    assert loader({"input_pipeline": loaded(0)})["limited_by"] == "no workers"
+
+
+@pytest.mark.parametrize(
+    ("worker", "host", "limited"),
+    [(0.45, 0.5, "worker CPU"), (0.05, 0.5, "reading"), (0.05, 0.97, "host CPU"), (0.25, 0.5, None)],
+)
+def test_workers_tell_what_limits_them(worker: float, host: float, limited: str | None) -> None:
+    """Of 4 processors, two workers keep so many busy."""
+    cpu = [usage_of("worker", [worker / 2] * 3, name=f"worker {k}") for k in range(2)]
+    row = loader({"input_pipeline": loaded(2), "host_usage": pl.concat([*cpu, usage_of("host", [host] * 3)])})
+
+    assert row["worker_processors"] == pytest.approx(4 * worker)
+    assert row["limited_by"] == limited
+
+
+def test_marks_tell_the_wait_where_no_batches_were_recorded() -> None:
+    marks = SLICES.frame(
+        slice=[1, 2],
+        start_ns=[1 * MS, 11 * MS],
+        duration_ns=[3 * MS, 5 * MS],
+        category=["annotation"] * 2,
+        name=["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"] * 2,
+    )
+
+    row = loader({"slices": marks})
+
+    assert (row["loader"], row["batches"], row["wait_ns"], row["workers"]) == ("DataLoader", None, 8 * MS, None)
+    assert row["wait_ratio"] == pytest.approx(0.4)
+
+
+def test_queues_of_mindspore_are_no_loader() -> None:
+    with pytest.raises(Unavailable, match="data loader"):
+        Run.from_frames({0: {"input_pipeline": batches("dataset_iterator", [1, 2])}}).analyse("loader")

@@ -1,0 +1,170 @@
+"""The curve of memory, its peak, and who holds it."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from stepscope.errors import Unavailable
+from stepscope.run import Run
+from stepscope.tables import (
+    ALLOCATIONS,
+    COUNTERS,
+    GRAPH_NODES,
+    GRAPH_TENSORS,
+    GRAPHS,
+    HOST_USAGE,
+    MEMORY_CURVE,
+    STATED,
+)
+from tests.analysis.inputs import MS, steps
+
+
+def graph(*, totals: list[int] | None = None, lifetimes: list[str | None] | None = None) -> dict[str, pl.DataFrame]:
+    """A graph of four nodes with a static part of 100 bytes and three tensors."""
+    return {
+        "graphs": GRAPHS.frame(graph=[7], static_bytes=[100], forward_start=[0], backward_end=[2]),
+        "graph_nodes": GRAPH_NODES.frame(
+            graph=[7] * 4,
+            node=[0, 1, 2, 3],
+            name=["Conv2D-op1", "ReLU-op2", "MatMul-op3", "Momentum-op4"],
+            size_bytes=[10, 20, 30, 0],
+            total_bytes=totals or [None] * 4,
+            allocations=[1, 1, 1, 0],
+        ),
+        "graph_tensors": GRAPH_TENSORS.frame(
+            graph=[7] * 3,
+            tensor=[0, 1, 2],
+            node=[0, 1, 2],
+            name=["a", "b", "c"],
+            size_bytes=[10, 20, 30],
+            lifetime=lifetimes or [None] * 3,
+            life_start=[0, 1, 2],
+            life_end=[1, 2, 3],
+        ),
+    }
+
+
+def curve(values: list[int], *, device: int | None = 0, every_ms: int = 2) -> pl.DataFrame:
+    return MEMORY_CURVE.frame(
+        time_ns=[k * every_ms * MS for k in range(len(values))],
+        device=[device] * len(values),
+        allocated_bytes=values,
+        reserved_bytes=[2 * value for value in values],
+        change_bytes=[b - a for a, b in zip([0, *values], values, strict=False)],
+    )
+
+
+def ask(tables: dict[str, pl.DataFrame], question: str, **options: object) -> pl.DataFrame:
+    return Run.from_frames({0: tables}).analyse(question, **options)
+
+
+def test_memory_at_a_node_is_the_static_part_and_the_tensors_alive() -> None:
+    usage = ask(graph(), "memory_usage")
+
+    assert usage["allocated_bytes"].to_list() == [10, 30, 50, 30]
+    assert usage["total_bytes"].to_list() == [110, 130, 150, 130]
+    assert usage["mark"].to_list() == ["forward_start", None, "backward_end", None]
+
+
+def test_what_the_source_states_of_a_node_comes_first() -> None:
+    usage = ask(graph(totals=[110, 140, 190, 120]), "memory_usage")
+
+    assert usage["total_bytes"].to_list() == [110, 140, 190, 120]
+    assert usage["allocated_bytes"].to_list() == [10, 40, 90, 20]
+
+
+def test_stated_lifetimes_reach_to_the_ends_of_the_graph() -> None:
+    usage = ask(graph(lifetimes=["LifeLongGraphAll", "LifeLongGraphStart", "LifeLongGraphEnd"]), "memory_usage")
+
+    assert usage["allocated_bytes"].to_list() == [30, 30, 60, 40]
+
+
+def test_changes_of_an_allocator_stand_in_their_step_and_phase() -> None:
+    marked = steps(2).with_columns(
+        forward_start_ns=pl.col("start_ns") + 2 * MS, backward_end_ns=pl.col("start_ns") + 6 * MS
+    )
+
+    usage = ask({"memory_curve": curve([1, 2, 3, 4, 5, 6]), "steps": marked}, "memory_usage")
+
+    assert usage["step"].to_list() == [1, 1, 1, 1, 1, 2]
+    assert usage["phase"].to_list() == ["interval", *["forward and backward"] * 3, "tail", "interval"]
+    assert usage["mark"].to_list() == [None, "forward_start", None, None, "backward_end", None]
+
+
+def test_no_memory_is_no_answer() -> None:
+    for question in ("memory_usage", "memory_peak", "memory_hints", "memory_breakdown"):
+        with pytest.raises(Unavailable):
+            ask({"steps": steps(1)}, question)
+
+
+def test_the_peak_says_where_it_is_and_what_the_source_states() -> None:
+    stated = STATED.frame(
+        name=["memory_capacity_bytes", "memory_peak_bytes", "memory_static_bytes", "memory_allocations"],
+        value=[1000.0, 600.0, 100.0, 3.0],
+    )
+
+    row = ask({**graph(), "stated": stated}, "memory_peak").row(0, named=True)
+
+    assert (row["peak_bytes"], row["node"], row["name"], row["static_bytes"]) == (150, 2, "MatMul-op3", 100)
+    assert (row["stated_peak_bytes"], row["stated_allocations"], row["stated_deallocations"]) == (600, 3, None)
+    assert (row["capacity_bytes"], row["used_ratio"]) == (1000, 0.6)
+
+
+def test_the_first_of_equal_peaks_counts() -> None:
+    assert ask({"memory_curve": curve([1, 9, 9, 2])}, "memory_peak")["time_ns"].to_list() == [2 * MS]
+
+
+def test_the_capacity_is_that_of_the_device_or_of_the_host() -> None:
+    tables = {
+        "memory_curve": pl.concat([curve([5, 6]), curve([7, 8], device=None)]),
+        "counters": COUNTERS.frame(time_ns=[0], name=["memory_total_bytes"], device=[0], value=[48.0]),
+        "host_usage": HOST_USAGE.frame(time_ns=[0], scope=["host"], total_bytes=[64]),
+    }
+
+    found = ask(tables, "memory_peak").select("device", "capacity_bytes", "used_ratio").rows()
+
+    assert found == [(None, 64, 0.25), (0, 48, 0.25)]  # of what is reserved: twice what is in use
+
+
+def test_a_rank_that_only_states_its_peak_has_one() -> None:
+    stated = STATED.frame(name=["memory_peak_bytes"], value=[600.0])
+
+    row = ask({"stated": stated}, "memory_peak").row(0, named=True)
+
+    assert (row["rank"], row["peak_bytes"], row["stated_peak_bytes"], row["used_ratio"]) == (0, None, 600, None)
+
+
+def test_the_breakdown_at_a_node_lists_what_lives_there() -> None:
+    alive = ask(graph(), "memory_breakdown", node=1)
+
+    assert alive.select("name", "size_bytes", "life_start", "life_end", "made_by").rows() == [
+        ("b", 20, 1, 2, "ReLU-op2"),
+        ("a", 10, 0, 1, "Conv2D-op1"),
+    ]
+    assert alive["share_ratio"].sum() == pytest.approx(1)
+
+
+def test_without_a_node_the_breakdown_is_that_of_the_peak() -> None:
+    assert ask(graph(), "memory_breakdown").select("node", "name").rows() == [(2, "c"), (2, "b")]
+
+
+def test_blocks_are_held_from_allocation_to_release() -> None:
+    blocks = ALLOCATIONS.frame(
+        name=["mm", "relu", "never"],
+        device=[0] * 3,
+        size_bytes=[30, 20, 10],
+        allocation_ns=[0, 5, 10],
+        release_ns=[10, 20, None],
+    )
+
+    at = {when: ask({"allocations": blocks}, "memory_breakdown", at_ns=when)["name"].to_list() for when in (5, 10, 19)}
+
+    assert at == {5: ["mm", "relu"], 10: ["relu", "never"], 19: ["relu", "never"]}
+    # without a curve, the peak is when the blocks held most
+    assert ask({"allocations": blocks}, "memory_breakdown")["time_ns"].unique().to_list() == [5]
+
+
+def test_a_node_that_there_is_not_has_no_breakdown() -> None:
+    with pytest.raises(Unavailable):
+        ask(graph(), "memory_breakdown", node=99)
