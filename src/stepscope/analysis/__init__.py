@@ -10,6 +10,8 @@ from stepscope.analysis.breakdown import breakdown
 from stepscope.analysis.clocks import clocks
 from stepscope.analysis.communication import communication
 from stepscope.analysis.cpu_utilization import cpu_summary, cpu_utilization
+from stepscope.analysis.dynamic_shapes import dynamic_shape_types, dynamic_shapes, shape_executions
+from stepscope.analysis.flop_tree import flop_tree
 from stepscope.analysis.flops import flops
 from stepscope.analysis.host_memory import host_memory, host_memory_curve
 from stepscope.analysis.host_time import host_time
@@ -24,11 +26,14 @@ from stepscope.analysis.memory_breakdown import memory_breakdown
 from stepscope.analysis.memory_hints import memory_hints
 from stepscope.analysis.memory_peak import memory_peak
 from stepscope.analysis.memory_usage import memory_usage
+from stepscope.analysis.model_flops import model_flops
+from stepscope.analysis.operator_flops import operator_flops
 from stepscope.analysis.operator_instances import operator_instances
 from stepscope.analysis.operator_summary import operator_summary
 from stepscope.analysis.operator_types import operator_types
 from stepscope.analysis.phase_ranges import phase_ranges
 from stepscope.analysis.segments import segments
+from stepscope.analysis.shape_costs import shape_costs
 from stepscope.analysis.slow_groups import slow_groups
 from stepscope.analysis.slow_links import slow_links
 from stepscope.analysis.slow_ranks import slow_ranks
@@ -47,6 +52,9 @@ __all__ = [
     "communication",
     "cpu_summary",
     "cpu_utilization",
+    "dynamic_shape_types",
+    "dynamic_shapes",
+    "flop_tree",
     "flops",
     "host_memory",
     "host_memory_curve",
@@ -66,11 +74,15 @@ __all__ = [
     "memory_hints",
     "memory_peak",
     "memory_usage",
+    "model_flops",
+    "operator_flops",
     "operator_instances",
     "operator_summary",
     "operator_types",
     "phase_ranges",
     "segments",
+    "shape_costs",
+    "shape_executions",
     "slow_groups",
     "slow_links",
     "slow_ranks",

@@ -2,58 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from math import prod
-from typing import TypeVar
+from collections.abc import Callable
+from math import isqrt, prod
 
-Shape = list[int]
-Inputs = list[Shape]
-Key = TypeVar("Key")
+from stepscope.analysis import flop_convolutions as conv
+from stepscope.analysis.flop_convolutions import Call, Convolutions, convolutions
+from stepscope.analysis.shapes import Shape
 
-_GRADIENTS = {
-    "aten::convolution_backward": (0, 1, 2),
-    "aten::cudnn_convolution_backward": (1, 0, 2),
-    "aten::miopen_convolution_backward": (1, 0, 2),
-}
-"""Places of the gradient of the output, the input and the weight."""
-
-
-@dataclass(frozen=True)
-class Convolutions:
-    """What gradients tell of the convolutions of a recording; None where several differ.
-
-    Args:
-        outputs: Input and weight to output.
-        weights: Input and output channels to weight (MindSpore's gradient of the filter does not have it).
-        by_channels: Input and output channels to output.
-    """
-
-    outputs: dict[tuple[str, str], Shape | None] = field(default_factory=dict)
-    weights: dict[tuple[str, int], Shape | None] = field(default_factory=dict)
-    by_channels: dict[tuple[str, int], Shape | None] = field(default_factory=dict)
-
-
-def convolutions(calls: Iterable[tuple[str, Inputs]]) -> Convolutions:
-    """Collect what gradients tell.
-
-    Args:
-        calls: Kind and inputs of all operators that are counted.
-    """
-    known = Convolutions()
-    for kind, inputs in calls:
-        if kind in _GRADIENTS and len(inputs) >= 3 and all(inputs[:3]):
-            grad, data, weight = (inputs[place] for place in _GRADIENTS[kind])
-            _note(known.outputs, (str(data), str(weight)), grad)
-        elif kind == "Conv2D" and len(inputs) >= 2 and all(inputs[:2]):
-            _note(known.weights, (str(inputs[0]), inputs[1][0]), inputs[1])
-        elif kind == "Conv2DBackpropFilter" and len(inputs) >= 2 and len(inputs[0]) > 1:
-            _note(known.by_channels, (str(inputs[1]), inputs[0][1]), inputs[0])
-    return known
-
-
-def _note(known: dict[Key, Shape | None], key: Key, shape: Shape) -> None:
-    known[key] = shape if known.get(key, shape) == shape else None
+Formula = Callable[[Call, Convolutions], "int | None"]
 
 
 def _product(a: Shape, b: Shape) -> int:
@@ -67,33 +23,26 @@ def _product(a: Shape, b: Shape) -> int:
     raise ValueError
 
 
-def _dense(data: Shape, weight: Shape) -> int:
-    n, k = weight
+def _matmul(call: Call, _: Convolutions) -> int:
+    """Of a matrix product of a device; its output tells which sizes are shared, however the inputs are stored.
+
+    The sizes of a (m, k), b (k, n) and the output (m, n) make `|a| |b| |output| = (m k n)^2`, for tiled formats too.
+    """
+    a, b = call.inputs[:2]
+    if not a or not b:
+        raise ValueError
+    if call.outputs and len(call.outputs[0]) == 2:
+        square = prod(a) * prod(b) * prod(call.outputs[0])
+        if isqrt(square) ** 2 == square:
+            return 2 * isqrt(square)
+    return _product(a, b)
+
+
+def _dense(call: Call, _: Convolutions) -> int:
+    data, (n, k) = call.inputs[:2]
     if data[-1] != k:
         raise ValueError
     return 2 * prod(data) * n
-
-
-def _convolution(output: Shape | None, data: Shape, weight: Shape) -> int | None:
-    """Of the forward pass; a transposed one has its weight's first size in its input's channels."""
-    if output is None or len(weight) < 3:
-        return None
-    transposed = output[1] != weight[0] or (data[1] == weight[0] and prod(output[2:]) > prod(data[2:]))
-    return 2 * prod(data if transposed else output) * prod(weight[1:])
-
-
-def _both_gradients(inputs: Inputs) -> int | None:
-    one = _convolution(inputs[0], inputs[1], inputs[2])
-    return None if one is None else 2 * one
-
-
-def _filter_gradient(inputs: Inputs, known: Convolutions) -> int | None:
-    weight = known.weights.get((str(inputs[1]), inputs[0][1]))
-    return None if weight is None else 2 * prod(inputs[0]) * prod(weight[1:])
-
-
-def _conv2d(inputs: Inputs, known: Convolutions) -> int | None:
-    return _convolution(known.by_channels.get((str(inputs[0]), inputs[1][0])), inputs[0], inputs[1])
 
 
 def _attention(q: Shape, k: Shape, v: Shape) -> tuple[int, int]:
@@ -102,12 +51,35 @@ def _attention(q: Shape, k: Shape, v: Shape) -> tuple[int, int]:
     return 2 * heads * q[-2] * k[-2] * q[-1], 2 * heads * q[-2] * k[-2] * v[-1]
 
 
-def _attention_backward(inputs: Inputs) -> int:
-    scores, values = _attention(inputs[1], inputs[2], inputs[3])
+def _attention_forward(call: Call, _: Convolutions) -> int:
+    return sum(_attention(*call.inputs[:3]))
+
+
+def _attention_backward(call: Call, _: Convolutions) -> int:
+    scores, values = _attention(*call.inputs[1:4])
     return 3 * scores + 2 * values
 
 
-Formula = Callable[[Inputs, Convolutions], "int | None"]
+def _sequence_attention(call: Call, _: Convolutions) -> int:
+    """Of an Ascend device: q and k are (sequence, batch, heads x size) or the first two the other way round.
+
+    Which one is told by the softmax sums (batch, heads, sequence, 8) among the outputs of the forward pass; else the
+    longer is taken for the sequence. Heads of four dimensions are (batch, heads, sequence, size).
+    """
+    q, k = call.inputs[:2]
+    if len(q) == 4 and len(k) == 4:
+        return 4 * prod(q[:2]) * q[2] * k[2] * q[3]
+    if len(q) != 3 or len(k) != 3:
+        raise ValueError
+    softmax = call.outputs[0] if call.outputs and len(call.outputs[0]) == 4 else []
+    place = q.index(softmax[2], 0, 2) if softmax and softmax[2] != softmax[0] else int(q[1] > q[0])
+    return 4 * prod(q) * k[place]
+
+
+def _sequence_attention_backward(call: Call, known: Convolutions) -> int:
+    """Five products instead of two; its outputs are gradients and tell no sequence."""
+    return _sequence_attention(Call(call.kind, call.inputs), known) * 5 // 2
+
 
 _FORWARD_ATTENTION = (
     "aten::_scaled_dot_product_flash_attention_for_cpu",
@@ -117,25 +89,44 @@ _FORWARD_ATTENTION = (
 )
 
 COUNTED: dict[str, Formula] = {
-    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::_int_mm", "aten::_scaled_mm"), lambda i, _: _product(i[0], i[1])),
+    **dict.fromkeys(
+        ("aten::mm", "aten::bmm", "aten::_int_mm", "aten::_scaled_mm"),
+        lambda call, _: _product(call.inputs[0], call.inputs[1]),
+    ),
     **dict.fromkeys(
         ("aten::addmm", "aten::addmm_", "aten::baddbmm", "aten::baddbmm_", "aten::_addmm_activation"),
-        lambda i, _: _product(i[1], i[2]),
+        lambda call, _: _product(call.inputs[1], call.inputs[2]),
     ),
-    **dict.fromkeys(("aten::addmv", "aten::addmv_"), lambda i, _: 2 * prod(i[1])),
-    **dict.fromkeys(("aten::dot", "aten::vdot"), lambda i, _: 2 * prod(i[0])),
-    "aten::mkldnn_linear": lambda i, _: _dense(i[0], i[1]),
-    "aten::convolution": lambda i, known: _convolution(known.outputs.get((str(i[0]), str(i[1]))), i[0], i[1]),
-    **dict.fromkeys(_GRADIENTS, lambda i, _: _both_gradients([i[0], i[1], i[2]])),
-    **dict.fromkeys(_FORWARD_ATTENTION, lambda i, _: sum(_attention(i[0], i[1], i[2]))),
-    **dict.fromkeys((f"{name}_backward" for name in _FORWARD_ATTENTION), lambda i, _: _attention_backward(i)),
+    **dict.fromkeys(("aten::addmv", "aten::addmv_"), lambda call, _: 2 * prod(call.inputs[1])),
+    **dict.fromkeys(("aten::dot", "aten::vdot"), lambda call, _: 2 * prod(call.inputs[0])),
+    "aten::mkldnn_linear": _dense,
+    conv.FORWARD: conv.forward,
+    **dict.fromkeys(conv.GRADIENTS, conv.backward),
+    **dict.fromkeys(_FORWARD_ATTENTION, _attention_forward),
+    **dict.fromkeys((f"{name}_backward" for name in _FORWARD_ATTENTION), _attention_backward),
     **dict.fromkeys(
-        ("MatMul", "BatchMatMul", "MatMulV2", "BatchMatMulV2", "MatMulBiasAddFusion", "MatMulExt", "BatchMatMulExt"),
-        lambda i, _: _product(i[0], i[1]),
+        ("MatMul", "MatMulV2", "MatMulV3", "MatMulBiasAddFusion", "MatMulExt", "MatMulCommon", "GEMM"), _matmul
     ),
-    "Dense": lambda i, _: _dense(i[0], i[1]),
-    "Conv2D": _conv2d,
-    "Conv2DBackpropInput": lambda i, _: 2 * prod(i[0]) * prod(i[1][1:]) if len(i[1]) == 4 else None,
-    "Conv2DBackpropFilter": _filter_gradient,
+    **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "BatchMatMulExt"), _matmul),
+    "Dense": _dense,
+    **dict.fromkeys(("Conv2D", "Conv2DV2"), conv.conv2d),
+    "Conv2DBackpropInput": conv.input_gradient,
+    "Conv2DBackpropFilter": conv.filter_gradient,
+    "FlashAttentionScore": _sequence_attention,
+    "FlashAttentionScoreGrad": _sequence_attention_backward,
 }
-"""Kind to formula; the first are PyTorch's, the last MindSpore's."""
+"""Kind to formula: PyTorch's operators, then MindSpore's and those of Ascend devices."""
+
+
+def count(call: Call, known: Convolutions) -> int | None:
+    """Operations of one call; None where its shapes are not those of its kind."""
+    try:
+        return COUNTED[call.kind](call, known)
+    except (IndexError, ValueError, ZeroDivisionError, TypeError):
+        return None
+
+
+def counts(calls: list[Call]) -> list[int | None]:
+    """Operations of each call of one recording."""
+    known = convolutions(calls)
+    return [count(call, known) for call in calls]

@@ -86,13 +86,14 @@ def _summed(rows: pl.LazyFrame, count: int) -> pl.DataFrame:
 def _told(rows: pl.DataFrame) -> pl.DataFrame:
     own = pl.coalesce("self_ns", "total_ns")
     whole = own.sum().over("rank", "unit")
-    each_s = pl.col("total_ns") / pl.col("count") / 1e9
+    # With the reciprocal, as in `share`: the same to the last digit, with however many ranks it is asked.
+    per_s = pl.when(pl.col("total_ns") > 0).then(1 / pl.col("total_ns")) * pl.col("count") * 1e9
     derived = rows.with_columns(
         mean_ns=(pl.col("total_ns") / pl.col("count")).round().cast(pl.Int64),
         mean_wait_ns=(pl.col("wait_ns") / pl.col("count")).round().cast(pl.Int64),
-        share_ratio=pl.when(whole > 0).then(own / whole).otherwise(0.0),
-        cube_flops_per_s=pl.when(each_s > 0).then(pl.col("cube_flops") / each_s),
-        vector_flops_per_s=pl.when(each_s > 0).then(pl.col("vector_flops") / each_s),
+        share_ratio=pl.when(whole > 0).then(own * (1 / whole)).otherwise(0.0),
+        cube_flops_per_s=pl.col("cube_flops") * per_s,
+        vector_flops_per_s=pl.col("vector_flops") * per_s,
     )
     return derived.select(
         *("rank", "unit", *PLACE, "count", "total_ns", "mean_ns", "min_ns", "max_ns", "share_ratio", "self_ns"),

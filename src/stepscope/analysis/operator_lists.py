@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.flops import INSTANCE
+
 UNITS = ("AI_CORE", "AI_CPU", "GPU", "CUDA", "PYNATIVE", "HOST_CPU", "CPU")
 """The lists, see `operator_totals.unit`."""
 
@@ -30,8 +32,6 @@ COLUMNS: dict[str, pl.DataType] = {
 
 _TEMPLATE = r"^(?:void |static void )?([^<(]+).*$"
 """A kernel's name without what it returns, its template and its arguments."""
-
-_INSTANCE = r"-op\d+\w*$"
 
 
 def stated_rows(totals: pl.LazyFrame | None) -> pl.DataFrame:
@@ -100,7 +100,7 @@ def operator_rows(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.L
             .with_columns(pl.col("unit").fill_null("CPU"))
         )
     return rows.with_columns(
-        type=pl.coalesce("type", short("name").str.replace(_INSTANCE, "")),
+        type=pl.coalesce("type", short("name").str.replace(INSTANCE, "")),
         name=short("name"),
         full_name=full("name"),
         wait_ns=nothing,

@@ -42,7 +42,7 @@ def operator_types(operator_instances: pl.DataFrame, operator_totals: pl.LazyFra
     return (
         found.with_columns(
             mean_ns=(pl.col("total_ns") / pl.col("count")).round().cast(pl.Int64),
-            share_ratio=pl.when(whole > 0).then(own / whole).otherwise(0.0),
+            share_ratio=pl.when(whole > 0).then(own * (1 / whole)).otherwise(0.0),
         )
         .select(*keys, "operators", "count", "total_ns", "mean_ns", "share_ratio", *_SUMS[1:])
         .sort("rank", "unit", "share_ratio", "type", descending=[False, False, True, False])

@@ -9,6 +9,7 @@ import typer
 from stepscope._version import __version__
 from stepscope.cli.analyze import analyze
 from stepscope.cli.cache import cache
+from stepscope.cli.flops import flops
 from stepscope.cli.host import host
 from stepscope.cli.info import info
 from stepscope.cli.input import input_
@@ -16,6 +17,7 @@ from stepscope.cli.memory import memory
 from stepscope.cli.ops import ops
 from stepscope.cli.record import record
 from stepscope.cli.rules import rules
+from stepscope.cli.shapes import shapes
 from stepscope.cli.sql import sql
 from stepscope.cli.steps import steps
 
@@ -36,7 +38,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
         raise typer.Exit
 
 
-for command in (analyze, info, sql, steps, ops, memory, host, rules):
+for command in (analyze, info, sql, steps, ops, flops, shapes, memory, host, rules):
     app.command()(command)
 app.command("input")(input_)
 app.command(context_settings={"allow_interspersed_args": False})(record)

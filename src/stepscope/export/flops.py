@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.analysis.flop_formulas import COUNTED
+from stepscope.analysis.flops import KEYS
 from stepscope.errors import Unavailable
 from stepscope.export.forms import csv_text
 from stepscope.export.gpu_operators import owned_kernels
@@ -66,9 +67,9 @@ def _by_operator(job: Job, counted: pl.DataFrame) -> pl.DataFrame:
 
     The device's time is that of all work launched by the operator or by those it calls.
     """
-    calls = named_operators(job).select("full_name", "name", "input_shapes", "duration_ns")
+    calls = named_operators(job).select("full_name", "duration_ns", *KEYS)
     totals = (
-        calls.join(counted.lazy().select("name", "input_shapes", "flops"), on=["name", "input_shapes"])
+        calls.join(counted.lazy().select("flops", *KEYS), on=KEYS, nulls_equal=True)
         .group_by("full_name")
         .agg(calls=pl.len(), whole=pl.col("flops").sum(), spent_ns=pl.col("duration_ns").sum())
         .sort("whole", "full_name", descending=[True, False])
