@@ -63,7 +63,7 @@ def _of_more_steps(asked: Asked, difference: Difference, run: Run | None) -> boo
     return is_average and _told(run, "its average row is not that of the steps in the file")
 
 
-def _is_empty(asked: Asked, difference: Difference, run: Run | None) -> bool:  # noqa: ARG001 - checks are alike
+def _is_empty(asked: Asked, difference: Difference, run: Run | None) -> bool:
     """Whether segments are empty, and those that are not are the same as ours."""
     if isinstance(difference.theirs, list):
         filled = [one for one in difference.theirs if one]
@@ -87,7 +87,7 @@ def _is_cut_short(asked: Asked, difference: Difference, run: Run | None) -> bool
     return len(metrics) == run.analyse("cpu_utilization").filter(scope="host").height - 1
 
 
-def _is_stated_rate(asked: Asked, difference: Difference, run: Run | None) -> bool:  # noqa: ARG001 - checks are alike
+def _is_stated_rate(asked: Asked, difference: Difference, run: Run | None) -> bool:
     """Whether theirs is what the file states, and the same operations over the same times give ours."""
     assert run is not None
     unit = {"cube_FLOPS": "cube", "vec_FLOPS": "vector"}[difference.place]
@@ -100,7 +100,7 @@ def _is_stated_rate(asked: Asked, difference: Difference, run: Run | None) -> bo
     return abs(stated / 1e9 - difference.theirs) < 1e-6 and abs(rate / difference.ours - 1) < 1e-6
 
 
-def _is_stated_total(asked: Asked, difference: Difference, run: Run | None) -> bool:  # noqa: ARG001 - checks are alike
+def _is_stated_total(asked: Asked, difference: Difference, run: Run | None) -> bool:
     """Whether theirs is what the file states, and ours what its operators add up to in a step."""
     assert run is not None
     unit = {"cube_FLOPs": "cube", "vec_FLOPs": "vector"}[difference.place]
