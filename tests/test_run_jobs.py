@@ -163,6 +163,20 @@ def test_recordings_without_times_go_by_folder() -> None:
     assert sorted(map(len, found)) == [2, 2]
 
 
+def test_ranks_without_times_in_folders_of_their_own_are_one_job_if_they_are_all_of_it() -> None:
+    def rank(path: str, number: int, world_size: int | None = 2) -> MemoryRecording:
+        return toy_recording(f"{path}/profiler", rank=number, world_size=world_size)
+
+    assert all_members(rank("a/device0/data", 0), rank("a/device1/data", 1)) == [
+        {0: "a/device0/data/profiler", 1: "a/device1/data/profiler"}
+    ]
+    two_jobs = [rank(f"{job}/device{number}", number) for job in "ab" for number in (0, 1)]
+    assert [sorted(job) for job in all_members(*two_jobs)] == [[0, 1], [0, 1]]
+    assert len(all_members(rank("a", 0), rank("b", 0))) == 2
+    assert len(all_members(rank("a", 0, 4), rank("b", 1, 4))) == 2
+    assert len(all_members(rank("a", 0, None), rank("b", 1, None))) == 2
+
+
 def test_a_recording_without_times_goes_with_the_only_job_beside_it() -> None:
     beside = [at(f"a/{r}.json", 0, rank=r, world_size=3) for r in range(2)]
 

@@ -17,6 +17,7 @@ from ascend_files import (
 from stepscope.sources.ascend import AscendDb, AscendText
 from stepscope.sources.ascend.rank_files import find_rank_files
 from stepscope.sources.discover import discover
+from stepscope.store import MemorySink
 
 
 def test_a_rank_directory_of_any_name_is_found(tmp_path: Path) -> None:
@@ -106,3 +107,26 @@ def test_a_stray_database_beside_other_traces_hides_none_of_them(tmp_path: Path)
 
     assert find_rank_files(tmp_path, names) is None
     assert find_rank_files(tmp_path, names[:1]) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("rank-3_20240501100000_ascend_ms", {"rank": 3, "host": None, "process": None}),
+        ("vm--18553_20240501100000123_ascend_ms", {"rank": None, "host": "vm", "process": 18553}),
+        ("my_host_18553_20240501100000123_ascend_ms", {"rank": None, "host": "my_host", "process": 18553}),
+    ],
+)
+def test_a_rank_directory_has_its_rank_or_its_host_and_process_in_its_name(
+    tmp_path: Path, name: str, known: dict[str, object]
+) -> None:
+    output = tmp_path / name / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    write_kernels(output)
+    (item,) = discover([tmp_path]).inputs
+    sink = MemorySink(item.source)
+
+    AscendText().read(item, sink)
+
+    assert {key: sink.facts[key] for key in known} == known
+    assert sink.facts["framework"] == "mindspore"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,14 @@ def list_of(part: Any, key: str) -> list[Any]:
     """The list under a key of a JSON object; empty if there is none."""
     value = part.get(key) if isinstance(part, dict) else None
     return value if isinstance(value, list) else []
+
+
+def as_number(value: object) -> float | None:
+    """A figure; None for anything that is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if isfinite(number) else None

@@ -37,7 +37,9 @@ ANALYSIS = frozenset({"analysis.db", "communication_analyzer.db"})
 PROFILER_INFO = re.compile(r"profiler_info(?:_(\d+))?\.json$")
 DEVICE_INFO = re.compile(r"info\.json\.(\d+)$")
 METADATA = "profiler_metadata.json"
-RANK_DIRECTORY = re.compile(r"^(?P<host>.+)_(?P<process>\d+)_\d{14,20}_ascend_(?P<framework>pt|ms)$")
+RANK_DIRECTORY = re.compile(
+    r"^(?:rank-(?P<rank>\d{1,9})|(?P<host>.+?)(?:_|--)(?P<process>\d+))_\d{14,20}_ascend_(?P<framework>pt|ms)$"
+)
 
 
 @dataclass(frozen=True)

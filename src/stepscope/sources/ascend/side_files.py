@@ -139,8 +139,11 @@ def _read_directory_name(identity: Identity, files: RankFiles) -> None:
     root = files.path.parent if files.path.name == OUTPUT or files.path.is_file() else files.path
     for directory in (root, root.parent):
         if match := RANK_DIRECTORY.match(directory.name):
-            identity.host = shown(match["host"])
-            identity.process = int(match["process"][:18])
+            if match["rank"] is None:
+                identity.host = shown(match["host"])
+                identity.process = int(match["process"][:18])
+            elif identity.rank is None:
+                identity.rank, identity.rank_origin = int(match["rank"]), "file name"
             identity.framework = "pytorch" if match["framework"] == "pt" else "mindspore"
             return
 

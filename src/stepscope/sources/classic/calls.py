@@ -16,6 +16,7 @@ from stepscope.sources.classic.link_ranks import offset_of
 from stepscope.sources.csv_files import Field, FileLayout, read_csv, whole
 from stepscope.sources.kineto.communication import operation_of
 from stepscope.tables import COMMUNICATION_TOTALS, LINKS
+from stepscope.tables.base import with_schema
 
 HCCL_RAW = FileLayout(
     fields=(
@@ -26,6 +27,7 @@ HCCL_RAW = FileLayout(
         Field("operators", "text", ("communication_operator_cost",)),
     )
 )
+_ROWS = {"step": pl.String, "cost": pl.Float64, "wait": pl.Float64, "links": pl.String, "operators": pl.String}
 _AVERAGE = "-"
 _TOLERANCE = 0.01
 _STEP = r"^\d{1,9}$"
@@ -46,7 +48,7 @@ def write_calls(files: RankFiles, sink: Sink) -> None:
     rows = read_csv(path, HCCL_RAW, sink)
     if rows is None:
         return  # that is told
-    steps = _steps(rows, path, sink)
+    steps = _steps(with_schema(rows, _ROWS), path, sink)
     if steps.is_empty():
         raise UnreadableInput(path, "has no row of a step", "Run the profiler's analysis of this rank again")
     calls, links = read_cells(steps, path, sink)

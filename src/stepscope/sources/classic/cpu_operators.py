@@ -13,6 +13,7 @@ from stepscope.sources.classic.ranks import device_kind
 from stepscope.sources.mindspore_cpu import CpuFiles, Unit, read_executions, read_memory, read_totals
 from stepscope.sources.trace_events import read_events
 from stepscope.sources.trace_events.base import EventClass, Layout
+from stepscope.sources.windows import span_of
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS, OPERATORS, SLICES, STEPS
 
 _KINDS = ("cpu_types", "cpu_operators", "cpu_times", "cpu_framework", "cpu_memory")
@@ -34,39 +35,44 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
     sink.write(OPERATOR_TOTALS, read_totals(found, unit, sink))
     try:
         if found.times is not None:
-            steps = _steps(files.one("timeline_display"), sink) if unit == "CPU" else STEPS.frame()
+            rows = read_executions(found.times, found.launches, sink)
+            steps = STEPS.frame()
+            if unit == "CPU" and rows.height:
+                steps = _steps(files.one("timeline_display"), sink.workers)
+                steps = steps if steps.height else _whole(rows)
             sink.write(STEPS, steps)
-            _write_executions(read_executions(found.times, found.launches, sink), steps, unit, sink)
+            _write_executions(rows, steps, sink)
         if found.memory is not None:
             sink.write(MEMORY_CURVE, read_memory(found.memory, sink))
     except OSError as error:
         sink.issue("error", Path(str(error.filename)), f"cannot be read: {error.strerror}", "Copy the file again")
 
 
-def _write_executions(rows: pl.DataFrame, steps: pl.DataFrame, unit: Unit, sink: Sink) -> None:
+def _write_executions(rows: pl.DataFrame, steps: pl.DataFrame, sink: Sink) -> None:
     """Write operators; kernels of the CPU do not call each other, so all of their time is their own."""
     placed = rows.with_columns(
         slice=pl.int_range(pl.len()), self_ns="duration_ns", step=_step_of(rows["start_ns"], steps)
     )
-    if unit == "CPU" and steps.is_empty():
-        placed = placed.with_columns(step=pl.lit(0, pl.Int32))
     slices = placed.drop("short", "type", "input_shapes")
     extra = {"category": pl.lit("operator"), "depth": pl.lit(0, pl.Int32)}
     sink.write(SLICES, SLICES.conform(slices.with_columns(**extra)))
     sink.write(OPERATORS, OPERATORS.conform(placed.drop("short")))
 
 
-def _steps(timeline: Path | None, sink: Sink) -> pl.DataFrame:
-    """The steps that the timeline of a job on the CPU states; none where it is missing or damaged."""
+def _steps(timeline: Path | None, workers: int) -> pl.DataFrame:
+    """The steps that the timeline of a job on the CPU states; none where it is missing or damaged.
+
+    Who reads the timeline itself tells of damage.
+    """
     if timeline is None or not timeline.name.startswith("cpu_"):
         return STEPS.frame()
     frames = []
     try:
-        for batch in read_events(timeline, _EVENTS, report=sink.issue, workers=sink.workers):
-            events = batch.frames["events"]
-            frames.append(events.filter(pl.col("thread") == _STEPS_THREAD, pl.col("name").str.contains(r"^\d{1,9}$")))
-    except UnreadableInput as error:
-        sink.issue("error", timeline, error.problem, error.remedy, place="steps")
+        for batch in read_events(timeline, _EVENTS, report=_untold, workers=workers):
+            if (events := batch.frames.get("events")) is not None:
+                is_step = (pl.col("thread") == _STEPS_THREAD) & pl.col("name").str.contains(r"^\d{1,9}$")
+                frames.append(events.filter(is_step))
+    except UnreadableInput:
         return STEPS.frame()
     if not frames:
         return STEPS.frame()
@@ -78,6 +84,17 @@ def _steps(timeline: Path | None, sink: Sink) -> pl.DataFrame:
             window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("stated", pl.String)
         )
     )
+
+
+def _untold(*_: object, **__: object) -> None:
+    """Takes an issue that is told elsewhere."""
+
+
+def _whole(rows: pl.DataFrame) -> pl.DataFrame:
+    """One step 0 for all of a recording without steps."""
+    start, end = span_of(rows) or (0, 0)
+    window = {"window_start_ns": [start], "window_end_ns": [end], "window": ["recording"]}
+    return STEPS.frame(step=[0], start_ns=[start], end_ns=[end], **window)
 
 
 def _step_of(starts: pl.Series, steps: pl.DataFrame) -> pl.Series:

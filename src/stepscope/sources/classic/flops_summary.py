@@ -8,7 +8,7 @@ from typing import Any
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.classic.json_files import as_number, read_object
+from stepscope.sources.json_files import as_number, read_object
 from stepscope.tables import FLOP_SCOPES, STATED
 
 _MEGA, _GIGA, _PERCENT = 1e6, 1e9, 0.01
@@ -29,7 +29,7 @@ def write_flops_summary(files: RankFiles, sink: Sink) -> None:
     path = files.one("flops_summary")
     if path is None:
         return
-    content = read_object(path, sink)
+    content = read_object(path, sink) or {}
     found = {name: as_number(content[key]) for key, (name, _) in _NAMES.items() if key in content}
     for key, (name, _) in _NAMES.items():
         if name in found and found[name] is None:
@@ -49,6 +49,8 @@ def write_flop_scopes(files: RankFiles, sink: Sink) -> None:
     content = read_object(path, sink)
     if not content:
         return
+    if (levels := as_number(content.get("max_scope_num"))) is not None:
+        sink.write(STATED, STATED.frame(name=["flop_scope_levels"], value=[levels]))
     data = content.get("data")
     links = data.get("links") if isinstance(data, dict) else None
     if not isinstance(links, list):

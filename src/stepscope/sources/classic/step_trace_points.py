@@ -8,7 +8,7 @@ from typing import Any
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.classic.json_files import read_object
+from stepscope.sources.json_files import read_object
 from stepscope.tables import STATED
 
 _NAMES = {"fp_start": "forward_start_operator", "bp_end": "backward_end_operator"}
@@ -20,7 +20,7 @@ def write_step_points(files: RankFiles, sink: Sink) -> None:
     path = files.one("step_points")
     if path is None:
         return
-    content = read_object(path, sink)
+    content = read_object(path, sink) or {}
     rows = [(name, graph, text) for graph, points in _by_graph(content) for name, text in _stated(points)]
     odd = [key for _, points in _by_graph(content) for key in _NAMES if not isinstance(points.get(key, ""), str)]
     if odd:

@@ -76,7 +76,7 @@ def _with_kernels(
     if timeline is not None:
         read_kernels(timeline, steps, rows, sink)
     if not rows.rows:
-        display = display or _display(path, sink)
+        display = display if trace is None else _display(path, sink)
         problem = None if display is None else display.write_kernels(rows, steps, calls)
         if problem is not None and path is not None:
             sink.issue("note", path, problem, "None needed: the step trace tells the steps.", place="kernels")

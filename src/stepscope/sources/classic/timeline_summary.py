@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.classic.json_files import as_number, read_object
+from stepscope.sources.json_files import as_number, read_object
 from stepscope.tables import STATED
 
 _NAMES = {
@@ -42,7 +42,7 @@ def write_timeline_summary(path: Path, evidence: Evidence, sink: Sink) -> None:
         evidence: What tells the unit of its total.
         sink: Takes the rows; told where the unit is not certain.
     """
-    content = read_object(path, sink)
+    content = read_object(path, sink) or {}
     stated = {ours: as_number(content.get(name)) for name, ours in _NAMES.items()}
     for name in (*_NAMES, _TOTAL):
         if content.get(name) is not None and as_number(content[name]) is None:

@@ -62,8 +62,10 @@ class FileLayout:
         ignored: Keys of headers that are known.
         tells_cells: Tell values that cannot be read in columns that rows may lack too, and a last row that may have
             been cut. It takes a second look at columns with empty values.
+        may_end_open: Its writers leave out the end of the last line.
     """
 
     fields: tuple[Field, ...]
     ignored: frozenset[str] = frozenset()
     tells_cells: bool = False
+    may_end_open: bool = False

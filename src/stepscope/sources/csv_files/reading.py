@@ -190,7 +190,7 @@ class _Rows:
             sink.issue("error", self._path, f"cannot be read: {self._problem}", remedy, lost=self._unread)
         if self._cut:
             sink.issue("error", self._path, "its last row is cut off and is left out", remedy, lost=1)
-        if self._open and self._layout.tells_cells:
+        if self._open and self._layout.tells_cells and not self._layout.may_end_open:
             problem = "its last row has no end of line; if the file was cut there, the row's last value is wrong"
             sink.issue("warning", self._path, problem, remedy, place=f"row {self._rows}")
         if self._malformed is not None:

@@ -23,7 +23,9 @@ def read_json_events(path: Path, sink: Sink) -> Iterator[pl.DataFrame]:
     """
     parts = pl.col("name").str.splitn("::", 3).struct
     for batch in read_events(path, _LAYOUT, report=sink.issue, workers=sink.workers):
-        rows = batch.frames["events"].drop_nulls(["start_ns", "duration_ns", "name"])
+        if (events := batch.frames.get("events")) is None:
+            continue
+        rows = events.drop_nulls(["start_ns", "duration_ns", "name"])
         named = rows.select(
             "start_ns",
             "duration_ns",

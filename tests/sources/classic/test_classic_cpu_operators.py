@@ -1,0 +1,124 @@
+"""Operators on the CPU in classic profiles, alone and beside a device."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from parts import read_part, taken
+from stepscope.sources.classic import ClassicSource
+from stepscope.sources.classic.cpu_operators import write_cpu_operators
+
+TIMES, TIMELINE = "cpu_op_execute_timestamp_0.txt", "cpu_timeline_display_0.json"
+RUNS = "Default/A-op1;HostCpuOps;1000000,0.5,0 3000000,0.5,0 9000000,0.5,0\n"
+STEPS = [
+    {"name": str(step), "ph": "X", "tid": 100000, "pid": 0, "ts": start_us, "dur": 1500.0}
+    for step, start_us in ((1, 1000.0), (2, 3000.0))
+]
+OTHERS = [{"name": "A-op1", "ph": "X", "tid": "HostCpuOps0", "pid": 0, "ts": 1000.0, "dur": 500.0}]
+
+
+def test_operators_of_a_cpu_have_the_steps_of_its_timeline(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {TIMES: RUNS, TIMELINE: json.dumps(OTHERS + STEPS)}
+
+    tables, issues = read_part(write_cpu_operators, tmp_path, files)
+
+    steps = tables["steps"].select("step", "start_ns", "end_ns", "window")
+    assert steps.rows() == [(1, 1_000_000, 2_500_000, "stated"), (2, 3_000_000, 4_500_000, "stated")]
+    assert tables["operators"].select("slice", "start_ns", "step").rows() == [
+        (0, 1_000_000, 1),
+        (1, 3_000_000, 2),
+        (2, 9_000_000, None),
+    ]
+    assert tables["slices"]["category"].to_list() == ["operator"] * 3
+    assert issues == []
+
+
+def test_without_a_timeline_all_is_step_0(tmp_path: Path) -> None:
+    tables, issues = read_part(write_cpu_operators, tmp_path, {TIMES: RUNS})
+
+    assert tables["operators"]["step"].to_list() == [0, 0, 0]
+    assert tables["steps"].select("step", "start_ns", "end_ns", "window").rows() == [
+        (0, 1_000_000, 9_500_000, "recording")
+    ]
+    assert issues == []
+
+
+def test_operators_beside_a_device_go_by_another_clock_than_its_steps(tmp_path: Path) -> None:
+    totals = "op_type,type_occurrences,total_compute_time\nA,3,1.5\n"
+    files: dict[str, str | bytes] = {TIMES: RUNS, "cpu_op_type_info_0.csv": totals, "flops_0.txt": ""}
+
+    tables, _ = read_part(write_cpu_operators, tmp_path, files)
+
+    assert tables["operators"]["step"].null_count() == 3
+    assert tables["operator_totals"].select("unit", "name", "total_ns").rows() == [("HOST_CPU", "A", 1_500_000)]
+    assert "steps" not in tables
+
+
+@pytest.mark.parametrize("text", ["", "{}", json.dumps(OTHERS + STEPS)[:-70]])
+def test_a_damaged_timeline_costs_steps_alone_and_is_told_once(tmp_path: Path, text: str) -> None:
+    (tmp_path / TIMES).write_text(RUNS)
+    (tmp_path / TIMELINE).write_text(text)
+
+    tables, issues = taken(lambda sink: _write(tmp_path, sink))
+
+    assert tables["operators"].height == 3
+    assert tables["steps"]["step"].to_list() in ([0], [1])
+    assert issues == [("error", TIMELINE)]
+
+
+def test_a_profile_without_them_writes_nothing(tmp_path: Path) -> None:
+    assert read_part(write_cpu_operators, tmp_path, {"flops_0.txt": ""}) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    "place", ["mindspore/real_cpu_ms200_graph", "mindspore_profiles/2.0.0-classic_model_train_graph"]
+)
+def test_a_real_profile_of_2_0_gives_its_operators_and_steps_without_a_word(shared: Path, place: str) -> None:
+    directory = shared / "data" / place / "profiler"
+    (item,) = (
+        ClassicSource().find(directory, [p.name for p in directory.iterdir()]) or pytest.fail("not found")
+    ).inputs
+
+    tables, issues = taken(lambda sink: ClassicSource().read(item, sink))
+
+    assert issues == []
+    assert tables["operators"].group_by("step").len().sort("step").rows() == [(step, 8) for step in range(1, 21)]
+    assert tables["operators"]["input_shapes"].null_count() == 0
+    totals = tables["operator_totals"].filter(pl.col("level") == "type").select("name", "count", "total_ns")
+    ran = tables["operators"].group_by(name="type").agg(count=pl.len(), summed=pl.sum("duration_ns"))
+    both = totals.join(ran, on="name", how="full")
+    assert (both["count"] == both["count_right"]).all()
+    assert ((both["total_ns"] - both["summed"]).abs() <= 20_000e-6 * both["summed"] + 100).all()
+
+
+@pytest.mark.parametrize("run", ["synthetic_hetero1"])
+def test_operators_are_those_that_mindinsight_lists(shared: Path, run: str) -> None:
+    directory = shared / "data/mindspore" / run / "profiler"
+    files = {path.name: path.read_bytes() for path in directory.glob("cpu_op_*")}
+    golden = {
+        kind: json.loads((shared / f"golden/mindinsight/{run}/ops_cpu_{kind}_dev0.json").read_bytes())["response"]
+        for kind in ("op_type", "op_info")
+    }
+
+    tables, _ = taken(lambda sink: _write(directory, sink))
+
+    assert files
+    for kind, level in (("op_type", "type"), ("op_info", "operator")):
+        rows = tables["operator_totals"].filter(pl.col("unit") == "HOST_CPU", pl.col("level") == level)
+        assert rows.height == golden[kind]["size"]
+    stated = {row[0]: row for row in golden["op_type"]["object"]}
+    columns = ("name", "count", "operators", "total_ns")
+    of_types = tables["operator_totals"].filter(pl.col("unit") == "HOST_CPU", pl.col("level") == "type").select(columns)
+    for name, count, operators, total_ns in of_types.rows():
+        assert stated[name][1:3] == [count, operators]
+        assert total_ns / 1e3 == pytest.approx(stated[name][3], rel=1e-6)
+
+
+def _write(directory: Path, sink: object) -> None:
+    found = ClassicSource().find(directory, [path.name for path in directory.iterdir()])
+    assert found is not None
+    ClassicSource().read(found.inputs[0], sink)  # type: ignore[arg-type]

@@ -1,0 +1,124 @@
+"""Clusters of folders, as MindSpore 1.1 to 1.3 left them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stepscope
+from stepscope.sources.discover import discover
+
+TABLE, MAPPING = "hccl.json", "host_ips_mapping.txt"
+HOSTS = {"10.0.0.1": (5, 3), "10.0.0.2": (2, 7)}
+"""Address to the ranks of devices 0 and 1."""
+TOTALS = "op_type,type_occurrences,total_compute_time\nMatMul,2,{total}\n"
+
+
+def table(**changed: Any) -> str:
+    """A rank table of two servers with two devices each."""
+    servers = [
+        {
+            "server_id": address,
+            "device": [{"device_id": str(device), "rank_id": str(rank)} for device, rank in enumerate(ranks)],
+        }
+        for address, ranks in HOSTS.items()
+    ]
+    return json.dumps({"version": "1.0", "server_list": servers, "status": "completed"} | changed)
+
+
+def cluster(root: Path, texts: dict[str, str | None] | None = None) -> Path:
+    """A job of two hosts with two devices each; a device's operators took as many ms as its host and number say."""
+    tables = {TABLE: table(), MAPPING: "10.0.0.2 2\n10.0.0.1 10\n"} | (texts or {})
+    root.mkdir(exist_ok=True)
+    for name, text in tables.items():
+        if text is not None:
+            (root / name).write_text(text)
+    for host in (2, 10):
+        folder = root / "cluster_profiler" / str(host) / "profiler"
+        folder.mkdir(parents=True)
+        for device in (0, 1):
+            total = host * 10 + device
+            (folder / f"cpu_op_type_info_{device}.csv").write_text(TOTALS.format(total=total))
+    return root
+
+
+def ranks(*paths: Path) -> dict[int, tuple[str, int, float]]:
+    """Rank to host, device and total in ms of the only job there."""
+    (run,) = stepscope.open_runs(paths)
+    known = run.table("ranks").select("rank", "host", "device").collect()
+    totals = run.table("operator_totals").select("rank", "total_ns").collect()
+    joined = known.join(totals, on="rank").sort("rank")
+    return {rank: (host, device, total / 1e6) for rank, host, device, total in joined.rows()}
+
+
+def test_the_table_tells_ranks_and_the_mapping_hosts_in_one_job(tmp_path: Path) -> None:
+    root = cluster(tmp_path / "run")
+
+    assert ranks(root) == {
+        2: ("10.0.0.2", 0, 20.0),
+        3: ("10.0.0.1", 1, 101.0),
+        5: ("10.0.0.1", 0, 100.0),
+        7: ("10.0.0.2", 1, 21.0),
+    }
+    found = discover([root])
+    assert found.problems == []
+
+
+def test_ranks_are_the_same_whichever_folder_or_file_is_named(tmp_path: Path) -> None:
+    folder = cluster(tmp_path / "run") / "cluster_profiler"
+
+    assert sorted(ranks(folder)) == [2, 3, 5, 7]
+    assert sorted(ranks(folder / "2")) == [2, 7]
+    assert sorted(ranks(folder / "10" / "profiler")) == [3, 5]
+    assert sorted(ranks(folder / "2", folder / "10")) == [2, 3, 5, 7]
+    assert ranks(folder / "10" / "profiler" / "cpu_op_type_info_1.csv") == {3: ("10.0.0.1", 1, 101.0)}
+
+
+def test_a_rank_table_of_any_name_counts(tmp_path: Path) -> None:
+    root = cluster(tmp_path / "run", {TABLE: None, "ranks_of_monday.json": table(), "other.json": "{}"})
+
+    assert sorted(ranks(root)) == [2, 3, 5, 7]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {TABLE: None},
+        {TABLE: ""},
+        {TABLE: table()[:90]},
+        {TABLE: table(server_list=[{"server_id": "10.9.9.9", "device": [{"device_id": "0", "rank_id": "0"}]}])},
+        {TABLE: table(server_list=[1, {"server_id": "10.0.0.1", "device": "x"}])},
+        {MAPPING: None},
+        {MAPPING: "no such line\n"},
+    ],
+)
+def test_without_a_table_devices_count_host_by_host_in_order_with_a_note(
+    tmp_path: Path, texts: dict[str, str | None]
+) -> None:
+    root = cluster(tmp_path / "run", texts)
+
+    found = ranks(root)
+    issues = stepscope.open_run(root).issues
+
+    assert {rank: total for rank, (_, _, total) in found.items()} == {0: 20.0, 1: 21.0, 2: 100.0, 3: 101.0}
+    assert issues["severity"].to_list() == ["note"] * 4
+    assert issues["problem"].str.contains("is called rank").all()
+
+
+def test_a_device_that_the_table_lacks_gets_a_number_behind_the_others(tmp_path: Path) -> None:
+    root = cluster(tmp_path / "run")
+    (root / "cluster_profiler" / "2" / "profiler" / "cpu_op_type_info_4.csv").write_text(TOTALS.format(total=24))
+
+    assert ranks(root)[8] == ("10.0.0.2", 4, 24.0)
+
+
+def test_a_sample_of_two_hosts_is_one_job_of_four_ranks(shared: Path) -> None:
+    run = stepscope.open_run(shared / "data/mindspore/synthetic_legacy_r13")
+    severities = run.issues["severity"].unique().to_list()
+
+    known = run.table("ranks").select("rank", "host", "device", "world_size").collect().sort("rank")
+    assert known.rows() == [(0, "10.0.0.1", 0, 4), (1, "10.0.0.1", 1, 4), (2, "10.0.0.2", 0, 4), (3, "10.0.0.2", 1, 4)]
+    assert set(severities) <= {"note"}

@@ -1,0 +1,259 @@
+"""The step trace of every generation: steps, their points and calls, the average, the operators at the points."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from device_files import (
+    CALL,
+    STEP,
+    TICK_NS,
+    TRACE_HEADER,
+    Read,
+    call_cells,
+    lines,
+    starts,
+    trace_row,
+    trace_text,
+    write,
+)
+
+OLD_CALLS = "stream_520_parallel_0_start_point,stream_520_parallel_0_end_point,stream_520_parallel_0"
+
+
+def trace(*rows: object, header: str = TRACE_HEADER) -> str:
+    return lines(header, *rows)
+
+
+def test_steps_and_their_points_are_read_in_ns(tmp_path: Path) -> None:
+    read = Read(write(tmp_path, step_trace=trace_text()))
+
+    columns = ["step", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns", "window", "recorded"]
+    assert read.table("steps").select(columns).rows() == [
+        (1, 10_000_000, 12_000_000, 10_000_000, 11_500_000, "stated", None),
+        (2, 12_000_000, 14_000_000, 12_100_000, 13_500_000, "stated", None),
+        (3, 14_000_000, 16_000_000, 14_100_000, 15_500_000, "stated", None),
+    ]
+    assert read.table("issues").is_empty()
+
+
+def test_times_since_the_epoch_are_exact(tmp_path: Path) -> None:
+    start = 179_000_000_123_456_789
+    rows = [trace_row(1, start), trace_row(2, start + STEP), trace_row("-", start + STEP)]
+
+    read = Read(write(tmp_path, step_trace=trace(*rows)))
+
+    assert read.table("steps")["start_ns"].to_list() == [start * TICK_NS, (start + STEP) * TICK_NS]
+
+
+def test_inference_has_no_end_of_backward(tmp_path: Path) -> None:
+    header = "step_num,start_point,end_point,total,fp_point,iteration_interval,fp"
+    rows = [(1, 1000, 3000, 2000, 1000, 0, 2000), (2, 3000, 5000, 2000, 3500, 500, 1500)]
+
+    read = Read(write(tmp_path, step_trace=trace(*rows, ("-", 3000, 5000, 2000, 3500, 500, 1500), header=header)))
+
+    assert read.table("steps").select("forward_start_ns", "backward_end_ns").rows() == [(10_000, None), (35_000, None)]
+    assert read.table("issues").is_empty()
+
+
+def test_calls_name_stream_operation_and_step(tmp_path: Path) -> None:
+    names = [CALL, "stream_37_1_Receive-op663", "stream_12_2_AllGather-op5"]
+    header = ",".join([TRACE_HEADER, *(f"{name},{name}_start_point,{name}_end_point" for name in names)])
+    rows = [trace_row(at + 1, start, *call_cells(start) * 3) for at, start in enumerate(starts(2))]
+
+    read = Read(
+        write(
+            tmp_path,
+            step_trace=trace(*rows, trace_row("-", starts()[1], *call_cells(starts()[1]) * 3), header=header),
+        )
+    )
+
+    calls = read.table("collectives").filter(step=2)
+    columns = ["name", "operation", "stream", "group", "sequence", "start_ns", "duration_ns", "on_device"]
+    start_ns = (starts()[1] + 100_000) * TICK_NS
+    assert calls.select(columns).rows() == [
+        (CALL, "all_reduce", 11, "AllReduce-op9", 1, start_ns, 200_000, True),
+        (names[1], "recv", 37, "Receive-op663 of rank 0", 1, start_ns, 200_000, True),
+        (names[2], "all_gather", 12, "AllGather-op5", 1, start_ns, 200_000, True),
+    ]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_calls_of_1_0_may_have_their_columns_in_any_order(tmp_path: Path, order: tuple[int, ...]) -> None:
+    header = ",".join([TRACE_HEADER, *(OLD_CALLS.split(",")[at] for at in order)])
+    start = starts()[0]
+    cells = (start + 5, start + 25, 20)
+    row = trace_row(1, start, *(cells[at] for at in order))
+
+    read = Read(write(tmp_path, step_trace=trace(row, ["-", *row[1:]], header=header)))
+
+    calls = read.table("collectives").select("stream", "operation", "start_ns", "duration_ns")
+    assert calls.rows() == [(520, "parallel", (start + 5) * TICK_NS, 200)]
+
+
+@pytest.mark.parametrize("absent", [(0, 0, 0), (0, STEP, STEP)])
+def test_a_step_without_a_call_has_none(tmp_path: Path, absent: tuple[int, int, int]) -> None:
+    header = f"{TRACE_HEADER},{CALL},{CALL}_start_point,{CALL}_end_point"
+    first, second = starts(2)
+    cells = absent if not absent[1] else (0, second + STEP, second + STEP)
+    rows = [trace_row(1, first, *call_cells(first)), trace_row(2, second, *cells)]
+
+    read = Read(write(tmp_path, step_trace=trace(*rows, trace_row("-", second, *call_cells(second)), header=header)))
+
+    assert read.table("collectives")["step"].to_list() == [1]
+    assert read.told("error") == []
+
+
+def test_a_call_that_ends_before_it_starts_is_left_out_and_told(tmp_path: Path) -> None:
+    text = trace_text().replace("1100000,1120000", "1100000,1020000")
+
+    read = Read(write(tmp_path, step_trace=text))
+
+    assert read.table("collectives")["step"].to_list() == [2, 3]
+    assert read.told() == [
+        ("step_trace_raw_0_detail_time.csv", "communication: 1 of 3 rows end before they start and are left out")
+    ]
+
+
+@pytest.mark.parametrize(("interval", "doubted"), [(20_000 // 3, False), (10_000, False), (77_000, True)])
+def test_an_average_of_all_steps_or_all_but_the_first_is_no_surprise(
+    tmp_path: Path, interval: int, doubted: bool
+) -> None:
+    rows = [trace_row(at + 1, start) for at, start in enumerate(starts())]
+    average = trace_row("-", starts()[1])
+    if interval == 20_000 // 3:
+        average[6:8] = [interval, 140_000 + 10_000 // 3]
+    elif doubted:
+        average[6] = interval
+
+    read = Read(write(tmp_path, step_trace=trace(*rows, average)))
+
+    assert bool([problem for _, problem in read.told("note") if "average" in problem]) == doubted
+    assert read.table("steps").height == 3
+
+
+def test_a_single_step_may_be_marked_like_the_average(tmp_path: Path) -> None:
+    rows = [trace_row("-", starts()[0]), trace_row("-", starts()[0])]
+
+    read = Read(write(tmp_path, step_trace=trace(*rows)))
+
+    assert read.table("steps")["step"].to_list() == [1]
+    assert read.table("issues").is_empty()
+
+
+def test_lengths_are_those_of_the_points(tmp_path: Path) -> None:
+    rows = [trace_row(at + 1, start) for at, start in enumerate(starts())]
+    rows[1][8] = 12_345
+
+    read = Read(write(tmp_path, step_trace=trace(*rows, trace_row("-", starts()[1]))))
+
+    assert (
+        "step_trace_raw_0_detail_time.csv",
+        "tail of 1 of 3 steps is not what their points give, which count",
+    ) in read.told("note")
+
+
+def test_points_outside_of_their_step_are_unknown(tmp_path: Path) -> None:
+    rows = [trace_row(at + 1, start) for at, start in enumerate(starts())]
+    rows[1][4], rows[2][5] = 7, 0
+
+    read = Read(write(tmp_path, step_trace=trace(*rows, trace_row("-", starts()[1]))))
+
+    assert read.table("steps")["forward_start_ns"].to_list() == [10_000_000, None, 14_100_000]
+    assert read.table("steps")["backward_end_ns"].null_count() >= 1
+    assert [problem for _, problem in read.told("warning")] == [
+        "1 of 3 steps have a fp_point outside of them; it counts as unknown"
+    ]
+
+
+def test_steps_that_are_counted_by_graph_are_told_apart(tmp_path: Path) -> None:
+    rows = [[*trace_row(1, start), graph] for start, graph in zip(starts(), (1, 2, 1), strict=True)]
+
+    read = Read(write(tmp_path, step_trace=trace(*rows, ["-", *rows[1][1:]], header=f"{TRACE_HEADER},model_id")))
+
+    assert read.table("steps").select("step", "graph").rows() == [(1, 1), (2, 2), (3, 1)]
+    assert "numbers steps more than once; they are numbered by their start" in [text for _, text in read.told("note")]
+
+
+def test_a_trace_without_average_may_be_cut(tmp_path: Path) -> None:
+    rows = [trace_row(at + 1, start) for at, start in enumerate(starts())]
+
+    read = Read(write(tmp_path, step_trace=trace(*rows)))
+
+    assert read.table("steps").height == 3
+    assert [problem for _, problem in read.told("warning")] == [
+        "does not end with the average of its steps, so steps may be missing"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "stated"),
+    [
+        ({"fp_start": "a", "bp_end": "b"}, {"forward_start_operator": "a", "backward_end_operator": "b"}),
+        ({"fp_start": "a"}, {"forward_start_operator": "a"}),
+        (
+            {"model_1": {"fp_start": "a", "bp_end": "b"}, "model_12": {"fp_start": "c", "bp_end": "d"}},
+            {
+                "1:forward_start_operator": "a",
+                "1:backward_end_operator": "b",
+                "12:forward_start_operator": "c",
+                "12:backward_end_operator": "d",
+            },
+        ),
+    ],
+)
+def test_operators_at_the_points_are_stated(tmp_path: Path, content: object, stated: dict[str, str]) -> None:
+    read = Read(write(tmp_path, step_points=json.dumps(content)))
+
+    assert read.stated() == stated
+
+
+def test_point_info_without_a_rank_is_that_of_every_rank(tmp_path: Path) -> None:
+    write(tmp_path, step_trace=trace_text())
+    (tmp_path / "step_trace_point_info.json").write_text('{"fp_start": "a", "bp_end": "b"}')
+
+    assert Read(tmp_path).stated()["forward_start_operator"] == "a"
+
+
+class TestTotals:
+    """`cluster_analyse`: rows of steps, and an average that is not kept."""
+
+    HEADER = "computation_time,communication_alone_time"
+
+    def totals(self, tmp_path: Path, *rows: object, **more: str) -> pl.DataFrame:
+        return Read(write(tmp_path, cluster_steps=lines(self.HEADER, *rows), **more)).table("step_totals")
+
+    def test_the_step_trace_tells_the_average(self, tmp_path: Path) -> None:
+        rows = self.totals(tmp_path, (1.5, 0.5), (1.6, 0.4), (1.7, 0.3), (9, 9), step_trace=trace_text())
+
+        assert rows.select("step", "computing_and_free_ns", "communication_not_overlapped_ns").rows() == [
+            (1, 1_500_000, 500_000),
+            (2, 1_600_000, 400_000),
+            (3, 1_700_000, 300_000),
+        ]
+
+    @pytest.mark.parametrize(("last", "steps"), [((1.6501, 0.35), 3), ((1.8, 0.2), 4)])
+    def test_without_one_its_figures_do(self, tmp_path: Path, last: object, steps: int) -> None:
+        assert self.totals(tmp_path, (1.5, 0.5), (1.6, 0.4), (1.7, 0.3), last).height == steps
+
+    def test_one_step_has_no_average(self, tmp_path: Path) -> None:
+        assert self.totals(tmp_path, (1.5, 0.5)).height == 1
+
+    def test_columns_of_pipelines(self, tmp_path: Path) -> None:
+        header = f"{self.HEADER},stage_time,receive_alone_time,collective_communication_alone_time"
+        row = "13.8202,164.476,121.8989,56.3973,108.0787"
+
+        rows = Read(write(tmp_path, cluster_steps=lines(header, row))).table("step_totals")
+
+        columns = ["stage_ns", "bubble_ns", "communication_not_overlapped_exclude_receive_ns"]
+        assert rows.select(columns).rows() == [(121_898_900, 56_397_300, 108_078_700)]
+
+    def test_other_steps_than_those_of_the_trace_are_told(self, tmp_path: Path) -> None:
+        read = Read(write(tmp_path, cluster_steps=lines(self.HEADER, (1.5, 0.5)), step_trace=trace_text()))
+
+        assert "has 1 steps where the step trace has 3; they are numbered from 1" in [
+            t for _, t in read.told("warning")
+        ]

@@ -1,0 +1,202 @@
+"""Kernels of a classic profile: their unit, their clock, their steps, and what of them the analyses get."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from device_files import CALL, CONV, MATMUL, Read, display_events, kernels, lines, trace_text, whole_profile, write
+
+from stepscope import open_run
+
+STARTS = [(start + at) * 10_000 for start in (1000, 1200, 1400) for at in (20, 60)]
+"""Starts of the kernels in ns."""
+
+
+def timeline(rows: Sequence[tuple[str, int, float, float]], header: str) -> str:
+    return lines(header, *rows)
+
+
+@pytest.mark.parametrize("traced", [True, False])
+@pytest.mark.parametrize(
+    ("header", "unit", "noted"),
+    [
+        ("kernel_name,stream_id,start_time(us),duration(ms)", 1e3, False),
+        ("kernel_name,stream_id,start_time(us),duration(ms)", 1e6, True),
+        ("op_name, stream_id, start_time(ms), duration(ms)", 1e6, False),
+    ],
+)
+def test_the_unit_of_starts_is_the_one_that_fits(
+    tmp_path: Path, header: str, unit: float, noted: bool, traced: bool
+) -> None:
+    # kernels that follow one another closely tell the unit without steps
+    rows = [(CONV, 3, (at + 10_000_000) / unit, 0.3) for at in range(0, 3_000_000, 300_500)]
+
+    read = Read(write(tmp_path, timeline=timeline(rows, header), step_trace=trace_text() if traced else None))
+
+    found = read.table("kernels")
+    assert found["start_ns"].to_list() == [at + 10_000_000 for at in range(0, 3_000_000, 300_500)]
+    assert set(found["duration_ns"]) == {300_000}
+    assert bool(read.told("note")) == noted
+
+
+def test_kernels_have_type_kind_stream_and_step(tmp_path: Path) -> None:
+    rows = [
+        (f"Default/{name}-op{at}", at, 10_000.0 + 500 * at, 0.1)
+        for at, name in enumerate(("MatMul", "AllReduce", "MemcpyAsync", "Gather", "ReduceSum", "hcom_allGather_"))
+    ]
+
+    read = Read(
+        write(
+            tmp_path,
+            timeline=timeline(rows, "kernel_name,stream_id,start_time(us),duration(ms)"),
+            step_trace=trace_text(),
+        )
+    )
+
+    assert read.table("kernels").select("name", "type", "kind", "stream", "step").rows() == [
+        ("Default/MatMul-op0", "MatMul", "compute", 0, 1),
+        ("Default/AllReduce-op1", "AllReduce", "communication", 1, 1),
+        ("Default/MemcpyAsync-op2", "MemcpyAsync", "memory", 2, 1),
+        ("Default/Gather-op3", "Gather", "compute", 3, 1),
+        ("Default/ReduceSum-op4", "ReduceSum", "compute", 4, 2),
+        ("Default/hcom_allGather_-op5", "hcom_allGather_", "communication", 5, 2),
+    ]
+
+
+def test_steps_without_kernels_were_not_idle_but_are_unknown(tmp_path: Path) -> None:
+    rows = kernels(1e3)[:4]
+
+    read = Read(
+        write(
+            tmp_path,
+            timeline=timeline(rows, "kernel_name,stream_id,start_time(us),duration(ms)"),
+            step_trace=trace_text(),
+        )
+    )
+
+    assert read.table("steps")["recorded"].to_list() == [True, True, False]
+
+
+def test_without_the_list_of_kernels_the_timeline_has_them(tmp_path: Path) -> None:
+    texts = whole_profile()
+
+    read = Read(write(tmp_path, timeline_display=texts["timeline_display"], step_trace=texts["step_trace"]))
+
+    rows = read.table("kernels")
+    assert rows.filter(core="AI_CPU")["name"].to_list() == ["GetNext"] * 3
+    assert rows.filter(kind="communication")["name"].to_list() == [CALL] * 3
+    others = rows.filter(pl.col("core").is_null(), kind="compute")
+    assert others.select("name", "type", "stream").rows() == [(CONV, "Conv2D", 3), (MATMUL, "MatMul", 4)] * 3
+    assert others["start_ns"].to_list() == STARTS
+    assert others["step"].to_list() == [1, 1, 2, 2, 3, 3]
+
+
+def test_a_timeline_that_counts_from_its_first_event_is_put_on_the_clock_of_the_trace(tmp_path: Path) -> None:
+    display = json.dumps(display_events(base_us=10_020.0))
+
+    read = Read(write(tmp_path, timeline_display=display, step_trace=trace_text()))
+
+    rows = read.table("kernels")
+    assert rows.filter(kind="communication")["start_ns"].to_list() == read.table("collectives")["start_ns"].to_list()
+    assert rows["step"].to_list() == sorted([1, 2, 3] * 4)
+    assert read.told("note") == []
+
+
+def test_kernels_on_another_clock_are_left_out_and_told(tmp_path: Path) -> None:
+    far = [(name, stream, start + 5e9, ms) for name, stream, start, ms in kernels(1e3)]
+    events = [event for event in display_events(base_us=-7e9) if event.get("pid") != 10000]
+    texts = {
+        "timeline": timeline(far, "kernel_name,stream_id,start_time(us),duration(ms)"),
+        "timeline_display": json.dumps(events),
+    }
+
+    read = Read(write(tmp_path, step_trace=trace_text(), **texts))
+
+    assert read.table("kernels").is_empty()
+    problem = "its clock is not that of the step trace, so its kernels are left out"
+    assert sorted(read.told("note")) == [
+        ("ascend_timeline_display_0.json", problem),
+        ("output_timeline_data_0.txt", problem),
+    ]
+
+
+def test_without_a_step_trace_the_timeline_has_the_steps(tmp_path: Path) -> None:
+    texts = {kind: text for kind, text in whole_profile().items() if kind != "step_trace"}
+
+    read = Read(write(tmp_path, **texts))
+
+    columns = ["step", "start_ns", "end_ns", "window", "forward_start_ns"]
+    assert read.table("steps").select(columns).rows() == [
+        (step, (8 + 2 * step) * 1_000_000, (10 + 2 * step) * 1_000_000, "stated", None) for step in (1, 2, 3)
+    ]
+
+
+def test_kernels_alone_are_one_recording(tmp_path: Path) -> None:
+    read = Read(write(tmp_path, timeline=whole_profile()["timeline"]))
+
+    assert read.table("steps").select("step", "start_ns", "end_ns", "window").rows() == [
+        (0, STARTS[0], STARTS[-1] + 200_000, "recording")
+    ]
+    assert set(read.table("kernels")["step"]) == {0}
+
+
+def test_the_time_of_steps_is_split(tmp_path: Path) -> None:
+    write(tmp_path / "profiler", **whole_profile())
+
+    steps = open_run(tmp_path).analyse("breakdown")
+
+    assert steps.select("computing_ns", "communication_ns", "free_ns").rows() == [(500_000, 200_000, 1_300_000)] * 3
+
+
+@pytest.mark.parametrize("form", ["", "gpu_", "cpu_"])
+def test_timelines_of_other_devices_and_generations(tmp_path: Path, form: str) -> None:
+    write(tmp_path, step_trace=trace_text())
+    (tmp_path / f"{form}timeline_display_0.json").write_text(json.dumps(display_events()))
+    (tmp_path / f"{form}timeline_summary_0.json").write_text(whole_profile()["timeline_summary"])
+
+    read = Read(tmp_path)
+
+    assert read.table("kernels").height == 12
+    assert read.stated()["timeline_streams"] == 2
+
+
+def test_kernels_of_a_gpu_have_their_own_name(tmp_path: Path) -> None:
+    launched = {"type": "cuLaunchKernel", "op_full_name": CONV, "block_dim": "1", "grid_dim": "1"}
+    events: list[dict[str, Any]] = [
+        {"name": "gemm<float, 3>", "ph": "X", "pid": 0, "tid": "17", "ts": 10_100, "dur": 5, "args": launched},
+        {"name": "copy", "ph": "X", "pid": 0, "tid": 17, "ts": 10_200, "dur": 5, "args": {"type": "cuMemcpyHtoDAsync"}},
+        {"name": CONV, "ph": "X", "pid": 0, "tid": "Ops", "ts": 10_090, "dur": 50},
+    ]
+    write(tmp_path, step_trace=trace_text())
+    (tmp_path / "gpu_timeline_display_0.json").write_text(json.dumps(events))
+
+    rows = Read(tmp_path).table("kernels").select("name", "kind", "stream")
+
+    assert rows.rows() == [("gemm<float, 3>", "compute", 17), ("copy", "memory", 17)]
+
+
+@pytest.mark.parametrize(("total", "noted"), [(1.5, False), (1500.0, False), (40.0, True), (0.0001, True)])
+def test_the_unit_of_the_total_is_the_one_that_fits(tmp_path: Path, total: float, noted: bool) -> None:
+    texts = whole_profile()
+    summary = texts["timeline_summary"].replace("1.5", str(total))
+
+    read = Read(write(tmp_path, step_trace=trace_text(), timeline=texts["timeline"], timeline_summary=summary))
+
+    expected = {1.5: 1.5e6, 1500.0: 1.5e6, 40.0: 40e3, 0.0001: 100.0}[total]
+    assert read.stated()["timeline_total_ns"] == pytest.approx(expected)
+    assert bool(read.told("note")) == noted
+
+
+def test_a_total_without_any_evidence_is_unknown(tmp_path: Path) -> None:
+    read = Read(write(tmp_path, timeline_summary=whole_profile()["timeline_summary"]))
+
+    assert "timeline_total_ns" not in read.stated()
+    assert read.stated()["timeline_executions"] == 6
+    assert read.told("note") == [
+        ("ascend_timeline_summary_0.json", "total_time states no unit; it is left out: nothing tells its unit")
+    ]
