@@ -82,3 +82,9 @@ def as_number(value: object) -> float | None:
     except OverflowError:
         return None
     return number if isfinite(number) else None
+
+
+def as_amount(value: object) -> float | None:
+    """A figure that is not negative; None for anything else."""
+    number = as_number(value)
+    return number if number is not None and number >= 0 else None

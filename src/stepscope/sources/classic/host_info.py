@@ -29,7 +29,9 @@ _EVENTS = FileLayout(
         Field("custom", "text", ("custom_info",)),
         Field("memory", "kib", ("memory_usage",)),
         Field("time_ns", "time", ("time_stamp",), required=True),
-    )
+    ),
+    tells_cells=True,
+    tells_empty=True,
 )
 _SAME = ("process", "thread", "module", "event", "stage")
 _START, _END, _POINT = 0, 1, 2

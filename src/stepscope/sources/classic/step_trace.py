@@ -98,7 +98,8 @@ def _known_steps(path: Path, rows: pl.DataFrame, sink: Sink) -> pl.DataFrame:
         sink.issue("error", path, f"{lost} of {rows.height} rows have no readable step_num", _REMEDY, lost=lost)
     times = Times()
     times.add(numbered["start_ns"])
-    sound = sort_out(numbered, times.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
+    start = pl.when(pl.col("start_ns") >= 0).then("start_ns")
+    sound = sort_out(numbered, times.middle_ns, start=start, end=pl.col("end_ns"))
     if sound.lost:
         sink.issue("error", path, sound.problem(), _REMEDY, lost=sound.lost)
     steps = sound.rows.sort("start_ns", maintain_order=True)
