@@ -12,7 +12,7 @@ from stepscope.sources.ascend.headers import OPERATOR_MEMORY
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.memory_details import read_details
-from stepscope.sources.classic.memory_plan import GraphPlan, gib_in_bytes, write_plans
+from stepscope.sources.classic.memory_plan import GraphPlan, size_in_bytes, write_plans
 from stepscope.sources.classic.memory_proto import read_proto
 from stepscope.sources.csv_files import read_csv_parts
 from stepscope.sources.json_files import read_object
@@ -60,7 +60,7 @@ def _stated(summary: Path | None, sink: Sink) -> dict[str, int]:
     content = read_object(summary, sink)
     if content is None or summary is None:
         return {}
-    values = {name: gib_in_bytes(content.get(key)) for key, name in _SIZES.items()}
+    values = {name: size_in_bytes(content.get(key)) for key, name in _SIZES.items()}
     values |= {name: whole_number(content.get(key)) for key, name in _COUNTS.items()}
     values = {name: value if value is None or value >= 0 else None for name, value in values.items()}
     if lacking := [key for key, name in (_SIZES | _COUNTS).items() if values[name] is None]:

@@ -31,6 +31,8 @@ _LAYOUT = FileLayout(
         Field("graph", "int", ("model_id",)),
     ),
     ignored=frozenset({"device_id", "fp_to_bp_time", "iteration_refresh", "reduce_start", "reduce_duration"}),
+    tells_cells=True,
+    tells_empty=True,
 )
 _NONE_YET = 10**15
 """Times before this (in ns, of the epoch) are not points in time but zeros for points that there are not."""

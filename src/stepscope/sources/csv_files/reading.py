@@ -14,6 +14,7 @@ import polars as pl
 from stepscope.sources.csv_files.decoding import decode, unreadable_cells
 from stepscope.sources.csv_files.layout import Field, FileLayout, column_key
 from stepscope.sources.csv_files.values import EXACT
+from stepscope.sources.json_files import tell_unread
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
 
 if TYPE_CHECKING:
@@ -79,8 +80,9 @@ def read_csv_parts(
         for text in _parts(path):
             if (frame := rows.checked(text, len(headers), chosen)) is not None:
                 yield frame
-    except (OSError, csv.Error) as error:
-        sink.issue("error", path, f"cannot be read: {error}", "Copy or export the file again.")
+    except OSError as error:
+        tell_unread(path, error, sink)
+        rows.is_whole = False
     rows.tell(sink)
     if unknown:
         sink.issue(
@@ -126,6 +128,8 @@ class _Rows:
     """
 
     def __init__(self, path: Path, layout: FileLayout) -> None:
+        self.is_whole = True
+        """Whether the file could be read to its end."""
         self._path = path
         self._layout = layout
         self._required: list[Field] = []
@@ -199,7 +203,11 @@ class _Rows:
         if self._unclosed:
             problem = "a quote in it is not closed; what follows it may be lost"
             sink.issue("error", self._path, problem, remedy)
-        if self._layout.tells_empty and not (self._rows or self._problem or self._cut or self._unclosed):
+        if (
+            self._layout.tells_empty
+            and self.is_whole
+            and not (self._rows or self._problem or self._cut or self._unclosed)
+        ):
             problem = "has a header and no rows"
             sink.issue("warning", self._path, problem, "None needed if there was nothing to list; else copy it again.")
         if self._open and self._layout.tells_cells and not self._layout.may_end_open:
