@@ -128,8 +128,9 @@ def _files_of(item: Input) -> RankFiles:
 
 def _folder_of(item: Input) -> Path | None:
     """The folder of a cluster in which the files of an input lie."""
-    below = [file for file in item.files if item.path in file.parents and legacy.cluster_of(file.parent)]
-    return below[0].parent if below else None
+    below = (file for file in item.files if item.path in file.parents and legacy.cluster_of(file.parent))
+    first = next(below, None)
+    return None if first is None else first.parent
 
 
 def _profile_files(directory: Path, names: Sequence[str]) -> list[tuple[str, Path]]:
