@@ -25,6 +25,7 @@ COLUMNS: dict[str, pl.DataType] = {
     "count": pl.Int64(),
     **dict.fromkeys(("total_ns", "self_ns", "min_ns", "max_ns", "wait_ns", "activity_ns", "activities"), pl.Int64()),
     **dict.fromkeys(("cube_flops", "vector_flops"), pl.Float64()),
+    "framework_name": pl.String(),
     "process": pl.Int64(),
     **dict.fromkeys(SHAPES, pl.String()),
 }
