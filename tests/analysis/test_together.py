@@ -66,9 +66,7 @@ def in_phases(rank: int) -> dict[str, pl.DataFrame]:
     is_product, shared = pl.col("name") == "aten::mm", pl.col("step") + rank
     operators = tables["operators"].with_columns(
         name=pl.when(is_product).then(pl.lit("Default/net/MatMul-op1")).otherwise("name"),
-        input_shapes=pl.when(is_product).then(
-            pl.format("[[2, {}], [{}, 5]]", pl.col("step") + rank, pl.col("step") + rank)
-        ),
+        input_shapes=pl.when(is_product).then(pl.format("[[2, {}], [{}, 5]]", shared, shared)),
     )
     return {**tables, "operators": operators}
 
