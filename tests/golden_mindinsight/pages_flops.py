@@ -7,6 +7,7 @@ from typing import Any
 from asked import Asked
 from differing import Figure
 from said import rows
+
 from stepscope.errors import StepscopeError
 from stepscope.run import Run
 
@@ -14,7 +15,7 @@ _PARTS = {"cube_FLOPs": "step_cube_flops", "vec_FLOPs": "step_vector_flops"}
 _RATES = {"cube_FLOPS": "cube_flops_per_s", "vec_FLOPS": "vector_flops_per_s"}
 
 
-def summary(run: Run, asked: Asked) -> Any:  # noqa: ARG001 - pages are alike
+def summary(run: Run, asked: Asked) -> Any:
     """MFLOPs of a step and GFLOPS, of both units or of all."""
     total = rows(run, "model_flops")[0]
     names = {**_PARTS, **_RATES}
@@ -31,7 +32,7 @@ def summary(run: Run, asked: Asked) -> Any:  # noqa: ARG001 - pages are alike
     return said
 
 
-def scopes(run: Run, asked: Asked) -> Any:  # noqa: ARG001 - pages are alike
+def scopes(run: Run, asked: Asked) -> Any:
     """The tree of scopes."""
     edges = rows(run, "flop_tree")
     if edges[0]["found_by"] != "stated":

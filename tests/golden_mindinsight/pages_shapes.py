@@ -9,6 +9,7 @@ from typing import Any
 from asked import Asked
 from differing import Figure
 from said import Rows, rows
+
 from stepscope.errors import StepscopeError
 from stepscope.run import Run
 

@@ -39,12 +39,12 @@ def operator_instances(
         ranks: What each rank computes on.
 
     Returns:
-        `rank`, `unit`, `type`, `name`, `full_name` (place in the model), `subgraph`, `graph`, `core`, `kind`, `stream`,
-        `block_dim`, `block`, `grid`, `count`, `total_ns`, `mean_ns`, `min_ns`, `max_ns`, `share_ratio` (of its list; of
-        the time without children where operators call each other), `self_ns`, `wait_ns` (dispatch, in all) and
-        `mean_wait_ns`, `activity_ns` and `activities` (kernels that it launched), `cube_flops`, `vector_flops` of one
-        call, both per second, `framework_name` (operator that it was compiled from), `process`, `inputs`,
-        `input_shapes`, `input_types`; the dearest of a list first.
+        `rank`, `unit`, `type`, `name`, `full_name` (place in the model), `framework_name` (the framework's operator
+        that it was compiled from, where stated), `subgraph`, `graph`, `core`, `kind`, `stream`, `block_dim`, `block`,
+        `grid`, `count`, `total_ns`, `mean_ns`, `min_ns`, `max_ns`, `share_ratio` (of its list; of the time without
+        children where operators call each other), `self_ns`, `wait_ns` (dispatch, in all) and `mean_wait_ns`,
+        `activity_ns` and `activities` (kernels that it launched), `cube_flops`, `vector_flops` of one call, both per
+        second, `process`, `inputs`, `input_shapes`, `input_types`; the dearest of a list first.
 
     Raises:
         Unavailable: If there is none of these.
@@ -99,5 +99,5 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
     return derived.select(
         *("rank", "unit", *PLACE, "count", "total_ns", "mean_ns", "min_ns", "max_ns", "share_ratio", "self_ns"),
         *("wait_ns", "mean_wait_ns", "activity_ns", "activities", "cube_flops", "cube_flops_per_s"),
-        *("vector_flops", "vector_flops_per_s", "framework_name", "process", *SHAPES),
+        *("vector_flops", "vector_flops_per_s", "process", *SHAPES),
     ).sort("rank", "unit", "share_ratio", "full_name", "name", descending=[False, False, True, False, False])

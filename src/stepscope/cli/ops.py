@@ -9,18 +9,9 @@ from stepscope.cli.asking import Table, asks
 
 if TYPE_CHECKING:
     import polars as pl
-
 _HIDDEN = (
-    "subgraph",
-    "graph",
-    "block_dim",
-    "framework_name",
-    "process",
-    "inputs",
-    "input_types",
-    "min_ns",
-    "wait_ns",
-    "kind",
+    *("framework_name", "subgraph", "graph", "block_dim", "process", "inputs", "input_types", "min_ns"),
+    *("wait_ns", "kind"),
 )
 
 
