@@ -129,3 +129,93 @@ def test_the_count_is_that_of_pytorchs_own_counter(tmp_path: Path) -> None:
     attention = {name for name in ours if "scaled_dot" in name}
     missing = sum(ours[name] for name in attention) if not any("scaled_dot" in name for name in theirs) else 0
     assert math.isclose(sum(ours.values()) - missing, counter.get_total_flops()), json.dumps([ours, theirs])
+
+
+def convolution(name: str, shapes: str, *values: object) -> int | None:
+    """Operations of one convolution with recorded values."""
+    row = {"slice": 0, "start_ns": 0, "duration_ns": 1, "name": name, "input_shapes": shapes}
+    row["input_values"] = json.dumps(["" if value is None else str(value) for value in values])
+    found: int | None = Run.from_frames({0: {"operators": pl.DataFrame([row])}}).analyse("flops")["flops"][0]
+    return found
+
+
+FORWARD = "[[2, 3, 16, 16], [8, 3, 3, 3], [], [], [], [], [], [], []]"
+ONE = 2 * 27 * 2 * 8
+
+
+@pytest.mark.parametrize(
+    ("shapes", "values", "expected"),
+    [
+        (FORWARD, ([1, 1], [0, 0], [1, 1], False, [0, 0], 1), ONE * 14 * 14),
+        (FORWARD, ([2, 2], [1, 1], [1, 1], False, [0, 0], 1), ONE * 8 * 8),
+        (FORWARD, ([1, 1], [0, 0], [2, 2], False, [0, 0], 1), ONE * 12 * 12),
+        (FORWARD, ([1], [1], [1], False, [0], 1), ONE * 16 * 16),
+        ("[[2, 6, 16, 16], [8, 3, 3, 3]]", ([1, 1], [0, 0], [1, 1], False, [0, 0], 2), ONE * 14 * 14),
+        ("[[2, 8, 16], [8, 4, 3]]", ([2], [1], [1], True, [0], 1), 2 * (2 * 8 * 16) * (4 * 3)),
+        (FORWARD, ([0, 0], [0, 0], [1, 1], False, [0, 0], 1), None),
+        (FORWARD, ([1, 1, 1], [0, 0], [1, 1], False, [0, 0], 1), None),
+        (FORWARD, ("x", "y", "z", False, [0, 0], 1), None),
+        ("[[2, 3, 2, 2], [8, 3, 7, 7]]", ([1, 1], [0, 0], [1, 1], False, [0, 0], 1), None),
+    ],
+)
+def test_the_output_of_a_convolution_follows_from_strides_and_padding(
+    shapes: str, values: tuple[object, ...], expected: int | None
+) -> None:
+    assert convolution("aten::convolution", shapes, None, None, None, *values) == expected
+
+
+@pytest.mark.parametrize(("mask", "gradients"), [([True, True, False], 2), ([False, True, True], 1), ("x", 2)])
+def test_the_gradients_of_a_convolution_count_if_they_were_asked_for(mask: object, gradients: int) -> None:
+    shapes = "[[2, 8, 14, 14], [2, 3, 16, 16], [8, 3, 3, 3]]"
+    values = (None, None, None, [8], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, mask)
+
+    assert convolution("aten::convolution_backward", shapes, *values) == gradients * ONE * 14 * 14
+
+
+@pytest.mark.parametrize("values", ["", "nonsense", "{}", "[1, 2]", "[" * 5000])
+def test_values_that_cannot_be_read_leave_the_gradient_to_tell(values: str) -> None:
+    rows = [
+        {"slice": 0, "name": "aten::convolution", "input_shapes": FORWARD, "input_values": values},
+        {
+            "slice": 1,
+            "name": "aten::convolution_backward",
+            "input_shapes": "[[2, 8, 7, 7], [2, 3, 16, 16], [8, 3, 3, 3]]",
+        },
+    ]
+    frame = pl.DataFrame([{**row, "start_ns": 0, "duration_ns": 1} for row in rows])
+
+    found = Run.from_frames({0: {"operators": frame}}).analyse("flops")
+
+    assert found["flops"].to_list() == [ONE * 7 * 7, 2 * ONE * 7 * 7]
+
+
+def test_convolutions_without_a_backward_pass_are_those_of_pytorchs_own_counter(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from torch.profiler import profile
+    from torch.utils.flop_counter import FlopCounterMode
+
+    first = torch.nn.Conv2d(CHANNELS, OUT, 3, stride=2, padding=1)
+    grouped = torch.nn.Conv2d(OUT, OUT, 3, dilation=2, groups=4)
+    last = torch.nn.ConvTranspose2d(OUT, 4, 4, stride=2)
+
+    def infer() -> None:
+        with torch.no_grad():
+            torch.nn.Sequential(first, grouped, last)(torch.randn(BATCH, CHANNELS, SIZE, SIZE))
+
+    def train() -> None:
+        """The first layer needs no gradient of its input. PyTorch counts that of a grouped weight once a group."""
+        torch.nn.Sequential(first, last)(torch.randn(BATCH, CHANNELS, SIZE, SIZE)).sum().backward()
+
+    for work in (infer, train):
+        with FlopCounterMode(display=False) as counter:
+            work()
+        with profile(record_shapes=True) as recorded:
+            work()
+        file = tmp_path / f"{work.__name__}.json"
+        recorded.export_chrome_trace(str(file))
+
+        found = open_run(file).analyse("flops")
+
+        if not found["input_values"].count():
+            pytest.skip("this version of PyTorch records no values of inputs")
+        assert int((found["flops"] * found["calls"]).sum()) == counter.get_total_flops()

@@ -58,8 +58,19 @@ def _counts_first(asked: Asked, difference: Difference, run: Run | None) -> bool
 
 
 def _of_more_steps(asked: Asked, difference: Difference, run: Run | None) -> bool:
-    """Whether the reader found that the average row is not of the steps in the file."""
-    return _told(run, "its average row is not that of the steps in the file")
+    """Whether an average differs, and the reader found that its row is not of the steps in the file."""
+    is_average = difference.place.startswith("summary") or asked.parameters["type"] == 0
+    return is_average and _told(run, "its average row is not that of the steps in the file")
+
+
+def _is_empty(asked: Asked, difference: Difference, run: Run | None) -> bool:
+    """Whether segments are empty, and those that are not are the same as ours."""
+    if isinstance(difference.theirs, list):
+        filled = [one for one in difference.theirs if one]
+        return 0 < len(filled) < len(difference.theirs) and not list(
+            differences(filled, difference.ours[-len(filled) :])
+        )
+    return difference.theirs is MISSING and all(one == {} for one in asked.answer["training_trace_graph"][2])
 
 
 def _is_twice(asked: Asked, difference: Difference, run: Run | None) -> bool:
@@ -74,6 +85,29 @@ def _is_cut_short(asked: Asked, difference: Difference, run: Run | None) -> bool
     metrics = asked.answer["device_info"]["user_utilization"]["metrics"]
     assert run is not None
     return len(metrics) == run.analyse("cpu_utilization").filter(scope="host").height - 1
+
+
+def _is_stated_rate(asked: Asked, difference: Difference, run: Run | None) -> bool:
+    """Whether theirs is what the file states, and the same operations over the same times give ours."""
+    assert run is not None
+    unit = {"cube_FLOPS": "cube", "vec_FLOPS": "vector"}[difference.place]
+    stated = run.analyse("model_flops")[f"stated_{unit}_flops_per_s"][0]
+    one = run.analyse("operator_flops").select(
+        flops=(pl.col(f"{unit}_flops") * pl.col("count")).sum(),
+        busy_ns=pl.col("total_ns").filter(pl.col(f"{unit}_flops") > 0).sum(),
+    )
+    rate = one["flops"][0] / one["busy_ns"][0]
+    return abs(stated / 1e9 - difference.theirs) < 1e-6 and abs(rate / difference.ours - 1) < 1e-6
+
+
+def _is_stated_total(asked: Asked, difference: Difference, run: Run | None) -> bool:
+    """Whether theirs is what the file states, and ours what its operators add up to in a step."""
+    assert run is not None
+    unit = {"cube_FLOPs": "cube", "vec_FLOPs": "vector"}[difference.place]
+    total = run.analyse("model_flops")
+    made = run.analyse("operator_flops").select((pl.col(f"{unit}_flops") * pl.col("count")).sum()).item()
+    stated = total[f"stated_{unit}_flops"][0]
+    return stated / 1e6 == difference.theirs and abs(made / total["steps"][0] / 1e6 / difference.ours - 1) < 1e-6
 
 
 def _percent_twice(asked: Asked, difference: Difference, run: Run | None) -> bool:
@@ -111,11 +145,9 @@ FAULTS = (
     Fault(
         "empty segments",
         "training-trace/graph",
-        r"training_trace_graph/\d+/\d+/.*",
-        "Of calls that start later in the average than the step ends, only empty segments are given; ours are filled.",
-        lambda asked, difference, run: (
-            difference.theirs is MISSING and all(one == {} for one in asked.answer["training_trace_graph"][2])
-        ),
+        r"training_trace_graph/\d+(/\d+/.*)?",
+        "A call that begins before its step, or in the average after it, is given as empty segments; ours has it.",
+        _is_empty,
     ),
     Fault(
         "step trace hidden",
@@ -205,6 +237,20 @@ FAULTS = (
         "Columns of `flops` are taken by place: files of other versions have others there; ours goes by their headers "
         "and computes the rate.",
         lambda asked, difference, run: asked.run.startswith("real_mixed"),
+    ),
+    Fault(
+        "total of other operators",
+        "flops-summary",
+        "(cube|vec)_FLOPs",
+        "The stated total is not that of the operators beside it; ours is (both are in `model_flops`).",
+        _is_stated_total,
+    ),
+    Fault(
+        "rate of rates",
+        "flops-summary",
+        "(cube|vec)_FLOPS",
+        "The rate of the model is the sum of the operators' rates over the sum of their times; ours is operations over time.",
+        _is_stated_rate,
     ),
     Fault(
         "percent of percent",

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pages_flops
 from asked import Asked
 from differing import Difference, differences
 
@@ -71,7 +72,18 @@ def normal(asked: Asked) -> Any:
     """Their answer, in an order that can be compared and without headings."""
     if asked.kind == "summary/propose":
         return {label: said for label, said in asked.answer.items() if said is not None} or None
+    if asked.kind == "flops-scope" and not says_nothing(asked):
+        return pages_flops.in_order(asked.answer)
+    if asked.kind == "training-trace/graph" and not says_nothing(asked):
+        layers = asked.answer["training_trace_graph"]
+        return {**asked.answer, "training_trace_graph": [*layers[:2], *sorted(layers[2:], key=_stream)]}
     return in_order(asked, asked.answer)
+
+
+def _stream(lane: list[Any]) -> int:
+    """The stream of a lane by the name of its first call, `stream_<number>_...`; lanes without any come first."""
+    names = [one["name"] for one in lane if one.get("name")]
+    return int(names[0].split("_")[1]) if names else -1
 
 
 def in_order(asked: Asked, answer: Any) -> Any:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import pages_advice
+import pages_flops
 import pages_input
 import pages_operators
+import pages_shapes
 import pages_steps
 import pages_usage
 
-PAGES = {**pages_steps.PAGES, **pages_input.PAGES, **pages_usage.PAGES, **pages_operators.PAGES, **pages_advice.PAGES}
+PAGES = {
+    **pages_steps.PAGES,
+    **pages_operators.PAGES,
+    **pages_flops.PAGES,
+    **pages_input.PAGES,
+    **pages_usage.PAGES,
+    **pages_shapes.PAGES,
+    **pages_advice.PAGES,
+}
 
 ELSEWHERE = {
     **dict.fromkeys(

@@ -8,7 +8,7 @@ from typing import Any
 
 from asked import Asked
 from differing import Figure
-from said import Rows, figure, rows, table, us
+from said import figure, rows, table, us
 
 from stepscope.errors import StepscopeError
 from stepscope.run import Run
@@ -24,7 +24,7 @@ AI_CORE_TYPES: dict[str, Cell] = {
     "avg_time": lambda row: us(row["total_ns"] / row["count"]),
 }
 AI_CORE: dict[str, Cell] = {
-    "op_name": lambda row: row["full_name"],
+    "op_name": lambda row: row.get("framework_name") or row["full_name"],
     "kernel_name": lambda row: row["name"],
     "kernel_type": lambda row: row["type"],
     "avg_execution_time": lambda row: us(row["total_ns"] / row["count"]),
@@ -123,18 +123,6 @@ def operators(run: Run, asked: Asked) -> Any:
     if not found:
         raise StepscopeError(f"no list of {units}")
     return table(cells, [[cell(row) for cell in cells.values()] for row in found])
-
-
-def flops_summary(run: Run, asked: Asked) -> Any:
-    """The operations of the whole model."""
-    total = rows(run, "model_flops")[0]
-    return total
-
-
-def flops_scopes(run: Run, asked: Asked) -> Any:
-    """The operations by scope, as edges of a tree."""
-    edges: Rows = rows(run, "flop_scopes")
-    return edges
 
 
 def _flops(value: float | None, unit: float) -> Any:

@@ -82,3 +82,15 @@ def test_without_timed_work_the_reason_is_told() -> None:
     text = verdict(Answers({}, [], {"breakdown": "the recording has no steps"}))
 
     assert text == "No step could be analysed: the recording has no steps."
+
+
+def test_without_steps_the_findings_are_told_and_why_no_step_is() -> None:
+    answers = Answers({}, [finding("cpu-busy", 0), finding("host-queue", 2)], {"breakdown": "there are no steps"})
+
+    assert verdict(answers) == ("host-queue it is. cpu-busy it is. How a step splits is not known: there are no steps.")
+
+
+def test_without_steps_and_findings_the_reason_is_all() -> None:
+    assert verdict(Answers({}, [], {"breakdown": "there are no steps"})) == (
+        "No step could be analysed: there are no steps."
+    )

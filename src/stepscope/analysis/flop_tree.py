@@ -53,8 +53,8 @@ def _of_operators(operators: pl.DataFrame) -> pl.DataFrame:
         "rank",
         (pl.col("flops") * pl.col("count")).alias("flops"),
         parts=parts,
-        depth=pl.int_ranges(1, parts.list.len()),
-    ).explode("depth", keep_nulls=False, empty_as_null=False)
+        depth=pl.int_ranges(1, parts.list.len() + 1),
+    ).explode("depth")
     path = pl.col("parts").list.head(pl.col("depth")).list.join("/")
     above = pl.col("parts").list.head(pl.col("depth") - 1).list.join("/")
     return (

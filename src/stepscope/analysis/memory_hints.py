@@ -58,7 +58,7 @@ LIMITS = Limits()
 
 @analysis("rank")
 def memory_hints(
-    memory_usage: pl.DataFrame | None,
+    memory_curve: pl.LazyFrame | None,
     memory_peak: pl.DataFrame | None,
     allocations: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
@@ -84,8 +84,8 @@ def memory_hints(
     if memory_peak is None:
         raise Unavailable("no memory was recorded")
     found = [*_tight(memory_peak, limits), *_fragmented(memory_peak, limits)]
-    if memory_usage is not None:
-        found += _growing(memory_usage, limits)
+    if memory_curve is not None and steps is not None:
+        found += _growing(memory_curve, steps, limits)
     if allocations is not None and steps is not None:
         found += _unreleased(allocations, steps, limits)
     return pl.DataFrame([{**dict.fromkeys(RESULT), **row} for row in found], schema=RESULT)
@@ -125,10 +125,22 @@ def _fragmented(peaks: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
     ]
 
 
-def _growing(usage: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
+def _growing(curve: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
     """Curves over time whose low level rises from step to step."""
-    rows = usage.filter(pl.col("step").is_not_null() & pl.col("allocated_bytes").is_not_null())
     place = ["rank", "component", "device"]
+    rows = (
+        curve.filter(pl.col("allocated_bytes").is_not_null())
+        .select(*place, "time_ns", "allocated_bytes")
+        .sort("time_ns", maintain_order=True)
+        .join_asof(
+            steps.select("step", "start_ns", "end_ns").sort("start_ns"),
+            left_on="time_ns",
+            right_on="start_ns",
+            check_sortedness=False,
+        )
+        .filter(pl.col("time_ns") <= pl.col("end_ns"))
+        .collect()
+    )
     floors = (
         rows.group_by(*place, "step").agg(low=pl.col("allocated_bytes").quantile(0.25, "lower")).sort(*place, "step")
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.memory_usage import PLACE
+from stepscope.analysis.memory_points import PLACE, of_nodes, of_times
 from stepscope.errors import Unavailable
 
 STATED = {
@@ -23,12 +23,16 @@ CAPACITY_COUNTER = "memory_total_bytes"
 
 @analysis("rank")
 def memory_peak(
-    memory_usage: pl.DataFrame | None,
+    graph_nodes: pl.LazyFrame | None,
+    graphs: pl.LazyFrame | None,
+    graph_tensors: pl.LazyFrame | None,
+    memory_curve: pl.LazyFrame | None,
+    steps: pl.LazyFrame | None,
     stated: pl.LazyFrame | None,
     counters: pl.LazyFrame | None,
     host_usage: pl.LazyFrame | None,
 ) -> pl.DataFrame:
-    """Find the highest point of each curve.
+    """Find the highest point of each curve (`memory_usage`).
 
     Returns:
         One row a graph, or a device and component: `rank`, `graph`, `component`, `device`; `peak_bytes` (the highest
@@ -43,16 +47,16 @@ def memory_peak(
         Unavailable: If no memory was recorded.
     """
     told = _stated(stated)
-    if memory_usage is not None:
-        peaks = _peaks(memory_usage)
-    elif told:
-        assert stated is not None  # what was told comes from there
-        rank = stated.select("rank").first().collect()["rank"]
-        peaks = pl.DataFrame({"rank": rank}).select(
-            "rank", *(pl.lit(None, dtype).alias(name) for name, dtype in _PEAK.items())
-        )
-    else:
+    parts = []
+    if graph_nodes is not None:
+        parts.append(_of_graphs(of_nodes(graph_nodes, graphs, graph_tensors)))
+    if memory_curve is not None:
+        parts.append(_of_curves(memory_curve, steps))
+    if not parts and told and stated is not None:
+        parts.append(stated.select("rank").first().collect())
+    if not parts:
         raise Unavailable("no memory was recorded")
+    peaks = pl.concat([part.select(_columns(part)) for part in parts])
     capacities = {**_of_devices(counters), **_of_host(host_usage)}
     capacity = pl.col("device").replace_strict(
         list(capacities), list(capacities.values()), default=None, return_dtype=pl.Int64
@@ -85,23 +89,42 @@ _PEAK = {
 }
 
 
-def _peaks(usage: pl.DataFrame) -> pl.DataFrame:
-    """The first highest point of each curve."""
+def _columns(part: pl.DataFrame) -> list[pl.Expr]:
+    return [
+        (pl.col(name) if name in part.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in {"rank": pl.Int32(), **_PEAK}.items()
+    ]
+
+
+def _of_graphs(nodes: pl.DataFrame) -> pl.DataFrame:
+    """The first highest node of each graph."""
     at = pl.col("total_bytes").arg_max()
-    place = ("node", "time_ns", "step", "phase", "name", "full_name")
-    allocated = pl.coalesce(pl.col("allocations"), (pl.col("size_bytes") > 0).cast(pl.Int64))
-    return (
-        usage.group_by(PLACE, maintain_order=True)
-        .agg(
-            pl.col("total_bytes").max().alias("peak_bytes"),
-            *(pl.col(name).get(at).alias(name) for name in place),
-            pl.col("static_bytes").max(),
-            pl.col("allocated_bytes").max().alias("allocated_peak_bytes"),
-            pl.col("reserved_bytes").max().alias("reserved_peak_bytes"),
-            pl.when(allocated.count() > 0).then(allocated.sum()).alias("allocations"),
-        )
-        .select("rank", *_PEAK)
+    return nodes.group_by("rank", "graph", maintain_order=True).agg(
+        pl.col("total_bytes").max().alias("peak_bytes"),
+        *(pl.col(name).get(at) for name in ("node", "name", "full_name")),
+        pl.col("static_bytes").max(),
+        pl.col("allocated_bytes").max().alias("allocated_peak_bytes"),
+        pl.when(pl.col("allocations").count() > 0).then(pl.col("allocations").sum()),
     )
+
+
+def _of_curves(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
+    """The first highest moment of each allocator, with its step; only that moment is looked up among the steps."""
+    place = [name for name in PLACE if name != "graph"]
+    at, changes = pl.col("allocated_bytes").arg_max(), pl.col("change_bytes")
+    peaks = (
+        curve.sort("time_ns", maintain_order=True)
+        .group_by(place, maintain_order=True)
+        .agg(
+            peak_bytes=pl.col("allocated_bytes").max(),
+            allocated_peak_bytes=pl.col("allocated_bytes").max(),
+            time_ns=pl.col("time_ns").get(at),
+            reserved_peak_bytes=pl.col("reserved_bytes").max(),
+            allocations=pl.when(changes.count() > 0).then((changes > 0).sum()),
+        )
+        .with_columns(allocated_bytes="peak_bytes", change_bytes=pl.lit(None, pl.Int64))
+    )
+    return of_times(peaks, steps)
 
 
 def _stated(stated: pl.LazyFrame | None) -> dict[str, int]:

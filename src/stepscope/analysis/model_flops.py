@@ -153,9 +153,7 @@ def _peak(
     row: Mapping[str, Any], told: Mapping[str, float], about: Mapping[str, Any], given: float | None
 ) -> dict[str, Any]:
     """The device's peak and the shares of it."""
-    device = (read_json(about.get("options") or "") or {}).get("device_info") or {}
-    cores, mhz = device.get("ai_core_num"), device.get("aic_frequency")
-    clocked = cube_peak(float(cores), float(mhz)) if cores and mhz else None
+    clocked = _clocked_peak(read_json(about.get("options") or ""))
     rate, share = told.get("flops_per_s"), told.get("flops_utilization_ratio")
     implied = rate / share if rate and share else None
     ways = {
@@ -169,3 +167,14 @@ def _peak(
     for column, of in (("utilization_ratio", "flops_per_s"), ("mfu_ratio", "step_flops_per_s")):
         found[column] = row[of] / peak if peak and row.get(of) is not None else None
     return found
+
+
+def _clocked_peak(options: Any) -> float | None:
+    """What the recorded cores and clock of an Ascend device come to."""
+    device = options.get("device_info") if isinstance(options, dict) else None
+    if not isinstance(device, dict):
+        return None
+    try:
+        return cube_peak(float(device["ai_core_num"]), float(device["aic_frequency"])) or None
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -34,4 +34,4 @@ def memory(
 def _none(hints: pl.DataFrame) -> Iterator[str]:
     """That nothing was found is an answer too."""
     if hints.is_empty():
-        yield "No leak, no fragmentation, and enough room at the peak."
+        yield "No leak, fragmentation or want of room shows in what was recorded."

@@ -1,0 +1,133 @@
+"""Searching, filtering, sorting and paging of answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stepscope.analysis.listing import Listing, listed
+from stepscope.errors import StepscopeError
+
+MS = 1_000_000
+
+FRAME = pl.DataFrame(
+    {
+        "name": ["MatMul-op1", "Conv2D-op2", "matmul-op3", None],
+        "total_ns": [3 * MS, 1 * MS, 2 * MS, None],
+        "size_bytes": [1_000_000, 2_000_000, 3_000_000, None],
+        "share_ratio": [0.5, 0.2, 0.3, None],
+    }
+)
+
+
+def names(**listing: object) -> list[str | None]:
+    return listed(FRAME, Listing(**listing)).rows["name"].to_list()  # type: ignore[arg-type]
+
+
+def test_nothing_asked_is_everything() -> None:
+    page = listed(FRAME, Listing())
+
+    assert page.rows.equals(FRAME)
+    assert page.found == 4
+
+
+def test_a_search_looks_at_all_texts_in_any_case() -> None:
+    assert names(search="MATMUL") == ["MatMul-op1", "matmul-op3"]
+    assert names(search="op.") == []
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("total_ns > 1500000", ["MatMul-op1", "matmul-op3"]),
+        ("total > 1500000", ["MatMul-op1", "matmul-op3"]),
+        ("total_ms > 1.5 AND share < 0.4", ["matmul-op3"]),
+        ("total_us = 1000", ["Conv2D-op2"]),
+        ("size_MB >= 2", ["Conv2D-op2", "matmul-op3"]),
+        ("name LIKE 'Conv%' OR total_ns IS NULL", ["Conv2D-op2", None]),
+        ("total_ns = MAX(total_ns)", ["MatMul-op1"]),
+        ("name = 'Conv2D-op2'", ["Conv2D-op2"]),
+    ],
+)
+def test_a_filter_names_columns_in_any_unit(where: str, expected: list[str | None]) -> None:
+    page = listed(FRAME, Listing(where=where))
+
+    assert page.rows["name"].to_list() == expected
+    assert page.rows.columns == FRAME.columns
+
+
+def test_sorting_puts_the_unknown_last_and_takes_several_columns() -> None:
+    assert names(sort="total") == ["Conv2D-op2", "matmul-op3", "MatMul-op1", None]
+    assert names(sort="-total_ms") == ["MatMul-op1", "matmul-op3", "Conv2D-op2", None]
+    assert names(sort="-size, name")[0] == "matmul-op3"
+
+
+def test_pages_tell_how_many_rows_there_are() -> None:
+    page = listed(FRAME, Listing(sort="total", top=3, page=2))
+
+    assert page.rows["name"].to_list() == [None]
+    assert page.found == 4
+
+
+@pytest.mark.parametrize("page", [0, 3, -1])
+def test_a_page_that_is_not_there_says_how_many_there_are(page: int) -> None:
+    with pytest.raises(StepscopeError, match=r"no page -?\d\. There are 2 of 3 rows, 4 rows in all"):
+        listed(FRAME, Listing(top=3, page=page))
+
+
+def test_an_empty_table_has_one_empty_page() -> None:
+    assert listed(FRAME.clear(), Listing(top=3, search="x", where="total > 1", sort="name")).found == 0
+
+
+def test_no_rows_a_page_is_a_page_of_nothing() -> None:
+    assert listed(FRAME, Listing(top=0)).rows.height == 0
+
+
+@pytest.mark.parametrize("listing", [{"sort": "totl"}, {"where": "totl > 1"}, {"sort": "-totl"}])
+def test_an_unknown_column_lists_those_there_are(listing: dict[str, str]) -> None:
+    with pytest.raises(StepscopeError, match=r"no column 'totl'. Did you mean total_ns\? Columns: name, total_ns, "):
+        listed(FRAME, Listing(**listing))
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["", "total >", "total > 1; DROP TABLE x", "name = 1", "1", "total", "'", "(" * 500, "name ~ '('", "f(total) > 1"],
+)
+def test_what_is_no_condition_is_told(where: str) -> None:
+    with pytest.raises(StepscopeError, match=r"filter .*Write a condition in SQL"):
+        listed(FRAME, Listing(where=where))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "total IN (SELECT a FROM read_csv('{file}'))",
+        "total = ( select a from read_csv('{file}'))",
+        "total IN (FROM read_csv('{file}'))",
+        "total IN (WITH q AS (SELECT 1) SELECT * FROM q)",
+        "total IN (VALUES (1))",
+        "EXISTS (SELECT * FROM read_csv('{file}'))",
+        "total > ANY (\n\tSELECT a FROM read_csv('{file}'))",
+        "total IN (/* */ SELECT a FROM read_csv('{file}'))",
+        "total IN (-- \n SELECT a FROM read_csv('{file}'))",
+        "SELECT 1",
+    ],
+)
+def test_a_filter_reads_no_file_and_asks_no_query(where: str, tmp_path: Path) -> None:
+    file = tmp_path / "secret.csv"
+    file.write_text("a\n1000000\n")
+
+    with pytest.raises(StepscopeError, match="only a condition over the columns"):
+        listed(FRAME, Listing(where=where.format(file=file)))
+
+
+def test_a_function_that_would_read_a_file_is_none_that_a_filter_has(tmp_path: Path) -> None:
+    with pytest.raises(StepscopeError, match="filter"):
+        listed(FRAME, Listing(where=f"read_csv('{tmp_path}') > 1"))
+
+
+def test_an_endless_filter_is_refused() -> None:
+    with pytest.raises(StepscopeError, match="at most 2000"):
+        listed(FRAME, Listing(where="NOT " * 1000 + "total > 1"))

@@ -1,0 +1,292 @@
+"""Phases of steps: as a step table states them, as marks and operators tell them, as a user names them."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+from phases import MARKS, STEP, TRAINING, US, kernels, marks, on_host, operators, steps
+
+from stepscope.errors import Unavailable
+from stepscope.run import Run
+from stepscope.tables import COLLECTIVES, RANKS, STATED
+
+SECTIONS = ("interval_ns", "forward_backward_ns", "tail_ns")
+PARTS = ("data_wait_ns", "forward_ns", "backward_ns", "exposed_communication_ns", "optimizer_ns", "other_ns")
+
+
+def told(frame: pl.DataFrame, columns: tuple[str, ...], row: int = 0) -> list[int | None]:
+    """Columns of a row in microseconds."""
+    return [None if value is None else value // US for value in frame.select(columns).row(row)]
+
+
+def stated(**columns: object) -> Run:
+    values = {"window": ["stated"] * 2, "forward_start_ns": [0, 1100 * US], "backward_end_ns": [700 * US, 1800 * US]}
+    names = STATED.frame(name=["forward_start_operator", "backward_end_operator"], text=["Default/a", "Gradients/b"])
+    return Run.from_frames({0: {"steps": steps(2, **{**values, **columns}), "stated": names}})
+
+
+def test_a_step_table_is_told_as_it_states_its_points() -> None:
+    trace = stated().analyse("step_trace")
+
+    assert told(trace, ("step_ns", *SECTIONS)) == [STEP, 0, 700, 300]
+    assert told(trace, ("step_ns", *SECTIONS), 1) == [STEP, 100, 700, 200]
+    assert told(trace, PARTS) == [None] * 6
+    names = trace.select("forward_start_by", "forward_start_operator", "backward_end_by", "backward_end_operator")
+    assert names.row(0) == ("stated", "Default/a", "stated", "Gradients/b")
+
+
+def test_inference_has_a_forward_pass_to_the_end_and_no_tail() -> None:
+    trace = stated(backward_end_ns=[None, None]).analyse("step_trace")
+
+    assert told(trace, (*SECTIONS, "forward_ns"), 1) == [100, None, None, 900]
+
+
+def test_stated_steps_are_told_where_no_operators_were_recorded_but_others_are_not() -> None:
+    assert stated(recorded=[True, False]).analyse("step_trace")["step"].to_list() == [1, 2]
+    assert on_host(2, steps=steps(2, recorded=[True, False])).analyse("step_trace")["step"].to_list() == [1]
+
+
+def test_points_that_lie_outside_of_their_step_are_taken_at_its_ends() -> None:
+    trace = stated(forward_start_ns=[-5, 1500 * US], backward_end_ns=[9999 * US, 1400 * US]).analyse("step_trace")
+
+    assert told(trace, SECTIONS) == [0, STEP, 0]
+    assert told(trace, SECTIONS, 1) == [500, 0, 500]
+
+
+def test_marks_and_autograd_tell_the_phases_of_a_host() -> None:
+    trace = on_host(2).analyse("step_trace")
+
+    assert trace.height == 2
+    assert told(trace, SECTIONS, 1) == [100, 600, 300]
+    assert told(trace, PARTS, 1) == [100, 320, 280, 0, 200, 100]
+    assert trace.row(0, named=True)["forward_start_operator"] == "aten::embedding"
+    assert trace.row(0, named=True)["backward_end_operator"].startswith("autograd::engine")
+
+
+def test_the_parts_are_the_step_and_agree_with_the_breakdown() -> None:
+    run = on_host(3)
+    trace, split = run.analyse("step_trace"), run.analyse("breakdown")
+
+    assert trace.select(pl.sum_horizontal(PARTS)).to_series().equals(trace["step_ns"].alias("data_wait_ns"))
+    assert trace["exposed_communication_ns"].to_list() == split["communication_not_overlapped_ns"].to_list()
+    assert trace["data_wait_ns"].to_list() == split["data_loading_ns"].to_list()
+
+
+def test_marked_phases_go_before_what_operators_tell() -> None:
+    named = marks([("## forward ##", 90, 410), ("backward", 415, 710), ("optimizer: AdamW", 745, 955), *MARKS[:1]])
+
+    trace = on_host(slices=named).analyse("step_trace")
+
+    assert told(trace, SECTIONS) == [90, 620, 290]
+    assert told(trace, PARTS) == [100, 310, 295, 0, 210, 85]
+
+
+def test_forward_that_is_run_again_in_backward_is_backward() -> None:
+    named = marks([("## forward ##", 100, 400), ("## forward ##", 500, 600), ("## backward ##", 420, 700)])
+
+    assert told(on_host(slices=named).analyse("step_trace"), PARTS)[1:3] == [300, 280]
+
+
+def test_without_backward_all_operators_but_those_of_loading_are_forward() -> None:
+    run = on_host(operators=operators([("aten::stack", 10, 90), *TRAINING[:2]]), slices=marks(MARKS[:1]))
+
+    trace = run.analyse("step_trace")
+
+    assert told(trace, (*SECTIONS, "forward_ns", "backward_ns")) == [100, None, None, 300, None]
+
+
+def test_on_a_device_phases_are_where_the_kernels_ran() -> None:
+    work = kernels(
+        [
+            ("compute", "embedding", 150, 300, 350),
+            ("compute", "gemm", 210, 350, 500),
+            ("compute", "gemm_backward", 500, 500, 800),
+            ("communication", "all_reduce", 600, 750, 850),
+            ("compute", "adamw", 800, 860, 900),
+        ]
+    )
+
+    trace = on_host(kernels=work, steps=steps(1, window=["device"])).analyse("step_trace")
+
+    assert told(trace, SECTIONS) == [300, 550, 150]
+    assert told(trace, PARTS) == [100, 200, 300, 50, 40, 310]
+    assert trace["forward_start_operator"][0] == "embedding"
+
+
+def test_a_kernel_belongs_to_its_operator_even_if_another_thread_launched_it_later() -> None:
+    ids = {"external_id": list(range(len(TRAINING)))}
+    work = kernels([("compute", "gemm", 410, 450, 500), ("compute", "back", 740, 750, 800)], external_id=[1, 3])
+
+    trace = on_host(operators=operators(TRAINING, **ids), kernels=work).analyse("step_trace")
+
+    assert told(trace, SECTIONS) == [450, 350, 200]
+
+
+def test_a_point_can_be_named_by_argument_in_full_or_by_its_last_part() -> None:
+    named = [("Default/net/" + name.replace("::", "_"), start, end) for name, start, end in TRAINING]
+    run = on_host(operators=operators(named))
+
+    trace = run.analyse("step_trace", forward_start="aten_mm", backward_end="Default/net/aten__fused_adamw_")
+
+    assert told(trace, SECTIONS) == [200, 700, 100]
+    assert trace["forward_start_by"][0] == "argument"
+    assert trace["forward_start_operator"][0] == "aten_mm"
+
+
+def test_a_named_point_moves_the_phases() -> None:
+    trace = on_host().analyse("step_trace", forward_start="aten::mm", backward_end="aten::mm")
+
+    assert told(trace, SECTIONS) == [200, 490, 310]
+    assert told(trace, PARTS)[1:3] == [220, 270]
+
+
+def test_the_kernels_that_a_named_operator_launched_are_its_place_on_a_device() -> None:
+    work = kernels([("compute", "gemm", 210, 350, 500), ("compute", "back", 500, 500, 800)])
+
+    trace = on_host(kernels=work).analyse("step_trace", backward_end="autograd::engine::evaluate_function: MmBackward0")
+
+    assert told(trace, SECTIONS) == [350, 450, 200]
+
+
+def test_a_name_that_was_not_recorded_is_an_error() -> None:
+    with pytest.raises(Unavailable, match="no operator or kernel named 'nonsense' was recorded"):
+        on_host().analyse("step_trace", forward_start="nonsense")
+
+
+def test_a_named_operator_without_kernels_is_told_apart_from_one_that_is_not_there() -> None:
+    work = kernels([("compute", "gemm", None, 350, 500)])
+
+    with pytest.raises(Unavailable, match=r"without the kernels that it launched. Name a kernel"):
+        on_host(kernels=work).analyse("step_trace", forward_start="aten::mm")
+
+
+def test_the_environment_names_points_and_an_argument_goes_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILING_FP_START", "aten::mm")
+
+    trace = on_host().analyse("step_trace")
+    other = on_host().analyse("step_trace", forward_start="aten::embedding")
+
+    assert (trace["forward_start_by"][0], told(trace, SECTIONS)[0]) == ("environment", 200)
+    assert (other["forward_start_by"][0], told(other, SECTIONS)[0]) == ("argument", 100)
+
+
+def test_the_environment_of_the_training_counts_and_a_name_that_is_not_there_does_not() -> None:
+    def named(name: str) -> str:
+        recorded = json.dumps({"PROFILING_BP_END": name})
+        trace = on_host(ranks=RANKS.frame(environment=[recorded])).analyse("step_trace")
+        return trace["backward_end_by"][0]
+
+    assert named("aten::_fused_adamw_") == "environment"
+    assert named("nonsense") == "phases"
+
+
+@pytest.mark.parametrize("environment", ["", "nonsense", "[1]", "[" * 5000])
+def test_an_environment_that_cannot_be_read_names_nothing(environment: str) -> None:
+    trace = on_host(ranks=RANKS.frame(environment=[environment])).analyse("step_trace")
+
+    assert trace["forward_start_by"][0] == "phases"
+
+
+def test_statistics_are_of_each_graph_and_phase() -> None:
+    bounds = {"forward_start_ns": [n * STEP * US for n in range(4)], "window": ["stated"] * 4}
+    ends = [(n * STEP + end) * US for n, end in enumerate((900, 500, 700, 600))]
+    run = Run.from_frames({0: {"steps": steps(4, graph=[1, 1, 2, 2], backward_end_ns=ends, **bounds)}})
+
+    found = run.analyse("step_statistics").filter(pl.col("phase") == "forward_backward")
+
+    assert found["graph"].to_list() == [1, 2]
+    assert told(found, ("mean_ns", "mean_without_first_ns", "median_ns", "p95_ns", "min_ns", "max_ns")) == [
+        *(700, 500, 700, 900),
+        *(500, 900),
+    ]
+    assert found["share_ratio"].to_list() == [0.7, 0.65]
+    assert found["share_without_first_ratio"].to_list() == [0.5, 0.6]
+
+
+def test_one_step_has_no_mean_without_the_first() -> None:
+    found = on_host(1).analyse("step_statistics")
+
+    assert found["mean_without_first_ns"].null_count() == found.height
+    assert found["phase"].to_list()[:4] == ["step", "interval", "forward_backward", "tail"]
+
+
+def test_a_step_is_an_outlier_beyond_the_median_and_its_spread() -> None:
+    ends = [(n * STEP + end) * US for n, end in enumerate((500, 505, 495, 502, 900, 540))]
+    bounds = {"forward_start_ns": [n * STEP * US for n in range(6)], "window": ["stated"] * 6}
+    run = Run.from_frames({0: {"steps": steps(6, backward_end_ns=ends, **bounds)}})
+
+    found = run.analyse("step_statistics").filter(pl.col("phase") == "forward_backward").row(0, named=True)
+
+    assert found["outlier_steps"] == [5]
+    assert found["limit_ns"] > found["median_ns"] + 0.05 * STEP * US - 1
+
+
+def test_points_named_by_the_user_reach_the_statistics() -> None:
+    found = on_host(2).analyse("step_statistics", forward_start="aten::mm")
+
+    assert found.filter(pl.col("phase") == "interval")["mean_ns"][0] == 200 * US
+
+
+def reduces() -> Run:
+    starts = [(100, 200, 1), (300, 400, 1), (350, 500, 1), (50, 90, 2)]
+    every = [(step, *row) for step in range(2) for row in starts]
+    calls = COLLECTIVES.frame(
+        collective=list(range(len(every))),
+        sequence=list(range(len(every))),
+        operation=["all_reduce"] * len(every),
+        name=[f"AllReduce-op{n % 4}" for n in range(len(every))],
+        start_ns=[(row[0] * STEP + row[1] + 10 * row[0]) * US for row in every],
+        duration_ns=[(row[2] - row[1]) * US for row in every],
+        on_device=[True] * len(every),
+        stream=[row[3] for row in every],
+        step=[row[0] + 1 for row in every],
+    )
+    points = {"forward_start_ns": [60 * US, 1060 * US], "backward_end_ns": [700 * US, 1700 * US]}
+    return Run.from_frames({0: {"steps": steps(2, window=["stated"] * 2, **points), "collectives": calls}})
+
+
+def test_the_calls_of_a_stream_have_gaps_between_from_forward_to_the_end_of_the_step() -> None:
+    found = reduces().analyse("step_reduces").filter(pl.col("step") == 1)
+
+    rows = [
+        (s, kind, name, start // US, ns // US)
+        for s, kind, name, start, ns in found.select("stream", "segment", "name", "start_ns", "duration_ns").iter_rows()
+    ]
+    assert rows == [
+        (1, "gap", None, 60, 40),
+        (1, "call", "AllReduce-op0", 100, 100),
+        (1, "gap", None, 200, 100),
+        (1, "call", "AllReduce-op1", 300, 100),
+        (1, "call", "AllReduce-op2", 350, 150),
+        (1, "gap", None, 500, 500),
+        (2, "call", "AllReduce-op3", 50, 40),
+        (2, "gap", None, 90, 910),
+    ]
+
+
+def test_calls_are_averaged_over_steps_with_and_without_the_first() -> None:
+    found = reduces().analyse("step_reduce_statistics").row(0, named=True)
+
+    assert (found["name"], found["steps"]) == ("AllReduce-op0", 2)
+    assert (found["mean_start_ns"], found["mean_start_without_first_ns"]) == (105 * US, 110 * US)
+
+
+def test_names_that_each_step_has_for_itself_are_not_what_calls_are_averaged_by() -> None:
+    run = reduces()
+    tables = {name: run.rank(0).table(name).collect() for name in ("steps", "collectives")}
+    own = tables["collectives"].with_columns(name=pl.format("hcom_{}", "collective"))
+
+    found = Run.from_frames({0: {**tables, "collectives": own}}).analyse("step_reduce_statistics")
+
+    assert found["name"].null_count() == found.height == 4
+    assert found["place"].to_list() == [0, 1, 2, 0]
+
+
+def test_calls_of_the_host_alone_are_no_reduces() -> None:
+    tables = {name: reduces().rank(0).table(name).collect() for name in ("steps", "collectives")}
+    host = tables["collectives"].with_columns(on_device=False)
+
+    with pytest.raises(Unavailable, match="no communication of the device"):
+        Run.from_frames({0: {**tables, "collectives": host}}).analyse("step_reduces")
