@@ -33,6 +33,9 @@ class Judged:
     faults: frozenset[str] = frozenset()
     unexplained: list[Difference] = field(default_factory=list)
 
+    is_empty: bool = False
+    """Neither side has anything to show."""
+
     @property
     def verdict(self) -> str:
         """`equal`, `better` or `unexplained`."""
@@ -65,7 +68,7 @@ def judge(asked: Asked, data: Path, pages: Mapping[str, Page], explain: Explain)
             unexplained.append(difference)
         else:
             faults.add(fault)
-    return Judged(asked, frozenset(faults), unexplained)
+    return Judged(asked, frozenset(faults), unexplained, is_empty=theirs is None and ours is None)
 
 
 def normal(asked: Asked) -> Any:

@@ -24,7 +24,7 @@ AI_CORE_TYPES: dict[str, Cell] = {
     "avg_time": lambda row: us(row["total_ns"] / row["count"]),
 }
 AI_CORE: dict[str, Cell] = {
-    "op_name": lambda row: row.get("framework_name") or row["full_name"],
+    "op_name": lambda row: row["framework_name"] or row["full_name"],
     "kernel_name": lambda row: row["name"],
     "kernel_type": lambda row: row["type"],
     "avg_execution_time": lambda row: us(row["total_ns"] / row["count"]),

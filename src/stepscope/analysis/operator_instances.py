@@ -39,11 +39,12 @@ def operator_instances(
         ranks: What each rank computes on.
 
     Returns:
-        `rank`, `unit`, `type`, `name`, `full_name` (place in the model), `subgraph`, `graph`, `core`, `kind`, `stream`,
-        `block_dim`, `block`, `grid`, `count`, `total_ns`, `mean_ns`, `min_ns`, `max_ns`, `share_ratio` (of its list; of
-        the time without children where operators call each other), `self_ns`, `wait_ns` (dispatch, in all) and
-        `mean_wait_ns`, `activity_ns` and `activities` (kernels that it launched), `cube_flops`, `vector_flops` of one
-        call, both per second, `process`, `inputs`, `input_shapes`, `input_types`; the dearest of a list first.
+        `rank`, `unit`, `type`, `name`, `full_name` (place in the model), `framework_name` (the framework's operator
+        that it was compiled from, where stated), `subgraph`, `graph`, `core`, `kind`, `stream`, `block_dim`, `block`,
+        `grid`, `count`, `total_ns`, `mean_ns`, `min_ns`, `max_ns`, `share_ratio` (of its list; of the time without
+        children where operators call each other), `self_ns`, `wait_ns` (dispatch, in all) and `mean_wait_ns`,
+        `activity_ns` and `activities` (kernels that it launched), `cube_flops`, `vector_flops` of one call, both per
+        second, `process`, `inputs`, `input_shapes`, `input_types`; the dearest of a list first.
 
     Raises:
         Unavailable: If there is none of these.

@@ -12,7 +12,10 @@ UNITS = ("AI_CORE", "AI_CPU", "GPU", "CUDA", "PYNATIVE", "HOST_CPU", "CPU")
 DEVICE_UNITS, HOST_UNITS = UNITS[:5], UNITS[5:]
 """Of a rank of which one of these is stated, no list is made of its kernels, or of its operators."""
 
-PLACE = ("type", "name", "full_name", "subgraph", "graph", "core", "kind", "stream", "block_dim", "block", "grid")
+PLACE = (
+    *("type", "name", "full_name", "framework_name", "subgraph", "graph", "core", "kind", "stream"),
+    *("block_dim", "block", "grid"),
+)
 """Columns that tell one operator from the next, with its shapes."""
 
 SHAPES = ("inputs", "input_shapes", "input_types")

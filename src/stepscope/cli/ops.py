@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 from stepscope.cli.asking import Table, asks
 
-_HIDDEN = ("subgraph", "graph", "block_dim", "process", "inputs", "input_types", "min_ns", "wait_ns", "kind")
+_HIDDEN = (
+    *("framework_name", "subgraph", "graph", "block_dim", "process", "inputs", "input_types", "min_ns"),
+    *("wait_ns", "kind"),
+)
 
 
 @asks
