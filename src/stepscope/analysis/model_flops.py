@@ -56,9 +56,10 @@ def model_flops(
         `cube_flops_per_s`, `vector_flops_per_s` (operations over the time of the operators that made them, never a mean
         of rates), `step_flops_per_s` (over the time of steps), `device_name`, `data_type` (that most operations are
         made in), `peak_flops_per_s` and `peak_by` (`argument`; `stated`; `device`: cores and clock; `table`; never
-        inferred from a stated utilisation, whose unit and whole no file tells), `utilization_ratio` (`flops_per_s` of the peak), `mfu_ratio` (`step_flops_per_s` of the
-        peak; work done twice to save memory counts), `known_ratio` (calls whose operations are known, of the operators
-        that are counted), `found_by`, and what the source states: `stated_...`.
+        inferred from a stated utilisation, whose unit and whole no file tells), `utilization_ratio` (`flops_per_s` of
+        the peak), `mfu_ratio` (`step_flops_per_s` of the peak; work done twice to save memory counts), `known_ratio`
+        (calls whose operations are known, of the operators that are counted), `found_by`, and what the
+        source states: `stated_...`.
 
     Raises:
         Unavailable: If neither operators nor the source tell operations.
