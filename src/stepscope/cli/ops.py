@@ -9,6 +9,7 @@ from stepscope.cli.asking import Table, asks
 
 if TYPE_CHECKING:
     import polars as pl
+
 _HIDDEN = (
     *("framework_name", "subgraph", "graph", "block_dim", "process", "inputs", "input_types", "min_ns"),
     *("wait_ns", "kind"),
