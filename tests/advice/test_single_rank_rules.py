@@ -134,6 +134,14 @@ def test_each_kind_of_slow_operator_has_its_advice(usage: dict[str, float], kind
     assert advice in finding.action
 
 
+def test_one_sample_at_the_start_says_nothing_about_a_pipeline() -> None:
+    slow = chain({"BatchOp_1": 0.1, "MapOp_2": 0.1, "GeneratorOp_3": 0.9})
+    first = slow["input_pipeline"].unique("operator", keep="first", maintain_order=True)
+
+    assert found(slow, "pipeline-bottleneck") != []
+    assert found({**slow, "input_pipeline": first}, "pipeline-bottleneck") == []
+
+
 def test_where_batches_come_in_time_the_slowest_operator_costs_nothing() -> None:
     slow = chain({"BatchOp_1": 0.1, "MapOp_2": 0.1, "GeneratorOp_3": 0.9})
     enough = {**slow, "input_pipeline": pl.concat([slow["input_pipeline"], batches("device_queue", [9] * 5)])}

@@ -180,6 +180,14 @@ def test_calls_whose_shapes_do_not_tell_lower_the_known_share() -> None:
     assert row["flops_per_s"] == pytest.approx(MM_FLOPS / 10e-6)
 
 
+def test_calls_without_shapes_lower_it_too() -> None:
+    calls = operators([("aten::mm", 0, 10), ("aten::mm", 20, 30)], input_shapes=[MM, None])
+    run = Run.from_frames({0: {"operators": calls}})
+
+    assert run.analyse("model_flops")["known_ratio"].to_list() == [0.5]
+    assert run.analyse("operator_flops").select("count", "flops").rows() == [(1, MM_FLOPS), (1, None)]
+
+
 def test_without_operations_there_is_a_reason() -> None:
     run = Run.from_frames({0: {"operators": operators([("aten::relu", 0, 10)], input_shapes=["[[2]]"])}})
 

@@ -19,7 +19,7 @@ def test_moments_count_from_the_start_of_the_recording() -> None:
 
 
 def test_on_another_clock_they_count_from_the_first() -> None:
-    answer = pl.DataFrame({"time_ns": [5, 9]})
+    answer = pl.DataFrame({"time_ns": [5, 9]})  # since a machine's start
 
     for facts in ({}, {"start_ns": EPOCH, "end_ns": EPOCH + 10}):
         rows, told = since_start(answer.tail(1), answer, facts)

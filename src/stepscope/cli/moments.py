@@ -9,6 +9,9 @@ import polars as pl
 
 from stepscope.present import MOMENTS
 
+SLACK_NS = 60_000_000_000
+"""Samples may be taken so long before and after the work that is recorded; other clocks are off by far more."""
+
 
 def since_start(rows: pl.DataFrame, answer: pl.DataFrame, facts: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:
     """Rows whose moments count from the start of the recording, or from the first moment of the answer.
@@ -27,6 +30,6 @@ def since_start(rows: pl.DataFrame, answer: pl.DataFrame, facts: Mapping[str, An
     if not known:
         return rows, ""
     first, start, end = min(known), facts.get("start_ns"), facts.get("end_ns")
-    is_within = start is not None and end is not None and start <= first <= end
+    is_within = start is not None and end is not None and start - SLACK_NS <= first <= end + SLACK_NS
     origin, told = (start, "start of the recording") if is_within else (first, "first")
     return rows.with_columns(pl.col(columns) - origin), f", times since the {told}"
