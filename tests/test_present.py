@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.cli.tables import CALL_COLUMNS, STEP_COLUMNS
-from stepscope.present import cell, listed, plural, printable, title
+from stepscope.present import EXPENDABLE, EXPENDABLE_TEXTS, cell, is_expendable, listed, plural, printable, title
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,15 @@ def test_no_two_columns_of_a_table_have_one_title(columns: tuple[str, ...]) -> N
     titles = [title(column) for column in columns]
 
     assert len(set(titles)) == len(titles)
+
+
+def test_a_type_goes_only_where_there_is_a_name_beside_it() -> None:
+    assert is_expendable("type", ["unit", "type", "name"], is_text=True)
+    assert not is_expendable("type", ["unit", "type", "count"], is_text=True)
+    assert not is_expendable("name", ["unit", "type", "name"], is_text=True)
+    assert is_expendable("count", ["type", "count"], is_text=False)
+    assert len(set(EXPENDABLE)) == len(EXPENDABLE)
+    assert set(EXPENDABLE_TEXTS) <= set(EXPENDABLE)
 
 
 def test_a_factor_is_shown_as_times() -> None:

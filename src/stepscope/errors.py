@@ -27,6 +27,10 @@ class UnreadableInput(StepscopeError):
         self.remedy = remedy
 
 
+class UnknownColumn(StepscopeError):
+    """A column that a table does not have; the text lists those that it has."""
+
+
 class Unavailable(StepscopeError):
     """An answer that this data cannot give; the text is the reason that a surface shows instead."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 TITLES = {
@@ -29,7 +29,19 @@ TITLES = {
 SUFFIXES = {"_ns": "", "_ratio": " %", "_factor": "", "_bytes_per_s": "", "_bytes": ""}
 """Unit suffixes, and what stands for them in a title: a share is told from the figure that it is a share of."""
 
+MOMENTS = ("time_ns", "allocation_ns", "release_ns")
+"""Columns of moments on the source's clock; all others in ns are lengths, or count from the start of a step."""
+
 EXPENDABLE = (
+    *("max_context_switches", "max_runnable", "max_io_ratio", "max_system_ratio", "max_user_ratio"),
+    *("mean_context_switches", "mean_runnable", "max_idle_ratio", "max_busy_processors", "mean_io_ratio"),
+    *("stated_allocations", "stated_deallocations", "stated_static_bytes", "allocations", "allocated_peak_bytes"),
+    *("number", "depth", "cpu_share_ratio", "processors_per_worker", "samples", "children", "parent", "observations"),
+    *("total_push_ns", "total_get_ns", "mean_push_ns", "full_ratio", "queue_capacity", "pipeline"),
+    "vector_flops_per_s",
+    "vector_flops",
+    "cube_flops_per_s",
+    "found_by",
     "score",
     "min_ns",
     "max_ns",
@@ -43,6 +55,9 @@ EXPENDABLE = (
     "median_ns",
     "overlapped_ns",
     "mean_ns",
+    "stream",
+    "cube_flops",
+    "full_name",
     "memory_not_overlapped_ns",
     "communication_ns",
     "typical_ns",
@@ -60,7 +75,14 @@ EXPENDABLE = (
 )
 """Figures that a narrow table does without, the least important first; all others stay, and so do texts but these."""
 
-EXPENDABLE_TEXTS = ("core", "type", "source")
+EXPENDABLE_TEXTS = ("core", "type", "source", "found_by", "full_name", "children", "parent", "observations")
+
+
+def is_expendable(column: str, columns: Sequence[str], *, is_text: bool) -> bool:
+    """Whether a narrow table of these columns may lose one; a type is the name of what has no other."""
+    if column == "type" and "name" not in columns and "operator" not in columns:
+        return False
+    return column in (EXPENDABLE_TEXTS if is_text else EXPENDABLE)
 
 
 def title(column: str) -> str:

@@ -88,17 +88,24 @@ def test_full_queues_are_no_finding() -> None:
 
 
 def test_an_empty_data_queue_behind_a_full_host_queue_is_a_finding_about_sending() -> None:
-    late = pl.concat([batches("device_queue", [9] * 4), batches("get_next", [0, 2, 2, 2], get_ms=[3, 0, 0, 0])])
+    late = pl.concat([batches("device_queue", [9] * 4), batches("get_next", [0, 0, 2, 2], get_ms=[50, 2, 0, 0])])
 
     (finding,) = found({"input_pipeline": late}, "data-queue")
 
-    assert "1 of 4 steps (25%)" in finding.summary
+    assert "2 of 4 steps (50%)" in finding.summary
     assert "sending" in finding.cause
-    assert finding.saving_ns == 1 * MS  # 4 ms of the one step, over four
+    assert finding.saving_ns == 1 * MS  # 3 ms of one step over three; the first starts the pipeline up
+
+
+@pytest.mark.parametrize("queue", ["get_next", "device_queue"])
+def test_that_no_batch_is_ready_for_the_first_step_is_as_it_should_be(queue: str) -> None:
+    tables = {"input_pipeline": batches(queue, [0, 2])}
+
+    assert found(tables, "data-queue") + found(tables, "host-queue") == []
 
 
 def test_an_empty_data_queue_alone_leaves_open_which_stage_is_slow() -> None:
-    (finding,) = found({"input_pipeline": batches("get_next", [0, 2])}, "data-queue")
+    (finding,) = found({"input_pipeline": batches("get_next", [0, 2, 0])}, "data-queue")
 
     assert "not recorded" in finding.cause
 
@@ -125,6 +132,14 @@ def test_each_kind_of_slow_operator_has_its_advice(usage: dict[str, float], kind
 
     assert finding.evidence["kind"] == kind
     assert advice in finding.action
+
+
+def test_one_sample_at_the_start_says_nothing_about_a_pipeline() -> None:
+    slow = chain({"BatchOp_1": 0.1, "MapOp_2": 0.1, "GeneratorOp_3": 0.9})
+    first = slow["input_pipeline"].unique("operator", keep="first", maintain_order=True)
+
+    assert found(slow, "pipeline-bottleneck") != []
+    assert found({**slow, "input_pipeline": first}, "pipeline-bottleneck") == []
 
 
 def test_where_batches_come_in_time_the_slowest_operator_costs_nothing() -> None:

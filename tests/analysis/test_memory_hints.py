@@ -92,6 +92,14 @@ def test_memory_that_is_reserved_and_never_in_use_is_fragmented() -> None:
     assert (found["kind"], found["bytes"], found["ratio"]) == ("fragmentation", 1000 * MB, 0.5)
 
 
+def test_a_pool_that_is_small_beside_the_memory_there_is_is_not() -> None:
+    pool = stepping([950 * MB] * 10, reserved=2000 * MB)
+
+    for capacity, kinds in ((30_000 * MB, []), (3000 * MB, ["fragmentation"])):
+        stated = STATED.frame(name=["memory_capacity_bytes"], value=[float(capacity)])
+        assert [hint["kind"] for hint in hints({"memory_curve": pool, "stated": stated})] == kinds
+
+
 def test_a_small_cache_is_not() -> None:
     assert hints({"memory_curve": stepping([950 * MB] * 10, reserved=1300 * MB)}) == []
     assert hints({"memory_curve": stepping([MB] * 10, reserved=200 * MB)}) == []

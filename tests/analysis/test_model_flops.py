@@ -127,7 +127,7 @@ def test_operations_over_time_are_compared_to_a_given_peak() -> None:
         ({"device_name": "NVIDIA A100-SXM4-80GB"}, {}, "table", 19.5e12),
         ({"options": '{"device_info": {"ai_core_num": 32, "aic_frequency": "1000"}}'}, {}, "device", 262.144e12),
         ({"device_name": "NVIDIA A100"}, {"device_peak_flops_per_s": 5e12}, "stated", 5e12),
-        ({}, {"flops_per_s": 2e12, "flops_utilization_ratio": 0.5}, "stated", 4e12),
+        ({}, {"flops_per_s": 2e12, "flops_utilization_ratio": 0.5}, None, None),  # a share of an unknown whole
         ({"device_name": "Toy 1"}, {}, None, None),
         ({"options": "nonsense"}, {}, None, None),
         ({"options": '{"device_info": {"ai_core_num": "x", "aic_frequency": "1000"}}'}, {}, None, None),
@@ -163,7 +163,7 @@ def test_a_source_that_states_the_whole_alone_is_told_as_it_states_it() -> None:
     run = Run.from_frames({0: {"stated": STATED.frame(name=list(values), value=list(values.values()))}})
 
     row = run.analyse("model_flops").row(0, named=True)
-    assert (row["step_flops"], row["flops_per_s"], row["utilization_ratio"]) == (8e9, 1e13, pytest.approx(0.04))
+    assert (row["step_flops"], row["flops_per_s"], row["utilization_ratio"]) == (8e9, 1e13, None)
     assert (row["stated_flops"], row["stated_flops_utilization_ratio"]) == (8e9, 0.04)
 
 
@@ -178,6 +178,14 @@ def test_calls_whose_shapes_do_not_tell_lower_the_known_share() -> None:
     assert row["known_ratio"] == 0.5
     assert (row["steps"], row["step_flops"], row["step_flops_per_s"]) == (None, None, None)
     assert row["flops_per_s"] == pytest.approx(MM_FLOPS / 10e-6)
+
+
+def test_calls_without_shapes_lower_it_too() -> None:
+    calls = operators([("aten::mm", 0, 10), ("aten::mm", 20, 30)], input_shapes=[MM, None])
+    run = Run.from_frames({0: {"operators": calls}})
+
+    assert run.analyse("model_flops")["known_ratio"].to_list() == [0.5]
+    assert run.analyse("operator_flops").select("count", "flops").rows() == [(1, MM_FLOPS), (1, None)]
 
 
 def test_without_operations_there_is_a_reason() -> None:

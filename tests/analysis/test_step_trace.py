@@ -37,6 +37,15 @@ def test_a_step_table_is_told_as_it_states_its_points() -> None:
     assert names.row(0) == ("stated", "Default/a", "stated", "Gradients/b")
 
 
+def test_a_point_that_is_stated_without_a_name_has_that_of_the_operator_there() -> None:
+    bounds = {"forward_start_ns": [150 * US], "backward_end_ns": [700 * US]}
+
+    row = on_host(steps=steps(1, **bounds)).analyse("step_trace").row(0, named=True)
+
+    assert (row["forward_start_by"], row["forward_start_operator"]) == ("stated", "aten::mm")
+    assert row["backward_end_operator"].startswith("autograd::engine")
+
+
 def test_inference_has_a_forward_pass_to_the_end_and_no_tail() -> None:
     trace = stated(backward_end_ns=[None, None]).analyse("step_trace")
 

@@ -115,6 +115,12 @@ def _percent_twice(asked: Asked, difference: Difference, run: Run | None) -> boo
     return sum(row[3] for row in asked.answer["object"]) > 105
 
 
+def _is_first_only(asked: Asked, difference: Difference, run: Run | None) -> bool:
+    """Whether no batch but the first found a queue empty."""
+    assert run is not None
+    return run.analyse("input_batches").filter((pl.col("queue_size") == 0) & (pl.col("number") > 1)).is_empty()
+
+
 def _told(run: Run | None, problem: str) -> bool:
     return run is not None and run.issues.filter(pl.col("problem").str.contains(problem, literal=True)).height > 0
 
@@ -210,6 +216,13 @@ FAULTS = (
         lambda asked, difference, run: (
             difference.ours is MISSING and asked.answer.get("minddata_device_queue_rate", {}).get("empty_rate", 0) <= 30
         ),
+    ),
+    Fault(
+        "first batch late",
+        "summary/propose",
+        "minddata_device_queue_rate|device_queue_warning",
+        "The first batch finds every queue empty, as none can be ready; ours says so of later ones only.",
+        _is_first_only,
     ),
     Fault(
         "values twice",

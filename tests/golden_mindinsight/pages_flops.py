@@ -28,7 +28,7 @@ def summary(run: Run, asked: Asked) -> Any:
         for key, name in names.items()
     }
     if "FLOPs" in said:
-        said["FLOPS_Utilization"] = total["utilization_ratio"] * 100
+        said["FLOPS_Utilization"] = total["stated_flops_utilization_ratio"] * 100
     return said
 
 

@@ -110,6 +110,20 @@ def test_the_trace_counts_where_framework_does_not_tell_when_operators_ran(tmp_p
     assert (tables["operators"]["start_ns"] - EPOCH_NS).to_list() == [37, 1037]
 
 
+@pytest.mark.parametrize(
+    ("stamp", "kept"), [("20251009085320500", 1), ("20251009165320500", 3), ("20259999999999999", 3)]
+)
+def test_what_a_memory_curve_repeats_of_earlier_windows_is_left_out(tmp_path: Path, stamp: str, kept: int) -> None:
+    root = tmp_path / f"host_a_77_{stamp}_ascend_ms"
+    rows = "".join(f"{EPOCH_NS + at},7\n" for at in (0, 10**8, 10**9))
+    framework(root, **{"cpu_ms_memory_record_0.txt": f"Timestamp(ns),Total Allocated(Byte)\n{rows}"})
+
+    tables, issues = read(AscendText(), root)
+
+    assert tables["memory_curve"].height == kept
+    assert issues == []
+
+
 def test_a_trace_that_cannot_be_read_costs_the_trace_alone(tmp_path: Path) -> None:
     root = tmp_path / NAME
     framework(root)

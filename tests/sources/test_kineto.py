@@ -225,13 +225,15 @@ def test_sizes_come_from_shapes_and_types() -> None:
         ("r2.json", 2),
         ("host_rank_0.json", 0),
         ("local_rank0.json", None),
+        ("run_r2/trace.json", 2),
+        ("r1rec/trace.json", None),  # a word that only begins like one
         ("resnet50_num_workers_4.json", None),
         ("iter5.json", None),
     ],
 )
 def test_a_rank_that_the_trace_does_not_state_comes_from_its_name(tmp_path: Path, name: str, rank: int | None) -> None:
     folder = tmp_path / "traces"
-    folder.mkdir()
+    (folder / name).parent.mkdir(parents=True)
 
     tables = Trace().add("cpu_op", "a", 1, 1).read(folder, name)
 

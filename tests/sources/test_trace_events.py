@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.trace_events import Arg, EventClass, Layout, read_events
+from stepscope.sources.trace_events.columns import times_ns
 
 LAYOUT = Layout(
     (
@@ -442,3 +443,7 @@ def test_workers_give_the_same_events_in_the_same_order(tmp_path: Path) -> None:
     assert {n: f.to_dicts() for n, f in alone.frames.items()} == {n: f.to_dicts() for n, f in shared.frames.items()}
     assert alone.issues == shared.issues
     assert shared.events.header.values == {"after": 1}
+
+
+def test_a_time_that_is_no_text_costs_itself() -> None:
+    assert times_ns([b'"1.5"', b'"\xff"', b"2"]).to_list() == [1500, None, 2000]

@@ -23,6 +23,7 @@ from stepscope.advice import (
     slow_rank,
 )
 from stepscope.advice.base import RULES, Finding
+from stepscope.advice.claims import claimed_once
 from stepscope.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ MODULES = (
 
 
 def advise(run: Run) -> list[Finding]:
-    """All findings about a run, greatest saving first.
+    """All findings about a run, greatest saving first; no saving is claimed twice (`claims`).
 
     A rule whose data is missing has nothing to say; what is missing is told by the run's coverage.
     """
@@ -61,4 +62,4 @@ def advise(run: Run) -> list[Finding]:
             findings.extend(run.analyse(function, **changed))
         except Unavailable:
             continue
-    return sorted(findings, key=lambda f: (-f.saving_ns, f.rule, f.summary))
+    return sorted(claimed_once(findings), key=lambda f: (-f.saving_ns, f.rule, f.summary))

@@ -29,14 +29,15 @@ def exposed_communication(
     segments: pl.DataFrame,
     breakdown: pl.DataFrame,
     slow_links: pl.DataFrame | None,
+    slow_groups: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
     limits: Limits = LIMITS,
 ) -> Iterator[Finding]:
     """Report transmission that no computing covers, without the time that ranks merely wait for each other.
 
     The saving is the part of the median rank's exposed transmission that better overlap usually hides, without what
-    mending a slow link saves already (`slow-link`). Where it is unknown how much of the communication is waiting, no
-    saving is claimed.
+    mending the slowest link or group saves already (`slow-link`, `slow-group`). Where it is unknown how much
+    of the communication is waiting, no saving is claimed.
     """
     step_ns = median(breakdown, pl.col("window_ns"))
     per_step = segments.group_by("rank", "step").agg(pl.col("transmit_ns", "wait_ns", "unsplit_ns").sum())
@@ -58,9 +59,7 @@ def exposed_communication(
             evidence=evidence,
         )
         return
-    claimed = 0.0
-    if slow_links is not None and not slow_links.is_empty():
-        claimed = float(slow_links["cost_ns"][0]) * exposed_share(segments, arrival)
+    claimed = _claimed_ns(slow_links, slow_groups) * exposed_share(segments, arrival)
     saving = max(exposed - claimed, 0.0) * limits.hideable_ratio
     yield Finding(
         rule="exposed-communication",
@@ -77,3 +76,12 @@ def exposed_communication(
         saving_ratio=saving / step_ns,
         evidence=evidence,
     )
+
+
+def _claimed_ns(links: pl.DataFrame | None, groups: pl.DataFrame | None) -> float:
+    """What the slowest link costs a step, or where no link is accused the slowest group."""
+    if links is not None and not links.is_empty():
+        return float(links["cost_ns"][0])
+    if groups is None or groups.is_empty():
+        return 0.0
+    return float(groups.group_by("group").agg(pl.col("cost_ns").sum())["cost_ns"].max() or 0)  # type: ignore[arg-type]

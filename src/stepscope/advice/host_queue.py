@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
+from stepscope.advice.batches import FIRST, empty_again
 from stepscope.advice.ranks import named, place
 from stepscope.analysis.input_stages import BOTTLENECK, PROCESSING
 
@@ -20,13 +21,16 @@ def host_queue(
     input_operators: pl.DataFrame | None,
     idle: pl.DataFrame | None,
 ) -> Iterator[Finding]:
-    """Report ranks whose data processing is the bottleneck (`input_stages`), as one finding.
+    """Report ranks whose data processing is the bottleneck (`input_stages`), as one finding. That the first
+    batch is not ready yet is no fault.
 
     The saving is what the training loop waited for a batch, mean without the first, on the rank that waited most. It is
     known only where the loop itself takes from the queue (`dataset_iterator`), and claimed only where the idle time of
     the device is not known, since `idle-time` claims it else.
     """
-    slow = input_stages.filter((pl.col("stage") == PROCESSING) & (pl.col("verdict") == BOTTLENECK))
+    slow = input_stages.filter((pl.col("stage") == PROCESSING) & (pl.col("verdict") == BOTTLENECK)).join(
+        empty_again(input_batches), on=["rank", "queue"], how="semi", maintain_order="left"
+    )
     if slow.is_empty():
         return
     ranks = slow["rank"].to_list()
@@ -62,7 +66,7 @@ def _waits(batches: pl.DataFrame, queues: pl.DataFrame, ranks: list[int]) -> tup
     """What the loop waited for a batch on the rank that waited most, and its time from batch to batch, in ns."""
     of_loop = (pl.col("queue") == "dataset_iterator") & pl.col("rank").is_in(ranks)
     waits = (
-        batches.filter(of_loop & (pl.col("number") > 1))
+        batches.filter(of_loop & (pl.col("number") > FIRST))
         .group_by("rank")
         .agg(pl.col("get_ns").mean())
         .join(queues.filter(of_loop).select("rank", "interval_ns"), on="rank")

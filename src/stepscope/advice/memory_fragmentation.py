@@ -22,12 +22,11 @@ def memory_fragmentation(memory_hints: pl.DataFrame) -> Iterator[Finding]:
     worst = rows.row(0, named=True)
     ranks = rows["rank"].to_list()
     on_rank = f" on rank {worst['rank']}" if len(set(ranks)) > 1 else ""
-    unused = f"{size(worst['bytes'])} of memory{of_what(worst)}"
     yield Finding(
         rule="memory-fragmentation",
         summary=(
-            f"{named(ranks, 'reserves', 'reserve')} memory that is never in use: {unused}, {worst['ratio']:.0%} of "
-            f"what is reserved{on_rank}."
+            f"{named(ranks, 'reserves', 'reserve')} memory{of_what(worst)} that is never in use: "
+            f"{size(worst['bytes'])}, {worst['ratio']:.0%} of what is reserved{on_rank}."
         ),
         cause="Free memory lies in pieces between blocks in use, too small for what is asked for next.",
         action=(

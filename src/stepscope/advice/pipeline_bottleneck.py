@@ -34,15 +34,17 @@ _KINDS = {"Generator": "generator", "Map": "map", "Batch": "batch", "BucketBatch
 def pipeline_bottleneck(input_operators: pl.DataFrame, input_stages: pl.DataFrame | None) -> Iterator[Finding]:
     """Report the operators that `input_operators` marks, one finding for the same operators of a kind on all ranks.
 
-    Where the host queue shows that batches come in time, the slowest operator costs nothing, and nothing is said. The
-    saving is that of `host-queue`, which tells how long training waits.
+    Where the host queue shows that batches come in time, the slowest operator costs nothing, and nothing is said; nor
+    where queues were sampled once, at the start, when all are empty. The saving is that of `host-queue`, which tells
+    how long training waits.
     """
     healthy: list[int] = []
     if input_stages is not None:
         of_processing = (pl.col("stage") == PROCESSING) & (pl.col("verdict") == HEALTHY)
         healthy = input_stages.filter(of_processing)["rank"].to_list()
     slow = (
-        input_operators.filter(pl.col("bottleneck") & ~pl.col("rank").is_in(healthy))
+        input_operators.filter(pl.col("samples").max().over("rank", "pipeline") > 1)
+        .filter(pl.col("bottleneck") & ~pl.col("rank").is_in(healthy))
         .with_columns(kind=_kind())
         .join(_input_usage(input_operators), on=["rank", "pipeline", "operator"], how="left", maintain_order="left")
     )

@@ -54,10 +54,15 @@ def flops(operators: pl.LazyFrame) -> pl.DataFrame:
     return rows.with_columns(pl.Series("flops", found, pl.Int64)).select("rank", *KEYS, "calls", "flops", "total_ns")
 
 
+def countable(operators: pl.LazyFrame) -> pl.LazyFrame:
+    """The operators that are counted where their shapes are known."""
+    kinds = pl.col("name").str.split("/").list.last().str.replace(INSTANCE, "")
+    return operators.filter(kinds.is_in(list(COUNTED)))
+
+
 def counted(operators: pl.LazyFrame) -> pl.LazyFrame:
     """The operators that are counted, where their shapes were recorded."""
-    kinds = pl.col("name").str.split("/").list.last().str.replace(INSTANCE, "")
-    return operators.filter(kinds.is_in(list(COUNTED)) & pl.col("input_shapes").is_not_null())
+    return countable(operators).filter(pl.col("input_shapes").is_not_null())
 
 
 def kind_of(name: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.errors import StepscopeError
+from stepscope.errors import StepscopeError, UnknownColumn
 
 LONGEST_FILTER = 2_000
 """Characters of a filter; the parser works by recursion, and nobody types more."""
@@ -79,7 +79,7 @@ def column(frame: pl.DataFrame, name: str) -> pl.Expr:
     """A column by its name, with or without its unit or in another one.
 
     Raises:
-        StepscopeError: If there is none; the text lists those there are.
+        UnknownColumn: If there is none; the text lists those there are.
     """
     names = set(frame.columns)
     if name in names:
@@ -94,7 +94,7 @@ def column(frame: pl.DataFrame, name: str) -> pl.Expr:
                 return pl.col(stem + unit) / factor
     likely = difflib.get_close_matches(name, frame.columns, 1)
     meant = f"Did you mean {likely[0]}? " if likely else ""
-    raise StepscopeError(f"there is no column {name!r}. {meant}Columns: {', '.join(frame.columns)}")
+    raise UnknownColumn(f"there is no column {name!r}. {meant}Columns: {', '.join(frame.columns)}")
 
 
 def _searched(frame: pl.DataFrame, text: str) -> pl.DataFrame:

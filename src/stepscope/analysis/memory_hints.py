@@ -50,6 +50,9 @@ class Limits:
     unreleased_steps: int = limit(3, "steps that leave blocks, and that pass without a release", "our own")
     unreleased_bytes: int = limit(1_000_000, "bytes that one operator never released", "our own")
     fragmentation_ratio: float = limit(0.3, "of the reserved memory, never in use", "our own: caches of 20 % are usual")
+    fragmentation_reserved_ratio: float = limit(
+        0.5, "of the memory there is, reserved; where that is known", "our own: below it nobody runs short"
+    )
     fragmentation_bytes: int = limit(256_000_000, "bytes reserved and never in use", "our own: below it nothing is won")
 
 
@@ -70,7 +73,8 @@ def memory_hints(
       (`growth_rising_ratio`), and the slope (the median of all pairs', Theil and Sen) adds up over the recording. The
       low level is the lower quartile of what was in use, as single points may be those of another allocator.
     * `unreleased`: blocks of one operator that were allocated in several steps and not released in the steps after.
-    * `fragmentation`: what the allocator holds beyond the most that was ever in use.
+    * `fragmentation`: what the allocator holds beyond the most that was ever in use, unless memory is plentiful:
+      allocators begin with a pool of some size, however little is asked for.
     * `near capacity`: the peak leaves little of the memory there is.
 
     Returns:
@@ -107,10 +111,12 @@ def _tight(peaks: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
 
 def _fragmented(peaks: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
     unused = pl.col("reserved_peak_bytes") - pl.col("allocated_peak_bytes")
+    scarce = pl.col("reserved_peak_bytes") / pl.col("capacity_bytes")
     rows = peaks.with_columns(unused=unused, ratio=unused / pl.col("reserved_peak_bytes")).filter(
         (pl.col("reserved_peak_bytes") > 0)
         & (pl.col("ratio") > limits.fragmentation_ratio)
         & (pl.col("unused") >= limits.fragmentation_bytes)
+        & (scarce > limits.fragmentation_reserved_ratio).fill_null(True)
     )
     return [
         {

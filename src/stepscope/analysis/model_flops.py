@@ -55,10 +55,11 @@ def model_flops(
         `step_vector_flops` (of one step), `total_ns` (time of the operators that made them, all steps), `flops_per_s`,
         `cube_flops_per_s`, `vector_flops_per_s` (operations over the time of the operators that made them, never a mean
         of rates), `step_flops_per_s` (over the time of steps), `device_name`, `data_type` (that most operations are
-        made in), `peak_flops_per_s` and `peak_by` (`argument`; `stated`, or implied by a stated share; `device`: cores
-        and clock; `table`), `utilization_ratio` (`flops_per_s` of the peak), `mfu_ratio` (`step_flops_per_s` of the
-        peak; work done twice to save memory counts), `known_ratio` (calls whose operations are known, of the operators
-        that are counted), `found_by`, and what the source states: `stated_...`.
+        made in), `peak_flops_per_s` and `peak_by` (`argument`; `stated`; `device`: cores and clock; `table`; never
+        inferred from a stated utilisation, whose unit and whole no file tells), `utilization_ratio` (`flops_per_s` of
+        the peak), `mfu_ratio` (`step_flops_per_s` of the peak; work done twice to save memory counts), `known_ratio`
+        (calls whose operations are known, of the operators that are counted), `found_by`, and what the
+        source states: `stated_...`.
 
     Raises:
         Unavailable: If neither operators nor the source tell operations.
@@ -154,11 +155,9 @@ def _peak(
 ) -> dict[str, Any]:
     """The device's peak and the shares of it."""
     clocked = _clocked_peak(read_json(about.get("options") or ""))
-    rate, share = told.get("flops_per_s"), told.get("flops_utilization_ratio")
-    implied = rate / share if rate and share else None
     ways = {
         "argument": given,
-        "stated": told.get("device_peak_flops_per_s") or implied,
+        "stated": told.get("device_peak_flops_per_s"),
         "device": clocked,
         "table": peak_of(row.get("device_name"), row.get("data_type")),
     }

@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.analysis.base import analysis
 from stepscope.analysis.flop_convolutions import Call
 from stepscope.analysis.flop_formulas import COUNTED, counts
-from stepscope.analysis.flops import KEYS, counted
+from stepscope.analysis.flops import KEYS, countable
 from stepscope.analysis.operator_lists import kernel_rows, operator_rows
 from stepscope.analysis.operator_work import with_device_time
 from stepscope.analysis.shapes import tensors
@@ -83,7 +83,8 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
     rates = {f"{name}_per_s": pl.col(name) * per_s for name in ("flops", "cube_flops", "vector_flops")}
     return (
         rows.with_columns(**rates, whole=whole, share_ratio=pl.when(every > 0).then(whole * (1 / every)))
-        .sort("rank", "whole", "full_name", "name", "input_shapes", descending=[False, True, False, False, False])
+        .sort(pl.col("rank", "full_name", "name", "input_shapes"))
+        .sort("rank", -pl.col("whole"), nulls_last=True, maintain_order=True)
         .select(
             *(*_PLACE[:6], pl.col("input_types").str.extract(r"(\w+(?:::\w+)?)").alias("data_type")),
             *("count", "step_count", "flops", "cube_flops", "vector_flops", "total_ns", *rates),
@@ -136,10 +137,10 @@ def _by_kernels(kernels: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.
 def _by_operators(
     flops: pl.DataFrame | None, operators: pl.LazyFrame | None, kernels: pl.LazyFrame | None
 ) -> pl.DataFrame | None:
-    """From the shapes of operators."""
+    """From the shapes of operators; calls without any are listed too, so that what is not known shows."""
     if flops is None or operators is None:
         return None
-    calls = operator_rows(counted(operators).with_columns(called="name"), kernels).collect()
+    calls = operator_rows(countable(operators).with_columns(called="name"), kernels).collect()
     timed = with_device_time(calls, operators, kernels)
     each = flops.select("rank", *KEYS, "flops").rename({"name": "called"})
     joined = timed.join(each, on=["rank", "called", *KEYS[1:]], how="left", nulls_equal=True)

@@ -94,7 +94,9 @@ def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None)
     if wanted and (at := _named(windows, known, side, wanted)).count():
         return _told(at, "environment", [wanted] * windows.height)
     if windows[side.column].count():
-        return _told(windows[side.column], "stated", _stated_names(windows, side, known))
+        at = windows[side.column]
+        names = _stated_names(windows, side, known)
+        return _told(at, "stated", names if any(names) else _standing_at(at, known, side))
     at = _of_phases(windows, known, side)
     return _told(at, "phases", _standing_at(at, known, side))
 

@@ -136,6 +136,8 @@ def _phases(
     unmarked = [f"{phase}_ns" for phase, layer in layers.items() if layer.select(pl.len()).collect().item() == 0]
     if activity.filter(pl.col("what") == "data").is_empty():
         unmarked.append("data_wait_ns")
+    if len(unmarked) == len(PHASES) - 2:  # nothing is told apart but communication, so there is no rest either
+        unmarked.append("other_ns")
     return [column if column.name not in unmarked else column.clear(steps.height) for column in every]
 
 

@@ -12,6 +12,7 @@ import typer
 from stepscope.cli.options import Debug, LimitsFile, NoStore, Paths, Quiet, Ranks, Steps
 
 if TYPE_CHECKING:
+    from stepscope.advice import Finding
     from stepscope.cli.output import Output
     from stepscope.report.answers import Answers
     from stepscope.run import Run
@@ -93,12 +94,8 @@ def _show(run: Run, found: Answers, *, quiet: bool) -> None:
 
 
 def _show_findings(out: Output, found: Answers) -> None:
-    from stepscope.present import duration
-
     for number, finding in enumerate(found.findings, 1):
-        saving = "how much it would save is not known"
-        if finding.saving_ns > 0:
-            saving = f"saves about {duration(finding.saving_ns)} a step ({finding.saving_ratio:.0%})"
+        saving = _saving(finding)
         if number <= FINDINGS:
             out.say("")
             out.say(f"{number}. {finding.summary}", "bold", indent=3)
@@ -110,3 +107,15 @@ def _show_findings(out: Output, found: Answers) -> None:
             out.say("")
             out.say("Also (causes and actions are in --json):", "bold")
         out.say(f"{number}. {finding.summary} {saving.capitalize()}.", indent=3)
+
+
+def _saving(finding: Finding) -> str:
+    """What mending it would save, or why that is not told."""
+    from stepscope.present import duration, listed
+
+    if finding.saving_ns > 0:
+        return f"saves about {duration(finding.saving_ns)} a step ({finding.saving_ratio:.0%})"
+    claimants = finding.evidence.get("claimed_by")
+    if claimants:
+        return f"its time is counted in the saving of {listed(claimants)}"
+    return "how much it would save is not known"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stepscope.cli import options as shared
-from stepscope.errors import StepscopeError
+from stepscope.errors import StepscopeError, UnknownColumn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,9 +138,12 @@ def tell(request: Request, tables: Sequence[Table]) -> None:
     narrowed = run if request.step is None else run.select(steps=request.step)
     asked = [(table, _answer(run if table.every_step else narrowed, table)) for table in chosen]
     if all(isinstance(answer, str) for _, answer in asked):
-        raise StepscopeError(". ".join(dict.fromkeys(str(answer) for _, answer in asked)))
+        raise StepscopeError("; ".join(dict.fromkeys(str(answer) for _, answer in asked)))
     printing = {shared.Format.JSON: print_json, shared.Format.CSV: print_csv, shared.Format.TABLE: print_tables}
-    printing[request.form](run, request, asked)
+    try:
+        printing[request.form](run, request, asked)
+    except UnknownColumn as error:
+        raise (error if request.table else _told_others(error, tables, chosen)) from None
 
 
 def _chosen(request: Request, tables: Sequence[Table]) -> Sequence[Table]:
@@ -153,6 +156,12 @@ def _chosen(request: Request, tables: Sequence[Table]) -> Sequence[Table]:
             )
         return named
     return tables[:1] if request.listing.is_choosing or request.form is shared.Format.CSV else tables
+
+
+def _told_others(error: UnknownColumn, tables: Sequence[Table], shown: Sequence[Table]) -> UnknownColumn:
+    """An error about the columns of the main table, with the others that may have been meant."""
+    others = [table.question for table in tables if table not in shown]
+    return UnknownColumn(f"{error}. Columns of others: --table {' or '.join(others)}") if others else error
 
 
 def one_rank(run: Run, number: int | None) -> Run:
@@ -174,9 +183,10 @@ def one_rank(run: Run, number: int | None) -> Run:
 def _answer(run: Run, table: Table) -> pl.DataFrame | str:
     """The answer, or the reason why there is none."""
     from stepscope.errors import Unavailable
+    from stepscope.report.reasons import explain
 
     try:
         answer: pl.DataFrame = run.analyse(table.question, **table.options)
     except Unavailable as reason:
-        return str(reason)
+        return explain(run, table.question, str(reason))
     return answer

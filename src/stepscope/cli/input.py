@@ -36,6 +36,6 @@ def _bottlenecks(stages: pl.DataFrame) -> Iterator[str]:
 
 
 def _chain(operators: pl.DataFrame) -> Iterator[str]:
-    """The operators that hold the pipeline up, from the readers to the root."""
+    """The operators that are slower than those beside them, from the readers to the root."""
     for chain in operators["chain"].drop_nulls().unique(maintain_order=True):
-        yield f"Held up by {chain}."
+        yield f"The slowest of the pipeline: {chain}."

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def memory(
     graph: Annotated[int | None, typer.Option(help="What is alive in this graph.", metavar="G")] = None,
     node: Annotated[int | None, typer.Option(help="What is alive at this node of a graph.", metavar="N")] = None,
-    at_ns: Annotated[int | None, typer.Option(help="What is alive at this time, in ns.", metavar="T")] = None,
+    at_ns: Annotated[
+        int | None, typer.Option(help="What is alive at this time, in ns as --json has it.", metavar="T")
+    ] = None,
 ) -> Sequence[Table]:
     """Show the memory of a rank: the peak, who holds it, the curve, and hints at leaks and fragmentation."""
     where: dict[str, Any] = {"graph": graph, "node": node, "at_ns": at_ns}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from stepscope.cli.asking import Table, asks
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _HIDDEN = (
     *("framework_name", "subgraph", "graph", "block_dim", "process", "inputs", "input_types", "min_ns"),
@@ -19,6 +23,14 @@ def ops() -> Sequence[Table]:
     Every list (`unit`) stands by itself: AI_CORE, AI_CPU, GPU, CUDA, PYNATIVE of a device, HOST_CPU, CPU of the host.
     """
     return [
-        Table("operator_types", "Operators by type"),
+        Table("operator_types", "Operators by type", says=_lists),
         Table("operator_instances", "Operators", hidden=_HIDDEN),
     ]
+
+
+def _lists(types: pl.DataFrame) -> Iterator[str]:
+    """Which lists there are, and how to see one."""
+    lists = types.group_by("unit", maintain_order=True).len().rows()
+    if len(lists) > 1:
+        there = ", ".join(f"{unit} ({count})" for unit, count in lists)
+        yield f"Lists: {there}; one alone: --filter \"unit = '{lists[-1][0]}'\"."

@@ -83,8 +83,8 @@ def _column(frame: pl.DataFrame, name: str, *, raw: bool) -> Column:
     values = frame[name].to_list()
     texts = ["" if v is None else str(v) for v in values] if raw else [present.cell(name, v) for v in values]
     is_text = dtype == pl.String or dtype.is_nested()
-    may_go = name in (present.EXPENDABLE_TEXTS if is_text else present.EXPENDABLE)
-    expendable = present.EXPENDABLE.index(name) if may_go and not raw else None
+    may_go = not raw and present.is_expendable(name, frame.columns, is_text=is_text)
+    expendable = present.EXPENDABLE.index(name) if may_go else None
     return Column(
         present.printable(name if raw else present.title(name)),
         [present.printable(text) for text in texts],

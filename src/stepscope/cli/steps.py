@@ -19,6 +19,16 @@ _HIDDEN = (
 )
 """Told in sentences below the table."""
 
+_FOUND_BY = {
+    "argument": "as asked for",
+    "environment": "as the environment variable says",
+    "stated": "as the profile states",
+    "phases": "by what ran in which phase",
+}
+
+LONGEST_NAME = 200
+"""Characters of an operator in a sentence; names of kernels can be longer than a page."""
+
 
 @asks
 def steps(
@@ -34,7 +44,7 @@ def steps(
     options = {name: operator for name, operator in points.items() if operator is not None}
     return [
         Table("step_trace", "Steps", options, hidden=_HIDDEN, says=_points),
-        Table("step_statistics", "Statistics by phase", options, every_step=True, says=_outliers),
+        Table("step_statistics", "Statistics by phase", options, every_step=True),
         Table("step_reduces", "Communication of the device by stream", options),
         Table("step_reduce_statistics", "Communication of the device, mean of the steps", options, every_step=True),
     ]
@@ -47,15 +57,6 @@ def _points(trace: pl.DataFrame) -> Iterator[str]:
         if known.is_empty():
             yield f"{what}: not known."
             continue
-        names = known[f"{side}_operator"].drop_nulls()
-        at = f" at {names[0]}" if len(names) else ""
-        yield f"{what}{at} (by {known[f'{side}_by'][0]})."
-
-
-def _outliers(statistics: pl.DataFrame) -> Iterator[str]:
-    """The steps that are out of the rule."""
-    from stepscope.selection import describe_numbers
-
-    for phase, numbers in statistics.select("phase", "outlier_steps").iter_rows():
-        if numbers:
-            yield f"{phase.replace('_', ' ')}: step {describe_numbers(numbers)} out of the rule."
+        name, by = known.select(f"{side}_operator", f"{side}_by").row(0)
+        at = "" if name is None else f" at {name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + '…'},"
+        yield f"{what}{at} {_FOUND_BY[by]}."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.analysis.listing import Page, listed
+from stepscope.cli.moments import since_start
 from stepscope.cli.options import Format
 from stepscope.cli.output import Output, print_frame
 from stepscope.errors import StepscopeError
@@ -38,33 +39,44 @@ def print_tables(run: Run, request: Request, asked: Asked) -> None:
         if isinstance(answer, str):
             continue
         page = listed(answer, listing)
-        out.table(
-            _told(page.rows.drop(["rank", *table.hidden], strict=False)), _heading(table, page, request, listing.top)
-        )
+        rows, since = since_start(page.rows, answer, run.ranks[0].facts)
+        heading = _heading(table, page, request, listing.top, since)
+        if page.found:
+            out.table(_told(rows.drop(["rank", *table.hidden], strict=False)), heading)
+        else:
+            out.say(heading, "bold")
         for sentence in table.says(answer) if table.says else ():
             out.say(sentence)
         out.say("")
+    for reason, questions in _lacking(asked).items():
+        out.say(f"{', '.join(questions)}: {reason}", "dim", indent=2)
+    show_troubles(out, run)
+
+
+def _lacking(asked: Asked) -> dict[str, list[str]]:
+    """Each reason why there is no answer, and the questions that have none because of it."""
+    reasons: dict[str, list[str]] = {}
     for table, answer in asked:
         if isinstance(answer, str):
-            out.say(f"{table.question}: {answer}", "dim", indent=2)
-    show_troubles(out, run)
+            reasons.setdefault(answer, []).append(table.question)
+    return reasons
 
 
 def _told(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows without columns in which nothing is known, and lists as texts."""
-    known = rows.select(name for name in rows.columns if rows[name].count() or not rows.height)
+    known = rows.select(name for name in rows.columns if rows[name].count())
     lists = [name for name, dtype in known.schema.items() if isinstance(dtype, pl.List)]
     return known.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(", ") for name in lists)
 
 
-def _heading(table: Table, page: Page, request: Request, top: int | None) -> str:
-    """What the table is, and which part of it is shown."""
+def _heading(table: Table, page: Page, request: Request, top: int | None, since: str) -> str:
+    """What the table is, from where its times count, and which part of it is shown."""
     of_step = f", step {request.step}" if request.step is not None and not table.every_step else ""
     part = ""
     if page.rows.height < page.found:
         first = (page.page - 1) * (top or 0) + 1
         part = f": rows {first}-{first + page.rows.height - 1} of {page.found}"
-    return f"{table.heading}{of_step}{part or ': ' + plural(page.found, 'row')}"
+    return f"{table.heading}{of_step}{since}{part or ': ' + plural(page.found, 'row')}"
 
 
 def print_json(run: Run, request: Request, asked: Asked) -> None:

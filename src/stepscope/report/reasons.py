@@ -26,7 +26,9 @@ NOUNS = {
     "transports": "transport figures",
     "memory_curve": "memory curve",
     "host_usage": "samples of host usage",
-    "input_pipeline": "samples of the input pipeline",
+    "input_pipeline": "batches and queues of the input pipeline",
+    "pipeline_operators": "operators of a dataset pipeline",
+    "host_events": "ranges that the framework marks on the host",
 }
 """What a table holds; its name without underscores where nothing else stands here."""
 
@@ -39,6 +41,8 @@ _DATASET = "only MindSpore's dataset profiling writes them"
 _TOTALS_ONLY = "MindSpore's own profiler kept totals of them, or none"
 _CLASSIC_NONE = "MindSpore's own profiler records none"
 _NO_RANGES = "the runtime profiler marks ranges of the host only"
+
+_UNKNOWN = "the recording holds none"
 
 WHY: dict[str, dict[str, str]] = {
     "groups": {
@@ -135,7 +139,7 @@ def explain(run: Run, question: str, reason: str) -> str:
     table = _missing_table(run, question)
     if table is None:
         return reason.rstrip(".")
-    return f"the recording has no {_noun(table)}; {'; '.join(_why(run, table))}"
+    return "; ".join([f"the recording has no {_noun(table)}", *(why for why in _why(run, table) if why != _UNKNOWN)])
 
 
 def unanswered(unavailable: dict[str, str]) -> list[str]:
@@ -185,7 +189,7 @@ def _why(run: Run, table: str) -> list[str]:
     reasons = WHY.get(table, {})
     formats = [_format(rank) for rank in lacking]
     found = (reasons.get(f) or reasons.get(f.partition("_")[0]) or reasons.get("") for f in formats)
-    return list(dict.fromkeys(reason or "the recording holds none" for reason in found))
+    return list(dict.fromkeys(reason or _UNKNOWN for reason in found))
 
 
 def _format(rank: Rank) -> str:

@@ -287,7 +287,7 @@ def _job(pieces: Sequence[_Piece]) -> Job:
     if len(members) == 1:
         path = pieces[0].recording.path
         named = path.parent if path.name in _NAMELESS else path
-        name = named.name.partition(".")[0] or path.name
+        name = named.name if named.is_dir() else named.name.partition(".")[0] or path.name
     else:
         path = Path(os.path.commonpath([str(piece.directory) for piece in pieces]))
         name = next((part for part in reversed(path.parts) if part not in _NAMELESS), path.name)

@@ -161,6 +161,16 @@ def test_a_relation_to_steps_beats_the_number_of_the_batch(tmp_path: Path) -> No
     assert tables["input_pipeline"]["step"].to_list() == [9, 9]
 
 
+def test_a_batch_is_of_the_step_that_begins_within_its_ms(tmp_path: Path) -> None:
+    begins_ns = 130 * MS + MS // 2  # the file says that the second batch was taken at 130 ms, and cuts off the rest
+    clock = Clock(0, lambda times: (times >= begins_ns).cast(pl.Int32))
+
+    tables, _ = read(tmp_path, {ITERATOR: BATCHES}, clock)
+
+    assert tables["input_pipeline"]["step"].to_list() == [0, 1]
+    assert tables["input_pipeline"]["time_ns"].to_list() == [110 * MS, 130 * MS]
+
+
 def get_next(unit: int, every: int) -> str:
     """A file of three batches that took 5 units each, and a line of something else."""
     lines = [f"GetNext_dequeue_wait {1000 * unit + k * every} {1000 * unit + k * every + 5} {k}" for k in range(3)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.sources.ascend.rank_files import RankFiles
+from stepscope.sources.ascend.rank_files import RankFiles, began_ns
 from stepscope.sources.ascend.recording import HOST, Recording, shaped
 from stepscope.sources.ascend.trace_layout import CPU_OPERATORS
 from stepscope.sources.csv_files import Field, FileLayout, read_csv
@@ -71,8 +71,16 @@ def take_framework(recording: Recording, files: RankFiles, sink: Sink, *, has_de
     recording.totals = pl.concat(totals)
     if files.cpu.memory is not None:
         curve = MEMORY_CURVE.conform(read_memory(files.cpu.memory, sink))
-        both = pl.concat([recording.memory_curve, curve.filter(pl.col("time_ns") >= FIRST_EPOCH_NS)])
+        both = pl.concat([recording.memory_curve, _own_part(curve, files.path)])
         recording.memory_curve = both.sort("time_ns", "component", nulls_last=True)
+
+
+def _own_part(curve: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """A window's part of its curve, which repeats those of all windows before it."""
+    began = began_ns(path)
+    known = curve.filter(pl.col("time_ns") >= FIRST_EPOCH_NS)
+    own = known.filter(pl.col("time_ns") >= began) if began is not None else known
+    return own if own.height else known  # the name is of another clock
 
 
 def write_data_preparation(files: RankFiles, sink: Sink) -> None:

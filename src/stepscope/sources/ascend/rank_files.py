@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 
 from stepscope.sources.minddata import MinddataFiles
@@ -38,7 +39,7 @@ PROFILER_INFO = re.compile(r"profiler_info(?:_(\d+))?\.json$")
 DEVICE_INFO = re.compile(r"info\.json\.(\d+)$")
 METADATA = "profiler_metadata.json"
 RANK_DIRECTORY = re.compile(
-    r"^(?:rank-(?P<rank>\d{1,9})|(?P<host>.+?)(?:_|--)(?P<process>\d+))_\d{14,20}_ascend_(?P<framework>pt|ms)$"
+    r"^(?:rank-(?P<rank>\d{1,9})|(?P<host>.+?)(?:_|--)(?P<process>\d+))_(?P<began>\d{14,20})_ascend_(?P<framework>pt|ms)$"
 )
 
 
@@ -67,6 +68,18 @@ class RankFiles:
         others = (self.database, self.analysis, self.profiler_info, self.metadata, self.device_info)
         known = {*self.texts.values(), *(path for path in others if path is not None)}
         return tuple(sorted({*known, *self.cpu.all, *self.minddata.all}))
+
+
+def began_ns(path: Path) -> int | None:
+    """When a recording began, by the name of its directory (UTC, to the ms); None if that does not say."""
+    match = RANK_DIRECTORY.match(path.name)
+    if match is None:
+        return None
+    try:
+        second = datetime.strptime(match["began"][:14], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return None
+    return int(second.timestamp()) * 1_000_000_000 + int(match["began"][14:17].ljust(3, "0")) * 1_000_000
 
 
 def sort_files(path: Path, files: Iterable[Path]) -> RankFiles:

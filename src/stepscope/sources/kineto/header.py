@@ -10,7 +10,9 @@ from typing import Any
 
 from stepscope.sources.json_text import json_text
 
-_RANK_IN_NAME = re.compile(r"(?<![a-z0-9])(?:rank|worker|r)[-_]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_RANK_IN_NAME = re.compile(
+    r"(?<![a-z0-9])(?:(?:rank|worker)[-_]?(\d{1,6})(?!\d)|r[-_]?(\d{1,6})(?![a-z0-9]))", re.IGNORECASE
+)
 _LOCAL = re.compile(r"local[-_]?rank[-_]?\d+", re.IGNORECASE)
 _OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
 _VERSIONS = (
@@ -39,7 +41,7 @@ def rank_of(header: Mapping[str, Any], path: Path) -> tuple[int | None, str | No
     for name in (path.name, path.parent.name):
         found = _RANK_IN_NAME.search(_LOCAL.sub("", name))
         if found:
-            return int(found[1]), "file name"
+            return int(found[1] or found[2]), "file name"
     return None, None
 
 

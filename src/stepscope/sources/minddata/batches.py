@@ -46,7 +46,9 @@ def write_batches(operator: str, file: Path, clock: Clock, sink: Sink) -> int | 
     # several windows of one profile go on counting, and a device's queue may begin with any number
     number = batches["batch"] - batches["batch"].min() + 1
     time_ns = batches["time_ns"] + clock.shift_ns
-    sink.write(INPUT_PIPELINE, batches.with_columns(time_ns, clock.steps(time_ns, number), operator=pl.lit(operator)))
+    # Times are cut off to whole ms, and a batch is taken where a step begins: the latest moment that it may be counts.
+    steps = clock.steps(time_ns + _MS - 1, number)
+    sink.write(INPUT_PIPELINE, batches.with_columns(time_ns, steps, operator=pl.lit(operator)))
     return usual_pace(batches["time_ns"])
 
 

@@ -21,7 +21,11 @@ def times_ns(raw: Sequence[bytes]) -> pl.Series:
 
     They are parsed as text, because a float64 holds only a quarter of a us at today's epoch.
     """
-    text = pl.Series("text", raw, dtype=pl.Binary).cast(pl.String, strict=False).str.strip_chars('" ')
+    try:
+        text = pl.Series("text", raw, dtype=pl.Binary).cast(pl.String, strict=False)
+    except pl.exceptions.ComputeError:  # one of them is no UTF-8
+        text = pl.Series("text", [value.decode("utf-8", "replace") for value in raw], dtype=pl.String)
+    text = text.str.strip_chars('" ')
     both = pl.col("text").str.split_exact(".", 1).struct
     whole = both.field("field_0").cast(pl.Int64, strict=False)
     part = both.field("field_1").fill_null("").str.slice(0, 3).str.pad_end(3, "0").cast(pl.Int64, strict=False)

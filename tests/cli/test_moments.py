@@ -1,0 +1,34 @@
+"""Moments are shown to people as times since the start of the recording."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.cli.moments import since_start
+
+EPOCH = 1_714_528_800_000_000_000
+
+
+def test_moments_count_from_the_start_of_the_recording() -> None:
+    answer = pl.DataFrame({"time_ns": [EPOCH + 7, EPOCH + 9], "release_ns": [EPOCH + 8, None], "life_ns": [1, 2]})
+
+    rows, told = since_start(answer.tail(1), answer, {"start_ns": EPOCH, "end_ns": EPOCH + 10})
+
+    assert rows.row(0, named=True) == {"time_ns": 9, "release_ns": None, "life_ns": 2}
+    assert told == ", times since the start of the recording"
+
+
+def test_on_another_clock_they_count_from_the_first() -> None:
+    answer = pl.DataFrame({"time_ns": [5, 9]})  # since a machine's start
+
+    for facts in ({}, {"start_ns": EPOCH, "end_ns": EPOCH + 10}):
+        rows, told = since_start(answer.tail(1), answer, facts)
+        assert (rows["time_ns"].to_list(), told) == ([4], ", times since the first")
+
+
+def test_lengths_stay_as_they_are() -> None:
+    answer = pl.DataFrame({"start_ns": [5]})  # of a call, since the start of its step
+
+    assert since_start(answer, answer, {}) == (answer, "")
+    empty = pl.DataFrame({"time_ns": [None]}, schema={"time_ns": pl.Int64})
+    assert since_start(empty, empty, {"start_ns": 1, "end_ns": 2}) == (empty, "")
