@@ -15,7 +15,7 @@ from stepscope.ingest.pool import Outcome, read_in_processes
 from stepscope.ingest.read import Task, printable, read_into_memory, read_into_store
 from stepscope.sources.base import Input, Source
 from stepscope.sources.discover import Unread, all_sources, unreadable
-from stepscope.store import Recording, Store, StoreError, cache_directory, identify, max_bytes
+from stepscope.store import Recording, Store, StoreError, cache_directory, identify, max_bytes, size_of
 
 Progress = Callable[[int, int, str], None]
 """Called with bytes done, bytes in all, and what was done last."""
@@ -105,7 +105,7 @@ class _Ingestion:
                 return None
         try:
             key = identify(source.name, source.version, item.path, item.files, item.label)
-            return Task(item, source, key, sum(file.stat().st_size for file in item.files))
+            return Task(item, source, key, sum(map(size_of, item.files)))
         except OSError as error:
             self.result.unread.append(unreadable(Path(error.filename or item.path), error))
             return None
@@ -203,9 +203,7 @@ class _Ingestion:
 
 def _weight(task: Task) -> int:
     """About how many bytes of text there are to read."""
-    return sum(
-        file.stat().st_size * (_GZIP_RATIO if file.suffix == ".gz" else 1) for file in task.item.files if file.exists()
-    )
+    return sum(size_of(file) * (_GZIP_RATIO if file.suffix == ".gz" else 1) for file in task.item.files)
 
 
 def _device(path: Path) -> int:

@@ -150,15 +150,26 @@ class _Walk:
         self.found.skipped += len(repeated)
         entries = [entry for entry in entries if entry.name not in repeated]
         names = [entry.name for entry in entries]
-        found = self._ask(directory, lambda source: source.find(directory, names))
+        left = set(self._unclaimed(directory, names))
         below = []
-        for entry in entries if found is None else [entry for entry in entries if entry.name in found.rest]:
+        for entry in (entry for entry in entries if entry.name in left):
             if _is_directory(entry):
                 if not entry.name.startswith("."):
                     below.append(entry)
             else:
                 self._file(Path(entry.path))
         return below
+
+    def _unclaimed(self, directory: Path, names: Sequence[str]) -> Sequence[str]:
+        """Ask for a directory as a whole; what one reader leaves of it may be a recording to another.
+
+        Returns:
+            The names that belong to none.
+        """
+        found = self._ask(directory, lambda source: source.find(directory, names))
+        if found is None:
+            return names
+        return self._unclaimed(directory, found.rest) if 0 < len(found.rest) < len(names) else found.rest
 
     def _file(self, file: Path, *, asked_for: bool = False) -> None:
         """Ask for one file.

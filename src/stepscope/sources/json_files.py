@@ -11,6 +11,7 @@ import msgspec
 from stepscope.sources.base import Sink
 
 _LARGEST_PEEK = 16 << 20
+_LARGEST = 1e18
 AGAIN = "Copy the file again, or run the profiler's analysis again; all else is read."
 
 
@@ -82,3 +83,9 @@ def as_number(value: object) -> float | None:
     except OverflowError:
         return None
     return number if isfinite(number) else None
+
+
+def as_amount(value: object) -> float | None:
+    """A figure that is not negative, and not above all that is measured; None for anything else."""
+    number = as_number(value)
+    return number if number is not None and 0 <= number < _LARGEST else None

@@ -24,15 +24,32 @@ def identify(source: str, source_version: int, path: Path, files: Iterable[Path]
     Files are told apart by size, time of change and inode, never by content, so that this stays cheap.
 
     Raises:
-        OSError: If one of the files is gone or cannot be looked at.
+        OSError: If none of the files can be looked at. One among others that is gone costs only what it says.
     """
     digest = hashlib.sha256()
     root = path.resolve()
     facts: list[object] = [str(root), label, source, source_version, schema_version()]
-    for file in sorted(files):
-        stat = file.stat()
+    problems: list[OSError] = []
+    files = sorted(files)
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError as error:  # a link to itself or to nothing
+            problems.append(error)
+            facts.append((str(file), error.errno))
+            continue
         name = os.path.relpath(file.resolve(), root)
         facts.append((name, stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_dev))
+    if problems and len(problems) == len(files):
+        raise problems[0]
     for fact in facts:
         digest.update(repr(fact).encode("utf-8", "surrogateescape") + b"\n")
     return digest.hexdigest()[:40]
+
+
+def size_of(file: Path) -> int:
+    """Bytes of a file; 0 if it cannot be looked at."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0

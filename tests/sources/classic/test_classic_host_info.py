@@ -81,7 +81,7 @@ def test_totals_of_dataset_stages_stand_in_where_there_are_no_such_events(tmp_pa
 
 DAMAGE: dict[str, tuple[str, str | bytes, str, int]] = {
     "empty": (EVENTS, "", "error", 0),
-    "header only": (EVENTS, HEADER, "", 0),
+    "header only": (EVENTS, HEADER, "warning", 0),
     "cut": (EVENTS, HEADER + row(START, 0) + row(END, 1)[:20], "error", 1),
     "other header": (EVENTS, "tid,name,ts\n1,a,2\n", "error", 0),
     "text for a time": (EVENTS, HEADER + row(START, 0) + row(END, 1).replace(str(T0 + 1), "now"), "error", 1),

@@ -99,10 +99,14 @@ def test_the_step_trace_of_mindspore_counts_where_it_is_there(tmp_path: Path) ->
     ("text", "steps", "issues"),
     [
         ("", [], [("error", Path(STEPS).name)]),
-        (f"{HEADER}\n", [], []),
+        (f"{HEADER}\n", [], [("warning", Path(STEPS).name)]),
         ("Op Name,Task Type\na,b\n", [], [("error", Path(STEPS).name)]),
         (f"{HEADER}\n" + iteration(1, 0) + iteration(2, 100)[:60], [1], [("error", Path(STEPS).name)]),
-        (f"{HEADER}\n" + iteration(1, 0) + iteration(2, 100).replace("100,60", "x,60"), [1, 2], []),
+        (
+            f"{HEADER}\n" + iteration(1, 0) + iteration(2, 100).replace("100,60", "x,60"),
+            [1, 2],
+            [("error", Path(STEPS).name)],
+        ),
         (f"{HEADER}\n" + iteration(1, 0) + "2,N/A,N/A,soon,100,1,1,1,1\n", [1], [("error", Path(STEPS).name)]),
         (f"{HEADER}\n" + iteration(1, 0) + f"2,N/A,N/A,{T0_US + 99},N/A,1,1,1,1\n", [1], [("error", Path(STEPS).name)]),
     ],
@@ -128,8 +132,8 @@ def test_the_peak_is_cores_times_frequency_times_operations_a_cycle(tmp_path: Pa
     [
         ("", [("error", "info.json.3")]),
         ('{"DeviceInfo": [{"ai_core', [("error", "info.json.3")]),
-        ('{"DeviceInfo": [{"ai_core_num": "many", "aic_frequency": null}, 4]}', []),
-        ('{"DeviceInfo": {}}', []),
+        ('{"DeviceInfo": [{"ai_core_num": "many", "aic_frequency": null}, 4]}', [("note", "info.json.3")]),
+        ('{"DeviceInfo": {}}', [("note", "info.json.3")]),
     ],
 )
 def test_without_cores_and_frequency_there_is_no_peak(tmp_path: Path, text: str, issues: Issues) -> None:

@@ -310,7 +310,7 @@ def test_a_raw_file_without_any_row_gives_way_to_the_recorded_one(tmp_path: Path
     tables, issues = read(tmp_path, {RAW_NAME: HEADER, PIPELINE: pipeline_json(operator(0, "MapOp"))})
 
     assert tables["pipeline_operators"]["operator"].to_list() == ["MapOp_0"]
-    assert issues == []
+    assert issues == [("warning", RAW_NAME)]
 
 
 def test_text_and_huge_values_in_json_are_unknown(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_shares_may_be_percents(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "names", "issues"),
     [
-        (TYPE_HEADER, [], []),
+        (TYPE_HEADER, [], [("warning", TYPES)]),
         ("kernel_type,total_time\nAdd,1\n", [], [("error", TYPES)]),
         (TYPE_HEADER + "MatMul,4,2,3.0,0.75,1\nAdd,2,1", ["MatMul"], [("error", TYPES)]),
         (TYPE_HEADER + "MatMul,4,2,3.0,0.75,1\nAdd,two,1,1,0.5,0.5\n", ["MatMul"], [("error", TYPES)]),
@@ -140,9 +140,9 @@ def test_where_launches_and_runs_differ_in_number_only_what_all_share_is_a_shape
 @pytest.mark.parametrize(
     ("text", "runs", "issues"),
     [
-        ("", 0, []),
+        ("", 0, [("note", TIMES)]),
         ("no semicolons\n", 0, [("warning", TIMES)]),
-        (RUNS + "Default/Mul-op4;HostCpuOps;7000,0.1", 3, [("warning", TIMES)]),
+        (RUNS + "Default/Mul-op4;HostCpuOps;7000,0.1", 3, [("warning", TIMES)] * 2),
         (RUNS + "Default/Mul-op4;HostCpuOps;soon,0.1,0 8000,late,0 8500,0.1,0\n", 4, [("warning", TIMES)]),
         (RUNS + "Default/Mul-op4;HostCpuOps;7000,-0.1,0\n", 3, [("warning", TIMES)]),
         (RUNS + "Default/Mul-op4;HostCpuOps;99999999999999999999,0.1,0\n", 3, [("warning", TIMES)]),
@@ -176,10 +176,10 @@ def test_the_memory_curve_has_its_columns_by_name(tmp_path: Path) -> None:
     ("text", "rows", "issues"),
     [
         ("", 0, [("error", MEMORY)]),
-        (CURVE_HEADER, 0, []),
+        (CURVE_HEADER, 0, [("warning", MEMORY)]),
         ("op_type,total_time\n1,2\n", 0, [("error", MEMORY)]),
         (CURVE_HEADER + "10,1,4,2\n20,3,4", 1, [("warning", MEMORY)]),
-        (CURVE_HEADER + "10,1,4,2\n20,3\nsoon,3,4,3\n30,x,4,3\n", 2, [("warning", MEMORY)]),
+        (CURVE_HEADER + "10,1,4,2\n20,3\nsoon,3,4,3\n30,x,4,3\n", 1, [("warning", MEMORY)]),
     ],
 )
 def test_damage_in_the_memory_curve_costs_lines_and_is_told(

@@ -20,6 +20,7 @@ from stepscope.sources.minddata import Clock, read_stages, write_minddata
 from stepscope.sources.mindspore_cpu import Unit, read_executions, read_memory, read_totals
 from stepscope.sources.plausible import FIRST_EPOCH_NS
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS
+from stepscope.tables.base import with_schema
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
@@ -30,7 +31,7 @@ DATA_PREPROCESS = FileLayout(
         Field("name", "text", ("node",), required=True),
         Field("total_ns", "duration", ("total_time",), required=True),
         Field("wait_ns", "duration", ("dispatch_time",)),
-        Field("stream", "int", ("stream_id",)),
+        Field("stream", "small", ("stream_id",)),
     ),
     ignored=frozenset({"device_id", "compute_time", "memcpy_time", "task_time", "task_id"}),
 )
@@ -46,11 +47,7 @@ def cpu_executions(files: RankFiles, sink: Sink) -> pl.DataFrame | None:
     found = files.cpu
     if found.times is None:
         return None
-    try:
-        rows = read_executions(found.times, found.launches, sink)
-    except OSError as error:
-        sink.issue("error", found.times, f"cannot be read: {error.strerror}", "Copy the file again")
-        return None
+    rows = read_executions(found.times, found.launches, sink)
     if rows.is_empty() or rows["start_ns"][0] < FIRST_EPOCH_NS:
         return None
     return shaped(rows.with_columns(category=pl.lit("operator"), process=pl.lit(CPU_OPERATORS)), HOST)
@@ -73,11 +70,7 @@ def take_framework(recording: Recording, files: RankFiles, sink: Sink, *, has_de
         totals.append(_read_preprocess(path, sink))
     recording.totals = pl.concat(totals)
     if files.cpu.memory is not None:
-        try:
-            curve = MEMORY_CURVE.conform(read_memory(files.cpu.memory, sink))
-        except OSError as error:
-            sink.issue("error", files.cpu.memory, f"cannot be read: {error.strerror}", "Copy the file again")
-            return
+        curve = MEMORY_CURVE.conform(read_memory(files.cpu.memory, sink))
         both = pl.concat([recording.memory_curve, _own_part(curve, files.path)])
         recording.memory_curve = both.sort("time_ns", "component", nulls_last=True)
 
@@ -98,10 +91,16 @@ def write_data_preparation(files: RankFiles, sink: Sink) -> None:
 
 def _read_preprocess(path: Path, sink: Sink) -> pl.DataFrame:
     """Rows of `operator_totals` of the list `AI_CPU`."""
-    rows = read_csv(path, DATA_PREPROCESS, sink)
-    if rows is None:
+    read = read_csv(path, DATA_PREPROCESS, sink)
+    if read is None:
         return OPERATOR_TOTALS.frame()
-    sums = (pl.sum("total_ns"), pl.sum("wait_ns"), pl.len().alias("count"), pl.min("total_ns").alias("min_ns"))
+    rows = with_schema(read, {"name": pl.String, "total_ns": pl.Int64, "wait_ns": pl.Int64})
+    sums = (
+        pl.sum("total_ns"),
+        pl.when(pl.col("wait_ns").count() > 0).then(pl.sum("wait_ns")),
+        pl.len().alias("count"),
+        pl.min("total_ns").alias("min_ns"),
+    )
     grouped = rows.group_by("name", maintain_order=True).agg(*sums, pl.max("total_ns").alias("max_ns"))
     named = grouped.with_columns(
         type=pl.col("name").str.replace(_NUMBER.pattern, ""),

@@ -9,9 +9,9 @@ KERNEL_DETAILS = FileLayout(
         Field("name", "text", ("name", "op_name"), required=True),
         Field("start_ns", "time", ("start_time", "task_start_time"), required=True),
         Field("duration_ns", "duration", ("duration", "task_duration"), required=True),
-        Field("step", "int", ("step_id", "step")),
-        Field("device", "int", ("device_id",)),
-        Field("stream", "int", ("stream_id",)),
+        Field("step", "small", ("step_id", "step")),
+        Field("device", "small", ("device_id",)),
+        Field("stream", "small", ("stream_id",)),
         Field("type", "text", ("type", "op_type")),
         Field("state", "text", ("op_state",)),
         Field("core", "text", ("accelerator_core", "task_type")),
@@ -33,7 +33,7 @@ KERNEL_DETAILS = FileLayout(
 
 STEP_TRACE_TIME = FileLayout(
     fields=(
-        Field("step", "int", ("step",)),
+        Field("step", "small", ("step",)),
         Field("computing_ns", "duration", ("computing",), required=True),
         Field(
             "communication_not_overlapped_ns",

@@ -33,19 +33,16 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
         return
     unit: Unit = "HOST_CPU" if device_kind(files) in ("npu", "cuda") else "CPU"
     sink.write(OPERATOR_TOTALS, read_totals(found, unit, sink))
-    try:
-        if found.times is not None:
-            rows = read_executions(found.times, found.launches, sink)
-            steps = STEPS.frame()
-            if unit == "CPU" and rows.height:
-                steps = _steps(files.one("timeline_display"), sink.workers)
-                steps = steps if steps.height else _whole(rows)
-            sink.write(STEPS, steps)
-            _write_executions(rows, steps, sink)
-        if found.memory is not None:
-            sink.write(MEMORY_CURVE, read_memory(found.memory, sink))
-    except OSError as error:
-        sink.issue("error", Path(str(error.filename)), f"cannot be read: {error.strerror}", "Copy the file again")
+    if found.times is not None:
+        rows = read_executions(found.times, found.launches, sink)
+        steps = STEPS.frame()
+        if unit == "CPU" and rows.height:
+            steps = _steps(files.one("timeline_display"), sink.workers)
+            steps = steps if steps.height else _whole(rows)
+        sink.write(STEPS, steps)
+        _write_executions(rows, steps, sink)
+    if found.memory is not None:
+        sink.write(MEMORY_CURVE, read_memory(found.memory, sink))
 
 
 def _write_executions(rows: pl.DataFrame, steps: pl.DataFrame, sink: Sink) -> None:

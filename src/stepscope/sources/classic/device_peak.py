@@ -18,10 +18,16 @@ _MHZ = 1_000_000
 
 def write_device_peak(files: RankFiles, sink: Sink) -> None:
     """Write `device_peak_flops_per_s`: cores times their frequency times `FLOPS_PER_CYCLE`."""
-    info = read_object(files.one("device_info"), sink)
+    path = files.one("device_info")
+    info = read_object(path, sink)
+    if info is None or path is None:
+        return
     devices = [device for device in list_of(info, "DeviceInfo") if isinstance(device, Mapping)]
-    for device in devices[:1]:
-        cores, frequency = as_index(device.get("ai_core_num")), as_index(device.get("aic_frequency"))
-        if cores and frequency:
-            peak = float(cores * frequency * _MHZ * FLOPS_PER_CYCLE)
-            sink.write(STATED, STATED.frame(name=["device_peak_flops_per_s"], value=[peak]))
+    device: Mapping[str, object] = next(iter(devices), {})
+    cores, frequency = as_index(device.get("ai_core_num")), as_index(device.get("aic_frequency"))
+    if cores and frequency:
+        peak = float(cores * frequency * _MHZ * FLOPS_PER_CYCLE)
+        sink.write(STATED, STATED.frame(name=["device_peak_flops_per_s"], value=[peak]))
+    else:
+        problem = "does not say how many AI cores the device has and at what frequency, so its peak is unknown"
+        sink.issue("note", path, problem, "Name the peak of the device where shares of it are asked for.")

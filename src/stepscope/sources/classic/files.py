@@ -75,6 +75,7 @@ KNOWN = (
 """Names of files that belong to a profile and say nothing that the others do not."""
 
 _KINDS = {kind: re.compile(pattern) for kind, pattern in KINDS.items()}
+_ANY = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()))
 _KNOWN = re.compile("|".join(KNOWN))
 
 
@@ -125,11 +126,11 @@ class RankFiles:
 
 def kind_of(name: str) -> tuple[str, int | None] | None:
     """Kind and number of a file by its name relative to the profile; None if it is none of a profile's."""
-    for kind, pattern in _KINDS.items():
-        if match := pattern.fullmatch(name):
-            number = match[1] if match.groups() else None
-            return kind, None if number is None else int(number)
-    return None
+    match = _ANY.fullmatch(name)
+    if match is None or match.lastgroup is None:
+        return None
+    number = match[match.lastindex + 1] if match.lastindex and _KINDS[match.lastgroup].groups else None
+    return match.lastgroup, None if number is None else int(number)
 
 
 def is_known(name: str) -> bool:

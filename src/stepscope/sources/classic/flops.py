@@ -26,6 +26,7 @@ _LAYOUT = FileLayout(
         {"flops", "flops_utilization", "flops_utilization(cube)", "flops_utilization(vec)", "flops_utilization(vector)"}
     ),
     tells_cells=True,
+    tells_empty=True,
     may_end_open=True,
 )
 _AGREES = 0.01

@@ -8,7 +8,7 @@ from typing import Any
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.json_files import as_number, read_object
+from stepscope.sources.json_files import as_amount, read_object
 from stepscope.tables import FLOP_SCOPES, STATED
 
 _MEGA, _GIGA, _PERCENT = 1e6, 1e9, 0.01
@@ -30,10 +30,10 @@ def write_flops_summary(files: RankFiles, sink: Sink) -> None:
     if path is None:
         return
     content = read_object(path, sink) or {}
-    found = {name: as_number(content[key]) for key, (name, _) in _NAMES.items() if key in content}
+    found = {name: as_amount(content[key]) for key, (name, _) in _NAMES.items() if key in content}
     for key, (name, _) in _NAMES.items():
         if name in found and found[name] is None:
-            sink.issue("error", path, f"{key} is no number", "Copy the file again.", place=key)
+            sink.issue("error", path, f"{key} is no amount", "Copy the file again.", place=key)
     if content and not found:
         sink.issue("error", path, "states no figure that is known", "Report its form if it is new.")
     stated = {name: value * factor for name, factor in _NAMES.values() if (value := found.get(name)) is not None}
@@ -49,7 +49,7 @@ def write_flop_scopes(files: RankFiles, sink: Sink) -> None:
     content = read_object(path, sink)
     if not content:
         return
-    if (levels := as_number(content.get("max_scope_num"))) is not None:
+    if (levels := as_amount(content.get("max_scope_num"))) is not None:
         sink.write(STATED, STATED.frame(name=["flop_scope_levels"], value=[levels]))
     data = content.get("data")
     links = data.get("links") if isinstance(data, dict) else None
@@ -69,7 +69,7 @@ def _write_links(path: Path, links: list[Any], sink: Sink) -> None:
 
 
 def _edge(link: Mapping[str, Any]) -> tuple[str, str, float] | None:
-    parent, scope, value = link.get("source"), link.get("target"), as_number(link.get("value"))
+    parent, scope, value = link.get("source"), link.get("target"), as_amount(link.get("value"))
     if not isinstance(parent, str) or not isinstance(scope, str) or value is None:
         return None
     return parent, scope, value * _MEGA

@@ -20,6 +20,7 @@ _TYPES = FileLayout(
     ),
     ignored=frozenset({"avg_time"}),
     tells_cells=True,
+    tells_empty=True,
 )
 _OPERATORS = FileLayout(
     fields=(
@@ -35,6 +36,7 @@ _OPERATORS = FileLayout(
     ),
     ignored=frozenset({"op_avg_time"}),
     tells_cells=True,
+    tells_empty=True,
 )
 _ACTIVITIES = FileLayout(
     fields=(
@@ -43,7 +45,7 @@ _ACTIVITIES = FileLayout(
         Field("total_ns", "duration", ("total_duration",), required=True),
         Field("type", "text", ("type",)),
         Field("full_name", "text", ("op_full_name",)),
-        Field("stream", "int", ("stream_id",)),
+        Field("stream", "small", ("stream_id",)),
         Field("block", "text", ("block_dim",)),
         Field("grid", "text", ("grid_dim",)),
         Field("max_ns", "duration", ("max_duration",)),
@@ -51,6 +53,7 @@ _ACTIVITIES = FileLayout(
     ),
     ignored=frozenset({"avg_duration"}),
     tells_cells=True,
+    tells_empty=True,
 )
 
 
@@ -68,4 +71,4 @@ def _write(path: Path | None, layout: FileLayout, unit: str, level: str, sink: S
     check_shares(path, rows, sink)
     if level == "type":
         rows = rows.with_columns(type=pl.col("name"))
-    write_operators(rows, unit, level, sink)
+    write_operators(path, rows, unit, level, sink)

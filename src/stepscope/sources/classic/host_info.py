@@ -15,6 +15,7 @@ from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.csv_files import Field, FileLayout, read_csv
 from stepscope.sources.minddata import read_stages
 from stepscope.tables import HOST_EVENTS, OPERATOR_TOTALS
+from stepscope.tables.base import with_schema
 
 _EVENTS = FileLayout(
     fields=(
@@ -29,8 +30,12 @@ _EVENTS = FileLayout(
         Field("custom", "text", ("custom_info",)),
         Field("memory", "kib", ("memory_usage",)),
         Field("time_ns", "time", ("time_stamp",), required=True),
-    )
+    ),
+    tells_cells=True,
+    tells_empty=True,
 )
+_NUMBERS = ("int", "kib", "time")
+_COLUMNS = {field.column: pl.Int64 if field.kind in _NUMBERS else pl.String for field in _EVENTS.fields}
 _SAME = ("process", "thread", "module", "event", "stage")
 _START, _END, _POINT = 0, 1, 2
 _DATASET = "Dataset"
@@ -51,6 +56,7 @@ def _write_events(file: Path, sink: Sink) -> bool:
     rows = read_csv(file, _EVENTS, sink)
     if rows is None:
         return False
+    rows = with_schema(rows, _COLUMNS)
     sampled = pl.when(pl.col("memory") > 0).then("memory").alias("memory")  # 0 where memory was not recorded
     known = rows.filter(pl.col("edge").is_in([_START, _END, _POINT])).with_columns(sampled)
     if lost := rows.height - known.height:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +78,14 @@ class Cluster:
             return {}, f"there is no {MAPPING} beside {FOLDER} that says which folder is whose"
         numbers = {address: number for number, address in self._hosts.items()}
         ranks: dict[Device, int] = {}
+        taken: set[int] = set()
         for server in _servers(self._table_file):
             for device in _objects(server.get("device")):
                 place = (numbers.get(str(server.get("server_id"))), as_index(device.get("device_id")))
                 rank = as_index(device.get("rank_id"))
-                if place[0] is not None and place[1] is not None and rank is not None and rank not in ranks.values():
+                if place[0] is not None and place[1] is not None and rank is not None and rank not in taken:
                     ranks[place[0], place[1]] = rank
+                    taken.add(rank)
         damaged = f"the rank table {self._table_file.name} cannot be read, or has no server of {MAPPING}"
         return ranks, None if ranks else damaged
 
@@ -115,7 +117,28 @@ class Cluster:
 def cluster_of(profile: Path) -> Cluster | None:
     """The cluster that a host's `profiler` folder is of; None for any other folder."""
     host = profile.parent
-    return Cluster(host.parent) if host.parent.name == FOLDER and host.name.isdecimal() else None
+    if host.parent.name != FOLDER or not host.name.isdecimal():
+        return None
+    return _cluster(host.parent, _changed(host.parent))
+
+
+@lru_cache(maxsize=4)
+def _cluster(path: Path, _changed: tuple[int, ...]) -> Cluster:
+    """The same cluster for each of its hosts: it looks at all of them."""
+    return Cluster(path)
+
+
+def _changed(cluster: Path) -> tuple[int, ...]:
+    """When the tables of a cluster and the folders of its hosts were last changed, in ns."""
+    files = Cluster(cluster).files
+    return tuple(map(_changed_ns, (cluster, *files, *(host / "profiler" for host in _entries(cluster)))))
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def table_names(directory: Path, names: Sequence[str]) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -11,13 +12,14 @@ from stepscope.sources.ascend.headers import OPERATOR_MEMORY
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.memory_details import read_details
-from stepscope.sources.classic.memory_plan import GraphPlan, gib_in_bytes, write_plans
+from stepscope.sources.classic.memory_plan import GraphPlan, size_in_bytes, write_plans
 from stepscope.sources.classic.memory_proto import read_proto
 from stepscope.sources.csv_files import read_csv_parts
 from stepscope.sources.json_files import read_object
 from stepscope.sources.kineto.header import whole_number
 from stepscope.tables import ALLOCATIONS, STATED
 
+_ALLOCATIONS = replace(OPERATOR_MEMORY, tells_cells=True, tells_empty=True)
 _SIZES = {
     "capacity": "memory_capacity_bytes",
     "peak_mem": "memory_peak_bytes",
@@ -41,7 +43,7 @@ def write_memory(files: RankFiles, sink: Sink) -> None:
         values = pl.Series("value", list(stated.values()), dtype=pl.Float64)
         sink.write(STATED, pl.DataFrame([pl.Series("name", list(stated)), values]))
     if (allocations := files.one("operator_memory")) is not None:
-        for rows in read_csv_parts(allocations, OPERATOR_MEMORY, sink):
+        for rows in read_csv_parts(allocations, _ALLOCATIONS, sink):
             sink.write(ALLOCATIONS, rows)
 
 
@@ -58,8 +60,9 @@ def _stated(summary: Path | None, sink: Sink) -> dict[str, int]:
     content = read_object(summary, sink)
     if content is None or summary is None:
         return {}
-    values = {name: gib_in_bytes(content.get(key)) for key, name in _SIZES.items()}
+    values = {name: size_in_bytes(content.get(key)) for key, name in _SIZES.items()}
     values |= {name: whole_number(content.get(key)) for key, name in _COUNTS.items()}
+    values = {name: value if value is None or value >= 0 else None for name, value in values.items()}
     if lacking := [key for key, name in (_SIZES | _COUNTS).items() if values[name] is None]:
         problem = f"has no number for {', '.join(lacking)}"
         sink.issue("warning", summary, problem, "None needed if nothing asks for them; else profile again.")

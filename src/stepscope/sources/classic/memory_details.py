@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.sources.base import Sink
-from stepscope.sources.classic.memory_plan import NO_LIFETIME, GraphPlan, gib_in_bytes
+from stepscope.sources.classic.memory_plan import NO_LIFETIME, GraphPlan, gib_in_bytes, size_in_bytes
 from stepscope.sources.json_files import AGAIN, list_of, object_in, tell_unread
 from stepscope.sources.kineto.header import small_number, whole_number
 
@@ -39,6 +39,9 @@ def read_details(path: Path, sink: Sink) -> list[GraphPlan]:
         sink.issue("note", path, problem, "Copy the file again if other tools shall read it.", place="breakdowns")
     graphs = {"": content} if "nodes" in content else content
     found = [plan for graph in graphs.values() if (plan := _plan(graph)) is not None]
+    if lost := sum(plan.lost for plan in found):
+        problem = f"{lost} nodes and tensors have no possible size; they are left out, or their size is unknown"
+        sink.issue("error", path, problem, AGAIN, place="nodes", lost=lost)
     if lost := len(graphs) - len(found):
         problem = f"{lost} graphs have no number or no nodes and are left out"
         sink.issue("error", path, problem, AGAIN, lost=lost)
@@ -69,14 +72,17 @@ def _plan(graph: Any) -> GraphPlan | None:
     if number is None or not nodes:
         return None
     lines = list_of(graph, "lines")
-    plan = GraphPlan(number, gib_in_bytes(graph.get("static_mem")), _node(graph, "fp_start"), _node(graph, "bp_end"))
+    plan = GraphPlan(number, size_in_bytes(graph.get("static_mem")), _node(graph, "fp_start"), _node(graph, "bp_end"))
     seen: set[int] = set()
     for at, node in enumerate(nodes):
         own = small_number(node.get("node_id"))
         own = at if own is None else own
         plan.nodes.append(_node_row(own, node, lines[at] if at < len(lines) else None))
+        plan.lost += node.get("size") is not None and plan.nodes[-1]["size_bytes"] is None
         for tensor in _tensors(own, node):
-            if tensor["tensor"] not in seen:
+            if tensor is None:
+                plan.lost += 1
+            elif tensor["tensor"] not in seen:
                 seen.add(tensor["tensor"])
                 plan.tensors.append(tensor)
     return plan
@@ -87,19 +93,21 @@ def _node_row(number: int, node: Mapping[str, Any], line: Any) -> dict[str, Any]
         "node": number,
         "name": _text(node, "name"),
         "full_name": _text(node, "fullname"),
-        "size_bytes": gib_in_bytes(node.get("size")),
+        "size_bytes": size_in_bytes(node.get("size")),
         "allocated_bytes": gib_in_bytes(node.get("allocated")),
-        "total_bytes": gib_in_bytes(line),
+        "total_bytes": size_in_bytes(line),
         "allocations": whole_number(node.get("allocations")),
         "inputs": json.dumps(inputs) if (inputs := list_of(node, "inputs")) else None,
     }
 
 
-def _tensors(node: int, content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _tensors(node: int, content: Mapping[str, Any]) -> Iterator[dict[str, Any] | None]:
+    """Rows of the tensors of a node; None for one without a number or a size."""
     for tensor in (*list_of(content, "outputs"), *list_of(content, "workspaces")):
         number = whole_number(tensor.get("tensor_id")) if isinstance(tensor, dict) else None
-        size = gib_in_bytes(tensor.get("size")) if number is not None else None
+        size = size_in_bytes(tensor.get("size")) if number is not None else None
         if size is None:
+            yield None
             continue
         lifetime = _text(tensor, "life_long")
         yield {

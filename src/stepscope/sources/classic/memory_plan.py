@@ -28,6 +28,7 @@ class GraphPlan:
         backward_end: Node at which the backward pass ends.
         nodes: Rows of `graph_nodes`, without the graph.
         tensors: Rows of `graph_tensors`, without the graph.
+        lost: How many nodes and tensors have no size that can be read.
     """
 
     graph: int
@@ -36,6 +37,7 @@ class GraphPlan:
     backward_end: int | None = None
     nodes: list[dict[str, Any]] = field(default_factory=list)
     tensors: list[dict[str, Any]] = field(default_factory=list)
+    lost: int = 0
 
     @property
     def peak_bytes(self) -> int | None:
@@ -56,6 +58,12 @@ def gib_in_bytes(value: Any) -> int | None:
     """GiB from JSON in bytes; None for what is no amount of memory."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return round(value * GIB) if is_number and -_MOST_GIB < value < _MOST_GIB else None
+
+
+def size_in_bytes(value: Any) -> int | None:
+    """GiB from JSON in bytes, of what cannot be less than nothing; None for anything else."""
+    size = gib_in_bytes(value)
+    return size if size is not None and size >= 0 else None
 
 
 def _write(table: Table, rows: Sequence[dict[str, Any]], graph: int, sink: Sink) -> None:

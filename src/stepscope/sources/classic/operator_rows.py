@@ -12,6 +12,8 @@ from stepscope.tables import OPERATOR_TOTALS
 _NUMBER = r"-op\d+$"
 _ROUNDING = {1.0: 1e-5, 100.0: 0.0051}
 """Whole of the shares to half of their last digit, as the generations wrote them."""
+_LONGEST_NS = 10**17
+"""Three years, which no profile is long."""
 
 
 def short_name(full_name: pl.Expr) -> pl.Expr:
@@ -42,17 +44,20 @@ def check_shares(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
         sink.issue("note", path, problem, "None needed, unless rows are missing from the file.")
 
 
-def write_operators(rows: pl.DataFrame, unit: str, level: str, sink: Sink) -> None:
-    """Write rows of `operator_totals`; other columns than those of the table are left out.
+def write_operators(path: Path, rows: pl.DataFrame, unit: str, level: str, sink: Sink) -> None:
+    """Write rows of `operator_totals`; other columns than those of the table are left out, impossible rows are told.
 
     Args:
+        path: The file.
         rows: `name`, `count`, `total_ns`, and more of the table's columns.
         unit: The list that they are in.
         level: What a row is.
         sink: Takes the rows.
     """
+    sound = rows.filter(pl.col("count") >= 0, pl.col("total_ns").is_between(0, _LONGEST_NS))
+    if lost := rows.height - sound.height:
+        problem = f"{lost} of {rows.height} rows have no possible time or count and are left out"
+        sink.issue("error", path, problem, "The file was damaged; copy it again.", lost=lost)
     kept = [name for name in rows.columns if name in OPERATOR_TOTALS.stored_schema]
-    sink.write(
-        OPERATOR_TOTALS,
-        OPERATOR_TOTALS.conform(rows.select(kept).with_columns(unit=pl.lit(unit), level=pl.lit(level))),
-    )
+    named = sound.select(kept).with_columns(unit=pl.lit(unit), level=pl.lit(level))
+    sink.write(OPERATOR_TOTALS, OPERATOR_TOTALS.conform(named))

@@ -27,6 +27,7 @@ _TYPES = FileLayout(
         Field("share", "float", ("percent", "total_percent")),
     ),
     tells_cells=True,
+    tells_empty=True,
 )
 _DETAILS = FileLayout(
     fields=(
@@ -36,6 +37,7 @@ _DETAILS = FileLayout(
         Field("core", "text", ("task_type",)),
     ),
     tells_cells=True,
+    tells_empty=True,
 )
 _FRAMEWORK = FileLayout(
     fields=(
@@ -44,7 +46,7 @@ _FRAMEWORK = FileLayout(
         Field("type", "text", ("op_type", "kernel_type")),
         Field("core", "text", ("task_type", "kernel_type")),
         Field("framework_name", "text", ("op_name",)),
-        Field("stream", "int", ("stream_id",)),
+        Field("stream", "small", ("stream_id",)),
         Field("block_dim", "int", ("block_dim",)),
         Field("subgraph", "text", ("subgraph",)),
         Field("inputs", "text", ("op_info",)),
@@ -52,15 +54,17 @@ _FRAMEWORK = FileLayout(
     ),
     ignored=frozenset({"task_id", "kernel_name"}),
     tells_cells=True,
+    tells_empty=True,
 )
 UNIT = "AI_CORE"
 
 
 def write_device_operators(files: RankFiles, sink: Sink) -> None:
     """Write operators of the device by type and by place in the model."""
-    types = _read_types(files.one("device_types"), sink)
-    if types is not None:
-        write_operators(types, UNIT, "type", sink)
+    types_path = files.one("device_types")
+    types = _read_types(types_path, sink)
+    if types is not None and types_path is not None:
+        write_operators(types_path, types, UNIT, "type", sink)
     path = files.one("device_operators")
     details = None if path is None else read_csv(path, _DETAILS, sink)
     flops = read_flops(files.one("flops"), sink)
@@ -77,7 +81,7 @@ def write_device_operators(files: RankFiles, sink: Sink) -> None:
             sink.issue("note", flops_path, problem, "Check that all files are of one profile.")
         rows = rows.join(flops, on="full_name", how="left", maintain_order="left")
         check_rates(flops_path, rows, sink)
-    write_operators(rows, UNIT, "operator", sink)
+    write_operators(path, rows, UNIT, "operator", sink)
 
 
 def _read_types(path: Path | None, sink: Sink) -> pl.DataFrame | None:

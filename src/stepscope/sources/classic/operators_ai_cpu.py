@@ -29,9 +29,13 @@ def write_ai_cpu(files: RankFiles, sink: Sink) -> None:
     if rows.is_empty():
         sink.issue("note", path, "lists no kernels of the AI CPU", "None needed if the model has none.")
         return
+    sound = rows.filter(pl.col("duration_ns") >= 0)
+    if lost := rows.height - sound.height:
+        problem = f"{lost} of {rows.height} executions last less than nothing and are left out"
+        sink.issue("error", path, problem, "The file was damaged; copy it again.", lost=lost)
     wait = pl.col("wait_ns") if "wait_ns" in rows.columns else pl.lit(None, pl.Int64)
     totals = (
-        rows.group_by("name", maintain_order=True)
+        sound.group_by("name", maintain_order=True)
         .agg(
             count=pl.len(),
             total_ns=pl.sum("duration_ns"),
@@ -41,4 +45,4 @@ def write_ai_cpu(files: RankFiles, sink: Sink) -> None:
         )
         .with_columns(type=type_of(pl.col("name")), core=pl.lit("AI_CPU"))
     )
-    write_operators(totals, "AI_CPU", "operator", sink)
+    write_operators(path, totals, "AI_CPU", "operator", sink)

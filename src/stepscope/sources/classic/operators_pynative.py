@@ -18,6 +18,7 @@ _TYPES = FileLayout(
         Field("share", "float", ("percent", "total_percent")),
     ),
     tells_cells=True,
+    tells_empty=True,
 )
 _DETAILS = FileLayout(
     fields=(
@@ -30,6 +31,7 @@ _DETAILS = FileLayout(
     ),
     ignored=frozenset({"op_name", "kernel_name", "serial_number", "task_type"}),
     tells_cells=True,
+    tells_empty=True,
 )
 UNIT = "PYNATIVE"
 
@@ -41,11 +43,11 @@ def write_pynative(files: RankFiles, sink: Sink) -> None:
     if types is not None and types_path is not None:
         check_shares(types_path, types, sink)
         types = types.with_columns(type=pl.col("name"))
-        write_operators(types, UNIT, "type", sink)
+        write_operators(types_path, types, UNIT, "type", sink)
     rows = None if path is None else read_csv(path, _DETAILS, sink)
     if rows is None or path is None:
         return
     name = short_name(pl.col("full_name"))
     stated = [pl.col("type")] if "type" in rows.columns else []
     rows = rows.with_columns(name=name, type=pl.coalesce(*stated, type_of(name)))
-    write_operators(known_counts(path, rows, types, sink), UNIT, "operator", sink)
+    write_operators(path, known_counts(path, rows, types, sink), UNIT, "operator", sink)

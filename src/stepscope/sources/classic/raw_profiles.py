@@ -41,7 +41,7 @@ def newest_by_rank(directory: Path, names: Sequence[str]) -> dict[int, list[tupl
 def by_rank(profile: Path, root: Path) -> dict[int, list[tuple[str, Path]]]:
     """The files of a raw profile by the rank of their device, with their names relative to `root`."""
     devices = [path for path in _entries(profile) if _DEVICE.fullmatch(path.name) and path.is_dir()]
-    files = sorted(file for file in profile.rglob("*") if file.is_file()) if devices else []
+    files = sorted(profile.rglob("*")) if devices else []
     numbered = sort_files([(file.relative_to(root).as_posix(), file) for file in files])
     return {_rank(device): numbered.get(device_number(device), []) for device in devices}
 

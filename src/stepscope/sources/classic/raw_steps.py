@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.step_trace import StepTrace
-from stepscope.sources.csv_files import Field, FileLayout, column_key, read_csv
+from stepscope.sources.csv_files import Field, FileLayout, column_key, header_of, read_csv
 from stepscope.sources.plausible import Times, sort_out
 from stepscope.tables import COLLECTIVES, STEPS
 
 _LAYOUT = FileLayout(
     fields=(
-        Field("iteration", "int", ("iteration_id",), required=True),
+        Field("iteration", "small", ("iteration_id",), required=True),
         Field("end_ns", "time", ("iteration_end",), required=True),
         Field("forward_start_ns", "time", ("fp_start",)),
         Field("backward_end_ns", "time", ("bp_end",)),
@@ -29,6 +31,8 @@ _LAYOUT = FileLayout(
         Field("graph", "int", ("model_id",)),
     ),
     ignored=frozenset({"device_id", "fp_to_bp_time", "iteration_refresh", "reduce_start", "reduce_duration"}),
+    tells_cells=True,
+    tells_empty=True,
 )
 _NONE_YET = 10**15
 """Times before this (in ns, of the epoch) are not points in time but zeros for points that there are not."""
@@ -74,7 +78,7 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     graph = pl.col("graph") if "graph" in rows.columns else pl.lit(None, pl.Int64)
     rows = rows.with_columns(graph=graph).unique(["iteration", "graph", "start_ns"]).sort("start_ns")
     by_start = pl.int_range(1, pl.len() + 1, dtype=pl.Int32)
-    number = by_start if rows["iteration"].is_duplicated().any() else pl.col("iteration").cast(pl.Int32)
+    number = by_start if rows["iteration"].is_duplicated().any() else pl.col("iteration")
     kept = ("start_ns", "end_ns", "forward_start_ns", "backward_end_ns", "graph")
     window = {"window_start_ns": pl.col("start_ns"), "window_end_ns": pl.col("end_ns"), "window": pl.lit("stated")}
     return STEPS.conform(rows.select(*kept, step=number, **window))
@@ -96,13 +100,14 @@ def _calls(paths: list[Path], steps: pl.DataFrame) -> pl.DataFrame:
 
 def _reduces(path: Path) -> Iterator[tuple[int, int, str]]:
     """Start, length and name of each call, of pairs of columns that all have the same two headers."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        rows = csv.reader(file)
-        headers = [column_key(header) for header in next(rows, [])]
-        pairs = [at for at, header in enumerate(headers[:-1]) if (header, headers[at + 1]) == _PAIR]
-        for row in rows:
+    headers = [column_key(header) for header in header_of(path)]
+    pairs = [at for at, header in enumerate(headers[:-1]) if (header, headers[at + 1]) == _PAIR]
+    if not pairs:
+        return
+    with path.open(encoding="utf-8", errors="replace", newline="") as file, suppress(csv.Error):
+        for row in islice(csv.reader(file), 1, None):
             for number, at in enumerate(pairs):
-                start, length = (_nanoseconds(cell) for cell in [*row, "", ""][at : at + 2])
+                start, length = (_nanoseconds(cell) for cell in [*row, "", "", ""][at : at + 2])
                 if start is not None and length is not None and start >= _NONE_YET:
                     yield start, length, f"Reduce_{number}"
 

@@ -50,7 +50,7 @@ class ClassicSource:
     def sniff(self, file: Path, head: bytes) -> Input | None:  # noqa: ARG002
         """One file of a profile, by its name: its content alone has no mark of its own."""
         found = kind_of(file.name)
-        if found is None or found[1] is None:
+        if found is None or found[1] is None or found[0] == "profiler_info":  # which says nothing by itself
             return None
         cluster = legacy.cluster_of(file.parent)
         if cluster is not None:
@@ -128,8 +128,9 @@ def _files_of(item: Input) -> RankFiles:
 
 def _folder_of(item: Input) -> Path | None:
     """The folder of a cluster in which the files of an input lie."""
-    below = [file for file in item.files if item.path in file.parents and legacy.cluster_of(file.parent)]
-    return below[0].parent if below else None
+    below = (file for file in item.files if item.path in file.parents and legacy.cluster_of(file.parent))
+    first = next(below, None)
+    return None if first is None else first.parent
 
 
 def _profile_files(directory: Path, names: Sequence[str]) -> list[tuple[str, Path]]:
@@ -137,7 +138,7 @@ def _profile_files(directory: Path, names: Sequence[str]) -> list[tuple[str, Pat
     found = [(name, directory / name) for name in names]
     for name in _FOLDERS:
         if name in names and (directory / name).is_dir():
-            below = sorted(file for file in (directory / name).rglob("*") if file.is_file())
+            below = sorted((directory / name).rglob("*"))
             found += [(file.relative_to(directory).as_posix(), file) for file in below]
     return [(name, file) for name, file in found if kind_of(name) is not None]
 

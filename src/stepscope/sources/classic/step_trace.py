@@ -11,6 +11,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.step_trace_average import check_average, check_phases
 from stepscope.sources.classic.step_trace_reduces import Reduces, calls_of, find_reduces
 from stepscope.sources.csv_files import Field, FileLayout, header_of, read_csv
+from stepscope.sources.json_files import tell_unread
 from stepscope.sources.plausible import Times, sort_out
 from stepscope.tables import COLLECTIVES, STEPS
 
@@ -59,7 +60,7 @@ def read_step_trace(path: Path, rank: int, sink: Sink) -> StepTrace | None:
     try:
         headers = header_of(path)
     except OSError as error:
-        sink.issue("error", path, f"cannot be read: {error}", _REMEDY)
+        tell_unread(path, error, sink)
         return None
     reduces = find_reduces(headers)
     layout = replace(_LAYOUT, ignored=reduces.lengths)
@@ -98,7 +99,8 @@ def _known_steps(path: Path, rows: pl.DataFrame, sink: Sink) -> pl.DataFrame:
         sink.issue("error", path, f"{lost} of {rows.height} rows have no readable step_num", _REMEDY, lost=lost)
     times = Times()
     times.add(numbered["start_ns"])
-    sound = sort_out(numbered, times.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
+    start = pl.when(pl.col("start_ns") >= 0).then("start_ns")
+    sound = sort_out(numbered, times.middle_ns, start=start, end=pl.col("end_ns"))
     if sound.lost:
         sink.issue("error", path, sound.problem(), _REMEDY, lost=sound.lost)
     steps = sound.rows.sort("start_ns", maintain_order=True)

@@ -42,6 +42,11 @@ def write_step_totals(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Non
     if rows.is_empty():
         sink.issue("error", path, "holds no steps", "Copy the file again, or run the profiler's analysis again.")
         return
+    columns = [pl.col(field.column) for field in _LAYOUT.fields if field.column in rows.columns]
+    if negative := rows.filter(pl.any_horizontal(column < 0 for column in columns)).height:
+        problem = f"{negative} of {rows.height} rows have times below 0, which count as unknown"
+        sink.issue("error", path, problem, "The file was damaged; copy it again.", lost=negative)
+    rows = rows.with_columns(pl.when(column >= 0).then(column) for column in columns)
     known = None if steps is None else steps["step"]
     if _ends_with_average(rows, known):
         rows = rows.head(-1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from itertools import islice, pairwise
+from math import isfinite
 from pathlib import Path
 
 import polars as pl
@@ -102,7 +103,7 @@ def _layout(unit: Kind) -> FileLayout:
     return FileLayout(
         fields=(
             Field("name", "text", ("kernel_name", "op_name", "full_kernel_name", "full_op_name"), required=True),
-            Field("stream", "int", ("stream_id",)),
+            Field("stream", "small", ("stream_id",)),
             Field("start_ns", unit, ("start_time",), required=True),
             Field("duration_ns", "ms", ("duration",), required=True),
         ),
@@ -140,7 +141,7 @@ def _sample(path: Path, columns: tuple[int, int, int]) -> list[tuple[str, float,
             sample.append((row[columns[2]].strip(), float(row[columns[0]]), float(row[columns[1]])))
         except (ValueError, IndexError):
             continue
-    return sample
+    return [kernel for kernel in sample if isfinite(kernel[1]) and isfinite(kernel[2])]
 
 
 def _by_steps(sample: Sequence[tuple[str, float, float]], steps: pl.DataFrame) -> Kind | None:

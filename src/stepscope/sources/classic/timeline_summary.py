@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.json_files import as_number, read_object
+from stepscope.sources.json_files import as_amount, read_object
 from stepscope.tables import STATED
 
 _NAMES = {
@@ -43,11 +43,13 @@ def write_timeline_summary(path: Path, evidence: Evidence, sink: Sink) -> None:
         sink: Takes the rows; told where the unit is not certain.
     """
     content = read_object(path, sink) or {}
-    stated = {ours: as_number(content.get(name)) for name, ours in _NAMES.items()}
+    stated = {ours: as_amount(content.get(name)) for name, ours in _NAMES.items()}
     for name in (*_NAMES, _TOTAL):
-        if content.get(name) is not None and as_number(content[name]) is None:
-            sink.issue("error", path, f"{name} is no number", "Copy the file again.", place=name)
-    total = as_number(content.get(_TOTAL))
+        if content.get(name) is not None and as_amount(content[name]) is None:
+            sink.issue("error", path, f"{name} is no amount", "Copy the file again.", place=name)
+    if content and not content.keys() & {*_NAMES, _TOTAL}:
+        sink.issue("error", path, "states no figure that is known", "Report its form if it is new.")
+    total = as_amount(content.get(_TOTAL))
     unit = None if total is None else _unit(path, total, stated["timeline_streams"], evidence, sink)
     if total is not None and unit is not None:
         stated["timeline_total_ns"] = total * _UNITS[unit]

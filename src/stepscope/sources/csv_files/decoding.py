@@ -43,7 +43,7 @@ def _plain(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | 
     except native.Refused:
         return None
     read = pl.DataFrame([column.alias(f"{at}") for at, column in zip(sorted(chosen), columns, strict=True)])
-    whole_already = {at for at, field in chosen.items() if field.kind in ("text", "shape", "time", "float")}
+    whole_already = {at for at, field in chosen.items() if field.kind in ("text", "shape", "time")}
     return read.select(
         (pl.col(f"{at}") if at in whole_already else in_our_unit(pl.col(f"{at}"), field)).alias(field.column)
         for at, field in chosen.items()

@@ -14,6 +14,7 @@ Kind = Literal[
     "text",
     "shape",
     "int",
+    "small",
     "float",
     "time",
     "time_ms",
@@ -28,6 +29,7 @@ Kind = Literal[
 ]
 """`time`, `time_ms`, `time_ns`: micro-, milli- and nanoseconds as text, exact; `ticks`: likewise, of 10 ns;
 `duration`: microseconds as a number, `ms`: milliseconds; `kib`, `mib`, `gib`: memory sizes;
+`small`: an integer of 32 bits;
 `shape`: text inside an extra pair of quotes; `device`: an index, with or without `NPU:` before it."""
 
 _UNIT = re.compile(r"\((?:us|ns|ms|%|kb|mb|b|byte|gb/s|per-step)\)(?:\(estimate\))?", re.IGNORECASE)
@@ -62,10 +64,12 @@ class FileLayout:
         ignored: Keys of headers that are known.
         tells_cells: Tell values that cannot be read in columns that rows may lack too, and a last row that may have
             been cut. It takes a second look at columns with empty values.
+        tells_empty: Tell a file that has a header and no rows.
         may_end_open: Its writers leave out the end of the last line.
     """
 
     fields: tuple[Field, ...]
     ignored: frozenset[str] = frozenset()
     tells_cells: bool = False
+    tells_empty: bool = False
     may_end_open: bool = False

@@ -14,6 +14,7 @@ import polars as pl
 from stepscope.sources.csv_files.decoding import decode, unreadable_cells
 from stepscope.sources.csv_files.layout import Field, FileLayout, column_key
 from stepscope.sources.csv_files.values import EXACT
+from stepscope.sources.json_files import tell_unread
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 PART_BYTES = 16 << 20
 """A larger file is read in parts of that size."""
 HEADER_LIMIT = 1 << 20
+_SHOWN = 80
 
 
 def header_of(path: Path) -> list[str]:
@@ -32,7 +34,10 @@ def header_of(path: Path) -> list[str]:
     """
     with path.open("rb") as file:
         line = file.readline(HEADER_LIMIT).decode("utf-8-sig", "replace")
-    return next(csv.reader([line.rstrip("\r\n")]), []) if line else []
+    try:
+        return next(csv.reader([line.rstrip("\r\n")]), []) if line else []
+    except csv.Error:  # a field longer than any, so no header
+        return [line[:_SHOWN]]
 
 
 def read_csv(
@@ -75,8 +80,9 @@ def read_csv_parts(
         for text in _parts(path):
             if (frame := rows.checked(text, len(headers), chosen)) is not None:
                 yield frame
-    except (OSError, csv.Error) as error:
-        sink.issue("error", path, f"cannot be read: {error}", "Copy or export the file again.")
+    except OSError as error:
+        tell_unread(path, error, sink)
+        rows.is_whole = False
     rows.tell(sink)
     if unknown:
         sink.issue(
@@ -122,6 +128,8 @@ class _Rows:
     """
 
     def __init__(self, path: Path, layout: FileLayout) -> None:
+        self.is_whole = True
+        """Whether the file could be read to its end."""
         self._path = path
         self._layout = layout
         self._required: list[Field] = []
@@ -129,6 +137,7 @@ class _Rows:
         self._rows = 0
         self._cut = False
         self._open = False
+        self._unclosed = False
         self._malformed: int | None = None
         self._unreadable = 0
         self._strays: Counter[str] = Counter()
@@ -141,6 +150,7 @@ class _Rows:
         """The rows of one part; None if they cannot be told apart."""
         self._required = [field for field in chosen.values() if field.required or field.expected]
         text = self._without_cut_row(text, width)
+        self._unclosed |= text.count(b'"') % 2 == 1
         try:
             with warnings.catch_warnings(record=True) as malformed:
                 warnings.simplefilter("always")
@@ -190,6 +200,16 @@ class _Rows:
             sink.issue("error", self._path, f"cannot be read: {self._problem}", remedy, lost=self._unread)
         if self._cut:
             sink.issue("error", self._path, "its last row is cut off and is left out", remedy, lost=1)
+        if self._unclosed:
+            problem = "a quote in it is not closed; what follows it may be lost"
+            sink.issue("error", self._path, problem, remedy)
+        if (
+            self._layout.tells_empty
+            and self.is_whole
+            and not (self._rows or self._problem or self._cut or self._unclosed)
+        ):
+            problem = "has a header and no rows"
+            sink.issue("warning", self._path, problem, "None needed if there was nothing to list; else copy it again.")
         if self._open and self._layout.tells_cells and not self._layout.may_end_open:
             problem = "its last row has no end of line; if the file was cut there, the row's last value is wrong"
             sink.issue("warning", self._path, problem, remedy, place=f"row {self._rows}")

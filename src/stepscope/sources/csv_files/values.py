@@ -31,7 +31,8 @@ def in_our_unit(column: pl.Expr, field: Field) -> pl.Expr:
         "text": lambda text: text.str.strip_chars(),
         "device": lambda text: text.str.extract(r"(\d+)\s*$").cast(pl.Int32, strict=False),
         "int": lambda number: number.cast(pl.Int64, strict=False),
-        "float": lambda number: number,
+        "small": lambda number: number.cast(pl.Int32, strict=False),
+        "float": lambda number: pl.when(number.is_finite()).then(number),
     }
     return as_kept[field.kind](column)
 

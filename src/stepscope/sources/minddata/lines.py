@@ -12,6 +12,8 @@ from stepscope.sources.json_files import AGAIN
 
 _LARGEST = 9_000_000_000_000
 """No count, no ms and no us since a machine's start is larger; times 1e6 it still fits an int64."""
+_CUT = "cut"
+"""Stands for a line that is no record."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +38,20 @@ class NumberLines:
 def numbers_of(file: Path, count: int, *, word: bool = False, skip: int = 0) -> NumberLines:
     """Read lines of `count` whole numbers, with a word before them if `word`; the first `skip` lines are a header.
 
+    None is negative. A last line without an end was cut, so its last number may be another one.
+
     Raises:
         OSError: If the file cannot be read.
     """
-    text = file.read_bytes().decode("utf-8", "replace")
-    lines = pl.Series("line", text.splitlines()[skip:], dtype=pl.String).str.strip_chars().to_frame()
+    text = file.read_bytes().decode("utf-8-sig", "replace")
+    whole, _, cut = text.rpartition("\n")
+    listed = [*whole.splitlines(), _CUT] if cut.strip() else whole.splitlines()
+    lines = pl.Series("line", listed[skip:], dtype=pl.String).str.strip_chars().to_frame()
     lines = lines.with_row_index("number", skip + 1).filter(pl.col("line") != "")
-    pattern = r"^" + (r"(\S+)\s+" if word else r"()") + r"\s+".join([r"(-?\d{1,18})"] * count) + r"$"
+    pattern = r"^" + (r"(\S+)\s+" if word else r"()") + r"\s+".join([r"(\d{1,18})"] * count) + r"$"
     fields = lines.select("number", found=pl.col("line").str.extract_groups(pattern)).unnest("found")
     numbers = fields.with_columns(pl.col(f"{at}").cast(pl.Int64, strict=False) for at in range(2, count + 2))
-    sound = pl.all_horizontal(pl.col(f"{at}").is_between(-_LARGEST, _LARGEST) for at in range(2, count + 2))
+    sound = pl.all_horizontal(pl.col(f"{at}").is_between(0, _LARGEST) for at in range(2, count + 2))
     numbers = numbers.with_columns(sound=sound.fill_null(False))
     damaged = numbers.filter(~pl.col("sound"))["number"]
     kept = numbers.filter("sound")
@@ -58,6 +64,9 @@ def tell_damaged(file: Path, lines: NumberLines, sink: Sink) -> None:
     """Tell of a file without anything in it, and of lines that are left out."""
     if lines.is_empty:
         sink.issue("warning", file, "is empty", "Profile for longer, or copy the file again; all else is read.")
+    elif lines.values.is_empty() and not lines.damaged:
+        problem = "has a header and nothing below it"
+        sink.issue("warning", file, problem, "Profile for longer, or copy the file again; all else is read.")
     if lines.damaged:
         problem = f"{lines.damaged} lines are damaged and left out"
         sink.issue("warning", file, problem, AGAIN, place=f"first: line {lines.first}", lost=lines.damaged)

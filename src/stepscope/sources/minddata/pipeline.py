@@ -23,17 +23,19 @@ _MS = 1_000_000
 _LONGEST_INTERVAL_MS = 10**9
 _RAW = FileLayout(
     fields=(
-        Field("number", "int", ("op_id",), required=True),
+        Field("number", "small", ("op_id",), required=True),
         Field("type", "text", ("op_type",), required=True),
-        Field("workers", "int", ("num_workers",)),
+        Field("workers", "small", ("num_workers",)),
         Field("sizes", "text", ("output_queue_size",)),
         Field("mean", "float", ("output_queue_average_size",)),
         Field("capacity", "int", ("output_queue_length",)),
         Field("usage", "float", ("output_queue_usage_rate",)),
         Field("interval", "float", ("sample_interval",)),
-        Field("parent", "int", ("parent_id",)),
+        Field("parent", "small", ("parent_id",)),
     ),
     ignored=frozenset({"children_id"}),
+    tells_cells=True,
+    tells_empty=True,
 )
 
 
@@ -105,21 +107,27 @@ def read_pipeline(raw: Path | None, profiled: Path | None, sink: Sink) -> Pipeli
 
 def _from_csv(file: Path, sink: Sink) -> list[Operator]:
     rows = read_csv(file, _RAW, sink)
-    operators, wrong, damaged = [], 0, 0
+    operators, wrong, damaged, nameless = [], 0, 0, 0
     for row in rows.iter_rows(named=True) if rows is not None else ():
-        sizes = _numbers(row["sizes"])
+        if row["number"] < 0:
+            nameless += 1
+            continue
+        sizes = _numbers(row.get("sizes"))
         damaged += sizes is None
         operator = Operator(
             row["number"],
             row["type"],
-            small_number(row["workers"]),
-            row["parent"],
-            row["capacity"],
+            row.get("workers"),
+            row.get("parent"),
+            row.get("capacity"),
             sizes or [],
-            _interval_ns(row["interval"]),
+            _interval_ns(row.get("interval")),
         )
         operators.append(operator)
-        wrong += _differs(operator, row["mean"], row["usage"])
+        wrong += _differs(operator, row.get("mean"), row.get("usage"))
+    if nameless:
+        problem = f"{nameless} operators have a number below 0 and are left out"
+        sink.issue("error", file, problem, AGAIN, place="op_id", lost=nameless)
     if damaged:
         problem = f"the queue of {damaged} operators holds no list of numbers and is left out"
         sink.issue("error", file, problem, AGAIN, place="output_queue_size", lost=damaged)
@@ -136,7 +144,7 @@ def _from_json(value: Mapping[str, Any], file: Path, sink: Sink) -> list[Operato
     interval_ns = _interval_ns(value.get("sampling_interval"))
     for entry in list_of(value, "op_info"):
         number = small_number(entry.get("op_id")) if isinstance(entry, dict) else None
-        if number is None:
+        if number is None or number < 0:
             lost += 1
             continue
         metrics = entry.get("metrics")
@@ -151,7 +159,7 @@ def _from_json(value: Mapping[str, Any], file: Path, sink: Sink) -> list[Operato
     for operator in operators:
         operator.parent = parents.get(operator.number)
     if lost or not operators:
-        problem = f"{lost} operators have no number and are left out" if lost else "lists no operators"
+        problem = f"{lost} operators have no possible number and are left out" if lost else "lists no operators"
         sink.issue("warning", file, problem, AGAIN, place="op_info", lost=lost or None)
     return operators
 

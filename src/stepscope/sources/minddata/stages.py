@@ -18,6 +18,7 @@ _STAGES = FileLayout(
         Field("mean", "float", ("avg._time", "avg_time"), required=True),
     ),
     ignored=frozenset({"custom_info"}),
+    tells_empty=True,
 )
 _LARGEST_US = 9e15
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.json_files import AGAIN, tell_unread
 
 EXECUTIONS = {
     "name": pl.String,
@@ -19,6 +20,8 @@ EXECUTIONS = {
 }
 """`name` is the operator's place in the model, `short` its last part; `input_shapes` JSON."""
 
+_LAUNCH = r"^[^;]*;[^;]*;\d+;(?:.*;)?$"
+"""Type and name, which may be empty, process and inputs."""
 _LARGEST_NS = 9 * 10**18
 
 
@@ -28,15 +31,15 @@ def read_executions(times: Path, launches: Path | None, sink: Sink) -> pl.DataFr
     Args:
         times: `cpu_op_execute_timestamp`.
         launches: `cpu_framework`; without it there are no shapes.
-        sink: Told how many cannot be read.
+        sink: Told about damage.
 
     Returns:
         A frame with the columns of `EXECUTIONS`.
-
-    Raises:
-        OSError: If a file cannot be read.
     """
-    calls = _calls(times)
+    lines = _lines(times, sink)
+    calls = _calls(lines)
+    if lines.is_empty():
+        sink.issue("note", times, "lists no executions of operators", "None needed if none ran on the CPU")
     readable = pl.col("start_ns").is_between(0, _LARGEST_NS) & (pl.col("duration_ns") >= 0)
     rows = calls.filter(readable & pl.col("thread").is_not_null() & pl.col("name").is_not_null())
     if lost := calls.height - rows.height:
@@ -46,10 +49,10 @@ def read_executions(times: Path, launches: Path | None, sink: Sink) -> pl.DataFr
     rows = rows.with_columns(
         type=pl.col("name").str.extract(r"([^/]+?)(?:-op\d+)?$", 1), input_shapes=pl.lit(None, pl.String)
     ).select(*EXECUTIONS)
-    return rows if launches is None else with_shapes(rows, launches)
+    return rows if launches is None else with_shapes(rows, launches, sink)
 
 
-def with_shapes(rows: pl.DataFrame, launches: Path) -> pl.DataFrame:
+def with_shapes(rows: pl.DataFrame, launches: Path, sink: Sink) -> pl.DataFrame:
     """Operators with `input_shapes`, as JSON.
 
     The file has a line a launch, in launch order, with the last part of the name: the k-th launch of a name is the k-th
@@ -58,16 +61,19 @@ def with_shapes(rows: pl.DataFrame, launches: Path) -> pl.DataFrame:
     Args:
         rows: With `short` and `input_shapes`, in order of start.
         launches: `cpu_framework`.
-
-    Raises:
-        OSError: If the file cannot be read.
+        sink: Told about damage.
     """
+    lines = _lines(launches, sink)
+    is_launch = lines.str.contains(_LAUNCH)
+    if lost := int((~is_launch).sum()):
+        problem = f"{lost} of {len(lines)} lines are no launches of operators; shapes are incomplete"
+        sink.issue("warning", launches, problem, AGAIN, lost=lost)
     parts = pl.col("line").str.split(";")
     inputs = pl.col("line").str.extract_all(r":(\[[^\]]*\]|NoShape);").list.join("")
     shapes = inputs.str.replace_all("NoShape", "null").str.strip_chars(":;").str.replace_all(";:", ", ", literal=True)
     order = pl.int_range(pl.len()).over("short")
     launched = (
-        _lines(launches)
+        lines.filter(is_launch)
         .to_frame()
         .select(short=parts.list.get(1, null_on_oob=True), input_shapes=pl.format("[{}]", shapes))
         .filter(pl.col("short") != "")
@@ -83,7 +89,7 @@ def with_shapes(rows: pl.DataFrame, launches: Path) -> pl.DataFrame:
     return joined.with_columns(input_shapes=known).select(*rows.columns)
 
 
-def _calls(file: Path) -> pl.DataFrame:
+def _calls(lines: pl.Series) -> pl.DataFrame:
     """A row each time an operator ran, null where it cannot be read.
 
     A line is `name;HostCpuOps;<start ns>,<duration ms>,<thread> <start>,...`.
@@ -91,8 +97,7 @@ def _calls(file: Path) -> pl.DataFrame:
     parts = pl.col("line").str.splitn(";", 3).struct
     one = pl.col("call").str.split_exact(",", 2).struct
     return (
-        _lines(file)
-        .to_frame()
+        lines.to_frame()
         .select(name=parts.field("field_0"), call=parts.field("field_2").str.strip_chars().str.split(" "))
         .explode("call")
         .filter(pl.col("call").fill_null("x") != "")
@@ -108,6 +113,14 @@ def _calls(file: Path) -> pl.DataFrame:
     )
 
 
-def _lines(file: Path) -> pl.Series:
-    text = file.read_bytes().decode("utf-8", "replace")
-    return pl.Series("line", text.splitlines(), dtype=pl.String)
+def _lines(file: Path, sink: Sink) -> pl.Series:
+    """The lines of a file that hold anything, the last one also without an end."""
+    try:
+        text = file.read_bytes().decode("utf-8-sig", "replace")
+    except OSError as error:
+        tell_unread(file, error, sink)
+        return pl.Series("line", [], dtype=pl.String)
+    lines = [line for line in map(str.strip, text.splitlines()) if line]
+    if text and not text.endswith("\n"):
+        sink.issue("warning", file, "its last line has no end; what it says may be cut off", AGAIN)
+    return pl.Series("line", lines, dtype=pl.String)

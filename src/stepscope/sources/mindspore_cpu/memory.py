@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.csv_files import column_key
+from stepscope.sources.json_files import tell_unread
 
 MEMORY = {
     "time_ns": pl.Int64,
@@ -28,11 +29,12 @@ def read_memory(file: Path, sink: Sink) -> pl.DataFrame:
 
     Returns:
         A frame with the columns of `MEMORY`.
-
-    Raises:
-        OSError: If the file cannot be read.
     """
-    text = file.read_bytes().decode("utf-8-sig", "replace")
+    try:
+        text = file.read_bytes().decode("utf-8-sig", "replace")
+    except OSError as error:
+        tell_unread(file, error, sink)
+        return pl.DataFrame(schema=MEMORY)
     header, _, body = text.partition("\n")
     columns = [_HEADERS.get(column_key(name)) for name in header.strip().split(",")]
     if "time_ns" not in columns:
@@ -45,8 +47,11 @@ def read_memory(file: Path, sink: Sink) -> pl.DataFrame:
     rows = lines.select(
         parts.list.len() == len(columns), **{n: v.cast(pl.Int64, strict=False) for n, v in named.items()}
     )
-    sound = rows.filter(pl.col("line") & (pl.col("time_ns") > 0)).drop("line")
+    amounts = [pl.col(name).fill_null(-1) >= 0 for name in named]
+    sound = rows.filter(pl.col("line"), pl.col("time_ns") > 0, *amounts).drop("line")
     if lost := rows.height - sound.height + bool(cut.strip()):
         problem = f"{lost} lines are damaged and left out"
         sink.issue("warning", file, problem, "The rest is complete. Copy the file again if they matter", lost=lost)
+    elif sound.is_empty():
+        sink.issue("warning", file, "has a header and nothing below it", "Copy the file again, or record again")
     return sound.select(pl.col(name) if name in named else pl.lit(None, pl.Int64).alias(name) for name in MEMORY)

@@ -19,7 +19,9 @@ TYPES = FileLayout(
         Field("total", "float", ("total_compute_time", "total_time"), required=True),
         Field("average", "float", ("avg_time", "total_avg_time")),
         Field("share", "float", ("percent", "total_proportion", "total_time_proportion")),
-    )
+    ),
+    tells_cells=True,
+    tells_empty=True,
 )
 DETAILS = FileLayout(
     fields=(
@@ -33,7 +35,9 @@ DETAILS = FileLayout(
         Field("share", "float", ("total_proportion", "total_time_proportion")),
         Field("subgraph", "text", ("subgraph",)),
         Field("process", "int", ("pid",)),
-    )
+    ),
+    tells_cells=True,
+    tells_empty=True,
 )
 _TOLERANCE = 0.01
 _SMALLEST_MS = 1e-6
@@ -69,13 +73,13 @@ def _read(path: Path | None, layout: FileLayout, sink: Sink) -> pl.DataFrame | N
     rows = read_csv(path, layout, sink) if path is not None else None
     if rows is None or path is None:
         return None
-    readable = (pl.col("count") >= 0) & (pl.col("total") >= 0) & pl.col("total").is_finite()
-    sound = rows.filter(readable)
-    if lost := rows.height - sound.height:
+    name = pl.col("name") if "name" in rows.columns else pl.col("type")
+    named = rows.with_columns(name=name, total_ns=whole(pl.col("total") * _unit_ns(path)))
+    sound = named.filter(pl.col("count") >= 0, pl.col("total_ns") >= 0)
+    if lost := named.height - sound.height:
         sink.issue("error", path, f"{lost} rows have no possible time and are left out", "Copy it again", lost=lost)
     _compare(sound, path, sink)
-    name = pl.col("name") if "name" in sound.columns else pl.col("type")
-    return sound.with_columns(name=name, total_ns=whole(pl.col("total") * _unit_ns(path))).drop_nulls("total_ns")
+    return sound
 
 
 def _unit_ns(path: Path) -> int:
