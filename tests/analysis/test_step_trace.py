@@ -46,6 +46,15 @@ def test_a_point_that_is_stated_without_a_name_has_that_of_the_operator_there() 
     assert row["backward_end_operator"].startswith("autograd::engine")
 
 
+def test_where_nothing_marks_a_phase_there_is_no_rest_of_them() -> None:
+    work = kernels([("compute", "mm", None, 100, 400), ("communication", "all", None, 400, 600)])
+    run = Run.from_frames({0: {"steps": steps(1, window=["stated"]), "kernels": work}})
+
+    row = run.analyse("step_trace").row(0, named=True)
+
+    assert (row["exposed_communication_ns"], row["other_ns"]) == (200 * US, None)
+
+
 def test_inference_has_a_forward_pass_to_the_end_and_no_tail() -> None:
     trace = stated(backward_end_ns=[None, None]).analyse("step_trace")
 
