@@ -89,6 +89,7 @@ WHY: dict[str, dict[str, str]] = {
         "recording": "no GPU, or no nvidia-ml-py to ask it",
     },
     "stacks": {"": "recorded without with_stack=True", "classic": _CLASSIC_NONE, "runtime": _NO_RANGES},
+    "pipeline_operators": {"recording": _DATASET},
     "input_pipeline": {
         "kineto": _PYTORCH,
         "ascend": _DATASET,

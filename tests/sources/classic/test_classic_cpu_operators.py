@@ -37,6 +37,21 @@ def test_operators_of_a_cpu_have_the_steps_of_its_timeline(tmp_path: Path) -> No
     assert issues == []
 
 
+def test_operators_on_a_cpu_get_the_operations_that_an_export_states(tmp_path: Path) -> None:
+    operators = (
+        "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time(ms)\nHost,A,A-op1,Default/A-op1,2,1.5\n"
+    )
+    flops = "full_kernel_name,MFLOPs(10^6 cube),GFLOPS(10^9 cube)\nDefault/A-op1,3.0,4.0\n"
+
+    tables, issues = read_part(
+        write_cpu_operators, tmp_path, {"cpu_op_detail_info_0.csv": operators, "flops_0.txt": flops}
+    )
+
+    known = tables["operator_totals"].filter(level="operator").select("unit", "name", "cube_flops").rows()
+    assert known == [("CPU", "A-op1", 3e6)]
+    assert [issue.problem for issue in issues] == []
+
+
 def test_without_a_timeline_all_is_step_0(tmp_path: Path) -> None:
     tables, issues = read_part(write_cpu_operators, tmp_path, {TIMES: RUNS})
 
@@ -49,7 +64,7 @@ def test_without_a_timeline_all_is_step_0(tmp_path: Path) -> None:
 
 def test_operators_beside_a_device_go_by_another_clock_than_its_steps(tmp_path: Path) -> None:
     totals = "op_type,type_occurrences,total_compute_time\nA,3,1.5\n"
-    files: dict[str, str | bytes] = {TIMES: RUNS, "cpu_op_type_info_0.csv": totals, "flops_0.txt": ""}
+    files: dict[str, str | bytes] = {TIMES: RUNS, "cpu_op_type_info_0.csv": totals, "framework_raw_0.csv": ""}
 
     tables, _ = read_part(write_cpu_operators, tmp_path, files)
 

@@ -9,6 +9,7 @@ import polars as pl
 from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.flops import read_flops
 from stepscope.sources.classic.ranks import device_kind
 from stepscope.sources.mindspore_cpu import CpuFiles, Unit, read_executions, read_memory, read_totals
 from stepscope.sources.trace_events import read_events
@@ -32,7 +33,7 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
     if not found.all:
         return
     unit: Unit = "HOST_CPU" if device_kind(files) in ("npu", "cuda") else "CPU"
-    sink.write(OPERATOR_TOTALS, read_totals(found, unit, sink))
+    sink.write(OPERATOR_TOTALS, _with_flops(read_totals(found, unit, sink), files, sink))
     if found.times is not None:
         rows = read_executions(found.times, found.launches, sink)
         steps = STEPS.frame()
@@ -43,6 +44,15 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
         _write_executions(rows, steps, sink)
     if found.memory is not None:
         sink.write(MEMORY_CURVE, read_memory(found.memory, sink))
+
+
+def _with_flops(totals: pl.DataFrame, files: RankFiles, sink: Sink) -> pl.DataFrame:
+    """Totals with the operations of each operator, where no list of a device has them."""
+    flops = read_flops(files.one("flops"), sink) if files.one("device_operators") is None else None
+    if flops is None:
+        return totals
+    known = flops.select("full_name", "cube_flops", "vector_flops")
+    return totals.drop("cube_flops", "vector_flops").join(known, on="full_name", how="left", maintain_order="left")
 
 
 def _write_executions(rows: pl.DataFrame, steps: pl.DataFrame, sink: Sink) -> None:

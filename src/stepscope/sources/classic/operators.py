@@ -66,6 +66,8 @@ def write_device_operators(files: RankFiles, sink: Sink) -> None:
     if types is not None and types_path is not None:
         write_operators(types_path, types, UNIT, "type", sink)
     path = files.one("device_operators")
+    if path is None and files.one("cpu_operators") is not None:
+        return  # they have the operations, if any are known
     details = None if path is None else read_csv(path, _DETAILS, sink)
     flops = read_flops(files.one("flops"), sink)
     if details is None or path is None:

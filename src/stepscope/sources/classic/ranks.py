@@ -17,9 +17,11 @@ from stepscope.tables import RANKS
 _CLUSTER_FILE = re.compile(r"(ascend|gpu)_cluster_analyse_([a-z-]+)_(\d+)_(\d+)_\d+\.csv")
 _FRAMEWORKS = ("mindspore", "pytorch")
 _OF_NPU = {"device_types", "device_operators", "pynative_types", "pynative_operators", "ai_cpu", "framework"}
-_OF_NPU |= {"flops", "flops_summary", "flops_scope", "timeline", "calls", "ai_cpu_queue", "recommendation"}
+_OF_NPU |= {"timeline", "ai_cpu_queue", "recommendation"}
 _OF_RAW = {"device_info", "device_steps", "iterations"}
-_OF_NPU |= {*_OF_RAW, "operator_memory"}
+_OF_NPU |= _OF_RAW
+_FIRST_OF_NPU = {"flops", "flops_summary", "flops_scope", "calls", "operator_memory"}
+"""Kinds that MindSpore writes of Ascend devices only, and exports of other recordings of any device."""
 _OF_CUDA = {"gpu_types", "gpu_operators", "gpu_activities", "get_next"}
 _OF_CPU = {"cpu_types", "cpu_operators", "cpu_times", "cpu_framework", "cpu_memory"}
 
@@ -79,7 +81,7 @@ def device_kind(files: RankFiles) -> str | None:
         return "cuda"
     if files.kinds.keys() & _OF_CPU or any(name.startswith("cpu_") for name in names):
         return "cpu"
-    return None
+    return "npu" if files.kinds.keys() & _FIRST_OF_NPU else None
 
 
 def _raw_device(files: RankFiles) -> int | None:
