@@ -67,10 +67,17 @@ def test_an_empty_host_queue_is_slow_processing_and_says_nothing_of_what_follows
 
 
 def test_an_empty_data_queue_behind_a_full_host_queue_is_slow_transmission() -> None:
-    found = verdicts(run_of(batches("device_queue", [9, 9, 9]), batches("get_next", [0, 2, 1])))
+    found = verdicts(run_of(batches("device_queue", [9, 9, 9]), batches("get_next", [2, 0, 1])))
 
     assert found["data processing"] == "healthy"
     assert found["data transmission"] == "bottleneck"
+
+
+@pytest.mark.parametrize(("sizes", "verdict"), [([0, 2, 1], "healthy"), ([0], "unknown")])
+def test_that_the_first_batch_is_late_tells_nothing(sizes: list[int], verdict: str) -> None:
+    found = verdicts(run_of(batches("dataset_iterator", sizes)), limits=Limits(host_empty_ratio=0.0))
+
+    assert found["data processing"] == verdict
 
 
 def test_thirty_percent_of_empty_queues_are_not_yet_too_many() -> None:

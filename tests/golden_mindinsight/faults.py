@@ -219,8 +219,8 @@ FAULTS = (
     ),
     Fault(
         "first batch late",
-        "summary/propose",
-        "minddata_device_queue_rate|device_queue_warning",
+        "summary/propose|process_summary",
+        "minddata_device_queue_rate|device_queue_warning|data_(process|transmission)/status",
         "The first batch finds every queue empty, as none can be ready; ours says so of later ones only.",
         _is_first_only,
     ),

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
-from stepscope.advice.batches import FIRST, empty_again
 from stepscope.advice.ranks import named, place
-from stepscope.analysis.input_queues import DATA_QUEUE
+from stepscope.analysis.input_queues import DATA_QUEUE, FIRST
 from stepscope.analysis.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 
 CAUSES = {
@@ -29,8 +28,7 @@ ACTIONS = {
 def data_queue(input_stages: pl.DataFrame, input_batches: pl.DataFrame) -> Iterator[Finding]:
     """Report ranks whose data queue was empty although the host's was not, and ranks that are slow to take batches.
 
-    A data queue that is empty behind a slow pipeline is the matter of `host-queue`; one that only the first step found
-    empty is as it should be. The saving is the time of taking a
+    A data queue that is empty behind a slow pipeline is the matter of `host-queue`. The saving is the time of taking a
     batch where the queue was empty, mean of all steps without the first (for which no batch can be ready), on the rank
     that waited most.
     """
@@ -39,7 +37,6 @@ def data_queue(input_stages: pl.DataFrame, input_batches: pl.DataFrame) -> Itera
         input_stages.filter(pl.col("stage") == TRANSMISSION)
         .join(processing, on="rank")
         .filter(pl.col("verdict") == BOTTLENECK)
-        .join(empty_again(input_batches), on=["rank", "queue"], how="semi", maintain_order="left")
         .with_columns(
             kind=pl.when(pl.col("processing") == UNKNOWN).then(pl.lit(UNKNOWN)).otherwise(pl.lit(TRANSMISSION))
         )

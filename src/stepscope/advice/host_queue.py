@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
-from stepscope.advice.batches import FIRST, empty_again
 from stepscope.advice.ranks import named, place
+from stepscope.analysis.input_queues import FIRST
 from stepscope.analysis.input_stages import BOTTLENECK, PROCESSING
 
 
@@ -21,16 +21,13 @@ def host_queue(
     input_operators: pl.DataFrame | None,
     idle: pl.DataFrame | None,
 ) -> Iterator[Finding]:
-    """Report ranks whose data processing is the bottleneck (`input_stages`), as one finding. That the first
-    batch is not ready yet is no fault.
+    """Report ranks whose data processing is the bottleneck (`input_stages`), as one finding.
 
     The saving is what the training loop waited for a batch, mean without the first, on the rank that waited most. It is
     known only where the loop itself takes from the queue (`dataset_iterator`), and claimed only where the idle time of
     the device is not known, since `idle-time` claims it else.
     """
-    slow = input_stages.filter((pl.col("stage") == PROCESSING) & (pl.col("verdict") == BOTTLENECK)).join(
-        empty_again(input_batches), on=["rank", "queue"], how="semi", maintain_order="left"
-    )
+    slow = input_stages.filter((pl.col("stage") == PROCESSING) & (pl.col("verdict") == BOTTLENECK))
     if slow.is_empty():
         return
     ranks = slow["rank"].to_list()

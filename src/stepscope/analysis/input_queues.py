@@ -16,6 +16,9 @@ loop takes it."""
 
 QUEUES = (DATA_QUEUE, *HOST_QUEUES)
 
+FIRST = 1
+"""`number` of the batch that starts the pipeline up."""
+
 
 @analysis("rank", together=True)
 def input_batches(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
@@ -54,7 +57,8 @@ def input_queues(input_batches: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         `rank`, `queue`, `batches`, `empty` and `full` (batches that found it so; null where its size, or its room, is
-        not known), `empty_ratio`, `full_ratio`, `queue_capacity`, `mean_size`, and of the costs of a batch
+        not known), `empty_later` (of the empty ones all but the first batch, for which none can be ready),
+        `empty_ratio`, `full_ratio`, `queue_capacity`, `mean_size`, and of the costs of a batch
         `mean_total_ns`, `mean_get_ns`, `mean_push_ns`, with `total_ns`, `get_ns`, `push_ns` their sums;
         `interval_ns` (mean time from batch to batch; null for a single one).
     """
@@ -68,6 +72,7 @@ def input_queues(input_batches: pl.DataFrame) -> pl.DataFrame:
         .agg(
             batches=pl.len().cast(pl.Int64),
             empty=empty,
+            empty_later=pl.when(known > 0).then(((size == 0) & (pl.col("number") > FIRST)).sum().cast(pl.Int64)),
             full=full,
             empty_ratio=empty / known,
             full_ratio=full / known,

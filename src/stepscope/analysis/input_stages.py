@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.input_queues import DATA_QUEUE, HOST_QUEUES
+from stepscope.analysis.input_queues import DATA_QUEUE, FIRST, HOST_QUEUES
 from stepscope.limits import limit
 
 PROCESSING, TRANSMISSION, OBTAINING = "data processing", "data transmission", "data obtaining"
@@ -52,8 +52,9 @@ def input_stages(input_queues: pl.DataFrame, limits: Limits = LIMITS) -> pl.Data
     Data processing is the bottleneck if more than `host_empty_ratio` of the batches found the host queue empty. Only
     if it is not, data transmission is to blame for a data queue that was empty for more than `data_empty_ratio` of the
     steps (or whatever is before it, where the host queue was not recorded); behind a slow stage nothing can be said of
-    the next. Data obtaining is to blame if taking a batch that was
-    there takes more than `obtaining_ratio` of the time between batches.
+    the next. A queue that only the first batch found empty is as it should be, and the first alone tells nothing. Data
+    obtaining is to blame if taking a batch that was there takes more than `obtaining_ratio` of the time between
+    batches.
 
     Returns:
         Three rows: `rank`, `stage` (one of `STAGES`), `verdict` (`healthy`, `bottleneck`, or `unknown` where the queue
@@ -79,9 +80,9 @@ def input_stages(input_queues: pl.DataFrame, limits: Limits = LIMITS) -> pl.Data
 
 def _verdict(queue: Mapping[str, Any] | None, most: float) -> str:
     """Whether the stage before a queue keeps up."""
-    if queue is None or queue["empty_ratio"] is None:
+    if queue is None or queue["empty_ratio"] is None or queue["batches"] <= FIRST:
         return UNKNOWN
-    return BOTTLENECK if queue["empty_ratio"] > most else HEALTHY
+    return BOTTLENECK if queue["empty_ratio"] > most and queue["empty_later"] else HEALTHY
 
 
 def _obtaining(queue: Mapping[str, Any] | None, most: float) -> str:
