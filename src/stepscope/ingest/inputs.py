@@ -27,6 +27,8 @@ _WORTH_PROCESSES_BYTES = 512 << 20
 it, of sixteen most would stand idle."""
 _LEAST_PROCESS_BYTES = 32 << 20
 """Text that takes a process about as long to read as to start."""
+_FILE_BYTES = 1 << 19
+"""Text that takes about as long to read as a small file takes beside its text: classic profiles are dozens a rank."""
 _WORTH_THREADS_BYTES = 64 << 20
 """Text of one input among others that is worth a thread more; for less, handing chunks over costs more CPU time."""
 
@@ -202,8 +204,9 @@ class _Ingestion:
 
 
 def _weight(task: Task) -> int:
-    """About how many bytes of text there are to read."""
-    return sum(size_of(file) * (_GZIP_RATIO if file.suffix == ".gz" else 1) for file in task.item.files)
+    """About how many bytes of text take as long to read."""
+    sizes = (size_of(file) * (_GZIP_RATIO if file.suffix == ".gz" else 1) for file in task.item.files)
+    return sum(sizes) + _FILE_BYTES * len(task.item.files)
 
 
 def _device(path: Path) -> int:
