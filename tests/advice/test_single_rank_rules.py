@@ -223,3 +223,7 @@ def test_a_short_wait_is_none() -> None:
     quick = loaded(2).with_columns(duration_ns=pl.lit(MS // 5, pl.Int64))
 
     assert found({"input_pipeline": quick, "steps": steps(3)}, "data-loader") == []
+
+
+def test_nothing_is_said_of_a_loader_that_one_step_waited_for() -> None:
+    assert found({"input_pipeline": loaded(0).head(1), "steps": steps(1)}, "data-loader") == []

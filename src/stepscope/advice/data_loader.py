@@ -28,12 +28,14 @@ def data_loader(loader: pl.DataFrame, idle: pl.DataFrame | None, limits: Limits 
     """Report loaders for which the training loop waits long.
 
     Where the idle time of the device is known, `idle-time` says what of the waiting costs anything, and this rule
-    nothing. The saving is the median wait in a step on the rank that waits most: an upper bound, as the device may have
-    had work.
+    nothing. Of a single step nothing is said, since no batch can be ready for the first. The saving is the median wait
+    in a step on the rank that waits most: an upper bound, as the device may have had work.
     """
     if idle is not None:
         return
-    slow = loader.filter(pl.col("wait_ratio") >= limits.wait_ratio).sort("wait_ratio", descending=True)
+    slow = loader.filter((pl.col("wait_ratio") >= limits.wait_ratio) & (pl.col("steps") > 1)).sort(
+        "wait_ratio", descending=True
+    )
     for (name,), rows in slow.partition_by("loader", as_dict=True, maintain_order=True).items():
         worst = rows.row(0, named=True)
         ranks = rows["rank"].to_list()
