@@ -51,7 +51,9 @@ def test_half_a_millisecond_is_none() -> None:
 
 
 def test_a_single_step_counts_itself() -> None:
-    assert found({"steps": traced(9, count=1)}, "iteration-interval") == []  # its interval is 0
+    (finding,) = found({"steps": traced(0, count=1).with_columns(forward_start_ns=9 * MS)}, "iteration-interval")
+
+    assert (finding.saving_ns, finding.evidence["steps"]) == (round(8.5 * MS), 1)
 
 
 def test_an_empty_host_queue_is_a_finding_without_any_other_file() -> None:

@@ -92,6 +92,12 @@ def test_changes_of_an_allocator_stand_in_their_step_and_phase() -> None:
     assert usage["mark"].to_list() == [None, "forward_start", None, None, "backward_end", None]
 
 
+def test_changes_after_a_step_stand_in_none() -> None:
+    usage = ask({"memory_curve": curve([1, 2, 3, 4, 5, 6, 7]), "steps": steps(1)}, "memory_usage")
+
+    assert usage["step"].to_list() == [*[1] * 6, None]
+
+
 def test_no_memory_is_no_answer() -> None:
     for question in ("memory_usage", "memory_peak", "memory_hints", "memory_breakdown"):
         with pytest.raises(Unavailable):
@@ -113,6 +119,10 @@ def test_the_peak_says_where_it_is_and_what_the_source_states() -> None:
 
 def test_the_first_of_equal_peaks_counts() -> None:
     assert ask({"memory_curve": curve([1, 9, 9, 2])}, "memory_peak")["time_ns"].to_list() == [2 * MS]
+
+
+def test_releases_are_no_allocations() -> None:
+    assert ask({"memory_curve": curve([1, 3, 2])}, "memory_peak")["allocations"].to_list() == [2]
 
 
 def test_the_capacity_is_that_of_the_device_or_of_the_host() -> None:

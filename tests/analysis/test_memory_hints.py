@@ -124,3 +124,9 @@ def test_the_slope_does_not_follow_one_outlier() -> None:
 
 def test_thousands_of_steps_are_no_matter() -> None:
     assert trend(range(20_000), range(20_000)) == (1.0, 1.0)
+
+
+def test_of_many_steps_some_are_taken_from_the_whole_recording() -> None:
+    _, rising = trend(range(400), [*[0] * 200, *range(200)])
+
+    assert rising == pytest.approx(0.75, abs=0.01)

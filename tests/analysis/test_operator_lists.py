@@ -142,6 +142,8 @@ def test_operators_that_call_each_other_share_the_time_without_their_children() 
     assert found["unit"].unique().to_list() == ["CPU"]
     assert found.select("type", "share_ratio").rows()[0] == ("aten::addmm", pytest.approx(80 / 120))
     assert found["share_ratio"].sum() == pytest.approx(1)
+    each = Run.from_frames({0: {"operators": nested()}}).analyse("operator_instances")
+    assert each["share_ratio"].to_list() == found["share_ratio"].to_list()
 
 
 def test_beside_a_device_operators_are_the_hosts_and_tell_what_they_launched() -> None:

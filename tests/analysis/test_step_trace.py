@@ -55,6 +55,10 @@ def test_where_nothing_marks_a_phase_there_is_no_rest_of_them() -> None:
     assert (row["exposed_communication_ns"], row["other_ns"]) == (200 * US, None)
 
 
+def test_a_name_that_is_stated_without_a_graph_is_that_of_every_graph() -> None:
+    assert stated(graph=[3, 4]).analyse("step_trace")["forward_start_operator"].to_list() == ["Default/a"] * 2
+
+
 def test_inference_has_a_forward_pass_to_the_end_and_no_tail() -> None:
     trace = stated(backward_end_ns=[None, None]).analyse("step_trace")
 
@@ -133,6 +137,24 @@ def test_on_a_device_phases_are_where_the_kernels_ran() -> None:
     assert trace["forward_start_operator"][0] == "embedding"
 
 
+def test_waiting_for_data_while_the_device_computes_is_none() -> None:
+    trace = on_host(kernels=kernels([("compute", "copy", 50, 60, 90)])).analyse("step_trace")
+
+    assert told(trace, ("data_wait_ns",)) == [70]
+
+
+def test_backward_ends_with_the_step_where_its_last_kernel_runs_on() -> None:
+    trace = on_host(kernels=kernels([("compute", "back", 500, 900, 1100)])).analyse("step_trace", backward_end="back")
+
+    assert told(trace, ("backward_end_ns", "tail_ns")) == [STEP, 0]
+
+
+def test_what_the_host_did_is_no_phase_of_a_device_whose_launches_are_not_known() -> None:
+    trace = on_host(kernels=kernels([("compute", "gemm", None, 300, 500)])).analyse("step_trace")
+
+    assert told(trace, (*SECTIONS, "forward_ns")) == [None] * 4
+
+
 def test_a_kernel_belongs_to_its_operator_even_if_another_thread_launched_it_later() -> None:
     ids = {"external_id": list(range(len(TRAINING)))}
     work = kernels([("compute", "gemm", 410, 450, 500), ("compute", "back", 740, 750, 800)], external_id=[1, 3])
@@ -160,6 +182,14 @@ def test_a_named_point_moves_the_phases() -> None:
     assert told(trace, PARTS)[1:3] == [220, 270]
 
 
+def test_between_named_points_all_is_forward_in_a_step_without_backward() -> None:
+    run = on_host(operators=operators(TRAINING[:2]), slices=marks(MARKS[:1]))
+
+    trace = run.analyse("step_trace", forward_start="aten::embedding", backward_end="aten::mm")
+
+    assert told(trace, PARTS)[1:3] == [300, 0]
+
+
 def test_the_kernels_that_a_named_operator_launched_are_its_place_on_a_device() -> None:
     work = kernels([("compute", "gemm", 210, 350, 500), ("compute", "back", 500, 500, 800)])
 
@@ -171,6 +201,13 @@ def test_the_kernels_that_a_named_operator_launched_are_its_place_on_a_device() 
 def test_a_name_that_was_not_recorded_is_an_error() -> None:
     with pytest.raises(Unavailable, match="no operator or kernel named 'nonsense' was recorded"):
         on_host().analyse("step_trace", forward_start="nonsense")
+
+
+def test_an_operator_that_begins_when_the_last_step_ends_is_outside_of_it() -> None:
+    run = on_host(operators=operators([*TRAINING, ("late", STEP, STEP + 5)]))
+
+    with pytest.raises(Unavailable, match="outside of all steps"):
+        run.analyse("step_trace", backward_end="late")
 
 
 def test_a_named_operator_without_kernels_is_told_apart_from_one_that_is_not_there() -> None:
@@ -282,6 +319,18 @@ def test_the_calls_of_a_stream_have_gaps_between_from_forward_to_the_end_of_the_
         (2, "call", "AllReduce-op3", 50, 40),
         (2, "gap", None, 90, 910),
     ]
+
+
+def test_a_call_within_a_longer_one_does_not_begin_a_gap() -> None:
+    run = reduces()
+    tables = {name: run.rank(0).table(name).collect() for name in ("steps", "collectives")}
+    longer = pl.when(pl.col("name") == "AllReduce-op1").then(400 * US).otherwise("duration_ns")
+
+    calls = tables["collectives"].with_columns(duration_ns=longer)
+    found = Run.from_frames({0: {**tables, "collectives": calls}}).analyse("step_reduces")
+
+    gaps = found.filter((pl.col("segment") == "gap") & (pl.col("step") == 1) & (pl.col("stream") == 1))
+    assert (gaps["start_ns"] // US).to_list() == [60, 200, 700]
 
 
 def test_calls_are_averaged_over_steps_with_and_without_the_first() -> None:
