@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 from stepscope.advice import Finding, advise
+from stepscope.advice.data_loader import data_loader
+from stepscope.advice.memory_copies import memory_copies
 from stepscope.run import Run
 from stepscope.tables import RANKS, STATED, STEPS
 from tests.analysis.inputs import MS, batches, chain, steps, usage_of
@@ -44,6 +46,10 @@ def test_a_long_interval_between_steps_is_a_finding() -> None:
     assert finding.saving_ns == 2 * MS  # the first step, which has none, does not count
     assert finding.saving_ratio == pytest.approx(0.1)
     assert finding.evidence["interval_ns"] == round(2.5 * MS)
+
+
+def test_of_timelines_a_late_start_is_the_matter_of_idle_time() -> None:
+    assert found({"steps": traced(2.5).with_columns(window=pl.lit("host"))}, "iteration-interval") == []
 
 
 def test_half_a_millisecond_is_none() -> None:
@@ -171,6 +177,14 @@ def test_a_busy_host_is_a_finding_that_names_all_its_ranks() -> None:
     assert finding.evidence["busy_ratio"] == pytest.approx(0.9)
 
 
+def test_of_several_busy_hosts_the_busiest_is_told() -> None:
+    hosts = {rank: {"host_usage": usage_of("host", [busy] * 3)} for rank, busy in enumerate((0.9, 0.95))}
+
+    (finding,) = found(hosts, "cpu-busy")
+
+    assert "95% of its CPU is in use on rank 1" in finding.summary
+
+
 def test_where_training_computes_on_the_cpu_a_busy_host_is_as_it_should_be() -> None:
     on_cpu = {"host_usage": usage_of("host", [0.95] * 3), "ranks": RANKS.frame(device_kind=["cpu"])}
 
@@ -213,12 +227,43 @@ def test_fragmentation_and_little_room_are_findings() -> None:
     assert "95 B of 100 B (95%)" in found({0: full, 3: full}, "memory-capacity")[0].summary
 
 
+def test_of_several_ranks_short_of_memory_the_worst_is_told() -> None:
+    def stated(peak: float) -> Tables:
+        return {"stated": STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, peak])}
+
+    def curve(growth: int, reserved: int) -> Tables:
+        lows = [700_000_000 + k * growth for k in range(10)]
+        return {"memory_curve": stepping(lows, reserved=reserved), "steps": steps(10)}
+
+    ranks = {0: curve(4_000_000, 2_000_000_000), 1: curve(8_000_000, 3_000_000_000)}
+
+    assert "(99%) on rank 1" in found({0: stated(95.0), 1: stated(99.0)}, "memory-capacity")[0].summary
+    assert "8.00 MB more memory of device 0 in each step on rank 1" in found(ranks, "memory-leak")[0].summary
+    assert "of what is reserved on rank 1" in found(ranks, "memory-fragmentation")[0].summary
+
+
+@pytest.mark.parametrize(("exposed", "findings"), [(49, 0), (50, 1)])
+def test_copies_that_nothing_covers_are_a_finding_from_a_twentieth_of_the_step(exposed: int, findings: int) -> None:
+    breakdown = pl.DataFrame({"window_ns": [1000] * 2, "memory_not_overlapped_ns": [exposed] * 2})
+
+    told = list(memory_copies(breakdown))
+
+    assert [finding.saving_ns for finding in told] == [exposed] * findings
+
+
 def test_a_loader_that_is_waited_for_is_a_finding_where_idle_time_is_not_known() -> None:
     (finding,) = found({"input_pipeline": loaded(0), "steps": steps(3)}, "data-loader")
 
     assert "Images" in finding.summary
     assert "num_workers" in finding.action
     assert (finding.saving_ns, finding.saving_ratio) == (4 * MS, pytest.approx(0.4))
+
+
+def test_where_idle_time_is_known_the_loader_is_its_matter() -> None:
+    loader = Run.from_frames({0: {"input_pipeline": loaded(0), "steps": steps(3)}}).analyse("loader")
+
+    assert len(list(data_loader(loader, None))) == 1
+    assert list(data_loader(loader, pl.DataFrame())) == []
 
 
 def test_a_short_wait_is_none() -> None:

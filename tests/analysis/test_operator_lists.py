@@ -129,6 +129,12 @@ def test_kernels_of_an_ascend_device_stand_under_the_core_that_ran_them() -> Non
     ]
 
 
+def test_a_kernel_of_an_ascend_device_whose_core_is_not_known_is_one_of_its_cores() -> None:
+    run = Run.from_frames({0: {"kernels": kernels(WORK[:1]), "ranks": RANKS.frame(device_kind=["npu"])}})
+
+    assert run.analyse("operator_instances")["unit"].to_list() == ["AI_CORE"]
+
+
 NESTED = [("aten::linear", 0, 100), ("aten::addmm", 10, 90), ("aten::relu", 200, 220)]
 
 
@@ -153,6 +159,14 @@ def test_beside_a_device_operators_are_the_hosts_and_tell_what_they_launched() -
 
     rows = found.sort("name").select("name", "activity_ns", "activities").rows()
     assert rows == [("aten::addmm", 300 * US, 2), ("aten::linear", None, None), ("aten::relu", 100 * US, 1)]
+
+
+def test_a_rank_without_a_device_beside_others_has_operators_of_its_own_list() -> None:
+    run = Run.from_frames({0: {"operators": nested(), "kernels": kernels(WORK)}, 1: {"operators": nested()}})
+
+    units = run.analyse("operator_instances").select("rank", "unit").unique().sort("rank", "unit").rows()
+
+    assert units == [(0, "CUDA"), (0, "HOST_CPU"), (1, "CPU")]
 
 
 def test_calls_are_told_apart_by_their_shapes_and_places() -> None:
