@@ -102,6 +102,13 @@ def test_idle_workers_are_told_but_not_of_operators_that_have_one_thread_anyway(
     assert dict(told)["ShuffleOp_1"] == []
 
 
+@pytest.mark.parametrize(("fill", "starves"), [(0.0, True), (0.7, False)])
+def test_a_root_that_often_finds_nothing_to_hand_on_is_told(fill: float, starves: bool) -> None:
+    (root, *_) = operators(chain({"MapOp_1": fill}))["observations"].to_list()
+
+    assert ("queue before the device often empty" in root) == starves
+
+
 def test_operators_that_a_damaged_file_ties_in_a_ring_are_still_told() -> None:
     ring = pipeline({"MapOp_1": "MapOp_2", "MapOp_2": "MapOp_1"})
 

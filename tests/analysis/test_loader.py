@@ -51,7 +51,13 @@ def test_a_loader_without_workers_is_limited_by_that() -> None:
 
 @pytest.mark.parametrize(
     ("worker", "host", "limited"),
-    [(0.45, 0.5, "worker CPU"), (0.05, 0.5, "reading"), (0.05, 0.97, "host CPU"), (0.25, 0.5, None)],
+    [
+        (0.45, 0.5, "worker CPU"),
+        (0.45, 0.97, "worker CPU"),
+        (0.05, 0.5, "reading"),
+        (0.05, 0.97, "host CPU"),
+        (0.25, 0.5, None),
+    ],
 )
 def test_workers_tell_what_limits_them(worker: float, host: float, limited: str | None) -> None:
     """Of 4 processors, two workers keep so many busy."""

@@ -137,6 +137,15 @@ def test_the_capacity_is_that_of_the_device_or_of_the_host() -> None:
     assert found == [(None, 64, 0.25), (0, 48, 0.25)]  # of what is reserved: twice what is in use
 
 
+def test_other_counters_of_a_device_are_not_its_capacity() -> None:
+    names = ["memory_total_bytes", "power"]
+    counters = COUNTERS.frame(time_ns=[0] * 2, name=names, device=[0] * 2, value=[48.0, 700.0])
+
+    found = ask({"memory_curve": curve([5]), "counters": counters}, "memory_peak")
+
+    assert found["capacity_bytes"].to_list() == [48]
+
+
 def test_a_rank_that_only_states_its_peak_has_one() -> None:
     stated = STATED.frame(name=["memory_peak_bytes"], value=[600.0])
 

@@ -55,6 +55,14 @@ def test_where_nothing_marks_a_phase_there_is_no_rest_of_them() -> None:
     assert (row["exposed_communication_ns"], row["other_ns"]) == (200 * US, None)
 
 
+def test_communication_is_not_the_operator_at_a_point() -> None:
+    work = kernels([("communication", "all_gather", None, 260, 290), ("compute", "gemm", None, 300, 400)])
+
+    trace = on_host(steps=steps(1, forward_start_ns=[250 * US]), kernels=work).analyse("step_trace")
+
+    assert trace["forward_start_operator"].to_list() == ["gemm"]
+
+
 def test_a_name_that_is_stated_without_a_graph_is_that_of_every_graph() -> None:
     assert stated(graph=[3, 4]).analyse("step_trace")["forward_start_operator"].to_list() == ["Default/a"] * 2
 
@@ -94,6 +102,12 @@ def test_the_parts_are_the_step_and_agree_with_the_breakdown() -> None:
     assert trace.select(pl.sum_horizontal(PARTS)).to_series().equals(trace["step_ns"].alias("data_wait_ns"))
     assert trace["exposed_communication_ns"].to_list() == split["communication_not_overlapped_ns"].to_list()
     assert trace["data_wait_ns"].to_list() == split["data_loading_ns"].to_list()
+
+
+def test_an_update_before_the_forward_pass_does_not_end_it() -> None:
+    trace = on_host(slices=marks([("Optimizer.step#AdamW.step", 0, 50)])).analyse("step_trace")
+
+    assert told(trace, ("forward_ns", "backward_ns")) == [320, 280]
 
 
 def test_marked_phases_go_before_what_operators_tell() -> None:
