@@ -43,6 +43,12 @@ def test_waits_for_input_are_claimed_one_after_the_other() -> None:
     assert told == {"host-queue": 20, "data-queue": 30, "iteration-interval": 40}
 
 
+def test_findings_of_one_rule_are_about_different_times() -> None:
+    two = [finding("data-queue", 50), finding("data-queue", 20)]
+
+    assert claimed_once(two) == two
+
+
 def test_a_slow_host_is_no_wait_for_input() -> None:
     assert savings(finding("data-queue", 50), finding("idle-time", 60, cause="dispatch"))["data-queue"] == 50
 

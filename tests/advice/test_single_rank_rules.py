@@ -89,6 +89,18 @@ def test_the_operators_that_hold_the_pipeline_up_are_named() -> None:
     assert "MapOp_2" in finding.cause
 
 
+def test_operators_of_ranks_that_keep_up_are_not_named() -> None:
+    def rank(chained: dict[str, float], size: int) -> Tables:
+        slow = chain(chained)
+        return {**slow, "input_pipeline": pl.concat([slow["input_pipeline"], batches("device_queue", [size] * 5)])}
+
+    late, early = rank({"MapOp_1": 0.1, "TFReaderOp_2": 0.9}, 0), rank({"BatchOp_1": 0.1, "TFReaderOp_2": 0.9}, 9)
+
+    (finding,) = found({0: late, 1: early}, "host-queue")
+
+    assert (finding.where, finding.evidence["operators"]) == ({"rank": 0}, ["MapOp_1"])
+
+
 def test_full_queues_are_no_finding() -> None:
     healthy = {"input_pipeline": pl.concat([batches("device_queue", [9] * 5), batches("get_next", [2] * 5)])}
 

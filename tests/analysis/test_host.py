@@ -85,11 +85,11 @@ def test_the_curve_has_both_ends_of_events_and_samples_of_the_process() -> None:
 
 
 def test_samples_of_the_process_alone_tell_its_growth() -> None:
-    sampled = HOST_USAGE.frame(time_ns=[1, 2, 3], scope=["process"] * 3, rss_bytes=[100, 90, 130])
+    sampled = HOST_USAGE.frame(time_ns=[1, 2, 3], scope=["process"] * 3, rss_bytes=[100, 150, 130])
 
     row = ask({"host_usage": sampled}, "host_memory").row(0, named=True)
 
-    assert (row["module"], row["first_bytes"], row["max_bytes"], row["growth_bytes"]) == ("process", 100, 130, 30)
+    assert (row["module"], row["first_bytes"], row["max_bytes"], row["growth_bytes"]) == ("process", 100, 150, 30)
 
 
 def test_without_memory_there_is_no_answer() -> None:

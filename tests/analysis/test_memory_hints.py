@@ -86,6 +86,12 @@ def test_blocks_that_are_released_or_were_made_once_are_none(kept: pl.DataFrame)
     assert hints({"memory_curve": stepping([MB] * 10), "allocations": kept}) == []
 
 
+def test_small_blocks_that_are_left_behind_are_none() -> None:
+    small = blocks(released=False).with_columns(size_bytes=pl.lit(1000, pl.Int64))
+
+    assert hints({"memory_curve": stepping([MB] * 10), "allocations": small}) == []
+
+
 def test_memory_that_is_reserved_and_never_in_use_is_fragmented() -> None:
     (found,) = hints({"memory_curve": stepping([950 * MB] * 10, reserved=2000 * MB)})
 

@@ -121,6 +121,25 @@ def test_what_is_stated_is_not_counted_again_from_shapes() -> None:
     assert found["found_by"].to_list() == ["stated"] * 3
 
 
+def test_where_no_kernels_shapes_tell_those_of_operators_do() -> None:
+    odd = kernels([("compute", "mm", 0, 100, 150)], type=["MatMulV3"], input_shapes=["2,3;4,5"])
+
+    found = on_host(1, kernels=odd).analyse("operator_flops")
+
+    assert found.select("name", "flops").rows() == [("aten::mm", MM_FLOPS)]
+
+
+def test_the_data_type_is_that_of_most_operations() -> None:
+    types = [FLOAT, '["c10::Half", "c10::Half"]', FLOAT]
+    small = "[[1, 2], [2, 3]]"
+    rows = [("aten::mm", 0, 10), ("aten::mm", 20, 30), ("aten::mm", 40, 50)]
+    calls = operators(rows, input_shapes=[small, MM, small], input_types=types)
+
+    row = Run.from_frames({0: {"operators": calls}}).analyse("model_flops").row(0, named=True)
+
+    assert row["data_type"] == "c10::Half"
+
+
 def test_shares_are_of_all_calls() -> None:
     rows = {name: values[:2] for name, values in STATED_ROWS.items()} | {"count": [4, 1], "vector_flops": [0.0, 0.0]}
     run = Run.from_frames({0: {"operator_totals": OPERATOR_TOTALS.frame(**rows)}})

@@ -184,6 +184,14 @@ def test_calls_are_told_apart_by_their_shapes_and_places() -> None:
     assert types.select("operators", "count").rows() == [(1, 3)]
 
 
+def test_the_operators_of_a_type_are_its_places_or_else_its_names() -> None:
+    places = operators([("Default/a/Add-op1", 0, 10), ("Default/b/Add-op1", 20, 30)])
+    streams = kernels([*WORK[:1], *WORK[:1]], stream=[1, 2])
+
+    assert Run.from_frames({0: {"operators": places}}).analyse("operator_types")["operators"].to_list() == [2]
+    assert Run.from_frames({0: {"kernels": streams}}).analyse("operator_types")["operators"].to_list() == [1]
+
+
 def test_what_is_stated_is_not_counted_again_from_kernels_and_operators() -> None:
     tables = {"operator_totals": totals(STATED), "kernels": kernels(WORK), "operators": nested()}
 

@@ -348,8 +348,10 @@ def test_a_call_within_a_longer_one_does_not_begin_a_gap() -> None:
 
 
 def test_calls_are_averaged_over_steps_with_and_without_the_first() -> None:
-    found = reduces().analyse("step_reduce_statistics").row(0, named=True)
+    every = reduces().analyse("step_reduce_statistics")
 
+    found = every.row(0, named=True)
+    assert every["place"].to_list() == [0] * 4  # each is the only one of its name
     assert (found["name"], found["steps"]) == ("AllReduce-op0", 2)
     assert (found["mean_start_ns"], found["mean_start_without_first_ns"]) == (105 * US, 110 * US)
 
