@@ -12,7 +12,7 @@ from stepscope.advice.data_loader import data_loader
 from stepscope.advice.memory_copies import memory_copies
 from stepscope.run import Run
 from stepscope.tables import RANKS, STATED, STEPS
-from tests.analysis.inputs import MS, batches, chain, steps, usage_of
+from tests.analysis.inputs import MS, batches, chain, pipeline, samples, steps, usage_of
 from tests.analysis.test_loader import loaded
 from tests.analysis.test_memory_hints import blocks, stepping
 
@@ -52,6 +52,14 @@ def test_of_timelines_a_late_start_is_the_matter_of_idle_time() -> None:
     assert found({"steps": traced(2.5).with_columns(window=pl.lit("host"))}, "iteration-interval") == []
 
 
+def test_the_input_of_other_ranks_does_not_explain_a_late_start() -> None:
+    other = {"steps": traced(0.1), "input_pipeline": batches("device_queue", [0] * 5)}
+
+    (finding,) = found({0: {"steps": traced(2.5)}, 1: other}, "iteration-interval")
+
+    assert (finding.where, finding.evidence["slow_stage"]) == ({"rank": 0}, None)
+
+
 def test_half_a_millisecond_is_none() -> None:
     assert found({"steps": traced(0.5)}, "iteration-interval") == []
 
@@ -71,6 +79,14 @@ def test_an_empty_host_queue_is_a_finding_without_any_other_file() -> None:
     assert finding.saving_ns == 2 * MS  # not the first batch
     assert finding.saving_ratio == pytest.approx(0.2)
     assert finding.severity == "high"
+
+
+def test_the_rank_whose_host_queue_is_empty_most_often_is_told() -> None:
+    ranks = {
+        rank: {"input_pipeline": batches("device_queue", sizes)} for rank, sizes in enumerate(([0, 0, 5], [0] * 3))
+    }
+
+    assert "3 of 3 (100%) found the host queue empty on rank 1" in found(ranks, "host-queue")[0].summary
 
 
 def test_a_queue_to_the_device_says_nothing_about_the_saving() -> None:
@@ -117,6 +133,14 @@ def test_an_empty_data_queue_behind_a_full_host_queue_is_a_finding_about_sending
     assert finding.saving_ns == 1 * MS  # 3 ms of one step over three; the first starts the pipeline up
 
 
+def test_taking_batches_that_lie_ready_costs_what_it_takes() -> None:
+    slow = pl.concat([batches("device_queue", [9] * 3), batches("get_next", [3] * 3, get_ms=[1] * 3)])
+
+    (finding,) = found({"input_pipeline": slow}, "data-queue")
+
+    assert (finding.saving_ns, finding.saving_ratio) == (2 * MS, pytest.approx(0.2))
+
+
 @pytest.mark.parametrize("queue", ["get_next", "device_queue"])
 def test_that_no_batch_is_ready_for_the_first_step_is_as_it_should_be(queue: str) -> None:
     tables = {"input_pipeline": batches(queue, [0, 2])}
@@ -152,6 +176,25 @@ def test_each_kind_of_slow_operator_has_its_advice(usage: dict[str, float], kind
 
     assert finding.evidence["kind"] == kind
     assert advice in finding.action
+
+
+def test_operators_are_named_from_the_readers_to_the_root() -> None:
+    (finding,) = found(chain({"MapOp_1": 0.1, "MapOp_2": 0.5, "TFReaderOp_3": 0.9}), "pipeline-bottleneck")
+
+    assert "MapOp_2/MapOp_1 hold up" in finding.summary
+
+
+@pytest.mark.parametrize(("fill", "cause"), [(9, "All queues are full"), (1, "filled to 90%, that behind it to 10%")])
+def test_a_root_with_a_queue_is_slow_where_all_are_full_or_its_own_is_emptier(fill: int, cause: str) -> None:
+    tables = {
+        "pipeline_operators": pipeline({"Batch_0": None, "TFReader_1": "Batch_0"}),
+        "input_pipeline": samples({"Batch_0": [fill] * 4, "TFReader_1": [9] * 4}),
+    }
+
+    (finding,) = found(tables, "pipeline-bottleneck")
+
+    assert finding.where["operators"] == ["Batch_0"]
+    assert cause in finding.cause
 
 
 def test_one_sample_at_the_start_says_nothing_about_a_pipeline() -> None:
