@@ -9,12 +9,10 @@ import pytest
 
 from stepscope.advice import Finding, advise
 from stepscope.advice.data_loader import data_loader
-from stepscope.advice.memory_copies import memory_copies
 from stepscope.run import Run
 from stepscope.tables import RANKS, STATED, STEPS
 from tests.analysis.inputs import MS, batches, chain, pipeline, samples, steps, usage_of
 from tests.analysis.test_loader import loaded
-from tests.analysis.test_memory_hints import blocks, stepping
 
 Tables = dict[str, pl.DataFrame]
 
@@ -261,49 +259,6 @@ def test_a_recommendation_that_says_nothing_is_none(text: str) -> None:
     told = found({"stated": STATED.frame(name=["recommendation"], text=[text])}, "ai-cpu")
 
     assert [finding.action for finding in told] == (["{"] if text == "{" else [])
-
-
-def test_memory_that_grows_is_at_least_of_medium_severity() -> None:
-    curve = stepping([100_000_000 + k * 4_000_000 for k in range(10)])
-    kept = blocks(released=False)
-
-    (finding,) = found({"memory_curve": curve, "steps": steps(10), "allocations": kept}, "memory-leak")
-
-    assert finding.evidence["per_step_bytes"] == 4_000_000
-    assert "aten::empty" in finding.cause
-    assert (finding.saving_ns, finding.severity) == (0, "medium")
-
-
-def test_fragmentation_and_little_room_are_findings() -> None:
-    curve = {"memory_curve": stepping([950_000_000] * 10, reserved=2_000_000_000), "steps": steps(10)}
-    full = {"stated": STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, 95.0])}
-
-    assert "1.00 GB" in found(curve, "memory-fragmentation")[0].summary
-    assert "95 B of 100 B (95%)" in found({0: full, 3: full}, "memory-capacity")[0].summary
-
-
-def test_of_several_ranks_short_of_memory_the_worst_is_told() -> None:
-    def stated(peak: float) -> Tables:
-        return {"stated": STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, peak])}
-
-    def curve(growth: int, reserved: int) -> Tables:
-        lows = [700_000_000 + k * growth for k in range(10)]
-        return {"memory_curve": stepping(lows, reserved=reserved), "steps": steps(10)}
-
-    ranks = {0: curve(4_000_000, 2_000_000_000), 1: curve(8_000_000, 3_000_000_000)}
-
-    assert "(99%) on rank 1" in found({0: stated(95.0), 1: stated(99.0)}, "memory-capacity")[0].summary
-    assert "8.00 MB more memory of device 0 in each step on rank 1" in found(ranks, "memory-leak")[0].summary
-    assert "of what is reserved on rank 1" in found(ranks, "memory-fragmentation")[0].summary
-
-
-@pytest.mark.parametrize(("exposed", "findings"), [(49, 0), (50, 1)])
-def test_copies_that_nothing_covers_are_a_finding_from_a_twentieth_of_the_step(exposed: int, findings: int) -> None:
-    breakdown = pl.DataFrame({"window_ns": [1000] * 2, "memory_not_overlapped_ns": [exposed] * 2})
-
-    told = list(memory_copies(breakdown))
-
-    assert [finding.saving_ns for finding in told] == [exposed] * findings
 
 
 def test_a_loader_that_is_waited_for_is_a_finding_where_idle_time_is_not_known() -> None:
