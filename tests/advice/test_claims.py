@@ -31,10 +31,22 @@ def test_a_late_start_claims_what_the_causes_of_idle_time_leave() -> None:
     assert less.evidence["claimed_by"] == ["idle-time"]
 
 
+def test_a_finding_that_saves_nothing_claims_nothing() -> None:
+    (_, start) = claimed_once([finding("iteration-interval", 90), finding("host-queue", 0)])
+
+    assert (start.saving_ns, start.evidence) == (90, {})
+
+
 def test_waits_for_input_are_claimed_one_after_the_other() -> None:
     told = savings(finding("iteration-interval", 90), finding("data-queue", 50), finding("host-queue", 20))
 
     assert told == {"host-queue": 20, "data-queue": 30, "iteration-interval": 40}
+
+
+def test_findings_of_one_rule_are_about_different_times() -> None:
+    two = [finding("data-queue", 50), finding("data-queue", 20)]
+
+    assert claimed_once(two) == two
 
 
 def test_a_slow_host_is_no_wait_for_input() -> None:

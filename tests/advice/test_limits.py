@@ -61,6 +61,10 @@ def test_a_file_has_a_table_for_each(tmp_path: Path) -> None:
     assert sets["iteration-interval"].interval_ns == 1_000_000
 
 
+def test_zero_is_a_limit() -> None:
+    assert limits_from({"input_stages": {"host_empty_ratio": 0}})["input_stages"].host_empty_ratio == 0
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from stepscope.advice import Finding, advise
+from stepscope.advice.data_loader import data_loader
 from stepscope.run import Run
 from stepscope.tables import RANKS, STATED, STEPS
-from tests.analysis.inputs import MS, batches, chain, steps, usage_of
+from tests.analysis.inputs import MS, batches, chain, pipeline, samples, steps, usage_of
 from tests.analysis.test_loader import loaded
-from tests.analysis.test_memory_hints import blocks, stepping
 
 Tables = dict[str, pl.DataFrame]
 
@@ -46,12 +46,26 @@ def test_a_long_interval_between_steps_is_a_finding() -> None:
     assert finding.evidence["interval_ns"] == round(2.5 * MS)
 
 
+def test_of_timelines_a_late_start_is_the_matter_of_idle_time() -> None:
+    assert found({"steps": traced(2.5).with_columns(window=pl.lit("host"))}, "iteration-interval") == []
+
+
+def test_the_input_of_other_ranks_does_not_explain_a_late_start() -> None:
+    other = {"steps": traced(0.1), "input_pipeline": batches("device_queue", [0] * 5)}
+
+    (finding,) = found({0: {"steps": traced(2.5)}, 1: other}, "iteration-interval")
+
+    assert (finding.where, finding.evidence["slow_stage"]) == ({"rank": 0}, None)
+
+
 def test_half_a_millisecond_is_none() -> None:
     assert found({"steps": traced(0.5)}, "iteration-interval") == []
 
 
 def test_a_single_step_counts_itself() -> None:
-    assert found({"steps": traced(9, count=1)}, "iteration-interval") == []  # its interval is 0
+    (finding,) = found({"steps": traced(0, count=1).with_columns(forward_start_ns=9 * MS)}, "iteration-interval")
+
+    assert (finding.saving_ns, finding.evidence["steps"]) == (round(8.5 * MS), 1)
 
 
 def test_an_empty_host_queue_is_a_finding_without_any_other_file() -> None:
@@ -63,6 +77,14 @@ def test_an_empty_host_queue_is_a_finding_without_any_other_file() -> None:
     assert finding.saving_ns == 2 * MS  # not the first batch
     assert finding.saving_ratio == pytest.approx(0.2)
     assert finding.severity == "high"
+
+
+def test_the_rank_whose_host_queue_is_empty_most_often_is_told() -> None:
+    ranks = {
+        rank: {"input_pipeline": batches("device_queue", sizes)} for rank, sizes in enumerate(([0, 0, 5], [0] * 3))
+    }
+
+    assert "3 of 3 (100%) found the host queue empty on rank 1" in found(ranks, "host-queue")[0].summary
 
 
 def test_a_queue_to_the_device_says_nothing_about_the_saving() -> None:
@@ -81,6 +103,18 @@ def test_the_operators_that_hold_the_pipeline_up_are_named() -> None:
     assert "MapOp_2" in finding.cause
 
 
+def test_operators_of_ranks_that_keep_up_are_not_named() -> None:
+    def rank(chained: dict[str, float], size: int) -> Tables:
+        slow = chain(chained)
+        return {**slow, "input_pipeline": pl.concat([slow["input_pipeline"], batches("device_queue", [size] * 5)])}
+
+    late, early = rank({"MapOp_1": 0.1, "TFReaderOp_2": 0.9}, 0), rank({"BatchOp_1": 0.1, "TFReaderOp_2": 0.9}, 9)
+
+    (finding,) = found({0: late, 1: early}, "host-queue")
+
+    assert (finding.where, finding.evidence["operators"]) == ({"rank": 0}, ["MapOp_1"])
+
+
 def test_full_queues_are_no_finding() -> None:
     healthy = {"input_pipeline": pl.concat([batches("device_queue", [9] * 5), batches("get_next", [2] * 5)])}
 
@@ -95,6 +129,14 @@ def test_an_empty_data_queue_behind_a_full_host_queue_is_a_finding_about_sending
     assert "2 of 4 steps (50%)" in finding.summary
     assert "sending" in finding.cause
     assert finding.saving_ns == 1 * MS  # 3 ms of one step over three; the first starts the pipeline up
+
+
+def test_taking_batches_that_lie_ready_costs_what_it_takes() -> None:
+    slow = pl.concat([batches("device_queue", [9] * 3), batches("get_next", [3] * 3, get_ms=[1] * 3)])
+
+    (finding,) = found({"input_pipeline": slow}, "data-queue")
+
+    assert (finding.saving_ns, finding.saving_ratio) == (2 * MS, pytest.approx(0.2))
 
 
 @pytest.mark.parametrize("queue", ["get_next", "device_queue"])
@@ -134,6 +176,25 @@ def test_each_kind_of_slow_operator_has_its_advice(usage: dict[str, float], kind
     assert advice in finding.action
 
 
+def test_operators_are_named_from_the_readers_to_the_root() -> None:
+    (finding,) = found(chain({"MapOp_1": 0.1, "MapOp_2": 0.5, "TFReaderOp_3": 0.9}), "pipeline-bottleneck")
+
+    assert "MapOp_2/MapOp_1 hold up" in finding.summary
+
+
+@pytest.mark.parametrize(("fill", "cause"), [(9, "All queues are full"), (1, "filled to 90%, that behind it to 10%")])
+def test_a_root_with_a_queue_is_slow_where_all_are_full_or_its_own_is_emptier(fill: int, cause: str) -> None:
+    tables = {
+        "pipeline_operators": pipeline({"Batch_0": None, "TFReader_1": "Batch_0"}),
+        "input_pipeline": samples({"Batch_0": [fill] * 4, "TFReader_1": [9] * 4}),
+    }
+
+    (finding,) = found(tables, "pipeline-bottleneck")
+
+    assert finding.where["operators"] == ["Batch_0"]
+    assert cause in finding.cause
+
+
 def test_one_sample_at_the_start_says_nothing_about_a_pipeline() -> None:
     slow = chain({"BatchOp_1": 0.1, "MapOp_2": 0.1, "GeneratorOp_3": 0.9})
     first = slow["input_pipeline"].unique("operator", keep="first", maintain_order=True)
@@ -169,6 +230,14 @@ def test_a_busy_host_is_a_finding_that_names_all_its_ranks() -> None:
     assert finding.evidence["busy_ratio"] == pytest.approx(0.9)
 
 
+def test_of_several_busy_hosts_the_busiest_is_told() -> None:
+    hosts = {rank: {"host_usage": usage_of("host", [busy] * 3)} for rank, busy in enumerate((0.9, 0.95))}
+
+    (finding,) = found(hosts, "cpu-busy")
+
+    assert "95% of its CPU is in use on rank 1" in finding.summary
+
+
 def test_where_training_computes_on_the_cpu_a_busy_host_is_as_it_should_be() -> None:
     on_cpu = {"host_usage": usage_of("host", [0.95] * 3), "ranks": RANKS.frame(device_kind=["cpu"])}
 
@@ -192,31 +261,19 @@ def test_a_recommendation_that_says_nothing_is_none(text: str) -> None:
     assert [finding.action for finding in told] == (["{"] if text == "{" else [])
 
 
-def test_memory_that_grows_is_at_least_of_medium_severity() -> None:
-    curve = stepping([100_000_000 + k * 4_000_000 for k in range(10)])
-    kept = blocks(released=False)
-
-    (finding,) = found({"memory_curve": curve, "steps": steps(10), "allocations": kept}, "memory-leak")
-
-    assert finding.evidence["per_step_bytes"] == 4_000_000
-    assert "aten::empty" in finding.cause
-    assert (finding.saving_ns, finding.severity) == (0, "medium")
-
-
-def test_fragmentation_and_little_room_are_findings() -> None:
-    curve = {"memory_curve": stepping([950_000_000] * 10, reserved=2_000_000_000), "steps": steps(10)}
-    full = {"stated": STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, 95.0])}
-
-    assert "1.00 GB" in found(curve, "memory-fragmentation")[0].summary
-    assert "95 B of 100 B (95%)" in found({0: full, 3: full}, "memory-capacity")[0].summary
-
-
 def test_a_loader_that_is_waited_for_is_a_finding_where_idle_time_is_not_known() -> None:
     (finding,) = found({"input_pipeline": loaded(0), "steps": steps(3)}, "data-loader")
 
     assert "Images" in finding.summary
     assert "num_workers" in finding.action
     assert (finding.saving_ns, finding.saving_ratio) == (4 * MS, pytest.approx(0.4))
+
+
+def test_where_idle_time_is_known_the_loader_is_its_matter() -> None:
+    loader = Run.from_frames({0: {"input_pipeline": loaded(0), "steps": steps(3)}}).analyse("loader")
+
+    assert len(list(data_loader(loader, None))) == 1
+    assert list(data_loader(loader, pl.DataFrame())) == []
 
 
 def test_a_short_wait_is_none() -> None:

@@ -36,6 +36,15 @@ def test_stated_executions_are_told_by_step_and_shape() -> None:
     ]
 
 
+def test_shapes_that_another_operator_had_before_are_new_to_this_one() -> None:
+    one = stated(["a", "b"], [1, 1]).rank(0).table("operator_steps").collect()
+    other = stated(["b", "a"], [1, 1]).rank(0).table("operator_steps").collect().with_columns(name=pl.lit("MatMul-op2"))
+
+    found = Run.from_frames({0: {"operator_steps": pl.concat([one, other])}}).analyse("dynamic_shapes")
+
+    assert found["is_new"].to_list() == [True] * 4
+
+
 def test_types_are_summed_by_step() -> None:
     run = stated(["16,64", "32,64"], [10, 30])
     twice = pl.concat([run.rank(0).table("operator_steps").collect()] * 2)
@@ -58,6 +67,12 @@ def test_changing_shapes_cost_what_the_fastest_would_save_and_what_first_calls_t
     fastest = 20
     assert found["fastest_ns"] == fastest * US
     assert found["spread_ns"] == (72 - 3 * fastest + 120 - 2 * fastest) * US
+
+
+def test_a_first_call_that_is_faster_saves_nothing_of_others() -> None:
+    found = stated(["a", "a", "b", "b"], [5, 10, 90, 30]).analyse("shape_costs")
+
+    assert found["first_call_ns"].to_list() == [60 * US]
 
 
 def test_executions_without_shapes_have_no_cost() -> None:

@@ -25,6 +25,12 @@ def test_time_within_another_event_is_not_that_events_own() -> None:
     assert rows["compile"]["share_ratio"] == pytest.approx(0.6)
 
 
+def test_of_events_that_follow_each_other_both_are_taken_from_the_one_around() -> None:
+    rows = ask({"host_events": events([("a", "x", 0, 10), ("a", "y", 2, 3), ("a", "z", 5, 3)])}, "host_time")
+
+    assert dict(rows.select("event", "self_ns").rows()) == {"x": 4 * MS, "y": 3 * MS, "z": 3 * MS}
+
+
 def test_events_of_other_threads_take_nothing_away() -> None:
     both = pl.concat([events([("a", "x", 0, 10)]), events([("a", "y", 2, 3)]).with_columns(thread=pl.lit(2, pl.Int64))])
 
@@ -57,6 +63,15 @@ def test_memory_grows_from_the_start_to_the_end_of_an_event() -> None:
     assert (row["growth_bytes"], row["mean_growth_bytes"]) == (1000, 500.0)
 
 
+def test_between_moments_memory_may_grow_for_any_reason() -> None:
+    moments = events([("a", "mark", 0, None), ("a", "mark", 2, None)])
+    rising = moments.with_columns(memory_start_bytes=pl.Series([1000, 1400], dtype=pl.Int64))
+
+    row = ask({"host_events": rising}, "host_memory").row(0, named=True)
+
+    assert (row["first_bytes"], row["last_bytes"], row["growth_bytes"]) == (1000, 1400, None)
+
+
 def test_the_curve_has_both_ends_of_events_and_samples_of_the_process() -> None:
     sampled = HOST_USAGE.frame(time_ns=[5 * MS, 6 * MS], scope=["process", "host"], rss_bytes=[1200, None])
 
@@ -70,11 +85,11 @@ def test_the_curve_has_both_ends_of_events_and_samples_of_the_process() -> None:
 
 
 def test_samples_of_the_process_alone_tell_its_growth() -> None:
-    sampled = HOST_USAGE.frame(time_ns=[1, 2, 3], scope=["process"] * 3, rss_bytes=[100, 90, 130])
+    sampled = HOST_USAGE.frame(time_ns=[1, 2, 3], scope=["process"] * 3, rss_bytes=[100, 150, 130])
 
     row = ask({"host_usage": sampled}, "host_memory").row(0, named=True)
 
-    assert (row["module"], row["first_bytes"], row["max_bytes"], row["growth_bytes"]) == ("process", 100, 130, 30)
+    assert (row["module"], row["first_bytes"], row["max_bytes"], row["growth_bytes"]) == ("process", 100, 150, 30)
 
 
 def test_without_memory_there_is_no_answer() -> None:

@@ -51,6 +51,28 @@ def test_the_chain_of_two_branches_goes_from_the_readers_to_the_root() -> None:
     assert operators(tables)["chain"][0] == "TFReader_3/TFReader_2"
 
 
+def test_a_chain_goes_from_the_readers_to_the_root() -> None:
+    tables = chain({"BatchOp_1": 0.1, "MapOp_2": 0.5, "GeneratorOp_3": 0.9})
+
+    assert operators(tables)["chain"][0] == "MapOp_2/BatchOp_1"
+
+
+def test_an_operator_without_workers_of_its_own_runs_in_one_thread() -> None:
+    listed = pipeline({"MapOp_1": None}).with_columns(workers=pl.lit(0, pl.Int32))
+
+    row = operators({"pipeline_operators": listed, "host_usage": usage_of("operator", [0.5] * 2, name="MapOp_1")})
+
+    assert row["processors_per_worker"].to_list() == [2.0]
+
+
+def test_of_several_inputs_the_fullest_counts() -> None:
+    parents = {"Batch_0": None, "Zip_1": "Batch_0", "TFReader_2": "Zip_1", "TFReader_3": "Zip_1"}
+    fills = {"Zip_1": [6], "TFReader_2": [9], "TFReader_3": [6]}
+    tables = {"pipeline_operators": pipeline(parents, without_queue=["Batch_0"]), "input_pipeline": samples(fills)}
+
+    assert slow(tables) == ["Zip_1"]
+
+
 def test_what_is_known_of_an_operator() -> None:
     tables = chain({"BatchOp_1": 0.0, "MapOp_2": 0.4})
     cpu = [usage_of("operator", [0.25, 0.75], name="MapOp_2"), usage_of("operator", [0.0, 0.5], name="BatchOp_1")]
@@ -78,6 +100,13 @@ def test_idle_workers_are_told_but_not_of_operators_that_have_one_thread_anyway(
 
     assert dict(told)["MapOp_2"] == ["workers idle", "too many workers"]
     assert dict(told)["ShuffleOp_1"] == []
+
+
+@pytest.mark.parametrize(("fill", "starves"), [(0.0, True), (0.7, False)])
+def test_a_root_that_often_finds_nothing_to_hand_on_is_told(fill: float, starves: bool) -> None:
+    (root, *_) = operators(chain({"MapOp_1": fill}))["observations"].to_list()
+
+    assert ("queue before the device often empty" in root) == starves
 
 
 def test_operators_that_a_damaged_file_ties_in_a_ring_are_still_told() -> None:

@@ -36,6 +36,12 @@ def test_a_queue_whose_room_is_not_known_has_no_full_batches() -> None:
     assert queue.select("empty", "full", "full_ratio").row(0) == (1, None, None)
 
 
+def test_a_queue_whose_size_is_not_known_was_neither_empty_nor_full() -> None:
+    unknown = batches("get_next", [0, 5]).with_columns(queue_size=pl.lit(None, pl.Int64))
+
+    assert run_of(unknown).analyse("input_queues").select("empty", "full", "empty_ratio").row(0) == (None,) * 3
+
+
 def test_a_single_batch_has_no_interval() -> None:
     assert run_of(batches("device_queue", [0])).analyse("input_queues")["interval_ns"].to_list() == [None]
 

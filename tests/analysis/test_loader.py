@@ -39,13 +39,25 @@ def test_the_wait_is_told_in_time_and_as_a_share_of_the_steps() -> None:
     assert (row["median_wait_ns"], row["wait_ratio"], row["ready"]) == (4 * MS, pytest.approx(0.4), 1.0)
 
 
+def test_a_wait_in_a_step_of_unknown_length_is_no_share_of_the_others() -> None:
+    row = loader({"input_pipeline": loaded(2), "steps": steps(2)})
+
+    assert (row["wait_ns"], row["wait_ratio"]) == (12 * MS, pytest.approx(0.4))
+
+
 def test_a_loader_without_workers_is_limited_by_that() -> None:
     assert loader({"input_pipeline": loaded(0)})["limited_by"] == "no workers"
 
 
 @pytest.mark.parametrize(
     ("worker", "host", "limited"),
-    [(0.45, 0.5, "worker CPU"), (0.05, 0.5, "reading"), (0.05, 0.97, "host CPU"), (0.25, 0.5, None)],
+    [
+        (0.45, 0.5, "worker CPU"),
+        (0.45, 0.97, "worker CPU"),
+        (0.05, 0.5, "reading"),
+        (0.05, 0.97, "host CPU"),
+        (0.25, 0.5, None),
+    ],
 )
 def test_workers_tell_what_limits_them(worker: float, host: float, limited: str | None) -> None:
     """Of 4 processors, two workers keep so many busy."""
@@ -69,6 +81,18 @@ def test_marks_tell_the_wait_where_no_batches_were_recorded() -> None:
 
     assert (row["loader"], row["batches"], row["wait_ns"], row["workers"]) == ("DataLoader", None, 8 * MS, None)
     assert row["wait_ratio"] == pytest.approx(0.4)
+
+
+def test_waits_outside_of_the_steps_are_none_of_theirs() -> None:
+    marks = SLICES.frame(
+        slice=[1, 2],
+        start_ns=[1 * MS, 35 * MS],
+        duration_ns=[3 * MS, 5 * MS],
+        category=["annotation"] * 2,
+        name=["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"] * 2,
+    )
+
+    assert loader({"slices": marks})["wait_ns"] == 3 * MS
 
 
 def test_queues_of_mindspore_are_no_loader() -> None:

@@ -92,6 +92,21 @@ def test_changes_of_an_allocator_stand_in_their_step_and_phase() -> None:
     assert usage["mark"].to_list() == [None, "forward_start", None, None, "backward_end", None]
 
 
+def test_each_device_has_its_own_marks() -> None:
+    marked = steps(1).with_columns(forward_start_ns=pl.col("start_ns"), backward_end_ns=pl.col("end_ns"))
+    both = pl.concat([curve([1, 2]), curve([3, 4], device=1)])
+
+    usage = ask({"memory_curve": both, "steps": marked}, "memory_usage").filter(pl.col("mark") == "forward_start")
+
+    assert sorted(usage["device"].to_list()) == [0, 1]
+
+
+def test_changes_after_a_step_stand_in_none() -> None:
+    usage = ask({"memory_curve": curve([1, 2, 3, 4, 5, 6, 7]), "steps": steps(1)}, "memory_usage")
+
+    assert usage["step"].to_list() == [*[1] * 6, None]
+
+
 def test_no_memory_is_no_answer() -> None:
     for question in ("memory_usage", "memory_peak", "memory_hints", "memory_breakdown"):
         with pytest.raises(Unavailable):
@@ -115,6 +130,10 @@ def test_the_first_of_equal_peaks_counts() -> None:
     assert ask({"memory_curve": curve([1, 9, 9, 2])}, "memory_peak")["time_ns"].to_list() == [2 * MS]
 
 
+def test_releases_are_no_allocations() -> None:
+    assert ask({"memory_curve": curve([1, 3, 2])}, "memory_peak")["allocations"].to_list() == [2]
+
+
 def test_the_capacity_is_that_of_the_device_or_of_the_host() -> None:
     tables = {
         "memory_curve": pl.concat([curve([5, 6]), curve([7, 8], device=None)]),
@@ -125,6 +144,15 @@ def test_the_capacity_is_that_of_the_device_or_of_the_host() -> None:
     found = ask(tables, "memory_peak").select("device", "capacity_bytes", "used_ratio").rows()
 
     assert found == [(None, 64, 0.25), (0, 48, 0.25)]  # of what is reserved: twice what is in use
+
+
+def test_other_counters_of_a_device_are_not_its_capacity() -> None:
+    names = ["memory_total_bytes", "power"]
+    counters = COUNTERS.frame(time_ns=[0] * 2, name=names, device=[0] * 2, value=[48.0, 700.0])
+
+    found = ask({"memory_curve": curve([5]), "counters": counters}, "memory_peak")
+
+    assert found["capacity_bytes"].to_list() == [48]
 
 
 def test_a_rank_that_only_states_its_peak_has_one() -> None:
@@ -147,6 +175,25 @@ def test_the_breakdown_at_a_node_lists_what_lives_there() -> None:
 
 def test_without_a_node_the_breakdown_is_that_of_the_peak() -> None:
     assert ask(graph(), "memory_breakdown").select("node", "name").rows() == [(2, "c"), (2, "b")]
+
+
+def test_of_several_graphs_a_node_is_of_the_lowest_unless_one_is_named() -> None:
+    other = {name: table.with_columns(graph=pl.lit(9, pl.Int64)) for name, table in graph().items()}
+    other["graph_tensors"] = other["graph_tensors"].with_columns(name=pl.format("{}9", "name"))
+    both = {name: pl.concat([table, other[name]]) for name, table in graph().items()}
+
+    assert ask(both, "memory_breakdown", node=1)["name"].to_list() == ["b", "a"]
+    assert ask(both, "memory_breakdown", node=1, graph=9)["name"].to_list() == ["b9", "a9"]
+
+
+def test_blocks_are_listed_at_the_highest_peak_of_their_device() -> None:
+    low = curve([5, 1, 1]).with_columns(component=pl.lit("low"))
+    high = curve([1, 9, 2]).with_columns(component=pl.lit("high"))
+    block = ALLOCATIONS.frame(name=["mm"], device=[0], size_bytes=[1], allocation_ns=[0], release_ns=[None])
+
+    found = ask({"memory_curve": pl.concat([low, high]), "allocations": block}, "memory_breakdown")
+
+    assert found["time_ns"].to_list() == [2 * MS]
 
 
 def test_blocks_are_held_from_allocation_to_release() -> None:

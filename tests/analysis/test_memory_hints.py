@@ -86,6 +86,12 @@ def test_blocks_that_are_released_or_were_made_once_are_none(kept: pl.DataFrame)
     assert hints({"memory_curve": stepping([MB] * 10), "allocations": kept}) == []
 
 
+def test_small_blocks_that_are_left_behind_are_none() -> None:
+    small = blocks(released=False).with_columns(size_bytes=pl.lit(1000, pl.Int64))
+
+    assert hints({"memory_curve": stepping([MB] * 10), "allocations": small}) == []
+
+
 def test_memory_that_is_reserved_and_never_in_use_is_fragmented() -> None:
     (found,) = hints({"memory_curve": stepping([950 * MB] * 10, reserved=2000 * MB)})
 
@@ -124,3 +130,9 @@ def test_the_slope_does_not_follow_one_outlier() -> None:
 
 def test_thousands_of_steps_are_no_matter() -> None:
     assert trend(range(20_000), range(20_000)) == (1.0, 1.0)
+
+
+def test_of_many_steps_some_are_taken_from_the_whole_recording() -> None:
+    _, rising = trend(range(400), [*[0] * 200, *range(200)])
+
+    assert rising == pytest.approx(0.75, abs=0.01)

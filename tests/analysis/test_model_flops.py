@@ -113,6 +113,49 @@ def test_what_a_source_states_of_operators_goes_first_and_adds_up_to_a_step() ->
     assert row["step_flops_per_s"] == pytest.approx((6e9 + 1.5e6) / 1e-3)
 
 
+def test_what_is_stated_is_not_counted_again_from_shapes() -> None:
+    calls = operators([("aten::mm", 0, 10)], input_shapes=[MM])
+
+    found = stated(operators=calls).analyse("operator_flops")
+
+    assert found["found_by"].to_list() == ["stated"] * 3
+
+
+def test_where_no_kernels_shapes_tell_those_of_operators_do() -> None:
+    odd = kernels([("compute", "mm", 0, 100, 150)], type=["MatMulV3"], input_shapes=["2,3;4,5"])
+
+    found = on_host(1, kernels=odd).analyse("operator_flops")
+
+    assert found.select("name", "flops").rows() == [("aten::mm", MM_FLOPS)]
+
+
+def test_the_data_type_is_that_of_most_operations() -> None:
+    types = [FLOAT, '["c10::Half", "c10::Half"]', FLOAT]
+    small = "[[1, 2], [2, 3]]"
+    rows = [("aten::mm", 0, 10), ("aten::mm", 20, 30), ("aten::mm", 40, 50)]
+    calls = operators(rows, input_shapes=[small, MM, small], input_types=types)
+
+    row = Run.from_frames({0: {"operators": calls}}).analyse("model_flops").row(0, named=True)
+
+    assert row["data_type"] == "c10::Half"
+
+
+def test_shares_are_of_all_calls() -> None:
+    rows = {name: values[:2] for name, values in STATED_ROWS.items()} | {"count": [4, 1], "vector_flops": [0.0, 0.0]}
+    run = Run.from_frames({0: {"operator_totals": OPERATOR_TOTALS.frame(**rows)}})
+
+    found = run.analyse("operator_flops").select("name", "share_ratio").rows()
+
+    assert found == [("Conv2D-op1", pytest.approx(2 / 3)), ("MatMul-op2", pytest.approx(1 / 3))]
+
+
+def test_where_as_many_operators_run_once_in_all_as_in_each_step_the_steps_are_the_more() -> None:
+    rows = {name: [*values[:2], values[2], values[2]] for name, values in STATED_ROWS.items()}
+    run = Run.from_frames({0: {"operator_totals": OPERATOR_TOTALS.frame(**rows)}})
+
+    assert run.analyse("model_flops")["steps"].to_list() == [4]
+
+
 def test_operations_over_time_are_compared_to_a_given_peak() -> None:
     row = on_host().analyse("model_flops", peak_flops_per_s=1e12).row(0, named=True)
 
@@ -186,6 +229,18 @@ def test_calls_without_shapes_lower_it_too() -> None:
 
     assert run.analyse("model_flops")["known_ratio"].to_list() == [0.5]
     assert run.analyse("operator_flops").select("count", "flops").rows() == [(1, MM_FLOPS), (1, None)]
+
+
+def test_calls_that_make_no_operations_are_known() -> None:
+    nothing = OPERATOR_TOTALS.frame(**{**STATED_ROWS, "vector_flops": [0.0] * 3})
+
+    assert Run.from_frames({0: {"operator_totals": nothing}}).analyse("model_flops")["known_ratio"].to_list() == [1]
+
+
+def test_steps_in_which_nothing_was_recorded_make_no_operations() -> None:
+    row = on_host(1, steps=steps(2, recorded=[True, False])).analyse("model_flops").row(0, named=True)
+
+    assert (row["steps"], row["step_flops"]) == (1, 2 * MM_FLOPS)
 
 
 def test_without_operations_there_is_a_reason() -> None:

@@ -129,6 +129,12 @@ def test_kernels_of_an_ascend_device_stand_under_the_core_that_ran_them() -> Non
     ]
 
 
+def test_a_kernel_of_an_ascend_device_whose_core_is_not_known_is_one_of_its_cores() -> None:
+    run = Run.from_frames({0: {"kernels": kernels(WORK[:1]), "ranks": RANKS.frame(device_kind=["npu"])}})
+
+    assert run.analyse("operator_instances")["unit"].to_list() == ["AI_CORE"]
+
+
 NESTED = [("aten::linear", 0, 100), ("aten::addmm", 10, 90), ("aten::relu", 200, 220)]
 
 
@@ -142,6 +148,8 @@ def test_operators_that_call_each_other_share_the_time_without_their_children() 
     assert found["unit"].unique().to_list() == ["CPU"]
     assert found.select("type", "share_ratio").rows()[0] == ("aten::addmm", pytest.approx(80 / 120))
     assert found["share_ratio"].sum() == pytest.approx(1)
+    each = Run.from_frames({0: {"operators": nested()}}).analyse("operator_instances")
+    assert each["share_ratio"].to_list() == found["share_ratio"].to_list()
 
 
 def test_beside_a_device_operators_are_the_hosts_and_tell_what_they_launched() -> None:
@@ -151,6 +159,15 @@ def test_beside_a_device_operators_are_the_hosts_and_tell_what_they_launched() -
 
     rows = found.sort("name").select("name", "activity_ns", "activities").rows()
     assert rows == [("aten::addmm", 300 * US, 2), ("aten::linear", None, None), ("aten::relu", 100 * US, 1)]
+
+
+def test_a_rank_without_a_device_beside_others_has_operators_of_its_own_list() -> None:
+    of_host = {"operators": nested(), "kernels": kernels(WORK).clear()}
+    run = Run.from_frames({0: {"operators": nested(), "kernels": kernels(WORK)}, 1: of_host})
+
+    units = run.analyse("operator_instances").select("rank", "unit").unique().sort("rank", "unit").rows()
+
+    assert units == [(0, "CUDA"), (0, "HOST_CPU"), (1, "CPU")]
 
 
 def test_calls_are_told_apart_by_their_shapes_and_places() -> None:
@@ -165,6 +182,14 @@ def test_calls_are_told_apart_by_their_shapes_and_places() -> None:
     ]
     types = Run.from_frames({0: {"operators": named}}).analyse("operator_types")
     assert types.select("operators", "count").rows() == [(1, 3)]
+
+
+def test_the_operators_of_a_type_are_its_places_or_else_its_names() -> None:
+    places = operators([("Default/a/Add-op1", 0, 10), ("Default/b/Add-op1", 20, 30)])
+    streams = kernels([*WORK[:1], *WORK[:1]], stream=[1, 2])
+
+    assert Run.from_frames({0: {"operators": places}}).analyse("operator_types")["operators"].to_list() == [2]
+    assert Run.from_frames({0: {"kernels": streams}}).analyse("operator_types")["operators"].to_list() == [1]
 
 
 def test_what_is_stated_is_not_counted_again_from_kernels_and_operators() -> None:

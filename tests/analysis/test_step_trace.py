@@ -10,7 +10,7 @@ from phases import MARKS, STEP, TRAINING, US, kernels, marks, on_host, operators
 
 from stepscope.errors import Unavailable
 from stepscope.run import Run
-from stepscope.tables import COLLECTIVES, RANKS, STATED
+from stepscope.tables import RANKS, STATED
 
 SECTIONS = ("interval_ns", "forward_backward_ns", "tail_ns")
 PARTS = ("data_wait_ns", "forward_ns", "backward_ns", "exposed_communication_ns", "optimizer_ns", "other_ns")
@@ -55,6 +55,18 @@ def test_where_nothing_marks_a_phase_there_is_no_rest_of_them() -> None:
     assert (row["exposed_communication_ns"], row["other_ns"]) == (200 * US, None)
 
 
+def test_communication_is_not_the_operator_at_a_point() -> None:
+    work = kernels([("communication", "all_gather", None, 260, 290), ("compute", "gemm", None, 300, 400)])
+
+    trace = on_host(steps=steps(1, forward_start_ns=[250 * US]), kernels=work).analyse("step_trace")
+
+    assert trace["forward_start_operator"].to_list() == ["gemm"]
+
+
+def test_a_name_that_is_stated_without_a_graph_is_that_of_every_graph() -> None:
+    assert stated(graph=[3, 4]).analyse("step_trace")["forward_start_operator"].to_list() == ["Default/a"] * 2
+
+
 def test_inference_has_a_forward_pass_to_the_end_and_no_tail() -> None:
     trace = stated(backward_end_ns=[None, None]).analyse("step_trace")
 
@@ -90,6 +102,12 @@ def test_the_parts_are_the_step_and_agree_with_the_breakdown() -> None:
     assert trace.select(pl.sum_horizontal(PARTS)).to_series().equals(trace["step_ns"].alias("data_wait_ns"))
     assert trace["exposed_communication_ns"].to_list() == split["communication_not_overlapped_ns"].to_list()
     assert trace["data_wait_ns"].to_list() == split["data_loading_ns"].to_list()
+
+
+def test_an_update_before_the_forward_pass_does_not_end_it() -> None:
+    trace = on_host(slices=marks([("Optimizer.step#AdamW.step", 0, 50)])).analyse("step_trace")
+
+    assert told(trace, ("forward_ns", "backward_ns")) == [320, 280]
 
 
 def test_marked_phases_go_before_what_operators_tell() -> None:
@@ -133,6 +151,24 @@ def test_on_a_device_phases_are_where_the_kernels_ran() -> None:
     assert trace["forward_start_operator"][0] == "embedding"
 
 
+def test_waiting_for_data_while_the_device_computes_is_none() -> None:
+    trace = on_host(kernels=kernels([("compute", "copy", 50, 60, 90)])).analyse("step_trace")
+
+    assert told(trace, ("data_wait_ns",)) == [70]
+
+
+def test_backward_ends_with_the_step_where_its_last_kernel_runs_on() -> None:
+    trace = on_host(kernels=kernels([("compute", "back", 500, 900, 1100)])).analyse("step_trace", backward_end="back")
+
+    assert told(trace, ("backward_end_ns", "tail_ns")) == [STEP, 0]
+
+
+def test_what_the_host_did_is_no_phase_of_a_device_whose_launches_are_not_known() -> None:
+    trace = on_host(kernels=kernels([("compute", "gemm", None, 300, 500)])).analyse("step_trace")
+
+    assert told(trace, (*SECTIONS, "forward_ns")) == [None] * 4
+
+
 def test_a_kernel_belongs_to_its_operator_even_if_another_thread_launched_it_later() -> None:
     ids = {"external_id": list(range(len(TRAINING)))}
     work = kernels([("compute", "gemm", 410, 450, 500), ("compute", "back", 740, 750, 800)], external_id=[1, 3])
@@ -160,6 +196,14 @@ def test_a_named_point_moves_the_phases() -> None:
     assert told(trace, PARTS)[1:3] == [220, 270]
 
 
+def test_between_named_points_all_is_forward_in_a_step_without_backward() -> None:
+    run = on_host(operators=operators(TRAINING[:2]), slices=marks(MARKS[:1]))
+
+    trace = run.analyse("step_trace", forward_start="aten::embedding", backward_end="aten::mm")
+
+    assert told(trace, PARTS)[1:3] == [300, 0]
+
+
 def test_the_kernels_that_a_named_operator_launched_are_its_place_on_a_device() -> None:
     work = kernels([("compute", "gemm", 210, 350, 500), ("compute", "back", 500, 500, 800)])
 
@@ -171,6 +215,13 @@ def test_the_kernels_that_a_named_operator_launched_are_its_place_on_a_device() 
 def test_a_name_that_was_not_recorded_is_an_error() -> None:
     with pytest.raises(Unavailable, match="no operator or kernel named 'nonsense' was recorded"):
         on_host().analyse("step_trace", forward_start="nonsense")
+
+
+def test_an_operator_that_begins_when_the_last_step_ends_is_outside_of_it() -> None:
+    run = on_host(operators=operators([*TRAINING, ("late", STEP, STEP + 5)]))
+
+    with pytest.raises(Unavailable, match="outside of all steps"):
+        run.analyse("step_trace", backward_end="late")
 
 
 def test_a_named_operator_without_kernels_is_told_apart_from_one_that_is_not_there() -> None:
@@ -245,66 +296,3 @@ def test_points_named_by_the_user_reach_the_statistics() -> None:
     found = on_host(2).analyse("step_statistics", forward_start="aten::mm")
 
     assert found.filter(pl.col("phase") == "interval")["mean_ns"][0] == 200 * US
-
-
-def reduces() -> Run:
-    starts = [(100, 200, 1), (300, 400, 1), (350, 500, 1), (50, 90, 2)]
-    every = [(step, *row) for step in range(2) for row in starts]
-    calls = COLLECTIVES.frame(
-        collective=list(range(len(every))),
-        sequence=list(range(len(every))),
-        operation=["all_reduce"] * len(every),
-        name=[f"AllReduce-op{n % 4}" for n in range(len(every))],
-        start_ns=[(row[0] * STEP + row[1] + 10 * row[0]) * US for row in every],
-        duration_ns=[(row[2] - row[1]) * US for row in every],
-        on_device=[True] * len(every),
-        stream=[row[3] for row in every],
-        step=[row[0] + 1 for row in every],
-    )
-    points = {"forward_start_ns": [60 * US, 1060 * US], "backward_end_ns": [700 * US, 1700 * US]}
-    return Run.from_frames({0: {"steps": steps(2, window=["stated"] * 2, **points), "collectives": calls}})
-
-
-def test_the_calls_of_a_stream_have_gaps_between_from_forward_to_the_end_of_the_step() -> None:
-    found = reduces().analyse("step_reduces").filter(pl.col("step") == 1)
-
-    rows = [
-        (s, kind, name, start // US, ns // US)
-        for s, kind, name, start, ns in found.select("stream", "segment", "name", "start_ns", "duration_ns").iter_rows()
-    ]
-    assert rows == [
-        (1, "gap", None, 60, 40),
-        (1, "call", "AllReduce-op0", 100, 100),
-        (1, "gap", None, 200, 100),
-        (1, "call", "AllReduce-op1", 300, 100),
-        (1, "call", "AllReduce-op2", 350, 150),
-        (1, "gap", None, 500, 500),
-        (2, "call", "AllReduce-op3", 50, 40),
-        (2, "gap", None, 90, 910),
-    ]
-
-
-def test_calls_are_averaged_over_steps_with_and_without_the_first() -> None:
-    found = reduces().analyse("step_reduce_statistics").row(0, named=True)
-
-    assert (found["name"], found["steps"]) == ("AllReduce-op0", 2)
-    assert (found["mean_start_ns"], found["mean_start_without_first_ns"]) == (105 * US, 110 * US)
-
-
-def test_names_that_each_step_has_for_itself_are_not_what_calls_are_averaged_by() -> None:
-    run = reduces()
-    tables = {name: run.rank(0).table(name).collect() for name in ("steps", "collectives")}
-    own = tables["collectives"].with_columns(name=pl.format("hcom_{}", "collective"))
-
-    found = Run.from_frames({0: {**tables, "collectives": own}}).analyse("step_reduce_statistics")
-
-    assert found["name"].null_count() == found.height == 4
-    assert found["place"].to_list() == [0, 1, 2, 0]
-
-
-def test_calls_of_the_host_alone_are_no_reduces() -> None:
-    tables = {name: reduces().rank(0).table(name).collect() for name in ("steps", "collectives")}
-    host = tables["collectives"].with_columns(on_device=False)
-
-    with pytest.raises(Unavailable, match="no communication of the device"):
-        Run.from_frames({0: {**tables, "collectives": host}}).analyse("step_reduces")

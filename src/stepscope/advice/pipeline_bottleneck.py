@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.advice.base import Finding, rule
 from stepscope.advice.ranks import named, place
 from stepscope.analysis.input_stages import HEALTHY, PROCESSING
-from stepscope.analysis.pipeline_graph import IDLE
+from stepscope.analysis.pipeline_graph import IDLE, LIMITS
 
 ACTIONS = {
     "reader": "Raise num_parallel_workers of the reader, and read fewer, larger files from faster storage.",
@@ -97,7 +97,8 @@ def _finding(kind: str, rows: pl.DataFrame) -> Finding:
 def _why(row: dict[str, Any]) -> str:
     """What the queues say about the first of the operators."""
     usage, before = row["usage_ratio"], row["input_usage"]
-    if usage is None or row["depth"] == 0:
+    # a root may have a queue of its own (where the training loop takes from it), and be slow like any other operator
+    if usage is None or (row["depth"] == 0 and usage >= LIMITS.high_usage):
         return f"All queues are full, so {row['operator']}, which takes from them last, is the slowest."
     if before is None:
         return f"Its queue is filled to {usage:.0%} only: it reads more slowly than the others take."

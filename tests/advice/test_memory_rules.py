@@ -1,0 +1,63 @@
+"""The rules about memory speak where there is a fault."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from stepscope.advice import Finding, advise
+from stepscope.advice.memory_copies import memory_copies
+from stepscope.run import Run
+from stepscope.tables import STATED
+from tests.analysis.inputs import steps
+from tests.analysis.test_memory_hints import blocks, stepping
+
+Tables = dict[str, pl.DataFrame]
+
+
+def found(ranks: dict[int, Tables] | Tables, rule: str) -> list[Finding]:
+    by_rank = ranks if all(isinstance(key, int) for key in ranks) else {0: ranks}
+    return [finding for finding in advise(Run.from_frames(by_rank)) if finding.rule == rule]
+
+
+def test_memory_that_grows_is_at_least_of_medium_severity() -> None:
+    curve = stepping([100_000_000 + k * 4_000_000 for k in range(10)])
+    kept = blocks(released=False)
+
+    (finding,) = found({"memory_curve": curve, "steps": steps(10), "allocations": kept}, "memory-leak")
+
+    assert finding.evidence["per_step_bytes"] == 4_000_000
+    assert "aten::empty" in finding.cause
+    assert (finding.saving_ns, finding.severity) == (0, "medium")
+
+
+def test_fragmentation_and_little_room_are_findings() -> None:
+    curve = {"memory_curve": stepping([950_000_000] * 10, reserved=2_000_000_000), "steps": steps(10)}
+    full = {"stated": STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, 95.0])}
+
+    assert "1.00 GB" in found(curve, "memory-fragmentation")[0].summary
+    assert "95 B of 100 B (95%)" in found({0: full, 3: full}, "memory-capacity")[0].summary
+
+
+def test_of_several_ranks_short_of_memory_the_worst_is_told() -> None:
+    def stated(peak: float) -> Tables:
+        return {"stated": STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, peak])}
+
+    def curve(growth: int, reserved: int) -> Tables:
+        lows = [700_000_000 + k * growth for k in range(10)]
+        return {"memory_curve": stepping(lows, reserved=reserved), "steps": steps(10)}
+
+    ranks = {0: curve(4_000_000, 2_000_000_000), 1: curve(8_000_000, 3_000_000_000)}
+
+    assert "(99%) on rank 1" in found({0: stated(95.0), 1: stated(99.0)}, "memory-capacity")[0].summary
+    assert "8.00 MB more memory of device 0 in each step on rank 1" in found(ranks, "memory-leak")[0].summary
+    assert "of what is reserved on rank 1" in found(ranks, "memory-fragmentation")[0].summary
+
+
+@pytest.mark.parametrize(("exposed", "findings"), [(49, 0), (50, 1)])
+def test_copies_that_nothing_covers_are_a_finding_from_a_twentieth_of_the_step(exposed: int, findings: int) -> None:
+    breakdown = pl.DataFrame({"window_ns": [1000] * 2, "memory_not_overlapped_ns": [exposed] * 2})
+
+    told = list(memory_copies(breakdown))
+
+    assert [finding.saving_ns for finding in told] == [exposed] * findings
