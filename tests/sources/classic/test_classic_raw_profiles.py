@@ -227,7 +227,8 @@ def test_exports_by_iteration_become_kernels_calls_and_steps_each_once(tmp_path:
 def test_a_step_trace_beside_iterations_tells_the_steps(tmp_path: Path) -> None:
     text = f"{HEADER}\n" + "".join(iteration(number, start) for number, start in ((1, -10), (2, 490), (10, 990)))
 
-    tables, issues = read_old(old_profile(tmp_path, {f"{RAW}/device_0/summary/step_trace_0_1_1.csv": text}))
+    twice = {f"{RAW}/device_0/summary/step_trace_0_1_{number}.csv": text for number in (1, 2)}
+    tables, issues = read_old(old_profile(tmp_path, twice))
 
     assert tables["steps"]["start_ns"].to_list() == [(T0_US + start) * 1000 for start in (-10, 490, 990)]
     assert issues == []
@@ -265,6 +266,17 @@ def test_iterations_of_models_that_count_for_themselves_are_numbered_by_their_st
     at = (pl.col("start_ns") - T0_US * 1000) // 1000
     assert tables["steps"].select("step", at).rows() == [(1, 0), (2, 200), (3, 500), (4, 1000)]
     assert issues == []
+
+
+def test_an_iteration_is_as_long_as_the_work_of_its_device(tmp_path: Path) -> None:
+    meta = {"ph": "M", "name": "process_name", "pid": 50, "tid": 0, "args": {"name": "CANN"}}
+    launch = {"ph": "X", "name": "launch", "pid": 50, "tid": 0, "ts": f"{T0_US - 90}.000", "dur": 5, "args": {}}
+    text = json.dumps([*json.loads(events(("d", KERNEL, 0, 40))), meta, launch])
+
+    tables, _ = read_old(old_profile(tmp_path, {f"{OLD}/msprof_0_1_1.json": text}))
+
+    assert "launch" in tables["slices"]["name"].to_list()
+    assert tables["steps"]["start_ns"][0] == T0_US * 1000
 
 
 def test_a_step_trace_that_lost_steps_does_not_tell_them(tmp_path: Path) -> None:
