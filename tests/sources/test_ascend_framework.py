@@ -111,7 +111,8 @@ def test_the_trace_counts_where_framework_does_not_tell_when_operators_ran(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("stamp", "kept"), [("20251009085320500", 1), ("20251009165320500", 3), ("20259999999999999", 3)]
+    ("stamp", "kept"),
+    [("20251009085320500", 1), ("20251009085320100", 2), ("20251009165320500", 3), ("20259999999999999", 3)],
 )
 def test_what_a_memory_curve_repeats_of_earlier_windows_is_left_out(tmp_path: Path, stamp: str, kept: int) -> None:
     root = tmp_path / f"host_a_77_{stamp}_ascend_ms"
@@ -160,17 +161,17 @@ def test_data_preparation_in_the_output_folder_is_read(tmp_path: Path) -> None:
     (output / "dataset.csv").write_text(
         "Operation,Stage,Occurrences,Avg. time (us),Custom Info\nPipeline,getNext,4,2.5,\n"
     )
-    rows = "".join(f"3,{EPOCH_US + k}.5,GetNext_dequeue_wait,1,1,4,{k},9.5,2,{k}\n" for k in range(2))
+    rows = "".join(f"3,{EPOCH_US + k}.5,GetNext_dequeue_wait,1,1,4,{k},{9.5 - 4 * k},2,{k}\n" for k in range(2))
     (output / "data_preprocess.csv").write_text(AICPU + rows)
     (output / "dataset_iterator_profiling_0.txt").write_text("0 0 1 5 1000\n0 1 1 1 1000\n0 2 1 6 1000\n1 8 1 3 1000\n")
 
     tables, issues = read(AscendText(), output.parent)
 
-    columns = ("unit", "level", "name", "type", "count", "total_ns", "wait_ns")
+    columns = ("unit", "level", "name", "type", "count", "total_ns", "wait_ns", "min_ns", "max_ns")
     rows_of = tables["operator_totals"].filter(pl.col("unit").is_in(["DATASET", "AI_CPU"])).select(columns)
     assert sorted(rows_of.rows()) == [
-        ("AI_CPU", "operator", "GetNext_dequeue_wait", "GetNext_dequeue_wait", 2, 19_000, 1_000),
-        ("DATASET", "stage", "getNext", "Pipeline", 4, 10_000, None),
+        ("AI_CPU", "operator", "GetNext_dequeue_wait", "GetNext_dequeue_wait", 2, 15_000, 1_000, 5_500, 9_500),
+        ("DATASET", "stage", "getNext", "Pipeline", 4, 10_000, None, None, None),
     ]
     assert tables["input_pipeline"].filter(pl.col("batch") == 1)["queue_size"].to_list() == [3]
     assert [issue for issue in issues if issue[0] != "note"] == []
@@ -182,6 +183,7 @@ def test_data_preparation_in_the_output_folder_is_read(tmp_path: Path) -> None:
         ("dataset.csv", ""),
         ("dataset.csv", "Operation,Stage\nPipeline,getNext\n"),
         ("dataset.csv", "Operation,Stage,Occurrences,Avg. time (us)\nPipeline,getNext,-4,2.5\n"),
+        ("dataset.csv", "Operation,Stage,Occurrences,Avg. time (us)\nPipeline,getNext,-4,-2.5\n"),
         ("data_preprocess.csv", AICPU[:20]),
         ("data_preprocess.csv", AICPU + "3,1,GetNext,1,1,4,1,late,2,1\n"),
     ],

@@ -77,7 +77,8 @@ def open_run(
     if others:
         listed = ", ".join(f"{other.name} ({other.path})" for other in others[:_MAX_LISTED])
         more = f" and {len(others) - _MAX_LISTED} more" if len(others) > _MAX_LISTED else ""
-        problem = f"{len(others)} more runs lie under the same path: {listed}{more}"
+        count = "1 more run lies" if len(others) == 1 else f"{len(others)} more runs lie"
+        problem = f"{count} under the same path: {listed}{more}"
         run.remarks.append(Remark("note", str(run.path), problem, "Name the path of one to open it"))
     return run
 

@@ -92,6 +92,7 @@ def test_the_oldest_files_know_no_calls(tmp_path: Path) -> None:
         (None, 200.0, US, False),
         ("2.3.1", 17.0, US, False),
         ("2.0.0", 17.0, MS, False),
+        ("2.1.0", 17.0, US, False),
         (None, 17.0, MS, True),
     ],
 )
@@ -110,7 +111,8 @@ def test_the_unit_of_times_is_what_bandwidths_of_calls_show_then_what_the_versio
 
 
 @pytest.mark.parametrize(
-    ("version", "spent", "unit"), [("2.0.0", 90_000.0, US), (None, 90_000.0, US), ("2.0.0", 90, MS)]
+    ("version", "spent", "unit"),
+    [("2.0.0", 90_000.0, US), (None, 90_000.0, US), ("2.0.0", 1900, MS), ("2.0.0", 2100, US)],
 )
 def test_communication_many_times_as_long_as_its_step_was_in_us(
     tmp_path: Path, version: str | None, spent: float, unit: int

@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from damages import DAMAGES, HARMLESS, Damage, new_column, without_column
 from every_kind import ALTERNATIVES, NAMES, texts, write_every_kind
 
+from damages import DAMAGES, HARMLESS, Damage, new_column, without_column
 from stepscope.sources.classic import ClassicSource
 from stepscope.sources.classic.files import KINDS
 from stepscope.store.sinks import MemorySink

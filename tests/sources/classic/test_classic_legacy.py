@@ -115,6 +115,15 @@ def test_a_device_that_the_table_lacks_gets_a_number_behind_the_others(tmp_path:
     assert ranks(root)[8] == ("10.0.0.2", 4, 24.0)
 
 
+def test_a_rank_that_the_table_gives_twice_is_that_of_the_first_device(tmp_path: Path) -> None:
+    twice = table().replace('"rank_id": "7"', '"rank_id": "5"')
+
+    found = ranks(cluster(tmp_path / "run", {TABLE: twice}))
+
+    assert found[5] == ("10.0.0.1", 0, 100.0)
+    assert found[6] == ("10.0.0.2", 1, 21.0)
+
+
 def test_a_sample_of_two_hosts_is_one_job_of_four_ranks(shared: Path) -> None:
     run = stepscope.open_run(shared / "data/mindspore/synthetic_legacy_r13")
     severities = run.issues["severity"].unique().to_list()

@@ -65,3 +65,33 @@ def test_the_tables_of_a_cluster_are_read_once_for_all_hosts_and_again_when_chan
     assert first is not None
     assert all(cluster is first for cluster in others)
     assert legacy.cluster_of(folders[0]) is not first
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_exports_of_a_later_version_in_the_folder_are_a_run_of_their_own(
+    tmp_path: Path, rank: int, analysed: bool
+) -> None:
+    write_every_kind(tmp_path / "alone", texts())
+    folder = write_every_kind(tmp_path / "both", texts()) / f"rank-{rank}_20251009163000000_ascend_ms"
+    (folder / "FRAMEWORK").mkdir(parents=True)
+    (folder / "FRAMEWORK" / "cpu_op_execute_timestamp_0.txt").write_text(
+        "Default/Relu-op1;HostCpuOps;1760000000000000000,0.5,0 1760000000000900000,0.25,0\n"
+    )
+    if analysed:
+        (folder / "ASCEND_PROFILER_OUTPUT").mkdir()
+        dataset = "Operation,Stage,Occurrences,Avg. time (us)\nPipeline,getNext,4,2.5\n"
+        (folder / "ASCEND_PROFILER_OUTPUT" / "dataset.csv").write_text(dataset)
+
+    alone = stepscope.open_run(tmp_path / "alone")
+    run = stepscope.open_run(tmp_path / "both")
+
+    (other,) = run.others
+    assert (run.path, other.path) == (tmp_path / "both", folder)
+    for table in ("operators", "operator_totals", "kernels", "steps", "ranks"):
+        assert run.table(table).collect().equals(alone.table(table).collect())
+    assert other.table("operators").collect()["duration_ns"].to_list() == [500_000, 250_000]
+    assert other.has("operator_totals") == analysed
+    note = run.issues.filter(run.issues["problem"].str.contains("lies under the same path"))
+    assert note["severity"].to_list() == ["note"]
+    assert str(folder) in note["problem"][0]

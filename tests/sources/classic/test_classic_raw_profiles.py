@@ -227,7 +227,8 @@ def test_exports_by_iteration_become_kernels_calls_and_steps_each_once(tmp_path:
 def test_a_step_trace_beside_iterations_tells_the_steps(tmp_path: Path) -> None:
     text = f"{HEADER}\n" + "".join(iteration(number, start) for number, start in ((1, -10), (2, 490), (10, 990)))
 
-    tables, issues = read_old(old_profile(tmp_path, {f"{RAW}/device_0/summary/step_trace_0_1_1.csv": text}))
+    twice = {f"{RAW}/device_0/summary/step_trace_0_1_{number}.csv": text for number in (1, 2)}
+    tables, issues = read_old(old_profile(tmp_path, twice))
 
     assert tables["steps"]["start_ns"].to_list() == [(T0_US + start) * 1000 for start in (-10, 490, 990)]
     assert issues == []
@@ -255,6 +256,60 @@ def test_a_damaged_iteration_costs_itself(tmp_path: Path, text: str) -> None:
 
     assert tables["kernels"].filter(pl.col("kind") == "compute")["step"].to_list() == [1, 10]
     assert [name for _, name in issues] == ["msprof_0_1_2.json"]
+
+
+def test_iterations_of_models_that_count_for_themselves_are_numbered_by_their_start(tmp_path: Path) -> None:
+    other = events(("d", KERNEL, 200, 40))
+
+    tables, issues = read_old(old_profile(tmp_path, {f"{OLD}/msprof_0_7_1.json": other}))
+
+    at = (pl.col("start_ns") - T0_US * 1000) // 1000
+    assert tables["steps"].select("step", at).rows() == [(1, 0), (2, 200), (3, 500), (4, 1000)]
+    assert issues == []
+
+
+def test_an_iteration_is_as_long_as_the_work_of_its_device(tmp_path: Path) -> None:
+    meta = {"ph": "M", "name": "process_name", "pid": 50, "tid": 0, "args": {"name": "CANN"}}
+    launch = {"ph": "X", "name": "launch", "pid": 50, "tid": 0, "ts": f"{T0_US - 90}.000", "dur": 5, "args": {}}
+    text = json.dumps([*json.loads(events(("d", KERNEL, 0, 40))), meta, launch])
+
+    tables, _ = read_old(old_profile(tmp_path, {f"{OLD}/msprof_0_1_1.json": text}))
+
+    assert "launch" in tables["slices"]["name"].to_list()
+    assert tables["steps"]["start_ns"][0] == T0_US * 1000
+
+
+def test_a_step_trace_that_lost_steps_does_not_tell_them(tmp_path: Path) -> None:
+    name = f"{RAW}/device_0/summary/step_trace_0_1_1.csv"
+    text = f"{HEADER}\n" + iteration(1, -10) + iteration(2, 490)
+
+    tables, issues = read_old(old_profile(tmp_path, {name: text[:-20]}))
+
+    at = (pl.col("start_ns") - T0_US * 1000) // 1000
+    assert tables["steps"].select("step", at).rows() == [(1, 0), (2, 500), (10, 1000)]
+    assert issues == [("error", Path(name).name)]
+
+
+def test_the_newest_raw_profile_is_told_by_its_time_not_by_its_number(tmp_path: Path) -> None:
+    for number, time, cores in ((2, "20240501100000000", 1), (1, "20240601100000000", 5)):
+        info = {"rank_id": 0, "DeviceInfo": [{"ai_core_num": cores, "aic_frequency": 1000}]}
+        name = f"PROF_00000{number}_{time}_ABC/device_0/info.json.0"
+        profile(tmp_path, {name: json.dumps(info), "flops_summary_0.json": '{"cube_FLOPs": 1.0}'})
+
+    peaks = stepscope.open_run(tmp_path).table("stated").filter(pl.col("name") == "device_peak_flops_per_s").collect()
+
+    assert (peaks["value"] / 8192e9).to_list() == [5.0]
+
+
+def test_steps_of_several_files_count_once_and_calls_after_the_last_step_are_of_none(tmp_path: Path) -> None:
+    header = f"{HEADER},Reduce Start(us),Reduce Duration(us)\n"
+    first = header + iteration(1, 0, reduce=f",{T0_US + 40},7") + iteration(2, 100, reduce=f",{T0_US + 250},7")
+
+    tables, issues = read_part(write_device, tmp_path, {STEPS: first, STEPS.replace("100050", "100051"): first})
+
+    assert [step for step, *_ in steps_of(tables)] == [1, 2]
+    assert tables["collectives"]["step"].to_list() == [1]
+    assert issues == []
 
 
 def test_several_raw_profiles_in_a_folder_are_one_job(tmp_path: Path) -> None:

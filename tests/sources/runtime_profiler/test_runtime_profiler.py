@@ -172,8 +172,8 @@ def test_a_detail_is_known_by_its_first_lines_whatever_its_name(tmp_path: Path) 
         (TEXT + "module:, what is this\n", 5, [("warning", DETAIL)]),
         (TEXT.replace("tid:8", "tid:x"), 4, [("warning", DETAIL)]),
         (TEXT.replace(f"end_time:{T0 + 1300}", f"end_time:{T0}"), 4, [("warning", DETAIL)]),
-        (TEXT + event(10**18, 5), 5, [("warning", "rank_3")]),
-        (TEXT.replace(f"end_time:{T0 + 1300}", f"end_time:{T0 + 10**18}"), 4, [("warning", "rank_3")]),
+        (TEXT + event(10**18, 5), 5, [("warning", DETAIL)]),
+        (TEXT.replace(f"end_time:{T0 + 1300}", f"end_time:{T0 + 10**18}"), 4, [("warning", DETAIL)]),
         (event(1, 2) + TEXT, 6, []),
     ],
 )
@@ -208,3 +208,21 @@ def test_a_real_recording_is_read_whole_and_its_first_step_begins_when_it_was_op
     assert run.table("operators").collect().height == 170
     lines = file.read_text().splitlines()
     assert run.table("host_events").collect().height == sum(line.startswith(("module:", "stage:")) for line in lines)
+
+
+def test_parents_are_numbered_on_from_part_to_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detail_module, "_BLOCK_BYTES", 97)
+    steps = [step(k, 400, event(1000 * k, 300, "RunGraph", "graph_0"), event(1000 * k + 50, 100)) for k in (1, 2, 3)]
+
+    tables, _ = read(tmp_path, {DETAIL: "".join(steps)})
+
+    slices = tables["slices"].sort("start_ns")
+    assert slices["slice"].n_unique() == 6
+    assert slices["parent"].to_list()[1::2] == slices["slice"].to_list()[::2]
+
+
+def test_a_launch_of_no_operator_is_none_and_the_first_length_of_a_step_counts(tmp_path: Path) -> None:
+    tables, _ = read(tmp_path, {DETAIL: step(1, 700, event(500, 100, operator=""), event(600, 100)) + step(1, 300)})
+
+    assert tables["operators"]["name"].to_list() == ["MatMul"]
+    assert tables["steps"].select(pl.col("end_ns") - pl.col("start_ns")).item() == 700

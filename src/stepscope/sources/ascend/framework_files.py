@@ -18,7 +18,7 @@ from stepscope.sources.ascend.trace_layout import CPU_OPERATORS
 from stepscope.sources.csv_files import Field, FileLayout, read_csv
 from stepscope.sources.minddata import Clock, read_stages, write_minddata
 from stepscope.sources.mindspore_cpu import Unit, read_executions, read_memory, read_totals
-from stepscope.sources.plausible import FIRST_EPOCH_NS
+from stepscope.sources.plausible import FIRST_EPOCH_NS, WEEK_NS
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS
 from stepscope.tables.base import with_schema
 
@@ -34,6 +34,7 @@ DATA_PREPROCESS = FileLayout(
         Field("stream", "small", ("stream_id",)),
     ),
     ignored=frozenset({"device_id", "compute_time", "memcpy_time", "task_time", "task_id"}),
+    tells_empty=True,
 )
 """AI CPU operators of data preprocessing, a row an execution."""
 _NUMBER = re.compile(r"-op\d+$|_\d+$")
@@ -94,7 +95,11 @@ def _read_preprocess(path: Path, sink: Sink) -> pl.DataFrame:
     read = read_csv(path, DATA_PREPROCESS, sink)
     if read is None:
         return OPERATOR_TOTALS.frame()
-    rows = with_schema(read, {"name": pl.String, "total_ns": pl.Int64, "wait_ns": pl.Int64})
+    given = with_schema(read, {"name": pl.String, "total_ns": pl.Int64, "wait_ns": pl.Int64})
+    possible = pl.all_horizontal(pl.col("total_ns", "wait_ns").is_between(0, WEEK_NS).fill_null(value=True))
+    rows = given.filter(possible)
+    if lost := given.height - rows.height:
+        sink.issue("error", path, f"{lost} rows have no possible time and are left out", "Copy it again", lost=lost)
     sums = (
         pl.sum("total_ns"),
         pl.when(pl.col("wait_ns").count() > 0).then(pl.sum("wait_ns")),

@@ -40,8 +40,8 @@ def write_iterations(files: Iterable[Path], steps: pl.DataFrame | None, path: Pa
 
     Args:
         files: Those of the device.
-        steps: Its steps (`step`, `start_ns`, `end_ns`), where a step trace tells them; else an iteration is a step,
-            from its first to its last work.
+        steps: Its steps (`step`, `start_ns`, `end_ns`), where a step trace tells them; without one, or one that lost
+            some, an iteration is a step, from its first to its last work.
         path: The profile, for issues.
         sink: Takes the rows; told about damage.
 
@@ -60,7 +60,8 @@ def write_iterations(files: Iterable[Path], steps: pl.DataFrame | None, path: Pa
     if calls:
         recording.communication = pl.concat(calls)
         recording.timeline.add("communication", recording.communication)
-    recording.steps = _steps(spans) if steps is None else shaped(steps, STEPS)
+    whole = steps is not None and steps.height >= len(spans)
+    recording.steps = shaped(steps, STEPS) if steps is not None and whole else _steps(spans)
     write_tables(recording, RankFiles(path=path), sink)
 
 

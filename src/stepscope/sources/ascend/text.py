@@ -101,7 +101,7 @@ def take_text(item: Input, sink: Sink) -> tuple[Recording, TraceView, RankFiles]
 
 def _known_by_content(files: RankFiles, item: Input) -> RankFiles:
     """Give a lone file of unusual name its part."""
-    if files.texts or len(item.files) != 1:
+    if files.texts or files.cpu.all or len(item.files) != 1:
         return files
     with item.files[0].open("rb") as file:
         part = text_part(file.read(1 << 16))

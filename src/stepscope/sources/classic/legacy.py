@@ -55,8 +55,10 @@ class Cluster:
             return Seat(ranks[place], device, host, len(ranks), None)
         known = [*ranks, *(other for other in self._devices if other not in ranks)]
         rank = max(ranks.values(), default=-1) + 1 + known.index(place) - len(ranks) if place in known else 0
-        if ranks:
-            problem = f"the rank table does not have device {device} of host {host}"
+        if ranks and place[0] in self._hosts:
+            problem = f"the rank table {self._table_name} does not have device {device} of host {host}"
+        elif ranks:
+            problem = f"{MAPPING} does not say whose folder {place[0]} is"
         return Seat(rank, device, host, None, problem)
 
     @cached_property
@@ -74,8 +76,10 @@ class Cluster:
         """Ranks that the tables tell, and what is wrong with the tables if they tell none."""
         if self._table_file is None:
             return {}, f"there is no rank table ({TABLE}) beside {FOLDER}"
-        if not self._hosts:
+        if self._mapping_file is None:
             return {}, f"there is no {MAPPING} beside {FOLDER} that says which folder is whose"
+        if not self._hosts:
+            return {}, f"{MAPPING} cannot be read, or has no line of an address and a number"
         numbers = {address: number for number, address in self._hosts.items()}
         ranks: dict[Device, int] = {}
         taken: set[int] = set()
@@ -86,7 +90,7 @@ class Cluster:
                 if place[0] is not None and place[1] is not None and rank is not None and rank not in taken:
                     ranks[place[0], place[1]] = rank
                     taken.add(rank)
-        damaged = f"the rank table {self._table_file.name} cannot be read, or has no server of {MAPPING}"
+        damaged = f"the rank table {self._table_name} cannot be read, or has no server of {MAPPING}"
         return ranks, None if ranks else damaged
 
     @cached_property
@@ -107,6 +111,10 @@ class Cluster:
             if found := next((file for file in others if is_rank_table(file)), None):
                 return found
         return None
+
+    @property
+    def _table_name(self) -> str:
+        return self._table_file.name if self._table_file is not None else TABLE
 
     @cached_property
     def _mapping_file(self) -> Path | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.base import Found, Input, Sink
+from stepscope.sources.base import Found, Input, Severity, Sink
 from stepscope.sources.classic import legacy, raw_profiles
 from stepscope.sources.classic.files import RankFiles, Seat, is_known, kind_of, rank_files, sort_files
 from stepscope.sources.classic.parts import PARTS
@@ -69,8 +69,10 @@ class ClassicSource:
             try:
                 part(files, counting)
             except UnreadableInput as error:
-                sink.issue("error", Path(error.path), error.problem, error.remedy)
+                counting.issue("error", Path(error.path), error.problem, error.remedy)
         if not counting.rows:
+            if len(counting.damaged) == 1:
+                raise counting.damaged.popitem()[1]
             raise UnreadableInput(
                 item.path,
                 f"none of the files of rank {files.rank} holds anything readable",
@@ -96,13 +98,13 @@ class ClassicSource:
 
 
 class _Counting:
-    """A sink that knows whether anything but who recorded it came in."""
+    """A sink that knows whether anything but who recorded it came in, and what was wrong with each file."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self.workers = sink.workers
         self.rows = 0
-        self.issue = sink.issue
+        self.damaged: dict[Path, UnreadableInput] = {}
         self.scratch = sink.scratch
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
@@ -110,6 +112,21 @@ class _Counting:
         if table not in (RANKS, ISSUES):
             self.rows += frame.height
         self._sink.write(table, frame)
+
+    def issue(
+        self,
+        severity: Severity,
+        file: Path,
+        problem: str,
+        remedy: str,
+        *,
+        place: str | None = None,
+        lost: int | None = None,
+    ) -> None:
+        """Hand an issue on."""
+        if severity != "note":
+            self.damaged.setdefault(file, UnreadableInput(file, problem, remedy))
+        self._sink.issue(severity, file, problem, remedy, place=place, lost=lost)
 
 
 def _files_of(item: Input) -> RankFiles:

@@ -62,9 +62,10 @@ class RuntimeProfilerSource:
         for events, stated in _events(item, sink):
             lengths.append(stated)
             tables.write(events)
-        tables.tell(item.path)
+        file = _file_of(item)
+        tables.tell(file)
         if tables.span is None:
-            raise UnreadableInput(item.path, "holds no event of the runtime profiler", "Copy it again, or record again")
+            raise UnreadableInput(file, "holds no event of the runtime profiler", "Copy it again, or record again")
         steps = steps_of(tables.steps(), pl.concat(lengths))
         if not steps.is_empty():
             sink.write(STEPS, STEPS.conform(steps))
@@ -74,18 +75,27 @@ class RuntimeProfilerSource:
 
 def _events(item: Input, sink: Sink) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Events and lengths of steps, of the detail or else of the JSON file."""
-    files = {match[1]: file for file in item.files if (match := _NAME.fullmatch(file.name))}
-    detail = files.get("Detail") or (item.files[0] if not files else None)
-    if detail is not None:
+    file = _file_of(item)
+    if _kinds(item).get("Json") != file:
         try:
-            yield from read_detail(detail, sink)
+            yield from read_detail(file, sink)
         except OSError as error:
-            raise UnreadableInput(detail, f"cannot be read: {error.strerror}", "Check the file and its disk") from error
+            raise UnreadableInput(file, f"cannot be read: {error.strerror}", "Check the file and its disk") from error
         return
     problem = "the detail is missing, so steps are unknown; the same events are read from the JSON file"
     sink.issue("warning", item.path, problem, "Copy RuntimeProfilerDetail*.csv, too", place="steps")
-    for frame in read_json_events(files["Json"], sink):
+    for frame in read_json_events(file, sink):
         yield frame, pl.DataFrame(schema=STATED)
+
+
+def _kinds(item: Input) -> dict[str, Path]:
+    return {match[1]: file for file in item.files if (match := _NAME.fullmatch(file.name))}
+
+
+def _file_of(item: Input) -> Path:
+    """The file that is read: the detail, whatever its name if it is named alone, or else the JSON file."""
+    kinds = _kinds(item)
+    return kinds.get("Detail") or kinds.get("Json") or item.files[0]
 
 
 def _rank_row(item: Input, tables: EventTables, span: tuple[int, int] | None) -> pl.DataFrame:
