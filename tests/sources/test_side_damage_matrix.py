@@ -270,7 +270,7 @@ def test_a_missing_file_costs_something_and_is_no_error(layout: str, names: tupl
 
 
 @pytest.mark.parametrize(("layout", "names"), ROUNDS)
-@pytest.mark.parametrize("damage", [*DAMAGES.keys() - UNUSED, FOLDER])
+@pytest.mark.parametrize("damage", [*sorted(DAMAGES.keys() - UNUSED), FOLDER])
 def test_damage_is_named_and_costs_no_more_than_the_file(damage: str, layout: str, names: tuple[str, ...]) -> None:
     files, expected = sound(layout)
     hurt = damaged(layout, damage, names)
