@@ -7,7 +7,20 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.csv_files import Field, FileLayout
 from stepscope.tables import OPERATOR_TOTALS
+
+TYPES = FileLayout(
+    fields=(
+        Field("name", "text", ("kernel_type", "op_type"), required=True),
+        Field("total_ns", "ms", ("total_time", "execution_time"), required=True),
+        Field("count", "int", ("execution_frequency",), required=True),
+        Field("share", "float", ("percent", "total_percent")),
+    ),
+    tells_cells=True,
+    tells_empty=True,
+)
+"""The columns of a list of types; of an Ascend device and of PyNative alike."""
 
 _NUMBER = r"-op\d+$"
 _ROUNDING = {1.0: 1e-5, 100.0: 0.0051}

@@ -14,21 +14,11 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import check_rates, read_flops
 from stepscope.sources.classic.operator_counts import known_counts
-from stepscope.sources.classic.operator_rows import check_shares, short_name, type_of, write_operators
+from stepscope.sources.classic.operator_rows import TYPES, check_shares, short_name, type_of, write_operators
 from stepscope.sources.csv_files import Field, FileLayout, read_csv
 
 _FULL_NAMES = ("full_kernel_name", "full_op_name", "op_full_name", "full_kernel_time")
 """The last is a header that files of 1.x carry by mistake."""
-_TYPES = FileLayout(
-    fields=(
-        Field("name", "text", ("kernel_type", "op_type"), required=True),
-        Field("total_ns", "ms", ("total_time", "execution_time"), required=True),
-        Field("count", "int", ("execution_frequency",), required=True),
-        Field("share", "float", ("percent", "total_percent")),
-    ),
-    tells_cells=True,
-    tells_empty=True,
-)
 _DETAILS = FileLayout(
     fields=(
         Field("full_name", "text", _FULL_NAMES, required=True),
@@ -87,7 +77,7 @@ def write_device_operators(files: RankFiles, sink: Sink) -> None:
 
 
 def _read_types(path: Path | None, sink: Sink) -> pl.DataFrame | None:
-    types = None if path is None else read_csv(path, _TYPES, sink)
+    types = None if path is None else read_csv(path, TYPES, sink)
     if types is not None and path is not None:
         check_shares(path, types, sink)
         types = types.with_columns(type=pl.col("name"))

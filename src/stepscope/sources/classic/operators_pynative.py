@@ -7,19 +7,9 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.operator_counts import known_counts
-from stepscope.sources.classic.operator_rows import check_shares, short_name, type_of, write_operators
+from stepscope.sources.classic.operator_rows import TYPES, check_shares, short_name, type_of, write_operators
 from stepscope.sources.csv_files import Field, FileLayout, read_csv
 
-_TYPES = FileLayout(
-    fields=(
-        Field("name", "text", ("op_type", "kernel_type"), required=True),
-        Field("total_ns", "ms", ("execution_time", "total_time"), required=True),
-        Field("count", "int", ("execution_frequency",), required=True),
-        Field("share", "float", ("percent", "total_percent")),
-    ),
-    tells_cells=True,
-    tells_empty=True,
-)
 _DETAILS = FileLayout(
     fields=(
         Field("full_name", "text", ("full_op_name", "full_kernel_name", "op_full_name", "op_name"), required=True),
@@ -39,7 +29,7 @@ UNIT = "PYNATIVE"
 def write_pynative(files: RankFiles, sink: Sink) -> None:
     """Write operators by type and by place in the model."""
     types_path, path = files.one("pynative_types"), files.one("pynative_operators")
-    types = None if types_path is None else read_csv(types_path, _TYPES, sink)
+    types = None if types_path is None else read_csv(types_path, TYPES, sink)
     if types is not None and types_path is not None:
         check_shares(types_path, types, sink)
         types = types.with_columns(type=pl.col("name"))
