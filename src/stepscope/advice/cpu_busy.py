@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
-from stepscope.advice.ranks import named, place
+from stepscope.advice.ranks import named, on_rank, place
 from stepscope.limits import limit
 
 
@@ -41,13 +41,13 @@ def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = LI
         return
     worst = busy.row(0, named=True)
     numbers = busy["rank"].to_list()
-    on_rank = f" on rank {worst['rank']}" if len(numbers) > 1 else ""
+    where = on_rank(worst["rank"], numbers)
     share = ""
     if worst["mine"] is not None and worst["processors"]:
         share = f" The training process itself keeps {worst['mine']:.1f} of {worst['processors']} processors busy."
     yield Finding(
         rule="cpu-busy",
-        summary=f"{named(numbers, 'runs', 'run')} on a busy host: {worst['busy']:.0%} of its CPU is in use{on_rank}.",
+        summary=f"{named(numbers, 'runs', 'run')} on a busy host: {worst['busy']:.0%} of its CPU is in use{where}.",
         cause=f"The threads of the host wait for a processor, those that launch work and load data among them.{share}",
         action=(
             "Stop what else runs on the host. If the dataset pipeline uses the most, lower its workers where they do "

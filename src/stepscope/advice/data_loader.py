@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
 from stepscope.advice.loader_texts import loader_action, loader_facts
-from stepscope.advice.ranks import named, place
+from stepscope.advice.ranks import named, on_rank, place
 from stepscope.limits import limit
 
 
@@ -39,11 +39,11 @@ def data_loader(loader: pl.DataFrame, idle: pl.DataFrame | None, limits: Limits 
     for (name,), rows in slow.partition_by("loader", as_dict=True, maintain_order=True).items():
         worst = rows.row(0, named=True)
         ranks = rows["rank"].to_list()
-        on_rank = f" on rank {worst['rank']}" if len(ranks) > 1 else ""
+        where = on_rank(worst["rank"], ranks)
         yield Finding(
             rule="data-loader",
             summary=(
-                f"{named(ranks, 'waits', 'wait')} for {name}: {ms(worst['median_wait_ns'])} in a step{on_rank}, "
+                f"{named(ranks, 'waits', 'wait')} for {name}: {ms(worst['median_wait_ns'])} in a step{where}, "
                 f"{worst['wait_ratio']:.0%} of all steps' time."
             ),
             cause="The training loop asks for its next batch before it is ready.",

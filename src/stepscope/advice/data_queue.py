@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
-from stepscope.advice.ranks import named, place
+from stepscope.advice.ranks import named, on_rank, place
 from stepscope.analysis.input_queues import DATA_QUEUE, FIRST
 from stepscope.analysis.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 
@@ -59,12 +59,12 @@ def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame) -> Finding:
         .max()
     )
     saving = float(waited or 0.0)  # type: ignore[arg-type]
-    among = f" on rank {worst['rank']}" if len(ranks) > 1 else ""
+    where = on_rank(worst["rank"], ranks)
     return Finding(
         rule="data-queue",
         summary=(
             f"{named(ranks, 'gets', 'get')} batches too late: {worst['empty']} of {worst['batches']} steps "
-            f"({worst['empty_ratio']:.0%}) found the data queue on the device empty{among}."
+            f"({worst['empty_ratio']:.0%}) found the data queue on the device empty{where}."
         ),
         cause=CAUSES[kind],
         action=ACTIONS[kind],

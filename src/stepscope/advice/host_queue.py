@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
-from stepscope.advice.ranks import named, place
+from stepscope.advice.ranks import named, on_rank, place
 from stepscope.analysis.input_queues import FIRST
 from stepscope.analysis.input_stages import BOTTLENECK, PROCESSING
 
@@ -35,12 +35,12 @@ def host_queue(
     waited, interval = (0.0, 0) if idle is not None else _waits(input_batches, input_queues, ranks)
     chains = _chains(input_operators, ranks)
     told = f" The operators that hold it up: {', '.join(chains)}." if chains else ""
-    among = f" on rank {worst['rank']}" if len(ranks) > 1 else ""
+    where = on_rank(worst["rank"], ranks)
     yield Finding(
         rule="host-queue",
         summary=(
             f"{named(ranks, 'makes', 'make')} batches too slowly: {worst['empty']} of {worst['batches']} "
-            f"({worst['empty_ratio']:.0%}) found the host queue empty{among}."
+            f"({worst['empty_ratio']:.0%}) found the host queue empty{where}."
         ),
         cause=f"The dataset pipeline on the host makes batches more slowly than training takes them.{told}",
         action=(

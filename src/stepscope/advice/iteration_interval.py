@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
-from stepscope.advice.ranks import named, place
+from stepscope.advice.ranks import named, on_rank, place
 from stepscope.analysis.input_stages import BOTTLENECK
 from stepscope.limits import limit
 
@@ -47,14 +47,14 @@ def iteration_interval(
         return
     worst = late.row(0, named=True)
     ranks = late["rank"].to_list()
-    on_rank = f" on rank {worst['rank']}" if len(ranks) > 1 else ""
+    where = on_rank(worst["rank"], ranks)
     stage = _slow_stage(input_stages, ranks)
     saving = worst["interval_ns"] - limits.interval_ns
     yield Finding(
         rule="iteration-interval",
         summary=(
             f"{named(ranks, 'starts', 'start')} steps late: {ms(worst['interval_ns'])} from the end of one to the "
-            f"first operator of the next{on_rank}, more than {ms(limits.interval_ns)}."
+            f"first operator of the next{where}, more than {ms(limits.interval_ns)}."
         ),
         cause=(
             "The device waits for its next batch, or for the host to launch the step."

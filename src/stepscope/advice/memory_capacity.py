@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.advice.base import Finding, rule
 from stepscope.advice.memory_texts import of_what
-from stepscope.advice.ranks import named, place
+from stepscope.advice.ranks import named, on_rank, place
 from stepscope.analysis.memory_hints import NEAR_CAPACITY
 from stepscope.present import size
 
@@ -21,12 +21,12 @@ def memory_capacity(memory_hints: pl.DataFrame) -> Iterator[Finding]:
         return
     worst = rows.row(0, named=True)
     ranks = rows["rank"].to_list()
-    on_rank = f" on rank {worst['rank']}" if len(set(ranks)) > 1 else ""
+    where = on_rank(worst["rank"], ranks)
     yield Finding(
         rule="memory-capacity",
         summary=(
             f"{named(ranks, 'uses', 'use')} nearly all memory{of_what(worst)}: {size(worst['peak_bytes'])} of "
-            f"{size(worst['capacity_bytes'])} ({worst['ratio']:.0%}){on_rank}."
+            f"{size(worst['capacity_bytes'])} ({worst['ratio']:.0%}){where}."
         ),
         cause="The next longer sequence, larger batch or fragment more ends training; allocators also slow down here.",
         action=(

@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.advice.base import Finding, rule
 from stepscope.advice.memory_texts import of_what
-from stepscope.advice.ranks import named, place
+from stepscope.advice.ranks import named, on_rank, place
 from stepscope.analysis.memory_hints import FRAGMENTATION
 from stepscope.present import size
 
@@ -21,12 +21,12 @@ def memory_fragmentation(memory_hints: pl.DataFrame) -> Iterator[Finding]:
         return
     worst = rows.row(0, named=True)
     ranks = rows["rank"].to_list()
-    on_rank = f" on rank {worst['rank']}" if len(set(ranks)) > 1 else ""
+    where = on_rank(worst["rank"], ranks)
     yield Finding(
         rule="memory-fragmentation",
         summary=(
             f"{named(ranks, 'reserves', 'reserve')} memory{of_what(worst)} that is never in use: "
-            f"{size(worst['bytes'])}, {worst['ratio']:.0%} of what is reserved{on_rank}."
+            f"{size(worst['bytes'])}, {worst['ratio']:.0%} of what is reserved{where}."
         ),
         cause="Free memory lies in pieces between blocks in use, too small for what is asked for next.",
         action=(

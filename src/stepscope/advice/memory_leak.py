@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.advice.base import Finding, rule
 from stepscope.advice.memory_texts import of_what
-from stepscope.advice.ranks import named, place
+from stepscope.advice.ranks import named, on_rank, place
 from stepscope.analysis.memory_hints import GROWTH, UNRELEASED
 from stepscope.present import size
 
@@ -25,14 +25,14 @@ def memory_leak(memory_hints: pl.DataFrame) -> Iterator[Finding]:
         return
     worst = growing.row(0, named=True)
     ranks = growing["rank"].to_list()
-    on_rank = f" on rank {worst['rank']}" if len(set(ranks)) > 1 else ""
+    where = on_rank(worst["rank"], ranks)
     owners = kept["name"].drop_nulls().unique(maintain_order=True).to_list()
     told = f" Never released were blocks of {', '.join(owners[:NAMED])}." if owners else ""
     yield Finding(
         rule="memory-leak",
         summary=(
             f"{named(ranks, 'needs', 'need')} {size(worst['per_step_bytes'])} more memory{of_what(worst)} in each step"
-            f"{on_rank}: {size(worst['bytes'])} over {worst['steps']} steps."
+            f"{where}: {size(worst['bytes'])} over {worst['steps']} steps."
         ),
         cause=f"Something that each step makes stays alive: what is in use between steps rises.{told}",
         action=(

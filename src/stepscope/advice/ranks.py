@@ -24,3 +24,13 @@ def place(ranks: Sequence[int]) -> dict[str, Any]:
     """The same for programs: `rank` of one, `ranks` of several."""
     numbers = sorted(set(ranks))
     return {"rank": numbers[0]} if len(numbers) == 1 else {"ranks": numbers}
+
+
+def on_rank(rank: int, ranks: Sequence[int]) -> str:
+    """Where the worst of several ranks is told, words for it; nothing where there is but one.
+
+    Examples:
+        >>> on_rank(5, [0, 5]), on_rank(5, [5, 5])
+        (' on rank 5', '')
+    """
+    return f" on rank {rank}" if len(set(ranks)) > 1 else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.json_files import as_number
 
 CALLS = {"step": pl.Int32, "name": pl.String, "cost": pl.Float64, "wait": pl.Float64}
 """What calls cost and waited, in the unit of the file."""
@@ -111,6 +111,5 @@ def _links(entries: Mapping[str, Any]) -> Iterator[dict[str, Any] | None]:
 
 def _number(value: object) -> float | None:
     """A number that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) and 0 <= value < 1e15 else None
+    number = as_number(value)
+    return number if number is not None and 0 <= number < 1e15 else None
