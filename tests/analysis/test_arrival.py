@@ -57,6 +57,14 @@ def test_members_that_disagree_on_the_operation_are_not_matched() -> None:
     assert found["members"].to_list() == [1, 1]
 
 
+def test_a_member_of_unknown_size_is_matched() -> None:
+    table = calls((0, "g", 0, "all_reduce", 10, 50), (1, "g", 0, "all_reduce", 40, 50))
+
+    found = matched(table.with_columns(size_bytes=pl.when(pl.col("rank") == 0).then("size_bytes")), "h", "h")
+
+    assert found["members"].to_list() == [2, 2]
+
+
 def test_a_send_matches_its_receive() -> None:
     found = matched(calls((0, "pp", 0, "send", 30, 50), (1, "pp", 0, "recv", 10, 50)), "h", "h")
 

@@ -52,7 +52,9 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame) -> pl.DataFrame:
     together = ~pl.col("operation").is_in(MUTUAL) | (
         pl.col("start_ns").max().over(CALL) <= pl.col("end_ns").min().over(CALL) + CLOCK_NOISE_NS
     )
-    same_size = (pl.col("operation") != "all_reduce") | (pl.col("size_bytes").n_unique().over(CALL) == 1)
+    # a size that is unknown on one rank contradicts nothing
+    sizes = pl.col("size_bytes").drop_nulls().n_unique().over(CALL)
+    same_size = (pl.col("operation") != "all_reduce") | (sizes <= 1)
     fits = several & same_operation & one_each & together & same_size
     calls = calls.with_columns(fits=fits, several=several)
     # Where most calls of a group do not fit, the positions do not mean the same calls, and the rest fits by chance.
