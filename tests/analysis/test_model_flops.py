@@ -268,6 +268,16 @@ def test_operations_add_up_from_operators_to_the_root() -> None:
     assert found["found_by"].unique().to_list() == ["operators"]
 
 
+def test_an_operator_without_a_place_is_a_scope_of_its_own_beside_the_others() -> None:
+    calls = [("Default/net/MatMul-op1", 0, 10), ("Bprop/gradMatMul/MatMul-op2", 20, 10), ("MatMul", 40, 10)]
+    run = Run.from_frames({0: {"operators": operators(calls, input_shapes=["[[2, 2], [2, 2]]"] * 3)}})
+
+    found = run.analyse("flop_tree").filter(parent="Total").select("scope", "flops", "share_ratio")
+
+    third = pytest.approx(1 / 3)
+    assert found.rows() == [("Bprop", 16.0, third), ("Default", 16.0, third), ("MatMul", 16.0, third)]
+
+
 def test_a_stated_tree_is_taken_as_it_is() -> None:
     tree = FLOP_SCOPES.frame(
         parent=["Total", "Total", "Default"], scope=["Default", "Gradients", "net"], flops=[3.0, 1.0, 2.0]

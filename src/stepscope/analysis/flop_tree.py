@@ -17,7 +17,8 @@ def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | N
     Args:
         flop_scopes: The tree as a source states it; taken as it is.
         operator_flops: Operations by operator; of ranks without such a tree, the scopes are those of the operators'
-            places in the model, and operations those of all their calls.
+            places in the model, and operations those of all their calls. An operator without a place is a scope of its
+            own, so that the whole is that of all operators.
 
     Returns:
         `rank`, `parent`, `scope` (`Total` is the root; from operators each is its whole path), `name` (the scope's own
@@ -29,8 +30,8 @@ def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | N
     stated = None if flop_scopes is None else flop_scopes.select("rank", "parent", "scope", "flops").collect()
     parts = [] if stated is None else [stated.with_columns(name="scope", found_by=pl.lit("stated"))]
     if operator_flops is not None:
-        placed = operator_flops.filter(pl.col("full_name").is_not_null() & pl.col("flops").is_not_null())
-        parts.append(_of_operators(placed if stated is None else placed.join(stated, on="rank", how="anti")))
+        known = operator_flops.filter(pl.col("flops").is_not_null())
+        parts.append(_of_operators(known if stated is None else known.join(stated, on="rank", how="anti")))
     found = pl.concat(parts, how="diagonal") if parts else pl.DataFrame()
     if found.is_empty():
         raise Unavailable("no tree of scopes is stated, and operators do not tell their place in the model")
@@ -47,14 +48,21 @@ def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | N
 
 
 def _of_operators(operators: pl.DataFrame) -> pl.DataFrame:
-    """Each scope of each operator, with the sum of what is in it."""
-    parts = pl.col("full_name").str.split("/")
-    depths = operators.select(
-        "rank",
-        (pl.col("flops") * pl.col("count")).alias("flops"),
-        parts=parts,
-        depth=pl.int_ranges(1, parts.list.len() + 1),
-    ).explode("depth")
+    """Each scope of each operator, with the sum of what is in it.
+
+    Of ranks whose operators tell their place; those among them that do not are scopes of their own below the root.
+    """
+    parts = pl.coalesce(pl.col("full_name").str.split("/"), pl.concat_list("name"))
+    depths = (
+        operators.filter(pl.col("full_name").is_not_null().any().over("rank"))
+        .select(
+            "rank",
+            (pl.col("flops") * pl.col("count")).alias("flops"),
+            parts=parts,
+            depth=pl.int_ranges(1, parts.list.len() + 1),
+        )
+        .explode("depth")
+    )
     path = pl.col("parts").list.head(pl.col("depth")).list.join("/")
     above = pl.col("parts").list.head(pl.col("depth") - 1).list.join("/")
     return (

@@ -25,9 +25,7 @@ from stepscope.analysis.base import analysis
 from stepscope.analysis.flop_convolutions import Call
 from stepscope.analysis.flop_formulas import COUNTED, counts
 from stepscope.analysis.shapes import tensors, values
-
-INSTANCE = r"-op\d+$"
-"""Number of an operator of MindSpore, behind its type."""
+from stepscope.tables.scopes import INSTANCE
 
 KEYS = ("name", "input_shapes", "input_values")
 """What one count is for."""

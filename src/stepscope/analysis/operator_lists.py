@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.flops import INSTANCE
+from stepscope.tables.scopes import INSTANCE
+from stepscope.tables.scopes import PLACE as PLACE_IN_MODEL
 
 UNITS = ("AI_CORE", "AI_CPU", "GPU", "CUDA", "PYNATIVE", "HOST_CPU", "CPU")
 """The lists, see `operator_totals.unit`."""
@@ -121,4 +122,4 @@ def full(name: str) -> pl.Expr:
 
 
 def _is_place(name: str) -> pl.Expr:
-    return pl.col(name).str.contains(r"^(Default|Gradients|Expand|recompute_\w+)/")
+    return pl.col(name).str.contains(PLACE_IN_MODEL)

@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import union
 from stepscope.errors import Unavailable
+from stepscope.tables.scopes import BACKWARD
 
 PHASES = ("forward", "backward", "optimizer")
 
@@ -19,7 +20,7 @@ MARKED = {
 recorder all three; the words between `##` are what training scripts commonly mark."""
 
 OPERATORS = {
-    "backward": r"^autograd::engine::|::AccumulateGrad$|Backward\d*$|_backward$|^npu::\w+_grad$|^Gradients/",
+    "backward": r"^autograd::engine::|::AccumulateGrad$|Backward\d*$|_backward$|^npu::\w+_grad$|" + BACKWARD,
     "optimizer": r"/optimizer-\w+/",
 }
 """Operators that tell a phase where nothing marks it: PyTorch's autograd, MindSpore's scopes."""

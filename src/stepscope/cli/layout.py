@@ -9,6 +9,8 @@ from typing import Literal
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
+from stepscope.tables.scopes import PLACE
+
 GAP = 2
 """Spaces between columns."""
 
@@ -23,8 +25,9 @@ ENOUGH: dict[Cut, int] = {"end": 24, "start": 48}
 LEAST = 10
 """They are never cut below this; rows become records before."""
 
-_SCOPED = re.compile(r"(Default|Gradients|Expand|recompute_Default)/")
-"""Operators that are named by their place in the model, which differ in the end of their names."""
+
+_IS_PLACE = re.compile(PLACE)
+"""Operators that are named by their place in the model differ in the end of their names."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ def _cut(text: str, width: int, where: Cut | None) -> str:
     """Text within `width` cells, an ellipsis for what is lost."""
     if where is None or cell_len(text) <= width:
         return text
-    if where == "start" or _SCOPED.match(text):
+    if where == "start" or _IS_PLACE.search(text):
         return "…" + set_cell_size(text[::-1], width - 1)[::-1].lstrip()
     return set_cell_size(text, width - 1).rstrip() + "…"
 

@@ -12,12 +12,12 @@ import re
 import polars as pl
 
 from stepscope.export.job import Job
+from stepscope.tables.scopes import INSTANCE
 
 MODULE = "nn.Module: "
 AUTOGRAD = "autograd::engine::evaluate_function: "
 _BACKWARD = re.compile(rf"^{AUTOGRAD}|Backward\d*$")
 """Older versions of PyTorch recorded the node alone, without the engine's call of it."""
-_INSTANCE = r"-op\d+$"
 _SUBGRAPHS = ("Default", "Gradients", "recompute_Default")
 
 
@@ -41,7 +41,7 @@ def named_operators(job: Job) -> pl.LazyFrame:
     return named.with_columns(
         full_name=full_name,
         op_name=op_name,
-        op_type=op_name.str.replace(_INSTANCE, ""),
+        op_type=op_name.str.replace(INSTANCE, ""),
         subgraph=pl.when(first.is_in(_SUBGRAPHS)).then(first).otherwise(pl.lit(_SUBGRAPHS[0])),
     )
 

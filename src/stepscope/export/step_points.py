@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.export.job import Job
+from stepscope.tables.scopes import BACKWARD
 
 FORWARD_VARIABLE, BACKWARD_VARIABLE = "PROFILING_FP_START", "PROFILING_BP_END"
 
@@ -61,13 +62,14 @@ def find_points(job: Job, steps: pl.DataFrame, operators: pl.LazyFrame) -> Point
     environment = job.about.get("environment") or {}
     forward_ns = _named(ours, environment.get(FORWARD_VARIABLE), pl.col("start_ns").min())
     forward_ns = forward_ns or _of_steps(steps, "forward_start_ns") or _marked(job, "forward", pl.col("start_ns").min())
-    gradients = ours.filter(pl.col("subgraph") == "Gradients")
+    is_gradient = (pl.col("subgraph") == "Gradients") | pl.col("full_name").str.contains(BACKWARD)
+    gradients = ours.filter(is_gradient)
     backward_ns = (
         _named(ours, environment.get(BACKWARD_VARIABLE), pl.col("end_ns").max())
         or _backward_marks(job, steps, ours)
         or _by_step(gradients, pl.col("end_ns").max())
     )
-    forward_ns = forward_ns or _by_step(ours.filter(pl.col("subgraph") != "Gradients"), pl.col("start_ns").min())
+    forward_ns = forward_ns or _by_step(ours.filter(~is_gradient), pl.col("start_ns").min())
     return Points(forward_ns, backward_ns, _first(ours, forward_ns), _last(gradients, ours, backward_ns))
 
 

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import polars as pl
+import pynative_cpu
 import pytest
 
 from parts import read_part, taken
+from stepscope import open_run
 from stepscope.sources.classic import ClassicSource
 from stepscope.sources.classic.cpu_operators import write_cpu_operators
 
@@ -35,6 +37,28 @@ def test_operators_of_a_cpu_have_the_steps_of_its_timeline(tmp_path: Path) -> No
     ]
     assert tables["slices"]["category"].to_list() == ["operator"] * 3
     assert issues == []
+
+
+def test_bars_that_all_begin_where_the_first_does_are_the_steps_between_their_ends(tmp_path: Path) -> None:
+    run = open_run(pynative_cpu.write(tmp_path), use_store=False)
+
+    steps = run.table("steps").select("step", "start_ns", "end_ns").collect()
+    ends = pynative_cpu.ends_ns()
+    starts = [pynative_cpu.BASE_NS, *ends[:-1]]
+    assert steps.rows() == list(zip(range(1, 21), starts, ends, strict=True))
+    assert run.table("operators").group_by("step").len().sort("step").collect().rows() == [(n, 3) for n in range(1, 21)]
+
+
+def test_every_answer_about_pynative_counts_each_step_and_operator_once(tmp_path: Path) -> None:
+    run = open_run(pynative_cpu.write(tmp_path), use_store=False)
+
+    trace = run.analyse("step_trace")
+    assert trace["step"].to_list() == list(range(1, 21))
+    assert (trace["step_ns"] / 1e6).to_list() == [94.0] + [2.0] * 19
+    assert trace["backward_ns"].null_count() == 0
+    assert run.analyse("model_flops").select("steps", "step_flops").row(0) == (20, 32.0)
+    tree = run.analyse("flop_tree").filter(parent="Total").select("scope", "flops", "share_ratio")
+    assert tree.rows() == [("Bprop", 320.0, 0.5), ("Default", 320.0, 0.5)]
 
 
 def test_operators_on_a_cpu_get_the_operations_that_an_export_states(tmp_path: Path) -> None:

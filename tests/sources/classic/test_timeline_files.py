@@ -136,6 +136,24 @@ def test_without_a_step_trace_the_timeline_has_the_steps(tmp_path: Path) -> None
     ]
 
 
+def test_bars_of_one_beginning_are_steps_one_after_the_other_on_a_gpu_too(tmp_path: Path) -> None:
+    events: list[dict[str, Any]] = [
+        {"name": str(step), "ph": "X", "pid": 0, "tid": 100000, "ts": 1_000, "dur": 500 + 200 * step}
+        for step in (3, 1, 2)
+    ]
+    events.append({"name": "gemm", "ph": "X", "pid": 0, "tid": "17", "ts": 1_750, "dur": 5})
+    (tmp_path / "gpu_timeline_display_0.json").write_text(json.dumps(events))
+
+    read = Read(tmp_path)
+
+    assert read.table("steps").select("step", "start_ns", "end_ns").rows() == [
+        (1, 1_000_000, 1_700_000),
+        (2, 1_700_000, 1_900_000),
+        (3, 1_900_000, 2_100_000),
+    ]
+    assert read.table("kernels")["step"].to_list() == [2]
+
+
 def test_kernels_alone_are_one_recording(tmp_path: Path) -> None:
     read = Read(write(tmp_path, timeline=whole_profile()["timeline"]))
 

@@ -11,6 +11,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import read_flops
 from stepscope.sources.classic.ranks import device_kind
+from stepscope.sources.classic.step_bars import step_bars, steps_of
 from stepscope.sources.mindspore_cpu import CpuFiles, Unit, read_executions, read_memory, read_totals
 from stepscope.sources.trace_events import read_events
 from stepscope.sources.trace_events.base import EventClass, Layout
@@ -19,8 +20,6 @@ from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS, OPERATORS, SLICES, S
 
 _KINDS = ("cpu_types", "cpu_operators", "cpu_times", "cpu_framework", "cpu_memory")
 _EVENTS = Layout((EventClass("events", frozenset({"X"}), None),))
-_STEPS_THREAD = "100000"
-"""Thread of the timeline whose events are the steps."""
 
 
 def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
@@ -73,24 +72,14 @@ def _steps(timeline: Path | None, workers: int) -> pl.DataFrame:
     """
     if timeline is None or not timeline.name.startswith("cpu_"):
         return STEPS.frame()
-    frames = []
+    bars: list[pl.DataFrame] = []
     try:
         for batch in read_events(timeline, _EVENTS, report=_untold, workers=workers):
             if (events := batch.frames.get("events")) is not None:
-                is_step = (pl.col("thread") == _STEPS_THREAD) & pl.col("name").str.contains(r"^\d{1,9}$")
-                frames.append(events.filter(is_step))
+                bars.append(step_bars(events).select("name", "start_ns", "duration_ns"))
     except UnreadableInput:
         return STEPS.frame()
-    if not frames:
-        return STEPS.frame()
-    end = pl.col("start_ns") + pl.col("duration_ns")
-    found = pl.concat(frames).drop_nulls(["start_ns", "duration_ns"]).sort("start_ns")
-    ranges = found.select(step=pl.col("name").cast(pl.Int32), start_ns="start_ns", end_ns=end).unique("step")
-    return STEPS.conform(
-        ranges.sort("start_ns").with_columns(
-            window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("stated", pl.String)
-        )
-    )
+    return steps_of(pl.concat(bars)) if bars else STEPS.frame()
 
 
 def _untold(*_: object, **__: object) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.classic.step_bars import step_bars, steps_of
 from stepscope.sources.classic.timeline_kernels import KernelRows
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.spool import EventSpool
@@ -31,7 +32,6 @@ _LAYOUT = Layout(
         ),
     )
 )
-_STEPS = "100000"
 _NO_STREAMS = 100000
 """Threads from this number on are rows for steps, scopes and the host."""
 _AI_CPU, _CALLS, _HOST, _OVERLAP = "9000", "10000", "11000", "12000"
@@ -116,18 +116,19 @@ def read_display(path: Path, sink: Sink) -> Display:
         UnreadableInput: If it holds no list of events.
     """
     spool = EventSpool(sink.scratch)
-    marks, operations_ns = [], 0
+    bars: list[pl.DataFrame] = []
+    operations_ns = 0
     for batch in read_events(path, _LAYOUT, report=sink.issue, workers=sink.workers):
         events = batch.frames.get("ranges")
         if events is None or events.is_empty():
             continue
-        marks.append(events.filter((pl.col("thread") == _STEPS) & pl.col("name").str.contains(r"^\d{1,9}$")))
+        bars.append(step_bars(events).select("name", "start_ns", "duration_ns"))
         operations_ns += int(events.filter(_IS_OPERATOR)["duration_ns"].sum())
         if not (kernels := _device(events)).is_empty():
             spool.add("kernels", kernels)
     if strays := spool.drop_strays():
         sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
-    return Display(spool, _steps(pl.concat(marks) if marks else None), operations_ns)
+    return Display(spool, steps_of(pl.concat(bars)) if bars else STEPS.frame(), operations_ns)
 
 
 def _device(events: pl.DataFrame) -> pl.DataFrame:
@@ -151,15 +152,3 @@ def _device(events: pl.DataFrame) -> pl.DataFrame:
             core=pl.when(process == _AI_CPU).then(pl.lit("AI_CPU")),
         )
     )
-
-
-def _steps(marks: pl.DataFrame | None) -> pl.DataFrame:
-    """Rows of `steps`."""
-    if marks is None or marks.is_empty():
-        return STEPS.conform(pl.DataFrame())
-    rows = marks.select(
-        "start_ns", step=pl.col("name").cast(pl.Int32), end_ns=pl.col("start_ns") + pl.col("duration_ns")
-    )
-    rows = rows.unique("step", keep="first").sort("start_ns")
-    window = {"window_start_ns": pl.col("start_ns"), "window_end_ns": pl.col("end_ns"), "window": pl.lit("stated")}
-    return STEPS.conform(rows.with_columns(**window))

@@ -9,8 +9,8 @@ from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import Beside
 from stepscope.sources.recording.about import About
 from stepscope.sources.recording.marks import CALLS, Marks
+from stepscope.tables.scopes import BACKWARD
 
-_BACKWARD = "Gradients/"
 _LATE_NS = 1_000_000_000
 """A call that was started and not awaited may begin to run that much later."""
 
@@ -41,7 +41,7 @@ class Known(Beside):
         marked = self._marks.phases_of(steps)
         scoped = [pl.DataFrame(schema={"step": pl.Int32, "end_ns": pl.Int64})]
         for frame in events.frames("operator", ["name", "start_ns", "duration_ns"]):
-            backward = frame.filter(pl.col("name").str.starts_with(_BACKWARD))
+            backward = frame.filter(pl.col("name").str.contains(BACKWARD))
             ends = backward.select(
                 step=steps.of(backward["start_ns"]), end_ns=pl.col("start_ns") + pl.col("duration_ns")
             )

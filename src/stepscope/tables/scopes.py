@@ -1,0 +1,15 @@
+"""How MindSpore names an operator: by its place in the model, `Default/fc-Dense/MatMul-op3`.
+
+The first part is the graph that it belongs to; PyNative has its backward pass in `Bprop`, graphs in `Gradients`.
+"""
+
+from __future__ import annotations
+
+BACKWARD = r"^(Gradients|Bprop)/"
+"""Operators of the backward pass."""
+
+INSTANCE = r"-op\d+$"
+"""Number of an operator, behind its type."""
+
+PLACE = rf"^(Default|Gradients|Bprop|Expand|recompute_\w+)/|/[^/]*{INSTANCE}"
+"""Names that are places in the model."""
