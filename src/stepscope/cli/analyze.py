@@ -2,82 +2,112 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.options import Debug, LimitsFile, NoStore, Paths, Quiet, Ranks, Steps
+from stepscope.cli.formatted import formatted, write_whole
+from stepscope.cli.older import TO_FILE
+from stepscope.cli.options import Format, LimitsFile, NoStore, OneRun, Paths, Quiet, Ranks, Steps, one_table
+from stepscope.errors import StepscopeError
+from stepscope.report.sections import FINDINGS, SECTIONS
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from stepscope.advice import Finding
     from stepscope.cli.output import Output
     from stepscope.report.answers import Answers
     from stepscope.run import Run
 
-FINDINGS = 3
+_TABLES = [FINDINGS, *SECTIONS.values()]
+
+SHOWN = 3
 """How many findings the terminal shows with cause and action; of the others it shows one line each."""
 
 
+@formatted
 def analyze(
     paths: Paths,
-    json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the answers as JSON; - for standard output.")
-    ] = None,
+    *,
+    table: one_table(_TABLES, default="all; with --csv the findings") = None,  # type: ignore[valid-type]
+    json_file: Annotated[Path | None, typer.Option(TO_FILE, hidden=True)] = None,
+    run: OneRun = None,
     ranks: Ranks = None,
     steps: Steps = None,
     limits: LimitsFile = None,
     no_store: NoStore = False,
     quiet: Quiet = False,
-    debug: Debug = False,  # noqa: ARG001 - read from the command line by main()
+    form: Format,
+    wide: bool,
 ) -> None:
-    """Say where the time goes, who is slow, and what to change."""
+    """Show where the time goes, who is slow, and what to change."""
     from stepscope.cli.limits import given_limits, limited
     from stepscope.cli.opening import opened
+    from stepscope.cli.output import Output, print_frame
     from stepscope.report.answers import answers
 
-    sets = given_limits(limits)  # a mistake in it is told before the inputs are read
-    run = limited(opened(paths, ranks=ranks, steps=steps, use_store=not no_store, quiet=quiet), sets)
-    found = answers(run)
-    if json is not None:
-        _write_json(run, found, json)
-    if json != "-":
-        _show(run, found, quiet=quiet)
+    _check(table, form)
+    sets = given_limits(limits)  # a mistake in it is reported before the inputs are read
+    chosen = opened(paths, run=run, ranks=ranks, steps=steps, use_store=not no_store, quiet=quiet)
+    chosen = limited(chosen, sets)
+    found = answers(chosen)
+    if json_file is not None:
+        write_whole(json_file, _json(chosen, found))
+    if form is Format.JSON:
+        sys.stdout.write(_json(chosen, found).decode())
+    elif form is Format.CSV:
+        print_frame(_rows(chosen, found, table or FINDINGS), form)
+    elif table not in (None, FINDINGS):
+        Output(wide=wide).table(_rows(chosen, found, table), table.replace("_", " ").capitalize())
+    else:
+        _show(chosen, found, quiet=quiet or table is not None, wide=wide)
 
 
-def _write_json(run: Run, found: Answers, target: str) -> None:
-    from stepscope.errors import StepscopeError
+def _check(table: str | None, form: Format) -> None:
+    """Refuse a table that is none, or that is asked for in JSON, which has all of them.
+
+    Raises:
+        StepscopeError: With what there is instead.
+    """
+    if table is not None and table not in _TABLES:
+        raise StepscopeError(f"--table {table}: there is no such table. There are: {', '.join(_TABLES)}")
+    if table is not None and form is Format.JSON:
+        raise StepscopeError("--table: JSON has all tables, by name. Choose table or csv, or leave out --table")
+
+
+def _rows(run: Run, found: Answers, table: str) -> pl.DataFrame:
+    """One of the tables.
+
+    Raises:
+        StepscopeError: If this run has no such answer; the text is the reason.
+    """
+    from stepscope.report.findings import finding_rows
+
+    if table == FINDINGS:
+        return finding_rows(found.findings)
+    question = next(question for question, name in SECTIONS.items() if name == table)
+    if question not in found.tables:
+        raise StepscopeError(f"{run.name}: {found.unavailable.get(question, 'not recorded')}")
+    return found.tables[question]
+
+
+def _json(run: Run, found: Answers) -> bytes:
     from stepscope.report.json_report import to_json
 
-    text = to_json(run, found) + b"\n"
-    if target == "-":
-        sys.stdout.buffer.write(text)
-        return
-    # beside it first, so that a full disk neither costs an older report nor leaves half of this one
-    file = Path(target)
-    draft = file.with_name(f".{file.name}.{os.getpid()}.tmp") if not file.exists() or file.is_file() else file
-    try:
-        draft.write_bytes(text)
-        if draft != file:
-            draft.replace(file)
-    except OSError as error:
-        if draft != file:
-            draft.unlink(missing_ok=True)
-        raise StepscopeError(
-            f"{target}: cannot write the JSON: {error.strerror}. Name a file in a directory that you may write to."
-        ) from error
+    return to_json(run, found) + b"\n"
 
 
-def _show(run: Run, found: Answers, *, quiet: bool) -> None:
+def _show(run: Run, found: Answers, *, quiet: bool, wide: bool) -> None:
     from stepscope.cli.output import Output
     from stepscope.cli.tables import tables_of
     from stepscope.cli.troubles import show_troubles
     from stepscope.report.reasons import unanswered
     from stepscope.report.verdict import verdict
 
-    out = Output()
+    out = Output(wide=wide)
     out.say(verdict(found), "bold")
     _show_findings(out, found)
     if not quiet:
@@ -96,16 +126,16 @@ def _show(run: Run, found: Answers, *, quiet: bool) -> None:
 def _show_findings(out: Output, found: Answers) -> None:
     for number, finding in enumerate(found.findings, 1):
         saving = _saving(finding)
-        if number <= FINDINGS:
+        if number <= SHOWN:
             out.say("")
             out.say(f"{number}. {finding.summary}", "bold", indent=3)
             out.say(f"   Why: {finding.cause}", indent=8)
             out.say(f"   Do:  {finding.action}", indent=8)
-            out.say(f"   {saving}; {finding.severity} [{finding.rule}]", "green", indent=3)
+            out.say(f"   {saving}; severity: {finding.severity} [{finding.rule}]", "green", indent=3)
             continue
-        if number == FINDINGS + 1:
+        if number == SHOWN + 1:
             out.say("")
-            out.say("Also (causes and actions are in --json):", "bold")
+            out.say("Also (causes and actions: --json):", "bold")
         out.say(f"{number}. {finding.summary} {saving.capitalize()}.", indent=3)
 
 

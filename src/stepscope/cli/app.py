@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +16,7 @@ from stepscope.cli.host import host
 from stepscope.cli.info import info
 from stepscope.cli.input import input_
 from stepscope.cli.memory import memory
+from stepscope.cli.older import TakesJsonFile
 from stepscope.cli.ops import ops
 from stepscope.cli.record import record
 from stepscope.cli.rules import rules
@@ -26,8 +29,8 @@ app = typer.Typer(
     help="Says which step, rank, operator, link or input stage of a training job costs the time, and why.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -38,8 +41,17 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
         raise typer.Exit
 
 
-for command in (analyze, info, sql, steps, ops, flops, shapes, memory, host, rules):
-    app.command()(command)
-app.command("input")(input_)
-app.command(context_settings={"allow_interspersed_args": False})(record)
+def _add(command: Callable[..., None], name: str | None = None, **more: Any) -> None:
+    """Add a command; the list of commands has its first paragraph whole."""
+    summary = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
+    app.command(name, short_help=summary, **more)(command)
+
+
+_add(record, context_settings={"allow_interspersed_args": False})
+_add(analyze, cls=TakesJsonFile)
+_add(info)
+for asked in (steps, ops, flops, shapes, input_, memory, host):
+    _add(asked.command, asked.tables.__name__.strip("_"))
+_add(sql)
+_add(rules)
 app.add_typer(cache, name="cache")

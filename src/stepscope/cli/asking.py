@@ -6,14 +6,13 @@ Such a command is a function that names the tables it shows; `asks` makes the co
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
-import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stepscope.cli import options as shared
+from stepscope.cli.formatted import described, formatted, signed
 from stepscope.errors import StepscopeError, UnknownColumn
 
 if TYPE_CHECKING:
@@ -51,94 +50,99 @@ class Request:
     """What was asked for by the shared options."""
 
     path: Path
+    run: str | None
     rank: int | None
     step: int | None
     table: str | None
     listing: Listing
     form: shared.Format
+    wide: bool
     use_store: bool
     limits: Mapping[str, Any] = field(default_factory=dict)
 
 
-def asks(tables: Callable[..., Sequence[Table]]) -> Callable[..., None]:
-    """Make a command of a function that says which tables it shows, the main one first.
+@dataclass(frozen=True)
+class Asks:
+    """Makes a command of a function that says which tables it shows, the main one first.
 
     Args:
         tables: Its docstring is the help text, its parameters are the options that no other command has.
     """
 
-    @functools.wraps(tables)
-    def command(**words: Any) -> None:
-        own = {name: words[name] for name in inspect.signature(tables).parameters}
-        tell(_request(words), tables(**own))
+    tables: Callable[..., Sequence[Table]]
 
-    parameters = {**_described(_shared_options), **_described(tables)}
-    command.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
-    command.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
-    return command
+    @property
+    def command(self) -> Callable[..., None]:
+        """The command; made when all of the function's module is there, since the help names the tables."""
+        own = described(self.tables)
+
+        @functools.wraps(self.tables)
+        def command(**words: Any) -> None:
+            answer(_request(words), self.tables(**{name: words[name] for name in own}))
+
+        parameters = {**described(_shared_options), **own}
+        names = [table.question for table in self.tables(**{name: each.default for name, each in own.items()})]
+        parameters["table"] = parameters["table"].replace(annotation=shared.one_table(names))
+        return formatted(signed(command, {**parameters, **described(_form)}))
+
+
+asks = Asks
 
 
 def _shared_options(
     path: shared.OnePath,
+    table: str | None = None,
+    run: shared.OneRun = None,
     rank: shared.OneRank = None,
     step: shared.OneStep = None,
-    table: shared.OneTable = None,
     search: shared.Search = None,
     where: shared.Where = None,
     sort: shared.Sort = None,
     top: shared.Top = None,
     page: shared.PageNumber = 1,
     limits: shared.LimitsFile = None,
-    json: shared.AsJson = False,
-    csv: shared.AsCsv = False,
     no_store: shared.NoStore = False,
-    debug: shared.Debug = False,
 ) -> None:
     """The options of every such command."""
 
 
-def _described(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Parameters with their annotations as objects, to be given by name."""
-    hints = typing.get_type_hints(function, include_extras=True)
-    return {
-        name: parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for name, parameter in inspect.signature(function).parameters.items()
-    }
+def _form(form: shared.Format, wide: bool) -> None:
+    """What `formatted` gives."""
 
 
 def _request(words: Mapping[str, Any]) -> Request:
     from stepscope.analysis.listing import Listing
     from stepscope.cli.limits import given_limits
 
-    if words["json"] and words["csv"]:
-        raise StepscopeError("--json and --csv: choose one")
-    form = shared.Format.JSON if words["json"] else shared.Format.CSV if words["csv"] else shared.Format.TABLE
-    listing = Listing(words["search"], words["where"], words["sort"], words["top"], words["page"])
     return Request(
-        words["path"],
-        words["rank"],
-        words["step"],
-        words["table"],
-        listing,
-        form,
+        path=words["path"],
+        run=words["run"],
+        rank=words["rank"],
+        step=words["step"],
+        table=words["table"],
+        listing=Listing(words["search"], words["where"], words["sort"], words["top"], words["page"]),
+        form=words["form"],
+        wide=words["wide"],
         use_store=not words["no_store"],
         limits=given_limits(words["limits"]),
     )
 
 
-def tell(request: Request, tables: Sequence[Table]) -> None:
+def answer(request: Request, tables: Sequence[Table]) -> None:
     """Open the run, ask for the tables and print them."""
     from stepscope.cli.limits import limited
     from stepscope.cli.opening import opened
     from stepscope.cli.telling import print_csv, print_json, print_tables
 
     chosen = _chosen(request, tables)
-    whole = limited(opened([request.path], ranks=None, steps=None, use_store=request.use_store), dict(request.limits))
+    whole = limited(opened([request.path], run=request.run, use_store=request.use_store), dict(request.limits))
     run = one_rank(whole, request.rank)
     narrowed = run if request.step is None else run.select(steps=request.step)
-    asked = [(table, _answer(run if table.every_step else narrowed, table)) for table in chosen]
+    asked = [(table, _answered(run if table.every_step else narrowed, table)) for table in chosen]
     if all(isinstance(answer, str) for _, answer in asked):
-        raise StepscopeError("; ".join(dict.fromkeys(str(answer) for _, answer in asked)))
+        others = [table.question for table in tables if table not in chosen]
+        more = f". Other tables: --table {', '.join(others)}" if others else ""
+        raise StepscopeError("; ".join(dict.fromkeys(str(answer) for _, answer in asked)) + more)
     printing = {shared.Format.JSON: print_json, shared.Format.CSV: print_csv, shared.Format.TABLE: print_tables}
     try:
         printing[request.form](run, request, asked)
@@ -180,7 +184,7 @@ def one_rank(run: Run, number: int | None) -> Run:
     return run.select(ranks=ranks[0] if number is None else number)
 
 
-def _answer(run: Run, table: Table) -> pl.DataFrame | str:
+def _answered(run: Run, table: Table) -> pl.DataFrame | str:
     """The answer, or the reason why there is none."""
     from stepscope.errors import Unavailable
     from stepscope.report.reasons import explain

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope import present
-from stepscope.cli.options import Debug, Format, FormatOption
+from stepscope.cli.formatted import formatted
+from stepscope.cli.options import Debug, Format
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ cache = typer.Typer(help="List or clear the cache of parsed inputs.", no_args_is
 
 
 @cache.command("list")
-def list_(form: FormatOption = Format.TABLE, debug: Debug = False) -> None:  # noqa: ARG001 - read by main()
+@formatted
+def list_(*, form: Format, wide: bool) -> None:
     """List what is stored: input, size, age."""
     from datetime import datetime
 
@@ -41,14 +43,16 @@ def list_(form: FormatOption = Format.TABLE, debug: Debug = False) -> None:  # n
     if form is Format.TABLE:
         size = sum(e.manifest.size_bytes for e in entries)
         held = present.plural(frame.height, "entry", "entries")
-        Output().table(frame, f"{store.directory}: {held}, {present.size(size)}")
+        Output(wide=wide).table(frame, f"{store.directory}: {held}, {present.size(size)}")
     else:
         print_frame(frame, form)
 
 
 @cache.command("clear")
 def clear(
-    unused_days: Annotated[float, typer.Option(help="Only entries not used for so many days.", min=0)] = 0.0,
+    unused_days: Annotated[
+        float, typer.Option(help="Remove only entries that were not used for so many days.", min=0)
+    ] = 0.0,
     debug: Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
     """Remove stored inputs; they are read again when they are needed."""

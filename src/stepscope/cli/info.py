@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stepscope.cli.options import Debug, NoStore, Paths
+from stepscope.cli.formatted import formatted
+from stepscope.cli.options import Format, NoStore, OneRun, Paths, one_table
 from stepscope.cli.progress import ProgressBar
+from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -13,39 +16,61 @@ if TYPE_CHECKING:
     from stepscope.cli.output import Output
     from stepscope.run import Run
 
+    Runs = Sequence[tuple[int, Run]]
+    Tables = Mapping[str, Callable[[Run], pl.DataFrame]]
+
 FACTS = ("format", "framework", "device_kind", "device_name", "host", "world_size", "rank_origin")
-"""Facts that are told once where they are the same on all ranks."""
+"""Facts that are shown once if they are the same on all ranks."""
 
 
-def info(paths: Paths, no_store: NoStore = False, debug: Debug = False) -> None:  # noqa: ARG001 - read by main()
-    """Show which ranks and data are there, and what is missing."""
-    from stepscope.cli.output import Output
-    from stepscope.cli.troubles import show_troubles
-    from stepscope.run import open_runs
+@formatted
+def info(
+    paths: Paths,
+    *,
+    table: one_table(["ranks", "data"], default="both; with --csv the ranks") = None,  # type: ignore[valid-type]
+    run: OneRun = None,
+    no_store: NoStore = False,
+    form: Format,
+    wide: bool,
+) -> None:
+    """Show which runs, ranks and data are there, and what is missing and why."""
+    from stepscope.run import named, open_runs
 
+    if table not in (None, *TABLES):
+        raise StepscopeError(f"--table {table}: there is no such table. There are: {', '.join(TABLES)}")
     with ProgressBar() as progress:
         runs = open_runs(list(paths), use_store=not no_store, progress=progress)
-    out = Output()
-    for run in runs:
-        _show(out, run)
-    for run in runs:
+    shown = runs if run is None else [named(runs, run)]
+    numbered = [(runs.index(each) + 1, each) for each in shown]
+    wanted = TABLES if table is None else {table: TABLES[table]}
+    printing = {Format.TABLE: _print_tables, Format.JSON: _print_json, Format.CSV: _print_csv}
+    printing[form](numbered, wanted, wide)
+
+
+def _print_tables(runs: Runs, tables: Tables, wide: bool) -> None:
+    from stepscope.cli.output import Output
+    from stepscope.cli.troubles import show_troubles
+
+    out = Output(wide=wide)
+    for number, run in runs:
+        _show(out, run, "" if len(runs) == 1 else f"{number}. ", tables)
+    for _, run in runs:
         show_troubles(out, run)
-        run.unread.clear()  # shared by all runs: told once
+        run.unread.clear()  # shared by all runs: reported once
 
 
-def _show(out: Output, run: Run) -> None:
+def _show(out: Output, run: Run, number: str, tables: Tables) -> None:
     from stepscope.present import plural
     from stepscope.report.reasons import missing_data
 
     ranks = _ranks(run)
     alike = [name for name in FACTS if ranks[name].n_unique() == 1]
     facts = [f"{name} {ranks[name][0]}" for name in alike if ranks[name][0] is not None]
-    out.say(f"{run.name}: {plural(len(run.ranks), 'rank')}", "bold")
+    out.say(f"{number}{run.name}: {plural(len(run.ranks), 'rank')}", "bold")
     out.say(", ".join(facts), indent=2)
-    out.say("")
-    out.table(ranks.drop(alike), raw=True)
-    out.say("")
-    out.table(_coverage(run), raw=True)
+    for name, make in tables.items():
+        out.say("")
+        out.table(ranks.drop(alike) if name == "ranks" else make(run), raw=True)
     missing = missing_data(run)
     if missing:
         out.say("")
@@ -53,6 +78,38 @@ def _show(out: Output, run: Run) -> None:
     for line in missing:
         out.say(f"  {line}", "dim", indent=4)
     out.say("")
+
+
+def _print_json(runs: Runs, tables: Tables, wide: bool) -> None:  # noqa: ARG001 - one signature for all forms
+    """One object: `runs`, each with its tables, the reasons for what is missing and the issues; and what is unread."""
+    from stepscope.cli.output import print_document
+    from stepscope.paths import shown
+    from stepscope.report.reasons import missing_data
+
+    told = [
+        {
+            "run": number,
+            "name": run.name,
+            "path": shown(run.path),
+            **{name: make(run).to_dicts() for name, make in tables.items()},
+            "missing": missing_data(run),
+            "issues": run.issues.to_dicts(),
+        }
+        for number, run in runs
+    ]
+    unread = [{"file": shown(u.file), "problem": u.problem, "remedy": u.remedy} for u in runs[0][1].unread]
+    print_document({"runs": told, "unread": unread})
+
+
+def _print_csv(runs: Runs, tables: Tables, wide: bool) -> None:  # noqa: ARG001 - one signature for all forms
+    """The first of the tables, of all runs."""
+    import polars as pl
+
+    from stepscope.cli.output import print_frame
+
+    make = next(iter(tables.values()))
+    frames = [make(run).select(pl.lit(number).alias("run"), pl.all()) for number, run in runs]
+    print_frame(pl.concat(frames), Format.CSV)
 
 
 def _ranks(run: Run) -> pl.DataFrame:
@@ -100,3 +157,7 @@ def _coverage(run: Run) -> pl.DataFrame:
     ]
     schema = {"table": pl.String, "rows": pl.Int64, "ranks": pl.String, "least": pl.Int64, "most": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+TABLES: Tables = {"ranks": _ranks, "data": _coverage}
+"""Tables by name, each of one run."""

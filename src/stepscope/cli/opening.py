@@ -12,34 +12,57 @@ from stepscope.present import printable
 from stepscope.run import Run, open_run
 from stepscope.selection import Choice, describe_ranges, parse_selection
 
+NAMED = 3
+"""Further runs that are named."""
+
 
 def opened(
     paths: Sequence[Path],
     *,
-    ranks: str | None,
-    steps: str | None,
+    run: str | None = None,
+    ranks: str | None = None,
+    steps: str | None = None,
     use_store: bool,
     quiet: bool = False,
 ) -> Run:
-    """Open the run under `paths`, with a progress bar if that takes a while.
+    """Open a run under `paths`, with a progress bar if that takes a while.
 
-    Chosen ranks and steps that are not there are told on standard error; the others are opened.
+    Standard error gets which run it is, if there are several, and which chosen ranks and steps are missing.
 
     Raises:
         NothingReadable: If no input could be read.
-        StepscopeError: If the selection of ranks or steps is empty or no list of numbers.
+        StepscopeError: If there is no such run, or the selection of ranks or steps is empty or no list of numbers.
     """
     with ProgressBar(quiet=quiet) as progress:
-        run = open_run(list(paths), use_store=use_store, ranks=ranks, steps=steps, progress=progress)
+        opened = open_run(list(paths), use_store=use_store, run=run, ranks=ranks, steps=steps, progress=progress)
+    if run is None and opened.others:
+        _note(_which(opened))
+    _note_missing(opened, ranks, steps)
+    return opened
+
+
+def _which(run: Run) -> str:
+    """That the answers are about one run of several."""
+    there = [each.name for each in run.others]
+    named = ", ".join(there[:NAMED]) + (", ..." if len(there) > NAMED else "")
+    return (
+        f"this is run {run.name}, 1 of {len(there) + 1}. Choose with --run NAME; others: {named} (`stepscope info` "
+        "lists all)"
+    )
+
+
+def _note(text: str) -> None:
+    print(printable(f"stepscope: {text}"), file=sys.stderr)
+
+
+def _note_missing(run: Run, ranks: str | None, steps: str | None) -> None:
     absent = {
         "rank": missing(ranks, [rank.rank for rank in run.ranks], "ranks"),
         "step": missing(steps, run.steps if steps else (), "steps"),
     }
     for what, numbers in absent.items():
         if numbers:
-            told = f"stepscope: no {what} {numbers} in {run.name}; the other chosen {what}s are used"
-            print(printable(told), file=sys.stderr)
-    return run
+            _note(f"no {what} {numbers} in {run.name}; the other chosen {what}s are used")
 
 
 def missing(chosen: Choice, there: Sequence[int], what: str) -> str:

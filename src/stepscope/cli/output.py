@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import polars as pl
 from rich.console import Console
@@ -21,10 +22,15 @@ PATHS = ("input", "file", "path")
 
 
 class Output(Console):
-    """Standard output. Names in what is printed are never taken for markup, and a closed pipe is an error."""
+    """Standard output. Names in what is printed are never taken for markup, and a closed pipe is an error.
 
-    def __init__(self) -> None:
+    Args:
+        wide: Tables have all their columns and whole names, however wide they become.
+    """
+
+    def __init__(self, *, wide: bool = False) -> None:
         super().__init__(markup=False, emoji=False, highlight=False)
+        self._wide = wide
 
     def on_broken_pipe(self) -> NoReturn:
         """Leave it to the command line's `main`."""
@@ -65,7 +71,8 @@ class Output(Console):
             whole: Lose nothing: where it is too wide, fold texts instead of cutting them.
         """
         columns = [_column(frame, name, raw=raw) for name in frame.columns]
-        laid = (lay_out_whole if whole else lay_out)(columns, self.room)
+        room = None if self._wide else self.room
+        laid = (lay_out_whole if whole or self._wide else lay_out)(columns, room)
         if heading:
             self.say(heading, "bold")
         for line in laid.header:
@@ -75,7 +82,7 @@ class Output(Console):
         if laid.body:
             self.out("\n".join(laid.body), highlight=False)
         if laid.dropped:
-            self.say(f"… {', '.join(laid.dropped)}: shown in a wider terminal", "dim")
+            self.say(f"… {', '.join(laid.dropped)}: shown with --wide", "dim")
 
 
 def _column(frame: pl.DataFrame, name: str, *, raw: bool) -> Column:
@@ -94,14 +101,20 @@ def _column(frame: pl.DataFrame, name: str, *, raw: bool) -> Column:
     )
 
 
-def print_frame(frame: pl.DataFrame, form: Format, heading: str = "") -> None:
+def print_frame(frame: pl.DataFrame, form: Format, heading: str = "", *, wide: bool = False) -> None:
     """Print any frame in the asked form, with its own column names and whole values."""
     if form is Format.TABLE:
-        Output().table(frame, heading, raw=True, whole=True)
+        Output(wide=wide).table(frame, heading, raw=True, whole=True)
         return
     text = _flat(frame).write_csv() if form is Format.CSV else frame.write_json() + "\n"
     # What a program reads stays as it is; a terminal must not obey it.
     sys.stdout.write(present.printable(text, keep="\n") if sys.stdout.isatty() else text)
+
+
+def print_document(found: dict[str, Any]) -> None:
+    """Print an object as JSON, which has no NaN and no infinity."""
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write((present.printable(text) if sys.stdout.isatty() else text) + "\n")
 
 
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:

@@ -6,14 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from stepscope.cli.options import Debug, Format, FormatOption, LimitsFile
+from stepscope.cli.formatted import formatted
+from stepscope.cli.options import Format, LimitsFile
 
 
+@formatted
 def rules(
     limits: LimitsFile = None,
+    *,
     toml: Annotated[bool, typer.Option("--toml", help="Print all limits as a file for --limits.")] = False,
-    form: FormatOption = Format.TABLE,
-    debug: Debug = False,  # noqa: ARG001 - read from the command line by main()
+    form: Format,
+    wide: bool,
 ) -> None:
     """List every rule with its limits, their units, and where they come from."""
     from stepscope.advice import rule_table
@@ -26,7 +29,7 @@ def rules(
         limited = table.drop_nulls("limits_of").unique(["limits_of", "limit"], maintain_order=True)
         print(_toml(limited.sort("limits_of", maintain_order=True).rows(named=True)))
     elif form is Format.TABLE:
-        out = Output()
+        out = Output(wide=wide)
         for (name,), rows in table.partition_by("rule", as_dict=True, maintain_order=True).items():
             heading = "No rule by itself" if name is None else f"{name}: {rows['says'][0]}"
             limited = rows.drop("rule", "says").drop_nulls()

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from stepscope.cli.options import Debug, Format, FormatOption, NoStore, OnePath, Ranks, Steps
+from stepscope.cli.formatted import formatted
+from stepscope.cli.options import Format, NoStore, OnePath, OneRun, Ranks, Steps
 from stepscope.errors import StepscopeError
 
 _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -17,14 +18,17 @@ _VALID_COLUMNS = re.compile(r"; valid columns: \[.*\]$")
 """Polars' own list; the hint names the columns by table."""
 
 
+@formatted
 def sql(
     path: OnePath,
-    query: Annotated[str, typer.Argument(help="A SELECT over the tables; SHOW TABLES lists them.")],
-    form: FormatOption = Format.TABLE,
+    query: Annotated[str, typer.Argument(help="A SELECT over the tables; SHOW TABLES lists them.", metavar="QUERY")],
+    *,
+    run: OneRun = None,
     ranks: Ranks = None,
     steps: Steps = None,
     no_store: NoStore = False,
-    debug: Debug = False,  # noqa: ARG001 - read from the command line by main()
+    form: Format,
+    wide: bool,
 ) -> None:
     """Run a SQL query over the tables of a run."""
     import polars as pl
@@ -36,9 +40,9 @@ def sql(
     if not _ALLOWED.match(_COMMENTS.sub(" ", query)):
         words = " ".join(query.split()[:2]) or "an empty query"
         raise StepscopeError(f"{words}: only SELECT, WITH ... SELECT and SHOW TABLES can be asked. {_hint(query)}")
-    run = opened([path], ranks=ranks, steps=steps, use_store=not no_store)
+    chosen = opened([path], run=run, ranks=ranks, steps=steps, use_store=not no_store)
     # A table that no rank has is there and empty, so that one query serves every source.
-    frames = {n: run.table(n) if run.has(n) else pl.LazyFrame(schema=t.schema) for n, t in TABLES.items()}
+    frames = {n: chosen.table(n) if chosen.has(n) else pl.LazyFrame(schema=t.schema) for n, t in TABLES.items()}
     context = pl.SQLContext(frames)
     try:
         result = context.execute(query, eager=True)
@@ -48,7 +52,7 @@ def sql(
         if type(error).__name__ != "PanicException":  # what Polars raises where it has a fault of its own
             raise
         raise StepscopeError(f"the query failed inside Polars: {_first_line(error)}. Try to put it simpler") from error
-    print_frame(result, form)
+    print_frame(result, form, wide=wide)
 
 
 def _first_line(error: BaseException) -> str:

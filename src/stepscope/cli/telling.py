@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,9 +9,9 @@ import polars as pl
 from stepscope.analysis.listing import Page, listed
 from stepscope.cli.moments import since_start
 from stepscope.cli.options import Format
-from stepscope.cli.output import Output, print_frame
+from stepscope.cli.output import Output, print_document, print_frame
 from stepscope.errors import StepscopeError
-from stepscope.present import plural, printable
+from stepscope.present import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +31,7 @@ def print_tables(run: Run, request: Request, asked: Asked) -> None:
 
     from stepscope.cli.troubles import show_troubles
 
-    out = Output()
+    out = Output(wide=request.wide)
     listing = replace(request.listing, top=request.listing.top or ROWS)
     for table, answer in asked:
         if isinstance(answer, str):
@@ -87,8 +85,7 @@ def print_json(run: Run, request: Request, asked: Asked) -> None:
     found["tables"] = {question: _rows(page.rows) for question, page in pages.items()}
     found["unavailable"] = {table.question: answer for table, answer in asked if isinstance(answer, str)}
     found["issues"] = _rows(run.issues.filter(pl.col("severity") != "note").drop("rank"))
-    text = json.dumps(found, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write((printable(text) if sys.stdout.isatty() else text) + "\n")
+    print_document(found)
 
 
 def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:

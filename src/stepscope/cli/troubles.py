@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 LISTED = 8
 """Lines of each kind before the rest is only counted."""
 
-NAMED = 3
-"""Further runs that are named."""
-
 STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
 _ALIKE = re.compile(r"(\d+) more files")
@@ -28,7 +25,7 @@ _OTHERS = re.compile(r"\d+ more runs? lie")
 
 
 def show_troubles(out: Output, run: Run, *, quiet: bool = False) -> None:
-    """Print unread inputs, further runs, then issues: errors first, the same issue of several files once.
+    """Print unread inputs, then issues: errors first, the same issue of several files once.
 
     Args:
         out: Where to print.
@@ -43,8 +40,6 @@ def show_troubles(out: Output, run: Run, *, quiet: bool = False) -> None:
     _rest(out, _count(unread[len(listed) :]), "unread input", where, more=bool(listed))
     for warning in run.warnings:
         _line(out, "warning", warning, STYLES["warning"])
-    if run.others:
-        _show_others(out, run)
     rows = _issues(run)
     rows = [row for row in rows if not quiet or row["severity"] == "error"]
     for row in rows[:LISTED]:
@@ -70,14 +65,6 @@ def _issues(run: Run) -> list[dict[str, Any]]:
         .sort(pl.col("severity").replace_strict(order, default=9), maintain_order=True)
     )
     return grouped.to_dicts()
-
-
-def _show_others(out: Output, run: Run) -> None:
-    """Say that the answers are about one run of several."""
-    there = plural(len(run.others), "more run")
-    names = ", ".join(f"{other.name} ({other.path})" for other in run.others[:NAMED])
-    more = "; `stepscope info` lists the others" if len(run.others) > NAMED else ""
-    _line(out, "note", f"this is {run.name}; {there} found: {names}{more}. Name the path of one to see it", "yellow")
 
 
 def _count(unread: list[Unread]) -> int:

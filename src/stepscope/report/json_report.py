@@ -10,6 +10,7 @@ import polars as pl
 
 from stepscope._version import __version__
 from stepscope.paths import shown
+from stepscope.report.sections import SECTIONS
 
 if TYPE_CHECKING:
     from stepscope.advice import Finding
@@ -21,19 +22,6 @@ SCHEMA_VERSION = 1
 
 TOP = 50
 """Rows of the kernel and operator tables, of each rank, that go into the JSON."""
-
-SECTIONS = {
-    "breakdown": "steps",
-    "communication": "communication",
-    "slow_ranks": "slow_ranks",
-    "slow_links": "slow_links",
-    "slow_groups": "slow_groups",
-    "idle": "idle",
-    "kernel_totals": "kernels",
-    "operator_summary": "operators",
-    "arrival": "arrival",
-}
-"""Analysis to key in the JSON."""
 
 
 def to_json(run: Run, answers: Answers) -> bytes:

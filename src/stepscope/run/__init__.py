@@ -1,7 +1,7 @@
 """A run: one training job as it was recorded, with its ranks, its tables and its answers."""
 
-from stepscope.run.opening import open_run, open_runs
+from stepscope.run.opening import named, open_run, open_runs
 from stepscope.run.rank import Rank
 from stepscope.run.run import Run
 
-__all__ = ["Rank", "Run", "open_run", "open_runs"]
+__all__ = ["Rank", "Run", "named", "open_run", "open_runs"]

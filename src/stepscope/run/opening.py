@@ -15,6 +15,7 @@ from stepscope.sources.discover import Unread, discover
 
 Paths = str | Path | Sequence[str | Path]
 _MAX_LISTED = 5
+_MAX_NAMED = 20
 
 
 def open_runs(
@@ -53,34 +54,60 @@ def open_run(
     paths: Paths,
     *,
     use_store: bool = True,
+    run: str | int | None = None,
     ranks: Choice = None,
     steps: Choice = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Run:
-    """Open the largest job that is recorded under some paths; the newest of several.
+    """Open one of the jobs that are recorded under some paths: the largest, of several the newest, unless one is named.
 
     `others` of the run holds the rest, and a note among its issues names them.
 
     Args:
         paths: Trace files and directories of them, one or more.
         use_store: Keep what is read for the next time.
+        run: Name of a run, or its number in the order of `open_runs`, counted from 1.
         ranks: Only these ranks: `0,3-5` or numbers.
         steps: Only these steps; tables without steps keep their rows.
         progress: Called with bytes read, bytes in all and a name, while inputs are read.
 
     Raises:
         NothingReadable: If there is no recording that can be read.
-        StepscopeError: If a path does not exist, or no job has such ranks or steps.
+        StepscopeError: If a path does not exist, or no job has such a name, ranks or steps.
     """
-    run, *others = open_runs(paths, use_store=use_store, ranks=ranks, steps=steps, progress=progress)
-    run.others = others
+    if run is None:
+        chosen, *others = open_runs(paths, use_store=use_store, ranks=ranks, steps=steps, progress=progress)
+    else:
+        runs = open_runs(paths, use_store=use_store, progress=progress)
+        whole = named(runs, str(run))
+        others = [other for other in runs if other is not whole]
+        chosen = whole if ranks is None and steps is None else whole.select(ranks, steps)
+    chosen.others = others
     if others:
         listed = ", ".join(f"{other.name} ({other.path})" for other in others[:_MAX_LISTED])
         more = f" and {len(others) - _MAX_LISTED} more" if len(others) > _MAX_LISTED else ""
         count = "1 more run lies" if len(others) == 1 else f"{len(others)} more runs lie"
         problem = f"{count} under the same path: {listed}{more}"
-        run.remarks.append(Remark("note", str(run.path), problem, "Name the path of one to open it"))
-    return run
+        chosen.remarks.append(Remark("note", str(chosen.path), problem, "Name its path, or choose with --run NAME"))
+    return chosen
+
+
+def named(runs: Sequence[Run], run: str) -> Run:
+    """The run with this name, else this number.
+
+    Raises:
+        StepscopeError: If there is none; the text lists those that there are.
+    """
+    for each in runs:
+        if each.name == run:
+            return each
+    if run.isdecimal() and 1 <= int(run) <= len(runs):
+        return runs[int(run) - 1]
+    there = "; ".join(f"{number}: {each.name}" for number, each in enumerate(runs[:_MAX_NAMED], start=1))
+    more = f"; and {len(runs) - _MAX_NAMED} more" if len(runs) > _MAX_NAMED else ""
+    raise StepscopeError(
+        f"no run {run}. There are {there}{more}" if len(runs) > 1 else f"no run {run}. There is {there}"
+    )
 
 
 def _run(job: Job, unread: Sequence[Unread], warnings: Sequence[str], skipped: int) -> Run:

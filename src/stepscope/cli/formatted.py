@@ -1,0 +1,114 @@
+"""What all commands share that print an answer: its format, where it goes, and how wide it is.
+
+Such a command is a function with the parameters `form` and `wide`; `formatted` makes options of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import io
+import os
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from stepscope.cli import options as shared
+from stepscope.errors import StepscopeError
+
+
+def formatted(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options `--format`, `--json`, `--csv`, `--output`, `--wide` and `--debug`.
+
+    Args:
+        command: Gets the `form` that was chosen and `wide`; whatever it prints goes where `--output` says.
+    """
+
+    @functools.wraps(command)
+    def with_options(**words: Any) -> None:
+        mine = {name: words.pop(name) for name in described(_options)}
+        form = chosen_form(mine["form"], json=mine["json"], csv=mine["csv"])
+        with written_to(mine["output"]):
+            command(**words, form=form, wide=mine["wide"])
+
+    own = {name: each for name, each in described(command).items() if name not in ("form", "wide")}
+    return signed(with_options, {**own, **described(_options)})
+
+
+def _options(
+    form: shared.FormatOption = None,
+    json: shared.AsJson = False,
+    csv: shared.AsCsv = False,
+    output: shared.OutputFile = None,
+    wide: shared.Wide = False,
+    debug: shared.Debug = False,
+) -> None:
+    """The options of every such command; `--debug` is read by main()."""
+
+
+def chosen_form(form: shared.Format | None, *, json: bool, csv: bool) -> shared.Format:
+    """The format that the options ask for; a table by default.
+
+    Raises:
+        StepscopeError: If they ask for several.
+    """
+    asked = [form, shared.Format.JSON if json else None, shared.Format.CSV if csv else None]
+    forms = list(dict.fromkeys(each for each in asked if each is not None))
+    if len(forms) > 1:
+        raise StepscopeError(f"{' and '.join(each.value for each in forms)} are two formats: choose one")
+    return forms[0] if forms else shared.Format.TABLE
+
+
+@contextmanager
+def written_to(target: Path | None) -> Iterator[None]:
+    """Send what is printed to a file, which is written whole or not at all; None or `-`: standard output.
+
+    Raises:
+        StepscopeError: If it cannot be written.
+    """
+    if target is None or str(target) == "-":
+        yield
+        return
+    written = io.BytesIO()
+    text = io.TextIOWrapper(written, encoding="utf-8", errors="backslashreplace", newline="\n")
+    with redirect_stdout(text):
+        yield
+    text.flush()
+    write_whole(target, written.getvalue())
+
+
+def write_whole(target: Path, text: bytes) -> None:
+    """Write a file; a full disk costs neither an older one nor leaves half of this one.
+
+    Raises:
+        StepscopeError: If it cannot be written.
+    """
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp") if not target.exists() or target.is_file() else target
+    try:
+        draft.write_bytes(text)
+        if draft != target:
+            draft.replace(target)
+    except OSError as error:
+        if draft != target:
+            draft.unlink(missing_ok=True)
+        raise StepscopeError(
+            f"{target}: cannot write the answer: {error.strerror}. Name a file in a directory that you may write to"
+        ) from error
+
+
+def described(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Parameters with their annotations as objects, to be given by name."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    return {
+        name: parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in inspect.signature(function).parameters.items()
+    }
+
+
+def signed(function: Callable[..., None], parameters: Mapping[str, inspect.Parameter]) -> Callable[..., None]:
+    """The function with these parameters, as the command-line library sees them."""
+    function.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    function.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
+    return function
