@@ -14,7 +14,7 @@
 #include <malloc.h>
 #endif
 
-#define SS_VERSION 5
+#define SS_VERSION 6
 #define MAX_DEPTH 256
 #define MAX_LENGTH ((1u << 28) - 1)
 #define BASE_FIELDS 8
@@ -78,6 +78,65 @@ static inline void skip_space(reader *r) {
     while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' || *r->at == '\r')) r->at++;
 }
 
+static inline int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
+
+/* Number of a hexadecimal digit quadruple, or -1. */
+static int32_t four_digits(const uint8_t *p) {
+    int32_t value = 0;
+    for (int i = 0; i < 4; i++) {
+        uint8_t c = p[i];
+        int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        if (digit < 0) return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+/* At a backslash; where its escape ends, or null if it is none. Halves of surrogate pairs are none. */
+static const uint8_t *escape_end(const uint8_t *p, const uint8_t *end) {
+    int32_t code;
+    if (end - p < 2) return NULL;
+    if (p[1] != 'u') return p[1] && strchr("\"\\/bfnrt", p[1]) ? p + 2 : NULL;
+    if (end - p < 6 || (code = four_digits(p + 2)) < 0 || (code >= 0xdc00 && code < 0xe000)) return NULL;
+    if (code < 0xd800 || code >= 0xe000) return p + 6;
+    if (end - p < 12 || p[6] != '\\' || p[7] != 'u') return NULL;
+    code = four_digits(p + 8);
+    return code >= 0xdc00 && code < 0xe000 ? p + 12 : NULL;
+}
+
+static int is_utf8(const uint8_t *p, int64_t length) {
+    const uint8_t *end = p + length;
+    while (p < end) {
+        uint8_t c = *p;
+        int more;
+        uint32_t code;
+        if (c < 0x80) {
+            while (end - p >= 32) { /* ASCII, by far the most of it */
+                uint64_t w[4];
+                memcpy(w, p, 32);
+                if ((w[0] | w[1] | w[2] | w[3]) & 0x8080808080808080ull) break;
+                p += 32;
+            }
+            while (p < end && *p < 0x80) p++;
+            continue;
+        }
+        if (c >= 0xc2 && c <= 0xdf) more = 1, code = c & 31;
+        else if (c >= 0xe0 && c <= 0xef) more = 2, code = c & 15;
+        else if (c >= 0xf0 && c <= 0xf4) more = 3, code = c & 7;
+        else return 0;
+        if (end - p <= more) return 0;
+        for (int i = 1; i <= more; i++) {
+            if ((p[i] & 0xc0) != 0x80) return 0;
+            code = code << 6 | (p[i] & 63);
+        }
+        if ((more == 2 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) ||
+            (more == 3 && (code < 0x10000 || code > 0x10ffff)))
+            return 0;
+        p += more + 1;
+    }
+    return 1;
+}
+
 /* At the first character behind the opening quote; leaves `at` behind the closing one. */
 static int read_string(reader *r, span *out) {
     const uint8_t *start = r->at, *p = start, *end = r->end;
@@ -108,38 +167,13 @@ static int read_string(reader *r, span *out) {
         if (*p == '"') break;
         if (*p != '\\') return 0;
         escaped = 1;
-        if (end - p < 2) return 0;
-        p += 2;
+        if (!(p = escape_end(p, end))) return 0;
     }
     if (p - start > MAX_LENGTH) return 0;
     *out = SPAN(start - r->text, p - start, escaped ? ESCAPED : STRING);
     r->at = p + 1;
     return 1;
 }
-
-/* At `{` or `[`; checks brackets and strings, not the grammar inside. */
-static int skip_nested(reader *r) {
-    uint8_t closing[MAX_DEPTH];
-    int depth = 0;
-    span unused;
-    while (r->at < r->end) {
-        uint8_t c = *r->at++;
-        if (c == '"') {
-            if (!read_string(r, &unused)) return 0;
-        } else if (c == '{' || c == '[') {
-            if (depth == MAX_DEPTH) return 0;
-            closing[depth++] = c == '{' ? '}' : ']';
-        } else if (c == '}' || c == ']') {
-            if (closing[--depth] != c) return 0;
-            if (depth == 0) return 1;
-        } else if (c < 0x20 && c != '\n' && c != '\t' && c != '\r') {
-            return 0;
-        }
-    }
-    return 0;
-}
-
-static inline int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 /* Where the number at `p` ends; null if there is none. */
 static const uint8_t *number_end(const uint8_t *p, const uint8_t *end) {
@@ -165,6 +199,28 @@ static int read_literal(reader *r, const char *word, size_t length) {
     r->at += length;
     return 1;
 }
+
+/* Moves behind a number, if there is one of valid form that a float can hold; the longest are not looked at. */
+static inline int read_number(reader *r) {
+    const uint8_t *start = r->at, *p = start;
+    char copy[64];
+    size_t length;
+    while (p < r->end && is_digit(*p)) p++;
+    if (p < r->end && *p != '.' && (*p | 0x20) != 'e' && p > start && p - start <= 18 && (*start != '0' || p == start + 1)) {
+        r->at = p;
+        return 1;
+    }
+    if (!(p = number_end(start, r->end))) return 0;
+    length = (size_t)(p - start);
+    r->at = p;
+    if (length <= 18 && !memchr(start, 'e', length) && !memchr(start, 'E', length)) return 1;
+    if (length >= sizeof copy) return 0;
+    memcpy(copy, start, length);
+    copy[length] = 0;
+    return isfinite(strtod(copy, NULL));
+}
+
+static int skip_nested(reader *r);
 
 static int read_value(reader *r, span *out) {
     const uint8_t *start = r->at;
@@ -192,12 +248,55 @@ static int read_value(reader *r, span *out) {
         kind = LITERAL_OTHER;
         break;
     default:
-        if (!(r->at = number_end(start, r->end))) return 0;
+        if (!read_number(r)) return 0;
         kind = NUMBER;
     }
     if (r->at - start > MAX_LENGTH) return 0;
     *out = SPAN(start - r->text, r->at - start, kind);
     return 1;
+}
+
+/* At a key of an object whose keys are of no interest; moves to its value. */
+static int skip_key(reader *r) {
+    span unused;
+    skip_space(r);
+    if (r->at >= r->end || *r->at++ != '"' || !read_string(r, &unused)) return 0;
+    skip_space(r);
+    return r->at < r->end && *r->at++ == ':';
+}
+
+/* At `{` or `[`; moves behind what it opens. */
+static int skip_nested(reader *r) {
+    uint8_t closing[MAX_DEPTH], c;
+    int depth = 0;
+    span unused;
+    for (;;) {
+        skip_space(r); /* at a value */
+        if (r->at >= r->end) return 0;
+        c = *r->at;
+        if (c == '{' || c == '[') {
+            if (depth == MAX_DEPTH) return 0;
+            closing[depth++] = c == '{' ? '}' : ']';
+            r->at++;
+            skip_space(r);
+            if (r->at >= r->end) return 0;
+            if (*r->at != closing[depth - 1]) {
+                if (c == '{' && !skip_key(r)) return 0;
+                continue;
+            }
+        } else if (!read_value(r, &unused)) {
+            return 0;
+        }
+        for (;;) { /* behind a value, or at the end of an empty object or list */
+            skip_space(r);
+            if (r->at >= r->end) return 0;
+            c = *r->at++;
+            if (c == ',') break;
+            if (c != closing[--depth]) return 0;
+            if (depth == 0) return 1;
+        }
+        if (closing[depth - 1] == '}' && !skip_key(r)) return 0;
+    }
 }
 
 static inline uint8_t hash_key(const uint8_t *key, uint32_t length) {
@@ -223,6 +322,14 @@ static int find_argument(const reader *r, const uint8_t *key, uint32_t length) {
 }
 
 enum { F_PH, F_NAME, F_CAT, F_PID, F_TID, F_TS, F_DUR, F_ID, F_ARGS };
+
+/* The kinds of value that an event may have in each field; with any other, the event is none. */
+#define OF(kind) (1u << (kind))
+#define A_TEXT (OF(STRING) | OF(ESCAPED))
+#define A_LABEL (A_TEXT | OF(NUMBER) | OF(LITERAL_NULL))
+static const uint8_t FITTING[] = {[F_PH] = A_TEXT,     [F_NAME] = A_LABEL, [F_CAT] = A_TEXT | OF(LITERAL_NULL),
+                                  [F_PID] = A_LABEL,   [F_TID] = A_LABEL,  [F_TS] = 0xff,
+                                  [F_DUR] = A_LABEL,   [F_ID] = A_LABEL,   [F_ARGS] = OF(LITERAL_NULL)};
 
 static int find_field(const uint8_t *key, uint32_t length) {
     switch (length) {
@@ -301,6 +408,7 @@ static inline int read_key(reader *r, int arguments, int guess) {
 /* At `{`; fills the spans of an event, or of its arguments. */
 static int read_object(reader *r, span *out, int arguments) {
     int16_t *expected = &r->first[arguments];
+    int args_seen = 0;
     span value;
     r->at++;
     skip_space(r);
@@ -318,11 +426,13 @@ static int read_object(reader *r, span *out, int arguments) {
         if (arguments) {
             if (!read_value(r, &value)) return 0;
             if (field >= 0) out[BASE_FIELDS + field] = value;
+        } else if (field == F_ARGS && args_seen++) {
+            return 0; /* the last of them counts, whole */
         } else if (field == F_ARGS && r->at < r->end && *r->at == '{') {
             if (!read_object(r, out, 1)) return 0;
         } else {
             if (!read_value(r, &value)) return 0;
-            if (field == F_ARGS && KIND(value) != LITERAL_NULL) return 0;
+            if (field >= 0 && !(FITTING[field] & OF(KIND(value)))) return 0;
             if (field >= 0 && field < F_ARGS) out[field] = value;
         }
         skip_space(r);
@@ -348,7 +458,7 @@ EXPORT scan *ss_scan(const uint8_t *text, int64_t length, const uint8_t *words, 
     word_list wanted = {words, ends, keys};
     reader r = {.text = text, .at = text, .end = text + length, .keys = &wanted};
     scan *s;
-    if (keys > 255 || length > UINT32_MAX || !(s = calloc(1, sizeof *s))) return NULL;
+    if (keys > 255 || length > UINT32_MAX || !is_utf8(text, length) || !(s = calloc(1, sizeof *s))) return NULL;
     s->fields = BASE_FIELDS + keys;
     s->end = -1;
     s->length = length;
@@ -451,6 +561,10 @@ EXPORT int32_t ss_sort(scan *s, const uint8_t *text, int32_t *pairs, int32_t pai
         for (int32_t k = 0; k < rules; k++) {
             span name = s->spans[i * s->fields + F_NAME];
             int32_t from = k ? ends[k - 1] : 0;
+            if (rule_pair[k] == pair && KIND(name) == ESCAPED) {
+                free(next);
+                return REFUSED;
+            }
             if (rule_pair[k] == pair && KIND(name) == STRING && (int32_t)LENGTH(name) == ends[k] - from &&
                 !memcmp(text + START(name), words + from, LENGTH(name))) {
                 class = rule_class[k];
@@ -492,18 +606,6 @@ static void release_array(struct ArrowArray *array) {
     for (int64_t i = 0; i < array->n_buffers; i++) free((void *)array->buffers[i]);
     free(array->buffers);
     array->release = NULL;
-}
-
-/* Number of a hexadecimal digit quadruple, or -1. */
-static int32_t four_digits(const uint8_t *p) {
-    int32_t value = 0;
-    for (int i = 0; i < 4; i++) {
-        uint8_t c = p[i];
-        int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-        if (digit < 0) return -1;
-        value = value * 16 + digit;
-    }
-    return value;
 }
 
 /* Copy a string's content without its escapes; returns its length or -1. The result is never longer than the source. */
@@ -558,41 +660,6 @@ static int64_t unescape(const uint8_t *p, uint32_t length, uint8_t *out) {
         }
     }
     return o - out;
-}
-
-static int is_utf8(const uint8_t *p, int64_t length) {
-    const uint8_t *end = p + length;
-    while (p < end) {
-        uint8_t c = *p;
-        int more;
-        uint32_t code;
-        if (c < 0x80) {
-            if (end - p >= 8) {
-                uint64_t w;
-                memcpy(&w, p, 8);
-                if (!(w & 0x8080808080808080ull)) {
-                    p += 8;
-                    continue;
-                }
-            }
-            p++;
-            continue;
-        }
-        if (c >= 0xc2 && c <= 0xdf) more = 1, code = c & 31;
-        else if (c >= 0xe0 && c <= 0xef) more = 2, code = c & 15;
-        else if (c >= 0xf0 && c <= 0xf4) more = 3, code = c & 7;
-        else return 0;
-        if (end - p <= more) return 0;
-        for (int i = 1; i <= more; i++) {
-            if ((p[i] & 0xc0) != 0x80) return 0;
-            code = code << 6 | (p[i] & 63);
-        }
-        if ((more == 2 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) ||
-            (more == 3 && (code < 0x10000 || code > 0x10ffff)))
-            return 0;
-        p += more + 1;
-    }
-    return 1;
 }
 
 /* Whether eight digits stand at `p`, and their number. */
@@ -691,6 +758,13 @@ static int time_ns(const uint8_t *p, uint32_t length, int64_t *out) {
     return 1;
 }
 
+/* Whether a text could be taken for a whole number in some way, e.g. with blanks around it or other digits. */
+static int may_be_number(const uint8_t *p, uint32_t length) {
+    for (uint32_t k = 0; k < length; k++)
+        if (!is_digit(p[k]) && p[k] < 0x80 && p[k] > ' ' && p[k] != '-') return 0;
+    return length > 0;
+}
+
 /* Fill `values` and return 1 for a value, 0 for null, -1 to refuse. */
 static int fixed_value(const uint8_t *text, span s, int column, void *values, int64_t i) {
     const uint8_t *p = text + START(s);
@@ -712,24 +786,30 @@ static int fixed_value(const uint8_t *text, span s, int column, void *values, in
         return decimal(p, LENGTH(s), (double *)values + i) ? 1 : -1;
     }
     if (whole(p, LENGTH(s), whole_out)) return 1;
-    if (KIND(s) == STRING) { /* a label where a number is expected is null, a long or signed number is not sure */
-        for (uint32_t k = 0; k < LENGTH(s); k++)
-            if (!is_digit(p[k])) return 0;
-        return LENGTH(s) ? -1 : 0;
-    }
+    if (KIND(s) == STRING) return may_be_number(p, LENGTH(s)) ? -1 : 0;
     if (LENGTH(s) > 18 || !decimal(p, LENGTH(s), &number)) return -1;
-    if (number != floor(number) || fabs(number) >= 9e15) return 0;
+    if (number != floor(number)) return 0;
+    if (fabs(number) >= 9e15) return -1;
     *whole_out = (int64_t)number;
     return 1;
 }
 
+/* Whether a number is written as Python writes whole numbers. */
+static int is_plain_whole(const uint8_t *p, uint32_t length) {
+    if (*p == '-' && p[1] == '0') return 0;
+    for (uint32_t k = *p == '-'; k < length; k++)
+        if (!is_digit(p[k])) return 0;
+    return 1;
+}
+
 /* Bytes of a text value at most, -1 for null, -2 to refuse. */
-static int64_t text_room(span s, int column) {
+static int64_t text_room(const uint8_t *text, span s, int column) {
     switch (KIND(s)) {
     case ABSENT:
     case LITERAL_NULL:
         return -1;
     case NUMBER:
+        return column == COLUMN_JSON || is_plain_whole(text + START(s), LENGTH(s)) ? (int64_t)LENGTH(s) : -2;
     case STRING:
     case ESCAPED:
         return LENGTH(s);
@@ -803,8 +883,8 @@ static int make_room(text_data *d, uint32_t length) {
     return d->size + length > INT32_MAX ? REFUSED : DONE; /* views count in 32 bits */
 }
 
-/* Copy up to twelve bytes and fill up with zeros; `readable` bytes stand at `p`. Returns whether all are ASCII. */
-static inline int inline_text(uint8_t *out, const uint8_t *p, uint32_t length, int64_t readable) {
+/* Copy up to twelve bytes and fill up with zeros; `readable` bytes stand at `p`. */
+static inline void inline_text(uint8_t *out, const uint8_t *p, uint32_t length, int64_t readable) {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (readable >= 16) { /* without a call: most texts are short */
         uint64_t low, high;
@@ -814,23 +894,23 @@ static inline int inline_text(uint8_t *out, const uint8_t *p, uint32_t length, i
         high &= length <= 8 ? 0 : HEAD_MASK(length - 8);
         memcpy(out, &low, 8);
         memcpy(out + 8, &high, 4);
-        return !((low | high) & 0x8080808080808080ull);
+        return;
     }
 #endif
     (void)readable;
     memset(out, 0, INLINE_BYTES);
     memcpy(out, p, length);
-    return 0;
 }
 
-/* The view of row `i`, whose content is `length` of the `readable` bytes at `p`; valid text or it is refused. */
+/* The view of row `i`, whose content is `length` of the `readable` bytes at `p`. */
 static int view_text(text_data *d, view *views, int64_t i, const uint8_t *p, uint32_t length, int64_t readable) {
     view *v = &views[i];
     uint32_t hash;
     int status;
     v->length = length;
     if (length <= INLINE_BYTES) {
-        return inline_text(v->as.inlined, p, length, readable) || is_utf8(v->as.inlined, length) ? DONE : REFUSED;
+        inline_text(v->as.inlined, p, length, readable);
+        return DONE;
     }
     hash = text_hash(p, length);
     if (d->recent[hash]) {
@@ -840,7 +920,6 @@ static int view_text(text_data *d, view *views, int64_t i, const uint8_t *p, uin
             return DONE;
         }
     }
-    if (!is_utf8(p, length)) return REFUSED;
     if ((status = make_room(d, length))) return status;
     memcpy(d->data + d->size, p, length);
     memcpy(v->as.at.prefix, p, 4);
@@ -864,7 +943,7 @@ static int32_t text_column(const scan *s, const uint8_t *text, int32_t field, co
     for (int64_t i = 0; i < rows; i++) {
         span found = FIELD(i);
         const uint8_t *p = text + START(found);
-        int64_t length = text_room(found, column), readable = s->length - START(found);
+        int64_t length = text_room(text, found, column), readable = s->length - START(found);
         if (length == -2) {
             status = REFUSED;
             goto fail;
@@ -992,7 +1071,7 @@ EXPORT scan *ss_table(const uint8_t *text, int64_t length, const int32_t *column
     scan *s;
     int32_t kept = 0;
     for (int32_t i = 0; i < width; i++) kept += columns[i] != TABLE_SKIPPED;
-    if (!kept || length > UINT32_MAX || !(s = calloc(1, sizeof *s))) return NULL;
+    if (!kept || length > UINT32_MAX || !is_utf8(text, length) || !(s = calloc(1, sizeof *s))) return NULL;
     s->fields = kept;
     s->end = -1;
     s->length = length;

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
-from math import isnan
+from contextlib import suppress
+from decimal import Decimal
+from math import isfinite, isnan
 from typing import Any
 
 import msgspec
@@ -13,6 +15,10 @@ import polars as pl
 from stepscope.sources.trace_events.base import Problem
 
 _MAX_WHOLE_US = 9_000_000_000_000_000  # x 1000 still fits int64
+_PLAIN_US = r"^-?[0-9]{1,16}(?:\.[0-9]*)?$"
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,6})?")
+_NONE = {type(None)}
 _MAX_DURATION_US = 7 * 24 * 3600 * 1e6  # no range in a training trace lasts a week; damaged counters give more
 
 
@@ -23,15 +29,15 @@ def times_ns(raw: Sequence[bytes]) -> pl.Series:
     """
     try:
         text = pl.Series("text", raw, dtype=pl.Binary).cast(pl.String, strict=False)
-    except pl.exceptions.ComputeError:  # one of them is no UTF-8
+    except pl.exceptions.ComputeError:  # one of them is not UTF-8
         text = pl.Series("text", [value.decode("utf-8", "replace") for value in raw], dtype=pl.String)
     text = text.str.strip_chars('" ')
     both = pl.col("text").str.split_exact(".", 1).struct
     whole = both.field("field_0").cast(pl.Int64, strict=False)
     part = both.field("field_1").fill_null("").str.slice(0, 3).str.pad_end(3, "0").cast(pl.Int64, strict=False)
     signed = pl.when(pl.col("text").str.starts_with("-")).then(-part).otherwise(part)
-    in_range = whole.is_between(-_MAX_WHOLE_US, _MAX_WHOLE_US)
-    ns: pl.Series = text.to_frame().select(start_ns=pl.when(in_range).then(whole * 1000 + signed)).to_series()
+    plain = pl.col("text").str.contains(_PLAIN_US) & whole.is_between(-_MAX_WHOLE_US, _MAX_WHOLE_US)
+    ns: pl.Series = text.to_frame().select(start_ns=pl.when(plain).then(whole * 1000 + signed)).to_series()
     if not ns.null_count():
         return ns
     odd = (ns.is_null() & (text != "") & (text != "null")).arg_true()  # exponents and the like
@@ -41,11 +47,8 @@ def times_ns(raw: Sequence[bytes]) -> pl.Series:
 
 
 def _exact_ns(text: str) -> int | None:
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        return None
-    if not number.is_finite() or number.adjusted() > 16:  # also keeps 1e999999 from becoming an integer
+    number = Decimal(text) if _NUMBER.fullmatch(text) else None
+    if number is None or number.adjusted() > 16:  # also keeps 1e999999 from becoming an integer
         return None
     ns = int(number * 1000)
     return ns if abs(ns) <= _MAX_WHOLE_US * 1000 else None
@@ -53,38 +56,35 @@ def _exact_ns(text: str) -> int | None:
 
 def durations_us(values: list[Any]) -> pl.Series:
     """Durations in us as float64; text that is a number counts as one."""
-    try:
-        return pl.Series("duration_us", values, dtype=pl.Float64)
-    except (TypeError, pl.exceptions.PolarsError):
-        return pl.Series("duration_us", [_number(v) for v in values], dtype=pl.Float64)
+    return floats("duration_us", values)
 
 
 def texts(name: str, values: list[Any]) -> pl.Series:
     """Names and labels as strings; numbers become their decimal text."""
-    first = next((v for v in values if v is not None), None)
-    try:
-        if isinstance(first, int):
+    kinds = set(map(type, values)) - _NONE
+    if kinds <= {str}:
+        return pl.Series(name, values, dtype=pl.String)
+    if kinds == {int}:
+        with suppress(TypeError, OverflowError):  # a number beyond 64 bits
             numbers: pl.Series = pl.Series(name, values, dtype=pl.Int64).cast(pl.String)
             return numbers
-        return pl.Series(name, values, dtype=pl.String)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        return pl.Series(name, [_text(v) for v in values], dtype=pl.String)
+    return pl.Series(name, [_text(v) for v in values], dtype=pl.String)
 
 
 def integers(name: str, values: list[Any]) -> pl.Series:
-    """Arguments that are whole numbers; null for anything else."""
-    try:
-        return pl.Series(name, values, dtype=pl.Int64)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        return pl.Series(name, [_integer(v) for v in values], dtype=pl.Int64)
+    """Arguments that are whole numbers, also as text; null for anything else."""
+    if set(map(type, values)) <= {int} | _NONE:
+        with suppress(TypeError, OverflowError):  # a number beyond 64 bits
+            return pl.Series(name, values, dtype=pl.Int64)
+    return pl.Series(name, [_integer(v) for v in values], dtype=pl.Int64)
 
 
 def floats(name: str, values: list[Any]) -> pl.Series:
-    """Arguments that are numbers; null for anything else."""
-    try:
-        return pl.Series(name, values, dtype=pl.Float64)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        return pl.Series(name, [_number(v) for v in values], dtype=pl.Float64)
+    """Arguments that are numbers, also as text; null for anything else."""
+    if set(map(type, values)) <= {int, float} | _NONE:
+        with suppress(TypeError, OverflowError):  # a number that no float holds
+            return pl.Series(name, values, dtype=pl.Float64)
+    return pl.Series(name, [_number(v) for v in values], dtype=pl.Float64)
 
 
 def json_texts(name: str, values: list[bytes]) -> pl.Series:
@@ -146,17 +146,19 @@ def _is_clean(start_ns: pl.Series, duration_us: pl.Series) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
-        return float(value)
-    except (ValueError, OverflowError):
+        return float(value) if isfinite(value) else None
+    except OverflowError:
         return None
 
 
 def _integer(value: Any) -> int | None:
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
-        value = int(value) if len(value) < 20 else None
+    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+        value = int(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:

@@ -20,7 +20,7 @@ from stepscope.sources.trace_events.base import EventClass, Layout
 from stepscope.sources.trace_events.routes import Route, route
 
 LIBRARY = Path(__file__).with_name("_scan.so")
-_VERSION = 5
+_VERSION = 6
 _MOST_PAIRS = 512
 _ABSENT, _STRING = 0, 2
 _TEXT, _JSON, _INT, _FLOAT, _TIME = range(5)
