@@ -11,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 from stepscope.cli import main
-from stepscope.cli.output import Output
+from stepscope.cli.output import Output, csv_text
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
 
@@ -113,3 +113,17 @@ def test_an_output_that_takes_no_unicode_gets_escapes(monkeypatch) -> None:
 
     assert done.returncode == 0
     assert "internal error" not in done.stderr
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_a_spreadsheet_runs_no_text_of_a_csv(start: str) -> None:
+    formula = f"{start}cmd|'/C calc'!A0"
+    frame = pl.DataFrame(
+        {formula: [-1], "name": [formula], "names": [[formula, "b"]], "plain": ["a=b"], "none": [None]}
+    )
+
+    text = csv_text(frame)
+
+    rows = pl.read_csv(text.encode(), infer_schema=False)
+    assert rows.columns == [f"'{formula}", "name", "names", "plain", "none"]
+    assert rows.row(0) == ("-1", f"'{formula}", f"'{formula} b", "a=b", None)

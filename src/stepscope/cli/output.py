@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import textwrap
 from typing import Any, NoReturn
@@ -19,6 +20,10 @@ TEXT_WIDTH = 120
 
 PATHS = ("input", "file", "path")
 """Columns whose end tells one value from the next."""
+
+
+_FORMULA = r"^[=+\-@\t\r]"
+"""How a text begins that a spreadsheet would run."""
 
 
 class Output(Console):
@@ -106,7 +111,7 @@ def print_frame(frame: pl.DataFrame, form: Format, heading: str = "", *, wide: b
     if form is Format.TABLE:
         Output(wide=wide).table(frame, heading, raw=True, whole=True)
         return
-    text = _flat(frame).write_csv() if form is Format.CSV else frame.write_json() + "\n"
+    text = csv_text(frame) if form is Format.CSV else frame.write_json() + "\n"
     # What a program reads stays as it is; a terminal must not obey it.
     sys.stdout.write(present.printable(text, keep="\n") if sys.stdout.isatty() else text)
 
@@ -117,7 +122,15 @@ def print_document(found: dict[str, Any]) -> None:
     sys.stdout.write((present.printable(text) if sys.stdout.isatty() else text) + "\n")
 
 
-def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """CSV has no lists: join them with spaces."""
+def csv_text(frame: pl.DataFrame) -> str:
+    """A frame as CSV that is safe to open in a spreadsheet.
+
+    Lists are joined with spaces. A text that a spreadsheet would run as a formula gets an apostrophe in front, as OWASP
+    recommends against CSV injection: names in a trace come from anywhere.
+    """
     lists = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
-    return frame.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in lists)
+    flat = frame.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in lists)
+    runs = pl.col(pl.String).str.contains(_FORMULA)
+    guarded = flat.with_columns(pl.when(runs).then("'" + pl.col(pl.String)).otherwise(pl.col(pl.String)).name.keep())
+    titles = {name: f"'{name}" for name in flat.columns if re.match(_FORMULA, name)}
+    return guarded.rename(titles).write_csv()

@@ -11,6 +11,7 @@ import polars as pl
 
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run.answers import Answers
+from stepscope.run.query import query
 from stepscope.run.rank import Rank, known_table, stacked
 from stepscope.run.remark import Remark, issue_rows
 from stepscope.selection import Choice, describe_numbers, parse_selection
@@ -226,6 +227,14 @@ class Run:
             StepscopeError: If there is no such analysis or option.
         """
         return self._answers.answer(question, options)
+
+    def query(self, text: str) -> pl.DataFrame:
+        """Answer a SQL `SELECT` over the tables; see `stepscope.run.query`.
+
+        Raises:
+            StepscopeError: If it names anything but tables of this run, or fails.
+        """
+        return query(self, text)
 
     def silent_ranks(self, question: str | Callable[..., Any]) -> dict[int, str]:
         """The ranks that could not answer a question asked before, and why."""

@@ -1,0 +1,136 @@
+"""`query`: a SQL question to the tables of a run, and to nothing else.
+
+Polars' SQL knows functions that open files in the place of a table (`FROM read_csv('...')`). A query may come from
+someone who may see a run but not the machine's files, so only functions that are known to open none may be called.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.errors import StepscopeError
+from stepscope.tables import TABLES
+
+if TYPE_CHECKING:
+    from stepscope.run.run import Run
+
+_TOKEN = re.compile(
+    r"""(?P<comment>--[^\n]*|/\*(?:(?!\*/|/\*).)*\*/)  # a comment in a comment is refused as an odd character
+      | (?P<text>'(?:[^']|'')*')
+      | (?P<quoted>"(?:[^"]|"")*")
+      | (?P<number>\d[\w.]*)
+      | (?P<word>[^\W\d]\w*(?!['\w]))  # no prefix of a text, e.g. E'...', whose end backslashes move
+      | (?P<space>\s+)
+      | (?P<mark>/(?!\*)|[][()+*%,.;:<>=!|&^~?{}@-])""",
+    re.DOTALL | re.VERBOSE,
+)
+_STATEMENTS = {("select",), ("with",), ("show", "tables")}
+_FUNCTIONS = """
+abs acos acosd acot acotd asin asind atan atan2 atan2d atand cbrt ceil ceiling cos cosd cot cotd degrees div exp
+floor ln log log10 log1p log2 mod pi pow power radians round sign sin sind sqrt tan tand trunc truncate width_bucket
+bit_and bit_count bit_or bit_xor bit_length char_length character_length coalesce concat concat_ws ends_with
+greatest if iif ifnull isnull nullif initcap instr least left length len lower lpad ltrim normalize octet_length
+overlay position regexp_like regexp_matches regexp_replace replace reverse right rpad rtrim split_part starts_with
+string_to_array strpos substr substring translate trim upper contains
+array array_agg array_contains array_get array_length array_lower array_max array_mean array_min array_reverse
+array_sort array_sum array_to_string array_unique array_upper explode unnest columns struct row
+any_value approx_count_distinct avg bool_and bool_or corr count covar covar_pop covar_samp every first last listagg
+max mean median min mode quantile quantile_cont quantile_disc std stddev stddev_pop stddev_samp stdev stdev_pop
+stdev_samp string_agg sum var var_pop var_samp variance cume_dist dense_rank first_value lag last_value lead
+nth_value ntile percent_rank rank row_number grouping cube rollup sets
+cast try_cast convert current_date current_time current_timestamp date date_part date_trunc datetime day dayofweek
+dayofyear extract hour interval localtime localtimestamp minute month now quarter second strftime strptime time
+timestamp to_char to_date to_timestamp week year
+decimal numeric float double real varchar char character binary varbinary
+"""
+_WORDS = """
+all and any as between by case distinct else except exclude exists filter from group having ilike in intersect is
+join lateral like limit not offset on or order over partition qualify regexp rename return rlike select similar some
+then to union using values when where window with within
+"""
+_MAY_BE_CALLED = frozenset([*_FUNCTIONS.split(), *_WORDS.split()])
+"""Polars' functions of values and types with a length, none of which opens a file; words that a bracket may follow."""
+_VALID_COLUMNS = re.compile(r"; valid columns: \[.*\]$")
+"""Polars' own list; the hint names the columns by table."""
+
+
+def query(run: Run, text: str) -> pl.DataFrame:
+    """Answer a SELECT over the tables of a run.
+
+    Args:
+        run: The run; a table that no rank has is there and empty, so that one query serves every source.
+        text: `SELECT`, `WITH ... SELECT` or `SHOW TABLES`.
+
+    Raises:
+        StepscopeError: If it is something else, names anything but tables of the run, or fails.
+    """
+    confined = _confined(text)
+    context = pl.SQLContext(
+        {n: run.table(n) if run.has(n) else pl.LazyFrame(schema=t.schema) for n, t in TABLES.items()}
+    )
+    try:
+        return context.execute(confined, eager=True)
+    except pl.exceptions.PolarsError as error:
+        raise StepscopeError(f"the query failed: {_first_line(error)}. {_hint(text)}") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # raised by Polars for a fault of its own
+            raise
+        raise StepscopeError(f"the query failed inside Polars: {_first_line(error)}. Try a simpler query") from error
+
+
+def _confined(text: str) -> str:
+    """The query without comments.
+
+    Raises:
+        StepscopeError: If it could reach anything but the tables of the run.
+    """
+    tokens, kept = _tokens(text)
+    words = [token.lower() for _, token in tokens]
+    if not any(tuple(_without_brackets(words)[: len(start)]) == start for start in _STATEMENTS):
+        first = " ".join(text.split()[:2]) or "an empty query"
+        raise StepscopeError(f"{first}: only SELECT, WITH ... SELECT and SHOW TABLES are supported. {_hint(text)}")
+    for before, (kind, token), after in zip([("", ""), *tokens], tokens, [*tokens[1:], ("", "")], strict=False):
+        is_called = kind in ("word", "quoted", "text") and after[1] == "("
+        names_columns = before[1].lower() in ("as", "with")  # of a table or a subquery
+        if is_called and not names_columns and token.strip("\"'").lower() not in _MAY_BE_CALLED:
+            raise StepscopeError(
+                f"{token}(...) is not a function that a query may call: it can read the tables of this run and nothing "
+                f"else. {_hint(text)}"
+            )
+    return kept
+
+
+def _tokens(text: str) -> tuple[list[tuple[str, str]], str]:
+    """The parts of a query that are neither comment nor space, and its text with each comment a space."""
+    found: list[tuple[str, str]] = []
+    kept, at = [], 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None or match.lastgroup is None:
+            raise StepscopeError(f"the query has an unexpected {text[at]!r} at character {at + 1}. {_hint(text)}")
+        kind, at = match.lastgroup, match.end()
+        kept.append(" " if kind == "comment" else match[0])
+        if kind not in ("comment", "space"):
+            found.append((kind, match[0]))
+    return found, "".join(kept)
+
+
+def _without_brackets(words: list[str]) -> list[str]:
+    """The words from the first on that is no opening bracket."""
+    return next((words[at:] for at, word in enumerate(words) if word != "("), [])
+
+
+def _first_line(error: BaseException) -> str:
+    """What went wrong, without the query plan that Polars shows after it."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return _VALID_COLUMNS.sub("", line).rstrip(".")
+
+
+def _hint(text: str) -> str:
+    """The columns of the tables that a query names; the names of all tables if it names none."""
+    words = set(re.findall(r"\w+", text.lower()))
+    columns = [f"{t.name}({', '.join(c.name for c in t.columns)})" for t in TABLES.values() if t.name in words]
+    return f"Columns: {'; '.join(columns)}" if columns else f"Tables: {', '.join(TABLES)}"
