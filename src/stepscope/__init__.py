@@ -54,6 +54,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
 def __getattr__(name: str) -> Any:
     import importlib  # noqa: PLC0415 - keeps the bare import cheap
 

@@ -119,18 +119,36 @@ def test_without_batches_the_reason_is_told(tmp_path: Path) -> None:
     assert "data_process" in job.left_out[RAW]
 
 
-def test_a_loader_without_workers_gets_no_advice_about_a_queue(tmp_path: Path) -> None:
-    job = make_job(tmp_path)
+def with_queues(job: Job, *queues: str) -> None:
+    """Give the batches these columns `queue_size,queue_capacity,workers`."""
     batches = job.recording / "batches.csv"
     head, *rows = batches.read_text().splitlines()
-    batches.write_text("\n".join([head, *(",".join([*row.split(",")[:5], "", "", "0"]) for row in rows), ""]))
+    told = (",".join([*row.split(",")[:5], queue]) for row, queue in zip(rows, queues, strict=True))
+    batches.write_text("\n".join([head, *told, ""]))
+
+
+def test_a_loader_without_workers_has_no_queue_and_no_pipeline(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+    with_queues(job, ",,0", ",,0", ",,0")
 
     write_all(job)
 
-    summary = json.loads(read(job, f"{SUMMARY}.json"))
-    assert summary["queue_empty_freq_pct"] == [-1, 100.0, 100.0]
-    assert "queue_analysis_details" not in summary
-    assert "bottleneck_warning" not in summary
+    assert not any(name.startswith(("dataset_iterator", "minddata_pipeline")) for name in job.written)
+    assert json.loads(read(job, "pipeline_profiling_1.json"))["op_info"] == []  # readers of the CPU's use want the file
+    assert "no workers" in job.left_out[RAW]
+    assert "no workers" in job.left_out["dataset_iterator_profiling_1.txt"]
+
+
+def test_a_batch_whose_queue_was_not_seen_found_none_empty(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+    with_queues(job, "3,4,2", ",,2", "1,4,2")
+
+    write_all(job)
+
+    assert [line for line in lines(job, "dataset_iterator_profiling_1.txt") if line[0] == "1"] == [
+        f"1 4 1 3 {(BASE + 2 * MS) // MS}",
+        f"1 4 2 1 {(BASE + 22 * MS) // MS}",
+    ]
 
 
 @pytest.mark.parametrize(("samples", "advised"), [(3, False), (4, True)])

@@ -26,13 +26,33 @@ def test_phases_and_reduces_are_told_in_ticks_of_10_ns(tmp_path: Path) -> None:
     rows = lines(job, RAW)
     reduce = "stream_0_0_AllReduce"
     assert rows[0] == f"{HEADER},{reduce},{reduce}_start_point,{reduce}_end_point"
-    own = [4, TICKS, TICKS + 1_000_000, 1_000_000, TICKS + 200_000, TICKS + 900_000, 200_000, 700_000, 100_000]
+    own = [1, TICKS, TICKS + 1_000_000, 1_000_000, TICKS + 200_000, TICKS + 900_000, 200_000, 700_000, 100_000]
     assert rows[1] == ",".join(map(str, [*own, 100_000, TICKS + 700_000, TICKS + 800_000]))
     assert len(rows) == 1 + 3 + 1
     assert json.loads(read(job, POINTS)) == {
         "fp_start": "Default/Net_0/aten::linear",
         "bp_end": "Gradients/AddmmBackward0",
     }
+
+
+def test_without_operators_no_points_are_named(tmp_path: Path) -> None:
+    frames = {name: frame for name, frame in torch_frames().items() if name in ("steps", "ranks")}
+    job = make_job(tmp_path, frames)
+
+    write_step_trace(job)
+
+    assert RAW in job.written
+    assert POINTS not in job.written
+    assert "op_time" in job.left_out[POINTS]
+
+
+def test_rows_count_from_1_whatever_the_numbers_of_the_steps(tmp_path: Path) -> None:
+    job = make_job(tmp_path)
+
+    write_step_trace(job)
+
+    assert job.step_numbers == [4, 5, 6]
+    assert [row.split(",")[0] for row in lines(job, RAW)] == ["step_num", "1", "2", "3", "-"]
 
 
 def test_a_call_that_a_step_lacks_has_no_length_and_lies_at_its_end(tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ def test_steps_narrow_everything(tmp_path: Path) -> None:
     exported(make_recording(tmp_path), steps=[5, 6])
 
     rows = (tmp_path / "profiler" / "step_trace_raw_1_detail_time.csv").read_text().splitlines()
-    assert [row.split(",")[0] for row in rows] == ["step_num", "5", "6", "-"]
+    assert [row.split(",")[0] for row in rows] == ["step_num", "1", "2", "-"]
+    assert json.loads((tmp_path / "profiler" / "exported-1.json").read_text())["steps"] == [5, 6]
     starts = [int(row.split(",")[1]) for row in rows[1:]]
     assert starts[2] == (starts[0] + starts[1]) // 2, "step 4 was recorded, so step 5 has a predecessor"
     types = (tmp_path / "profiler" / "cpu_op_type_info_1.csv").read_text().splitlines()

@@ -74,7 +74,8 @@ def test_record_a_script_that_knows_nothing_of_it(tmp_path: Path) -> None:
     exported = json.loads((tmp_path / "out" / "profiler" / "exported-0.json").read_text())
     assert "step_trace_raw_0_detail_time.csv" in exported["files"]
     trace = (tmp_path / "out" / "profiler" / "step_trace_raw_0_detail_time.csv").read_text().splitlines()
-    assert [line.partition(",")[0] for line in trace[1:]] == ["2", "3", "4", "-"]
+    assert [line.partition(",")[0] for line in trace[1:]] == ["1", "2", "3", "-"]
+    assert exported["steps"] == [2, 3, 4]
 
 
 def test_record_every_rank_of_a_launcher(tmp_path: Path) -> None:
@@ -211,3 +212,4 @@ def test_bad_words(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
     assert done.returncode == 2
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+    assert "__init__" not in done.stderr

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import logging
 import os
+import typing
 import weakref
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from recorder_standin import StandIn
 import stepscope
 from stepscope.errors import ProfilerPathError
 from stepscope.record import analysing
+from stepscope.record.options import SPECS, Options
 
 
 @pytest.fixture
@@ -27,6 +31,40 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(analysing, "_run", note)
     return seen
+
+
+def test_the_signature_shows_every_option_with_its_type_and_default() -> None:
+    shown = inspect.signature(stepscope.Profiler).parameters
+    usual = {field.name: field.default for field in fields(Options) if field.name != "given"}
+
+    assert [name for name, one in shown.items() if one.kind is one.KEYWORD_ONLY] == list(SPECS)
+    assert {name: shown[name].default for name in SPECS} == {**usual, "host_stack": None}
+    assert typing.get_type_hints(stepscope.Profiler.__init__)["timeline_limit"] is int
+
+
+def test_options_at_their_defaults_are_no_matter_on_any_device(
+    backend: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    guide = {"profile_memory": False, "profile_communication": False, "aicore_metrics": 0, "l2_cache": False}
+
+    profiler = stepscope.Profiler(output_path=str(tmp_path), start_profile=False, **guide)  # type: ignore[arg-type]
+
+    assert not caplog.records
+    assert not profiler.options.with_stack
+    assert stepscope.Profiler(start_profile=False, host_stack=True).options.with_stack
+
+
+def test_a_value_that_only_equals_a_default_is_still_checked(
+    backend: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stepscope.Profiler(output_path=str(tmp_path), start_profile=False, op_time=1, optime=False)  # type: ignore[arg-type]
+
+    assert "op_time must be True or False" in caplog.text
+    assert "'optime' is not an option" in caplog.text
+
+
+def test_the_package_lists_its_public_names() -> None:
+    assert {"Profiler", "open_run", "schedule"} <= set(dir(stepscope))
 
 
 def test_start_twice(backend: StandIn, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -112,12 +113,21 @@ def _schedule(text: str | None) -> dict[str, int] | None:
         return None
     from stepscope.record.schedule import Schedule
 
-    parts = dict(part.partition("=")[::2] for part in text.split(","))
+    names = [field.name for field in fields(Schedule)]
+    example = "wait=10,warmup=2,active=5,repeat=1"
+    numbers: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, value = (word.strip() for word in part.partition("="))
+        if name not in names or not value.isdecimal():
+            raise StepscopeError(
+                f"--schedule {text}: {part.strip()!r} is not name=number with a name of: {', '.join(names)}. "
+                f"Example: {example}"
+            )
+        numbers[name] = int(value)
     try:
-        numbers = {name.strip(): int(value) for name, value in parts.items()}
         Schedule(**numbers)
     except (ValueError, TypeError) as error:
-        raise StepscopeError(f"--schedule {text}: {error}. Example: wait=10,warmup=2,active=5,repeat=1") from error
+        raise StepscopeError(f"--schedule {text}: {error}. Example: {example}") from error
     return numbers
 
 

@@ -2,7 +2,8 @@
 
 Percentages of the machine are of all its processors, those of processes of one. The samples are totals, so each figure
 is that of the time since the sample before, and there is one figure less than there are times. Workers read the data
-set and make batches of it; all of their time stands with the loader.
+set and make batches of it; all of their time stands with the loader. Readers want a list of the pipeline's operators
+beside this file, be it empty.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def write_cpu_usage(job: Job) -> None:
         "process_memory_info": _process_memory(samples, host),
     }
     content["op_info"] = []
-    if f"{PIPELINE}_{job.rank}.json" in job.written and "worker" in samples["scope"]:
+    if (pipeline := f"{PIPELINE}_{job.rank}.json") not in job.written:
+        job.write_json(pipeline, {"op_info": [], "sampling_interval": content["sampling_interval"]})
+    elif "worker" in samples["scope"]:
         content["op_info"] = [{"op_id": LOADER, "metrics": _used(samples, "worker", host)}]
     job.write_json(name, content)
 

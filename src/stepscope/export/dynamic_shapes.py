@@ -67,18 +67,19 @@ def _on_host(calls: pl.DataFrame) -> dict[str, Any]:
 
 
 def _on_gpu(job: Job, calls: pl.DataFrame) -> dict[str, Any]:
-    """Operators and kernels of each step, one by one; times in us."""
-    kernels = owned_kernels(job).filter(pl.col("step") > 0).sort("start_ns").collect()
+    """Operators and kernels of each step, one by one; steps count from 1, times are in us."""
+    numbers = {step: number for number, step in enumerate(job.step_numbers, 1)}
+    kernels = owned_kernels(job).filter(pl.col("step").is_in(list(numbers))).sort("start_ns").collect()
     operator: dict[str, list[dict[str, Any]]] = {}
     for row in calls.iter_rows(named=True):
         told = {"op_side": "gpu", "op_type": row["op_type"], "op_name": row["op_name"]}
         shape = {"dur": us(row["duration_ns"]), "shape_info": row["input_shapes"]}
-        operator.setdefault(str(row["step"]), []).append({"step": row["step"], **told, **shape})
+        step = numbers[row["step"]]
+        operator.setdefault(str(step), []).append({"step": step, **told, **shape})
     kernel: dict[str, list[dict[str, Any]]] = {}
     for row in kernels.iter_rows(named=True):
         told = {"op_type": "cuLaunchKernel", "op_name": row["name"], "op_full_name": row["full_name"]}
         dims = {"block_dim": row["block"] or "", "grid_dim": row["grid"] or ""}
-        kernel.setdefault(str(row["step"]), []).append(
-            {"step": row["step"], **told, "dur": us(row["duration_ns"]), **dims}
-        )
+        step = numbers[row["step"]]
+        kernel.setdefault(str(step), []).append({"step": step, **told, "dur": us(row["duration_ns"]), **dims})
     return {"operator": operator, "kernel": kernel}

@@ -31,7 +31,7 @@ _ALONE = "that takes the recordings of other ranks; analyse those of all ranks t
 def write_hccl_raw(job: Job) -> None:
     """Write it."""
     name = f"hccl_raw_{job.rank}.csv"
-    steps = job.rows("steps").filter(pl.col("step") > 0).sort("start_ns")["step"].to_list()
+    steps = job.step_numbers
     calls = named_reduces(with_waits(job, named_calls(job)), steps)
     if calls.is_empty():
         job.leave_out(name, "no communication was recorded in any step")

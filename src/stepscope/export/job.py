@@ -74,6 +74,11 @@ class Job:
         """The numbers of all steps of the recording, wanted or not; not what ran before the first one."""
         return frozenset(step for step in (self.run.steps if self.recorded is None else self.recorded) if step > 0)
 
+    @cached_property
+    def step_numbers(self) -> list[int]:
+        """The numbers of the wanted steps in order of time: in classic files the first of them is step 1."""
+        return self.rows("steps").filter(pl.col("step") > 0).sort("start_ns")["step"].to_list()
+
     @property
     def options(self) -> dict[str, Any]:
         """The options of the `Profiler` that recorded."""

@@ -93,7 +93,8 @@ def write_pipeline_raw(job: Job) -> None:
     if stages:
         job.write(name, csv_text(HEADER, [_row(stage, interval) for stage in stages]))
     else:
-        job.leave_out(name, "no batches and no pipeline were recorded (data_process is off, or no loader is known)")
+        nothing = "no batches and no pipeline were recorded (data_process is off, or no loader is known)"
+        job.leave_out(name, job.left_out.get(f"{PIPELINE}_{job.rank}.json (operators)", nothing))
 
 
 def _row(stage: Stage, interval: int) -> tuple[object, ...]:

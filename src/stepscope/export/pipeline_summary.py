@@ -12,7 +12,6 @@ from stepscope.export.job import Job
 from stepscope.export.minddata import CPU, ITERATOR
 from stepscope.export.pipeline_advice import Figures, advise
 from stepscope.export.pipeline_raw import Stage, read_pipeline
-from stepscope.export.torch_pipeline import has_no_queue
 
 NONE = -1
 """Stands for a figure that an operator does not have."""
@@ -36,7 +35,7 @@ def write_pipeline_summary(job: Job) -> None:
     figures = [_figures(stage, share) for stage, share in zip(stages, cpu, strict=True)]
     if busy:
         summary = _in_order(summary, cpu, figures)
-    summary.update(advise(_telling(job, figures, samples)))
+    summary.update(advise(_telling(figures, samples)))
     job.write_json(f"minddata_pipeline_summary_{job.rank}.json", summary)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([key, *values] for key, values in summary.items())
@@ -89,11 +88,10 @@ def _figures(stage: Stage, cpu: float) -> Figures:
     )
 
 
-def _telling(job: Job, figures: list[Figures], samples: dict[int, list[int]]) -> list[Figures]:
+def _telling(figures: list[Figures], samples: dict[int, list[int]]) -> list[Figures]:
     """The figures without those that rest on too little for advice."""
     few = {one.number for one in figures if len(samples.get(one.number, ())) < MIN_CPU_SAMPLES}
-    figures = [replace(one, cpu_per_worker=NONE) if one.number in few else one for one in figures]
-    return [replace(one, queue=None, empty=None) for one in figures] if has_no_queue(job) else figures
+    return [replace(one, cpu_per_worker=NONE) if one.number in few else one for one in figures]
 
 
 def _cpu_samples(job: Job) -> dict[int, list[int]]:

@@ -121,7 +121,14 @@ def write_list(job: Job) -> None:
     Raises:
         OSError: If the disk does not take it.
     """
-    content = {"format": FORMAT, "recording": _told(job), "files": list(job.written), "left_out": job.left_out}
+    steps = job.step_numbers
+    content = {
+        "format": FORMAT,
+        "recording": _told(job),
+        "steps": steps,
+        "files": list(job.written),
+        "left_out": job.left_out,
+    }
     job.write(list_name(job.rank), json.dumps(content, indent=1))
     job.written.remove(list_name(job.rank))
 

@@ -2,9 +2,10 @@
 
 A step starts where `steps` says: what lies between two steps, such as the time that the recorder took to begin an
 operator window, is in neither. Its forward pass starts and its backward pass ends where the recorder marked them, or
-where the operators lie that `PROFILING_FP_START` and `PROFILING_BP_END` name. The last row is the mean of the steps
-whose predecessor was recorded too: the first step of a recording often builds things, so it would bias the mean, as it
-does in other tools that write this file.
+where the operators lie that `PROFILING_FP_START` and `PROFILING_BP_END` name. Rows count from 1, as in the files of
+real devices, since readers look a step up by its row; the list of exported files has the steps' own numbers. The last
+row is the mean of the steps whose predecessor was recorded too: the first step of a recording often builds things, so
+it would bias the mean, as it does in other tools that write this file.
 """
 
 from __future__ import annotations
@@ -46,11 +47,17 @@ def write_step_trace(job: Job) -> None:
     header = ",".join([TRAINING if points.training else INFERENCE, *(reduce.header for reduce in reduces)])
     counted = _counted(rows, job.recorded_steps)
     average = _mean(counted)
-    told = [[*row, *(cell for reduce in reduces for cell in reduce.cells(row[0], row[2]))] for row in rows]
+    told = [
+        [number, *row[1:], *(cell for reduce in reduces for cell in reduce.cells(row[0], row[2]))]
+        for number, row in enumerate(rows, 1)
+    ]
     last = [cell for reduce in reduces for cell in reduce.mean({row[0]: row[1] for row in counted}, *average[:2])]
     job.write(trace, csv_text(header, [*told, ["-", *average, *last]]))
-    info = {"fp_start": points.first_forward, "bp_end": points.last_backward}
-    job.write_json(points_file, info if points.training else {"fp_start": points.first_forward})
+    named = {"fp_start": points.first_forward, "bp_end": points.last_backward}
+    if known := {name: operator for name, operator in named.items() if operator}:
+        job.write_json(points_file, known)
+    else:
+        job.leave_out(points_file, "no operators were recorded (op_time is off)")
 
 
 def _starts(steps: pl.DataFrame) -> list[tuple[int, int, int]]:

@@ -1,9 +1,9 @@
 """The input pipeline of a `DataLoader` in MindData's forms: the loader with its workers over the data set.
 
 MindData samples queues at intervals; here the queue of finished batches was looked at whenever the loop took one, so
-the sampling interval is the mean time between batches. Without workers there is no queue, and the loop waits for
-each batch to be made: that is a queue of one place that is always empty. Workers read samples and make batches of them
-in one go, so the data set and the loader have the one queue.
+the sampling interval is the mean time between batches. Workers read samples and make batches of them in one go, so the
+data set and the loader have the one queue. A loader without workers has no queue: none is exported, since readers take
+an empty one for a slow pipeline.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from stepscope.export.minddata import ITERATOR, PIPELINE
 LOOP, LOADER, DATASET = 0, 1, 2
 """Ids of the three stages: the training loop takes from the loader, the loader reads the data set."""
 
-_KEPT = "batches of the loader"
-
 
 def write_torch_pipeline(job: Job) -> None:
     """Write the iterator's times and the pipeline of the loader that gave most batches."""
@@ -32,29 +30,29 @@ def write_torch_pipeline(job: Job) -> None:
     loaders = batches["pipeline"].value_counts(sort=True)["pipeline"].to_list()
     if len(loaders) > 1:
         job.leave_out(f"{name} (loaders)", f"only {loaders[0]!r}, not {len(loaders) - 1} others with fewer batches")
-    mine = batches.filter(pl.col("pipeline").eq_missing(loaders[0])).sort("time_ns")
-    job.kept[_KEPT] = mine
+    queued = pl.col("queue_size").is_not_null() & (pl.col("queue_capacity") > 0)
+    mine = batches.filter(pl.col("pipeline").eq_missing(loaders[0]) & queued).sort("time_ns")
+    if mine.is_empty():
+        reason = f"{loaders[0]!r} has no queue of batches: it has no workers, or the queue was not seen"
+        job.leave_out(f"{ITERATOR}_{job.rank}.txt", reason)
+        job.leave_out(f"{name} (operators)", reason)
+        return
     job.write(f"{ITERATOR}_{job.rank}.txt", _records(mine))
     job.write_json(name, _pipeline(mine))
-
-
-def has_no_queue(job: Job) -> bool:
-    """Whether the pipeline is that of a loader whose queue was never seen (one without workers has none)."""
-    return _KEPT in job.kept and bool(job.kept[_KEPT]["queue_size"].is_null().all())
 
 
 def _records(batches: pl.DataFrame) -> Iterator[str]:
     """Four lines a batch: time of pushing it on (none here), of the batch, of the pipeline; the queue. In ms."""
     for number, row in enumerate(batches.iter_rows(named=True), 1):
         when, wait = row["time_ns"] // 1_000_000, round((row["wait_ns"] or 0) / 1e6)
-        capacity, size = row["queue_capacity"] or 1, row["queue_size"] or 0
+        capacity, size = row["queue_capacity"], row["queue_size"]
         yield f"0 1 {number} 0 {when}\n0 2 {number} {wait} {when}\n0 0 {number} {wait} {when}\n"
         yield f"1 {capacity} {number} {size} {when}\n"
 
 
 def _pipeline(batches: pl.DataFrame) -> dict[str, object]:
-    sizes = batches["queue_size"].fill_null(0).to_list()
-    capacity = int(batches["queue_capacity"].fill_null(1).max() or 1)  # type: ignore[arg-type]
+    sizes = batches["queue_size"].to_list()
+    capacity = int(batches["queue_capacity"].max())  # type: ignore[arg-type]
     workers = max(int(batches["workers"].fill_null(0).max() or 0), 1)  # type: ignore[arg-type]
     span_ns = int(batches["time_ns"][-1]) - int(batches["time_ns"][0])
     interval = max(round(span_ns / max(batches.height - 1, 1) / 1e6), 1)

@@ -240,6 +240,8 @@ SPECS: dict[str, Spec] = {
 }
 """All options. The reactions of the first seventeen are those of MindSpore's Profiler."""
 
+_DEFAULT = Options()
+
 ALWAYS_IGNORED = ("start",)
 """Key of the environment variable, which older scripts pass as an option too."""
 
@@ -255,7 +257,7 @@ def resolve(given: Mapping[str, Any], target: Target, *, lenient: bool = False) 
     Raises:
         TypeError: For a bad value of an option that decides whether or where anything is recorded at all.
     """
-    default = Options()
+    default = _DEFAULT
     values: dict[str, Any] = {}
     fallbacks = set()
     for name, value in given.items():
@@ -290,6 +292,17 @@ def _without_operators(values: dict[str, Any]) -> None:
     for name in [name for name in values if not SPECS[name].alone]:
         log.warning("Profiler: %s has no effect with op_time=False", name)
         del values[name]
+
+
+def is_default(name: str, value: Any) -> bool:
+    """Whether a value is the option's default, and so asks for nothing: guides and scripts spell defaults out.
+
+    1 is not True. The default of `host_stack` asks for something where it is given: stacks, on CPU and GPU too.
+    """
+    if name == "host_stack":
+        return False
+    usual = getattr(_DEFAULT, name)
+    return type(value) is type(usual) and bool(value == usual)
 
 
 def _by_level(values: dict[str, Any], given: Mapping[str, Any]) -> None:

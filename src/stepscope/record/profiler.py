@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakMethod, finalize
 
 from stepscope.record import analysing, running
 from stepscope.record.environment import EXTERNAL_VARIABLE, FORBIDDEN_VARIABLE, output_root
 from stepscope.record.files import make_private
 from stepscope.record.frameworks import backend_for
-from stepscope.record.options import resolve
+from stepscope.record.options import SPECS, is_default, resolve
 from stepscope.record.recorder import Recorder
+from stepscope.record.schedule import Action
 
 log = logging.getLogger("stepscope")
 
@@ -27,9 +29,8 @@ class Profiler:
     tools read. Raw data is on disk all the time, so a job that is killed loses the last window only. What goes wrong
     in recording is logged once and never reaches training; wrong use of this class is an error.
 
-    Args:
-        **options: See `stepscope.record.options.Options` and `docs/profiler.md`. Options that the device cannot give
-            are told by a warning.
+    All arguments are options, by keyword; `docs/profiler.md` and `stepscope.record.options.Options` describe them. A
+    warning reports options that the device cannot give, and names that are no option.
 
     Raises:
         TypeError: For a bad value that decides whether, what or where is recorded: `start_profile`, `output_path`,
@@ -45,7 +46,39 @@ class Profiler:
             profiler.analyse()
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        output_path: str | os.PathLike[str] | None = None,
+        start_profile: bool = True,
+        op_time: bool = True,
+        timeline_limit: int = 500,
+        profile_framework: Literal["all", "time", "memory"] | None = "all",
+        data_process: bool = True,
+        sync_enable: bool = True,
+        profile_memory: bool = False,
+        profile_communication: bool = False,
+        parallel_strategy: bool = True,
+        aicore_metrics: int = 0,
+        l2_cache: bool = False,
+        hbm_ddr: bool = False,
+        pcie: bool = False,
+        profiler_level: Literal["Level0", "Level1", "Level2"] | Enum | None = None,
+        data_simplification: bool = True,
+        host_stack: bool | None = None,
+        ascend_job_id: str = "",
+        schedule: Callable[[int], Action] | Mapping[str, int] | None = None,
+        on_trace_ready: Callable[[Profiler], object] | None = None,
+        steps: Sequence[int] | None = None,
+        epochs: Sequence[int] | None = None,
+        record_shapes: bool = True,
+        window_seconds: float = 5.0,
+        sampling_interval: int = 1000,
+        runtime_detail: bool = False,
+        framework: Literal["torch", "mindspore"] | None = None,
+        **unknown: Any,
+    ) -> None:
+        options = {**_asked(locals()), **unknown}
         self._external = bool(os.environ.get(EXTERNAL_VARIABLE))
         self._started = False
         self._in_callback = False
@@ -239,6 +272,17 @@ def _call(method: WeakMethod[Callable[[], None]]) -> None:
     """Call a method whose object may be gone."""
     if (bound := method()) is not None:
         bound()
+
+
+def _asked(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The options among some arguments that ask for something else than the default.
+
+    `host_stack` has none of its own: on Ascend stacks are recorded unless it is False, elsewhere if it is True.
+    """
+    asked = {name: arguments[name] for name in SPECS if not is_default(name, arguments[name])}
+    if asked["host_stack"] is None:
+        del asked["host_stack"]
+    return asked
 
 
 def _framework_of(options: dict[str, Any]) -> str | None:

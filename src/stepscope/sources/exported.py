@@ -9,6 +9,7 @@ from typing import Any
 
 FORMAT = "stepscope-exported"
 ABOUT = "recording.json"
+_MOST_STEPS = 2**31
 
 
 def exported_entries(directory: Path, names: Sequence[str]) -> set[str]:
@@ -34,6 +35,19 @@ def exported_entries(directory: Path, names: Sequence[str]) -> set[str]:
             made = {PurePosixPath(file).parts[0] for file in files if isinstance(file, str) and file}
             entries |= made - {PurePosixPath(recording).parts[0]}
     return entries
+
+
+def list_of_rank(directory: Path, rank: int) -> Path:
+    """The list of what was made of a rank, in the directory of these files."""
+    return directory / f"exported-{rank}.json"
+
+
+def recorded_steps(exported: Path) -> list[int]:
+    """The recorded number of each step of the files that a list names, which count from 1; empty if it has none."""
+    content = _content(exported) or {}
+    steps = content.get("steps")
+    is_whole = isinstance(steps, list) and all(type(step) is int and 0 < step < _MOST_STEPS for step in steps)
+    return list(steps) if isinstance(steps, list) and is_whole else []
 
 
 def _is_there(directory: Path, recording: str) -> bool:

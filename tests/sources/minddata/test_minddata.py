@@ -288,6 +288,13 @@ DAMAGE: dict[str, tuple[str, str | bytes, str]] = {
 }
 
 
+def test_a_span_shorter_than_the_interval_between_samples_is_not_damaged(tmp_path: Path) -> None:
+    tables, issues = read(tmp_path, {USAGE: usage_json(0), PIPELINE: pipeline_json()})
+
+    assert not tables
+    assert issues == [("note", USAGE)]
+
+
 @pytest.mark.parametrize("case", DAMAGE)
 def test_damage_costs_its_own_file_only_and_is_told(tmp_path: Path, case: str) -> None:
     name, content, severity = DAMAGE[case]

@@ -12,6 +12,8 @@ from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import read_flops
 from stepscope.sources.classic.ranks import device_kind
 from stepscope.sources.classic.step_bars import step_bars, steps_of
+from stepscope.sources.classic.step_trace import read_step_trace
+from stepscope.sources.classic.untold import Untold
 from stepscope.sources.mindspore_cpu import CpuFiles, Unit, read_executions, read_memory, read_totals
 from stepscope.sources.trace_events import read_events
 from stepscope.sources.trace_events.base import EventClass, Layout
@@ -26,7 +28,7 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
     """Write `operator_totals`, `operators` with their `slices`, `steps` and `memory_curve` of operators on the CPU.
 
     Times are by the clock of the files: the host's monotonic one until MindSpore 2.5. Only a job without a device has
-    steps by that clock; operators beside a device have none.
+    steps by that clock; operators beside a device have none. Where the profile has a step trace, that tells the steps.
     """
     found = CpuFiles.among(file for kind in _KINDS for file in files.all(kind))
     if not found.all:
@@ -35,11 +37,11 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
     sink.write(OPERATOR_TOTALS, _with_flops(read_totals(found, unit, sink), files, sink))
     if found.times is not None:
         rows = read_executions(found.times, found.launches, sink)
-        steps = STEPS.frame()
-        if unit == "CPU" and rows.height:
+        steps = _traced(files) if unit == "CPU" else STEPS.frame()
+        if unit == "CPU" and rows.height and steps.is_empty():
             steps = _steps(files.one("timeline_display"), sink.workers)
             steps = steps if steps.height else _whole(rows)
-        sink.write(STEPS, steps)
+            sink.write(STEPS, steps)
         _write_executions(rows, steps, sink)
     if found.memory is not None:
         sink.write(MEMORY_CURVE, read_memory(found.memory, sink))
@@ -63,6 +65,13 @@ def _write_executions(rows: pl.DataFrame, steps: pl.DataFrame, sink: Sink) -> No
     extra = {"category": pl.lit("operator"), "depth": pl.lit(0, pl.Int32)}
     sink.write(SLICES, SLICES.conform(slices.with_columns(**extra)))
     sink.write(OPERATORS, OPERATORS.conform(placed.drop("short")))
+
+
+def _traced(files: RankFiles) -> pl.DataFrame:
+    """The steps of the step trace, which `timeline` writes and tells damage of; none where it has none."""
+    path = files.one("step_trace")
+    trace = None if path is None else read_step_trace(path, files.rank, Untold())
+    return STEPS.frame() if trace is None else trace.steps
 
 
 def _steps(timeline: Path | None, workers: int) -> pl.DataFrame:

@@ -11,7 +11,9 @@ from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Found, Input, Severity, Sink
 from stepscope.sources.classic import legacy, raw_profiles
 from stepscope.sources.classic.files import RankFiles, Seat, is_known, kind_of, rank_files, sort_files
+from stepscope.sources.classic.own_numbers import OwnNumbers
 from stepscope.sources.classic.parts import PARTS
+from stepscope.sources.exported import list_of_rank, recorded_steps
 from stepscope.tables import ISSUES, RANKS, Table
 
 _FOLDERS = ("host_info", "msadvisor")
@@ -65,9 +67,10 @@ class ClassicSource:
         """
         files = _files_of(item)
         counting = _Counting(sink)
+        target = _by_own_numbers(files, item, counting)
         for part in PARTS:
             try:
-                part(files, counting)
+                part(files, target)
             except UnreadableInput as error:
                 counting.issue("error", Path(error.path), error.problem, error.remedy)
         if not counting.rows:
@@ -90,7 +93,11 @@ class ClassicSource:
 
     def _ranked(self, directory: Path, rank: int, named: list[tuple[str, Path]]) -> Input:
         """The input of a rank."""
-        return Input(self.name, directory, tuple(file for _, file in named), f"{_LABEL}{rank}")
+        files = [file for _, file in named]
+        listed = list_of_rank(directory, rank)
+        if recorded_steps(listed):
+            files.append(listed)
+        return Input(self.name, directory, tuple(files), f"{_LABEL}{rank}")
 
     def _seated(self, cluster: legacy.Cluster, seat: Seat, named: list[tuple[str, Path]]) -> Input:
         """The input of a device in a cluster of folders; all have one path, and so are of one job."""
@@ -127,6 +134,13 @@ class _Counting:
         if severity != "note":
             self.damaged.setdefault(file, UnreadableInput(file, problem, remedy))
         self._sink.issue(severity, file, problem, remedy, place=place, lost=lost)
+
+
+def _by_own_numbers(files: RankFiles, item: Input, sink: Sink) -> Sink:
+    """The sink, or for files that were exported from a recording one that gives steps their recorded numbers."""
+    listed = list_of_rank(item.path, files.rank)
+    steps = recorded_steps(listed) if listed in item.files and files.one("step_trace") is not None else []
+    return OwnNumbers(sink, steps) if steps else sink
 
 
 def _files_of(item: Input) -> RankFiles:

@@ -158,7 +158,7 @@ def _from_json(value: Mapping[str, Any], file: Path, sink: Sink) -> list[Operato
         parents |= {child: number for child in map(small_number, list_of(entry, "children")) if child is not None}
     for operator in operators:
         operator.parent = parents.get(operator.number)
-    if lost or not operators:
+    if lost or (not operators and value.get("op_info") != []):
         problem = f"{lost} operators have no possible number and are left out" if lost else "lists no operators"
         sink.issue("warning", file, problem, AGAIN, place="op_info", lost=lost or None)
     return operators

@@ -54,6 +54,10 @@ def read_usage(file: Path | None, sink: Sink) -> Usage:
         return Usage()
     stamps = list_of(content, "time_stamp")
     times = [time for time in map(whole_number, stamps) if time is not None and 0 <= time < _LATEST_MS]
+    if file is not None and content.get("time_stamp") == []:
+        problem = "holds no samples: what was recorded was shorter than the time between two of them"
+        sink.issue("note", file, problem, "None needed; record for longer if they matter.", place="time_stamp")
+        return Usage(file, content)
     if file is not None and (len(times) < len(stamps) or not times):
         problem = "has times that are no numbers: its samples are left out" if stamps else "holds no times of samples"
         sink.issue("error" if stamps else "warning", file, problem, AGAIN, place="time_stamp")
