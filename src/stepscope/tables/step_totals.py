@@ -25,6 +25,9 @@ STEP_TOTALS = Table(
         Column("stage_ns", "int64", "Step less bubble."),
         Column("bubble_ns", "int64", "Receiving in a pipeline."),
         Column("communication_not_overlapped_exclude_receive_ns", "int64", "Not overlapped, less bubble."),
+        Column("interval_ns", "int64", "End of the step before to start of forward."),
+        Column("forward_backward_ns", "int64", "Start of forward to end of backward."),
+        Column("tail_ns", "int64", "End of backward to end of the step."),
         Column("preparing_ns", "int64", "Step start on the host to first device task."),
     ),
 )

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from device_files import (
     CALL,
+    MATMUL,
     STEP,
     TICK_NS,
     TRACE_HEADER,
@@ -144,6 +145,58 @@ def test_a_single_step_may_be_marked_like_the_average(tmp_path: Path) -> None:
     assert read.table("issues").is_empty()
 
 
+ZEROS = [0] * 8
+"""An average of a profile of one step, by MindSpore 1.0."""
+
+
+def averaged(name: object, kind: str, steps: int) -> list[object]:
+    """A row that is the average of so many steps: all zeros, lengths alone, or the means of all columns."""
+    rows = [trace_row(at + 1, start)[1:] for at, start in enumerate(starts(steps))]
+    means = [sum(column) // steps for column in zip(*rows, strict=True)]  # type: ignore[arg-type]
+    lengths = [0, 0, means[2], 0, 0, *means[5:]]
+    return [name, *{"zeros": ZEROS, "lengths": lengths, "means": means}[kind]]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 5])
+@pytest.mark.parametrize("kind", ["zeros", "lengths", "means"])
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("name", ["-", "0", "next", "average", "0.0"])
+def test_the_average_is_known_by_what_it_is(tmp_path: Path, name: str, is_first: bool, kind: str, steps: int) -> None:
+    average = averaged(str(steps + 1) if name == "next" else name, kind, steps)
+    rows = [trace_row(at + 1, start) for at, start in enumerate(starts(steps))]
+
+    read = Read(write(tmp_path, step_trace=trace(*([average, *rows] if is_first else [*rows, average]))))
+
+    found = read.table("steps").select("step", "start_ns").rows()
+    assert found == [(at + 1, start * TICK_NS) for at, start in enumerate(starts(steps))]
+    assert [text for _, text in read.told("warning") + read.told()] == []
+
+
+@pytest.mark.parametrize("start", [0, 1_000_000])
+def test_a_first_step_that_is_numbered_0_is_a_step(tmp_path: Path, start: int) -> None:
+    rows = [[at, start + at * STEP, start + (at + 1) * STEP, STEP] for at in range(3)]
+    header = "step_num,start_point,end_point,total"
+
+    read = Read(write(tmp_path, step_trace=trace(*rows, header=header)))
+
+    assert read.table("steps").select("step", "start_ns").rows() == [
+        (at, (start + at * STEP) * TICK_NS) for at in range(3)
+    ]
+
+
+def test_an_average_without_points_does_not_make_ms_of_kernels_us(tmp_path: Path) -> None:
+    start = starts()[0] * 1000
+    row = [1, start, start + STEP, STEP, start, start + 150_000, 0, 150_000, 50_000]
+    at_ms = start * TICK_NS / 1e6
+    timeline = lines("op_name, stream_id, start_time(ms), duration(ms)", (MATMUL, 4, at_ms + 0.5, 0.3))
+
+    read = Read(write(tmp_path, step_trace=trace(row, ["0", *ZEROS]), timeline=timeline))
+
+    kernels = read.table("kernels").select("start_ns", "duration_ns", "step")
+    assert kernels.rows() == [(start * TICK_NS + 500_000, 300_000, 1)]
+    assert "start_time" not in str(read.table("issues"))
+
+
 def test_lengths_are_those_of_the_points(tmp_path: Path) -> None:
     rows = [trace_row(at + 1, start) for at, start in enumerate(starts())]
     rows[1][8] = 12_345
@@ -257,3 +310,70 @@ class TestTotals:
         assert "has 1 steps where the step trace has 3; they are numbered from 1" in [
             t for _, t in read.told("warning")
         ]
+
+    def test_rows_may_begin_with_the_average(self, tmp_path: Path) -> None:
+        rows = self.totals(tmp_path, (1.65, 0.35), (1.5, 0.5), (1.6, 0.4), (1.7, 0.3))
+
+        assert rows["computing_and_free_ns"].to_list() == [1_500_000, 1_600_000, 1_700_000]
+
+    @pytest.mark.parametrize("zeros", [[(0, 0)], []])
+    def test_zeros_are_the_average_of_one_step(self, tmp_path: Path, zeros: list[object]) -> None:
+        rows = self.totals(tmp_path, (651.9051, 1293.1231), *zeros)
+
+        assert rows["communication_not_overlapped_ns"].to_list() == [1_293_123_100]
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            "computation,communication_alone_time,stage_time,receive_alone_time,collective_communication_time",
+            "Computation Time(ms),Communication Alone(ms),Stage(ms),Receive Alone(ms),Collective(ms)",
+            "computing,communication_not_overlapped,stage,recv,communication_except_receive",
+            "a,b,c,d,e",
+            "",
+        ],
+    )
+    def test_columns_of_pipelines_are_known_by_their_words_or_places(self, tmp_path: Path, header: str) -> None:
+        row = "651.9051,1293.1231,1577.1234,368.7766,227.1234"
+
+        read = Read(write(tmp_path, cluster_steps=lines(*([header] if header else []), row)))
+
+        columns = ["computing_and_free_ns", "communication_not_overlapped_ns", "stage_ns", "bubble_ns"]
+        columns.append("communication_not_overlapped_exclude_receive_ns")
+        found = read.table("step_totals").select(columns).rows()
+        assert found == [(651_905_100, 1_293_123_100, 1_577_123_400, 368_776_600, 227_123_400)]
+        assert read.told() == []
+
+    def test_columns_may_stand_in_another_order_beside_strangers(self, tmp_path: Path) -> None:
+        text = lines("step,communication_alone_time,computation", (1, 1293.1, 651.9))
+
+        read = Read(write(tmp_path, cluster_steps=text))
+
+        columns = ["computing_and_free_ns", "communication_not_overlapped_ns"]
+        assert read.table("step_totals").select(columns).rows() == [(651_900_000, 1_293_100_000)]
+        assert read.told() == []
+
+    @pytest.mark.parametrize(
+        ("rows", "step_trace"),
+        [
+            ([(0, 150_000, 50_000), (10_000, 140_000, 50_000), (10_000, 140_000, 50_000)], trace_text()),
+            ([(0, 150_000, 50_000), (10_000, 140_000, 50_000), (10_000, 140_000, 50_000)], None),
+            ([(0.0, 1.5, 0.5), (0.1, 1.4, 0.5), (0.1, 1.4, 0.5)], trace_text()),
+            ([(0.0, 1.5, 0.5), (0.1, 1.4, 0.5), (0.1, 1.4, 0.5)], None),
+            ([(0, 1500, 500), (100, 1400, 500), (100, 1400, 500)], trace_text()),
+        ],
+    )
+    def test_phases_of_steps_are_kept_in_the_unit_that_fits(
+        self, tmp_path: Path, rows: list[object], step_trace: str | None
+    ) -> None:
+        text = lines("iteration_interval, fp_and_bp, tail", *rows, *([] if step_trace else [rows[-1]]))
+
+        read = Read(write(tmp_path, cluster_steps=text, step_trace=step_trace))
+
+        found = read.table("step_totals").select("step", "interval_ns", "forward_backward_ns", "tail_ns")
+        assert found.rows()[:2] == [(1, 0, 1_500_000, 500_000), (2, 100_000, 1_400_000, 500_000)]
+        assert read.told() == []
+
+    def test_without_any_column_that_is_known_the_file_is_refused_by_name(self, tmp_path: Path) -> None:
+        read = Read(write(tmp_path, cluster_steps="a,b,c,d\n1,2,3,4\n", step_trace=trace_text()))
+
+        assert [name for name, _ in read.told()] == ["ascend_cluster_analyse_data-parallel_1_1_0.csv"]

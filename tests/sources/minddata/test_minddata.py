@@ -187,6 +187,33 @@ def test_batches_of_the_device_are_in_the_unit_of_their_file(tmp_path: Path, nam
     assert issues == []
 
 
+@pytest.mark.parametrize("name", [AI_CPU, GET_NEXT])
+def test_the_first_batch_of_a_file_without_a_header_is_kept(tmp_path: Path, name: str) -> None:
+    bare = get_next(1, 100).split("\n", 1)[1]
+
+    tables, issues = read(tmp_path, {name: bare})
+
+    assert tables["input_pipeline"]["queue_size"].to_list() == [0, 1, 2]
+    assert issues == []
+
+
+@pytest.mark.parametrize("name", [QUEUE, ITERATOR])
+def test_a_header_above_the_batches_of_the_host_is_no_damage(tmp_path: Path, name: str) -> None:
+    tables, issues = read(tmp_path, {name: "type extra batch value time\n" + BATCHES})
+
+    assert tables["input_pipeline"].height == 2
+    assert issues == []
+
+
+def test_a_damaged_first_batch_is_no_header(tmp_path: Path) -> None:
+    text = get_next(1, 100).split("\n", 1)[1].replace("1000 1005", "1x00 1005", 1)
+
+    tables, issues = read(tmp_path, {AI_CPU: text})
+
+    assert tables["input_pipeline"].height == 2
+    assert issues == [("warning", AI_CPU)]
+
+
 def test_the_pace_of_the_host_settles_the_unit_of_the_device(tmp_path: Path) -> None:
     queue = "".join(f"1 16 {k} 3 {100 + 20 * k}\n" for k in range(1, 5))
 

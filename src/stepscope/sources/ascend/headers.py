@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from stepscope.sources.csv_files import Field, FileLayout
+from stepscope.sources.csv_files import Field, FileLayout, order
 
+_KERNEL = (
+    "name,type,op_state,accelerator_core,start_time,duration,wait_time,block_dim,mix_block_dim,hf32_eligible,"
+    "input_shapes,input_data_types,input_formats,output_shapes,output_data_types,output_formats,context_id"
+)
 KERNEL_DETAILS = FileLayout(
     fields=(
         Field("name", "text", ("name", "op_name"), required=True),
@@ -29,8 +33,16 @@ KERNEL_DETAILS = FileLayout(
         {"model_id", "model_name", "task_id", "infer_id", "hf32_eligible", "context_id", "attr_info"}
         | {"batch_id", "subtask_id", "index_id"}
     ),
+    orders=tuple(
+        order(f"{front}{_KERNEL}")
+        for front in ("step_id,device_id,model_id,task_id,stream_id,", "device_id,model_id,task_id,stream_id,")
+    ),
 )
 
+_TOTALS = (
+    "step,computing,communication(not_overlapped),overlapped,communication,free,stage,bubble,"
+    "communication(not_overlapped_and_exclude_receive),preparing"
+)
 STEP_TRACE_TIME = FileLayout(
     fields=(
         Field("step", "small", ("step",)),
@@ -56,6 +68,7 @@ STEP_TRACE_TIME = FileLayout(
         Field("preparing_ns", "duration", ("preparing",)),
     ),
     ignored=frozenset({"device_id", "deviceid"}),
+    orders=(order(f"device_id,{_TOTALS}"), order(_TOTALS)),
 )
 
 OP_STATISTIC = FileLayout(
@@ -68,6 +81,11 @@ OP_STATISTIC = FileLayout(
         Field("max_ns", "duration", ("max_time",)),
     ),
     ignored=frozenset({"device_id", "model_name", "avg_time", "ratio"}),
+    orders=(
+        order("device_id,model_name,op_type,core_type,count,total_time,min_time,avg_time,max_time,ratio"),
+        order("device_id,op_type,core_type,count,total_time,min_time,avg_time,max_time,ratio"),
+        order("op_type,core_type,count,total_time,min_time,avg_time,max_time,ratio"),
+    ),
 )
 
 API_STATISTIC = FileLayout(
@@ -80,6 +98,10 @@ API_STATISTIC = FileLayout(
         Field("max_ns", "duration", ("max",)),
     ),
     ignored=frozenset({"device_id", "avg", "variance"}),
+    orders=(
+        order("device_id,level,api_name,time,count,avg,min,max,variance"),
+        order("level,api_name,time,count,avg,min,max,variance"),
+    ),
 )
 
 OPERATOR_MEMORY = FileLayout(
@@ -96,6 +118,13 @@ OPERATOR_MEMORY = FileLayout(
         | {f"{when}_total_{what}" for when in ("allocation", "release") for what in ("allocated", "reserved")}
         | {f"{when}_total_active" for when in ("allocation", "release")}
     ),
+    orders=(
+        order(
+            "name,size,allocation_time,release_time,active_release_time,duration,active_duration,"
+            "allocation_total_allocated,allocation_total_reserved,allocation_total_active,"
+            "release_total_allocated,release_total_reserved,release_total_active,stream_ptr,device_type"
+        ),
+    ),
 )
 
 MEMORY_RECORD = FileLayout(
@@ -108,6 +137,10 @@ MEMORY_RECORD = FileLayout(
         Field("device", "device", ("device_type", "device_id", "device")),
     ),
     ignored=frozenset({"stream_ptr"}),
+    orders=(
+        order("component,timestamp,total_allocated,total_reserved,total_active,stream_ptr,device_type"),
+        order("component,timestamp,total_allocated,total_reserved,total_active,device_type"),
+    ),
 )
 
 NPU_MODULE_MEM = FileLayout(
@@ -118,4 +151,5 @@ NPU_MODULE_MEM = FileLayout(
         Field("device", "device", ("device_id", "device_type", "device")),
     ),
     ignored=frozenset({"device"}),
+    orders=(order("device_id,component,timestamp,total_reserved,device"),),
 )

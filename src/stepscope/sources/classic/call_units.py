@@ -10,12 +10,12 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.ranks import read_info
+from stepscope.sources.classic.step_trace import read_step_trace
+from stepscope.store.sinks import MemorySink
 
 MS, US = 1_000_000, 1_000
 """Units in ns."""
 _NAMES = {MS: "ms", US: "us"}
-_TICK_NS = 10
-"""A tick of the device's counter, in which step_trace_raw has its times."""
 _MOST_STEPS = 20.0
 """No more communication and waiting than this many times the step; streams do overlap."""
 _VERSION = re.compile(r"(\d+)\.(\d+)")
@@ -85,16 +85,9 @@ def _by_bandwidth(links: pl.DataFrame) -> int | None:
 def _steps_long(files: RankFiles, steps: pl.DataFrame, unit: int) -> float | None:
     """How many steps long the communication of a step is, in the middle; null where no step is known."""
     path = files.one("step_trace")
-    if path is None:
-        return None
-    try:
-        with path.open("rb") as file:
-            lines = file.read(1 << 20).decode("utf-8", "replace").splitlines()[1:]
-    except OSError:
-        return None
-    totals = [cells[3] for line in lines if len(cells := line.split(",", 4)) > 4 and cells[0].isdecimal()]
-    ticks = pl.Series(totals, dtype=pl.String).cast(pl.Float64, strict=False).median()
+    trace = None if path is None else read_step_trace(path, files.rank, MemorySink("classic"))  # told where it is kept
+    length = None if trace is None else trace.steps.select((pl.col("end_ns") - pl.col("start_ns")).median()).item()
     spent = steps.select((pl.col("cost") + pl.col("wait").fill_null(0)).median()).item()
-    if not isinstance(ticks, float) or ticks <= 0 or spent is None:
+    if length is None or length <= 0 or spent is None:
         return None
-    return float(spent) * unit / (ticks * _TICK_NS)
+    return float(spent) * unit / float(length)

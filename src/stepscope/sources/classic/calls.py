@@ -9,11 +9,12 @@ import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Sink
+from stepscope.sources.classic.average_rows import step_numbers
 from stepscope.sources.classic.call_cells import CALLS, read_cells
 from stepscope.sources.classic.call_units import unit_of
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.link_ranks import offset_of
-from stepscope.sources.csv_files import Field, FileLayout, read_csv, whole
+from stepscope.sources.csv_files import Field, FileLayout, order, read_csv, whole
 from stepscope.sources.kineto.communication import operation_of
 from stepscope.tables import COMMUNICATION_TOTALS, LINKS
 from stepscope.tables.base import with_schema
@@ -25,11 +26,17 @@ HCCL_RAW = FileLayout(
         Field("wait", "float", ("wait_cost",)),
         Field("links", "text", ("link_info",)),
         Field("operators", "text", ("communication_operator_cost",)),
-    )
+    ),
+    orders=(
+        order("step_num,communication_cost,wait_cost,link_info,communication_operator_cost"),
+        order("step_num,communication_cost,wait_cost,link_info"),
+    ),
 )
 _ROWS = {"step": pl.String, "cost": pl.Float64, "wait": pl.Float64, "links": pl.String, "operators": pl.String}
 _AVERAGE = "-"
 _TOLERANCE = 0.01
+_ROUNDING = 1e-4
+"""Relative; the figures have four decimals."""
 _STEP = r"^\d{1,9}$"
 
 
@@ -48,7 +55,8 @@ def write_calls(files: RankFiles, sink: Sink) -> None:
     rows = read_csv(path, HCCL_RAW, sink)
     if rows is None:
         return  # that is told
-    steps = _steps(with_schema(rows, _ROWS), path, sink)
+    rows = _marked(with_schema(rows, _ROWS))
+    steps = _steps(rows, path, sink)
     if steps.is_empty():
         raise UnreadableInput(path, "has no row of a step", "Run the profiler's analysis of this rank again")
     calls, links = read_cells(steps, path, sink)
@@ -71,6 +79,22 @@ def _steps(rows: pl.DataFrame, path: Path, sink: Sink) -> pl.DataFrame:
     if numbered.is_empty() and rows.height == 2 and not strange:  # a single step, which is its own average
         numbered = rows.head(1).with_columns(step=pl.lit("1"))
     return numbered.with_columns(pl.col("step").cast(pl.Int32)).unique("step", keep="first", maintain_order=True)
+
+
+def _marked(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with `-` as the step of the average, also if it is numbered 0.
+
+    Behind steps a 0 can only be that; in front of them it is a step unless its cost is their mean.
+    """
+    numbers = rows.select(step_numbers(pl.col("step"))).to_series()
+    if rows.height < 2 or (numbers == 0).sum() != 1:
+        return rows
+    at, cost = int((numbers == 0).arg_true()[0]), rows["cost"]
+    mean = cost.slice(1).mean()
+    is_mean = isinstance(mean, float) and cost[0] is not None and abs(cost[0] - mean) <= _ROUNDING * abs(mean)
+    if at != rows.height - 1 and (at or not is_mean):
+        return rows
+    return rows.with_columns(step=pl.when(pl.int_range(pl.len()) == at).then(pl.lit(_AVERAGE)).otherwise("step"))
 
 
 def _totals(steps: pl.DataFrame, calls: pl.DataFrame, unit_ns: int) -> pl.DataFrame:
@@ -106,10 +130,15 @@ def _compare_average(rows: pl.DataFrame, steps: pl.DataFrame, path: Path, sink: 
     average = rows.filter(pl.col("step") == _AVERAGE)["cost"]
     if average.is_empty() or average[-1] is None:
         return
-    stated, known = float(average[-1]), list(_defined(steps))
-    if all(abs(stated - value) > _TOLERANCE * max(abs(value), 1e-9) for value in known):
-        problem = f"states an average cost of {stated:g}, its steps give {known[0]:g}"
+    stated = float(average[-1])
+    if not _is_known(stated, steps):
+        problem = f"states an average cost of {stated:g}, its steps give {next(_defined(steps)):g}"
         sink.issue("note", path, problem, "None needed: averages are computed. Some steps may be cut off.")
+
+
+def _is_known(cost: float, steps: pl.DataFrame) -> bool:
+    """Whether a cost is what the average is of these steps, by either definition."""
+    return any(abs(cost - value) <= _TOLERANCE * max(abs(value), 1e-9) for value in _defined(steps))
 
 
 def _defined(steps: pl.DataFrame) -> Iterator[float]:

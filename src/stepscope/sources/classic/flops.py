@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout, header_of, read_csv
+from stepscope.sources.csv_files import Field, FileLayout, header_of, order, read_csv
 
 _MEGA, _GIGA = 1e6, 1e9
 _LAYOUT = FileLayout(
@@ -28,6 +28,10 @@ _LAYOUT = FileLayout(
     tells_cells=True,
     tells_empty=True,
     may_end_open=True,
+    orders=(
+        order("full_kernel_name,mflops(10^6_cube),gflops(10^9_cube),mflops(10^6_vector),gflops(10^9_vector)"),
+        order("op_full_name,mflops(10^6),gflops(10^9),flops_utilization"),
+    ),
 )
 _AGREES = 0.01
 
@@ -82,4 +86,4 @@ def check_rates(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
 
 
 def _states_unit(path: Path) -> bool:
-    return any("10^6" in header for header in header_of(path))
+    return any("10^6" in header for header in header_of(path, _LAYOUT))

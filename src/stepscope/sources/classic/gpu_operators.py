@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.operator_rows import check_shares, write_operators
-from stepscope.sources.csv_files import Field, FileLayout, read_csv
+from stepscope.sources.csv_files import Field, FileLayout, order, read_csv
 
 _TYPES = FileLayout(
     fields=(
@@ -21,6 +21,7 @@ _TYPES = FileLayout(
     ignored=frozenset({"avg_time"}),
     tells_cells=True,
     tells_empty=True,
+    orders=(order("op_type,type_occurrences,total_time,total_proportion,avg_time"),),
 )
 _OPERATORS = FileLayout(
     fields=(
@@ -37,6 +38,12 @@ _OPERATORS = FileLayout(
     ignored=frozenset({"op_avg_time"}),
     tells_cells=True,
     tells_empty=True,
+    orders=(
+        order(
+            "op_side,op_type,op_name,op_full_name,op_occurrences,op_total_time,op_avg_time,"
+            "total_proportion,cuda_activity_cost_time,cuda_activity_call_count"
+        ),
+    ),
 )
 _ACTIVITIES = FileLayout(
     fields=(
@@ -54,6 +61,12 @@ _ACTIVITIES = FileLayout(
     ignored=frozenset({"avg_duration"}),
     tells_cells=True,
     tells_empty=True,
+    orders=(
+        order(
+            "name,type,op_full_name,stream_id,block_dim,grid_dim,occurrences,"
+            "total_duration,avg_duration,max_duration,min_duration"
+        ),
+    ),
 )
 
 

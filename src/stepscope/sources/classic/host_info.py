@@ -12,7 +12,7 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.csv_files import Field, FileLayout, read_csv
+from stepscope.sources.csv_files import Field, FileLayout, order, read_csv
 from stepscope.sources.minddata import read_stages
 from stepscope.tables import HOST_EVENTS, OPERATOR_TOTALS
 from stepscope.tables.base import with_schema
@@ -33,6 +33,7 @@ _EVENTS = FileLayout(
     ),
     tells_cells=True,
     tells_empty=True,
+    orders=(order("tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info,memory_usage,time_stamp"),),
 )
 _NUMBERS = ("int", "kib", "time")
 _COLUMNS = {field.column: pl.Int64 if field.kind in _NUMBERS else pl.String for field in _EVENTS.fields}

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout
+from stepscope.sources.csv_files import Field, FileLayout, order
 from stepscope.tables import OPERATOR_TOTALS
 
 TYPES = FileLayout(
@@ -19,6 +19,7 @@ TYPES = FileLayout(
     ),
     tells_cells=True,
     tells_empty=True,
+    orders=(order("kernel_type,total_time,execution_frequency,percent"),),
 )
 """The columns of a list of types; of an Ascend device and of PyNative alike."""
 

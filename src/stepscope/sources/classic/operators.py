@@ -15,7 +15,7 @@ from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import check_rates, read_flops
 from stepscope.sources.classic.operator_counts import known_counts
 from stepscope.sources.classic.operator_rows import TYPES, check_shares, short_name, type_of, write_operators
-from stepscope.sources.csv_files import Field, FileLayout, read_csv
+from stepscope.sources.csv_files import Field, FileLayout, order, read_csv
 
 _FULL_NAMES = ("full_kernel_name", "full_op_name", "op_full_name", "full_kernel_time")
 """The last is a header that files of 1.x carry by mistake."""
@@ -28,6 +28,11 @@ _DETAILS = FileLayout(
     ),
     tells_cells=True,
     tells_empty=True,
+    orders=(
+        order("full_kernel_name,task_duration,execution_frequency,task_type"),
+        order("full_op_name,execution_time,execution_frequency"),
+        order("full_op_name,execution_time"),
+    ),
 )
 _FRAMEWORK = FileLayout(
     fields=(
@@ -45,6 +50,15 @@ _FRAMEWORK = FileLayout(
     ignored=frozenset({"task_id", "kernel_name"}),
     tells_cells=True,
     tells_empty=True,
+    orders=(
+        order(
+            "task_id,stream_id,block_dim,full_kernel_name,op_name,kernel_name,"
+            "op_type,subgraph,op_info,model_id,task_type"
+        ),
+        order("task_id,stream_id,block_dim,full_op_name,op_name,op_type,subgraph,op_info,model_id,kernel_type"),
+        order("task_id,stream_id,block_dim,full_op_name,op_name,op_type,subgraph,op_info,graph_id"),
+        order("task_id,stream_id,block_dim,full_op_name,op_name,op_type,subgraph,op_info"),
+    ),
 )
 UNIT = "AI_CORE"
 

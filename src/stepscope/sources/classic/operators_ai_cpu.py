@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.operator_rows import type_of, write_operators
-from stepscope.sources.csv_files import Field, FileLayout, read_csv
+from stepscope.sources.csv_files import Field, FileLayout, order, read_csv
 
 _LAYOUT = FileLayout(
     fields=(
@@ -17,6 +17,10 @@ _LAYOUT = FileLayout(
     ),
     ignored=frozenset({"serial_number", "execution_time", "run_start", "run_end"}),
     tells_cells=True,
+    orders=(
+        order("serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end"),
+        order("serial_number,kernel_type,total_time,dispatch_time,run_start,run_end"),
+    ),
 )
 
 

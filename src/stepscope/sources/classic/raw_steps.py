@@ -6,17 +6,14 @@ several graphs steps are numbered by their start. Times are us since the epoch.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
-from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 
 import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.step_trace import StepTrace
-from stepscope.sources.csv_files import Field, FileLayout, column_key, header_of, read_csv
+from stepscope.sources.csv_files import Field, FileLayout, column_key, header_of, order, raw_rows, read_csv
 from stepscope.sources.plausible import Times, sort_out
 from stepscope.tables import COLLECTIVES, STEPS
 
@@ -33,6 +30,16 @@ _LAYOUT = FileLayout(
     ignored=frozenset({"device_id", "fp_to_bp_time", "iteration_refresh", "reduce_start", "reduce_duration"}),
     tells_cells=True,
     tells_empty=True,
+    orders=(
+        order(
+            "iteration_id,fp_start,bp_end,iteration_end,iteration_time,"
+            "fp_to_bp_time,iteration_refresh,data_aug_bound,model_id"
+        ),
+        order(
+            "device_id,iteration_id,fp_start,bp_end,iteration_end,iteration_time,"
+            "fp_to_bp_time,iteration_refresh,data_aug_bound,model_id"
+        ),
+    ),
 )
 _NONE_YET = 10**15
 """Times before this (in ns, of the epoch) are not points in time but zeros for points that there are not."""
@@ -100,16 +107,15 @@ def _calls(paths: list[Path], steps: pl.DataFrame) -> pl.DataFrame:
 
 def _reduces(path: Path) -> Iterator[tuple[int, int, str]]:
     """Start, length and name of each call, of pairs of columns that all have the same two headers."""
-    headers = [column_key(header) for header in header_of(path)]
+    headers = [column_key(header) for header in header_of(path, _LAYOUT)]
     pairs = [at for at, header in enumerate(headers[:-1]) if (header, headers[at + 1]) == _PAIR]
     if not pairs:
         return
-    with path.open(encoding="utf-8", errors="replace", newline="") as file, suppress(csv.Error):
-        for row in islice(csv.reader(file), 1, None):
-            for number, at in enumerate(pairs):
-                start, length = (_nanoseconds(cell) for cell in [*row, "", "", ""][at : at + 2])
-                if start is not None and length is not None and start >= _NONE_YET:
-                    yield start, length, f"Reduce_{number}"
+    for row in raw_rows(path, _LAYOUT):
+        for number, at in enumerate(pairs):
+            start, length = (_nanoseconds(cell) for cell in [*row, "", "", ""][at : at + 2])
+            if start is not None and length is not None and start >= _NONE_YET:
+                yield start, length, f"Reduce_{number}"
 
 
 _PAIR = ("reduce_start", "reduce_duration")

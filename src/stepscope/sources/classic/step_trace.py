@@ -8,15 +8,14 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.classic.step_trace_average import check_average, check_phases
+from stepscope.sources.classic.average_rows import find_average, step_numbers
+from stepscope.sources.classic.step_trace_average import ROUNDING_NS, check_average, check_phases
 from stepscope.sources.classic.step_trace_reduces import Reduces, calls_of, find_reduces
-from stepscope.sources.csv_files import Field, FileLayout, header_of, read_csv
+from stepscope.sources.csv_files import Field, FileLayout, header_of, order, read_csv
 from stepscope.sources.json_files import tell_unread
 from stepscope.sources.plausible import Times, sort_out
 from stepscope.tables import COLLECTIVES, STEPS
 
-AVERAGE = "-"
-"""Number of the last row, which is the average."""
 _LAYOUT = FileLayout(
     fields=(
         Field("step", "text", ("step_num",), required=True),
@@ -32,7 +31,15 @@ _LAYOUT = FileLayout(
         Field("tail", "ticks", ("tail",)),
     ),
     tells_cells=True,
+    orders=(
+        order("step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"),
+        order("step_num,start_point,end_point,total,fp_point,iteration_interval,fp"),
+    ),
+    repeats=3,
 )
+_POINTS = ("start_ns", "end_ns")
+_MARK = "-"
+"""What the average usually has for a number."""
 _REMEDY = "The file was cut or damaged; copy it again, or run the profiler's analysis again."
 
 
@@ -58,7 +65,7 @@ def read_step_trace(path: Path, rank: int, sink: Sink) -> StepTrace | None:
         sink: Told about damage, and about figures of the file that differ from what its points give.
     """
     try:
-        headers = header_of(path)
+        headers = header_of(path, _LAYOUT)
     except OSError as error:
         tell_unread(path, error, sink)
         return None
@@ -67,18 +74,19 @@ def read_step_trace(path: Path, rank: int, sink: Sink) -> StepTrace | None:
     rows = read_csv(path, layout, sink, more=dict(reduces.points))
     if rows is None:
         return None
-    if missing := [name for name in ("start_ns", "end_ns") if name not in rows.columns]:
+    if missing := [name for name in _POINTS if name not in rows.columns]:
         named = ", ".join(name.replace("_ns", "_point") for name in missing)
         sink.issue("error", path, f"has no column {named}", _REMEDY, place="line 1")
         return None
-    told = rows.height and rows["step"][-1] == AVERAGE
-    steps = _known_steps(path, rows.head(-1) if told else rows, sink)
+    at = find_average(rows, _POINTS, ROUNDING_NS)
+    average = None if at is None else rows.slice(at, 1)
+    steps = _known_steps(path, rows if at is None else pl.concat([rows.head(at), rows.slice(at + 1)]), sink)
     if steps.is_empty():
         sink.issue("error", path, "holds no steps", _REMEDY)
         return None
     check_phases(path, steps, sink)
-    if told:
-        check_average(path, steps, rows.tail(1), sink)
+    if average is not None:
+        check_average(path, steps, average, sink)
     else:
         problem = "does not end with the average of its steps, so steps may be missing"
         sink.issue("warning", path, problem, "If the file was cut, copy it again.")
@@ -92,8 +100,7 @@ def _known_steps(path: Path, rows: pl.DataFrame, sink: Sink) -> pl.DataFrame:
     as if it were the average.
     """
     place = pl.int_range(1, pl.len() + 1, dtype=pl.Int32)
-    own = pl.col("step").cast(pl.Int32, strict=False)
-    rows = rows.with_columns(step=pl.when(pl.col("step") == AVERAGE).then(place).otherwise(own))
+    rows = rows.with_columns(step=pl.when(pl.col("step") == _MARK).then(place).otherwise(step_numbers(pl.col("step"))))
     numbered = rows.drop_nulls("step")
     if lost := rows.height - numbered.height:
         sink.issue("error", path, f"{lost} of {rows.height} rows have no readable step_num", _REMEDY, lost=lost)

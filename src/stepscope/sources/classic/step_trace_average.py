@@ -10,9 +10,10 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.classic.average_rows import is_mean_row
 
 TICK_NS = 10
-_ROUNDING_NS = 2 * TICK_NS
+ROUNDING_NS = 2 * TICK_NS
 _POINTS = {
     "total": ("start_ns", "end_ns"),
     "iteration_interval": ("start_ns", "forward_start_ns"),
@@ -32,7 +33,7 @@ def check_phases(path: Path, steps: pl.DataFrame, sink: Sink) -> None:
         sink: Told about it.
     """
     for name, length in _lengths(steps).items():
-        differing = steps.filter((pl.col(name) - length).abs() > _ROUNDING_NS).height
+        differing = steps.filter((pl.col(name) - length).abs() > ROUNDING_NS).height
         if differing:
             problem = f"{name} of {differing} of {steps.height} steps is not what their points give, which count"
             sink.issue("note", path, problem, "None needed.")
@@ -44,7 +45,7 @@ def check_average(path: Path, steps: pl.DataFrame, average: pl.DataFrame, sink: 
     Args:
         path: The file.
         steps: Its steps, in order.
-        average: Its last row.
+        average: The row that is the average.
         sink: Told about it.
     """
     if steps.height < 2:
@@ -54,7 +55,7 @@ def check_average(path: Path, steps: pl.DataFrame, average: pl.DataFrame, sink: 
         return
     stated = average.select(list(lengths)).row(0)
     means = [rows.select(**lengths).mean().row(0) for rows in (steps, steps.slice(1))]
-    if not any(_agree(stated, mean) for mean in means):
+    if any(stated) and not any(is_mean_row(stated, mean, ROUNDING_NS) for mean in means):
         problem = "its average row is not that of the steps in the file, with or without the first; it is not used"
         sink.issue("note", path, problem, "None needed, unless steps are missing from the file.")
 
@@ -67,8 +68,3 @@ def _lengths(steps: pl.DataFrame) -> dict[str, pl.Expr]:
         for name, (first, last) in _POINTS.items()
         if {name, first, last} <= there and steps[name].count()
     }
-
-
-def _agree(stated: tuple[float | None, ...], means: tuple[float | None, ...]) -> bool:
-    pairs = [(a, b) for a, b in zip(stated, means, strict=True) if a is not None and b is not None]
-    return all(abs(a - b) <= _ROUNDING_NS for a, b in pairs)

@@ -1,28 +1,52 @@
-"""`cluster_analyse`: what each step spent on communication alone, and in pipelines on receiving, in ms.
+"""`cluster_analyse`: what each step spent on communication alone, and in pipelines on receiving, mostly in ms.
 
-Its rows are the steps and, if there are several, the average of all but the first, which is not kept.
+Its rows are the steps and, if there are several, the average of all but the first, which is not kept. Headers differ by
+version, so a column is known by the words in its name, else by its place. Files of 1.x of jobs without model
+parallelism have the phases of each step instead, in ticks of the step trace.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout, read_csv
+from stepscope.sources.classic.average_rows import is_mean_row
+from stepscope.sources.classic.step_total_units import unit_ns
+from stepscope.sources.csv_files import Field, FileLayout, column_key, header_of, order, read_csv, whole
+from stepscope.sources.json_files import tell_unread
 from stepscope.tables import STEP_TOTALS
 
-_LAYOUT = FileLayout(
-    fields=(
-        Field("computing_and_free_ns", "ms", ("computation_time",), required=True),
-        Field("communication_not_overlapped_ns", "ms", ("communication_alone_time",), required=True),
-        Field("stage_ns", "ms", ("stage_time",)),
-        Field("bubble_ns", "ms", ("receive_alone_time",)),
-        Field("communication_not_overlapped_exclude_receive_ns", "ms", ("collective_communication_alone_time",)),
-    ),
-    tells_cells=True,
+COMPUTING, COMMUNICATION, STAGE = "computing_and_free_ns", "communication_not_overlapped_ns", "stage_ns"
+BUBBLE, COLLECTIVE = "bubble_ns", "communication_not_overlapped_exclude_receive_ns"
+_WORDS = (
+    (BUBBLE, r"^(?!.*(?:exclu|except|without)).*(?:receive|recv)"),
+    (COLLECTIVE, r"collective|receive|recv"),
+    (COMMUNICATION, r"communicat|comm(?:_|$)"),
+    (STAGE, r"stage"),
+    (COMPUTING, r"comput"),
+    ("interval_ns", r"interval"),
+    ("forward_backward_ns", r"fp.*bp|forward.*backward"),
+    ("tail_ns", r"tail|refresh"),
 )
+"""Column to the words that its header may have; the first that fits counts."""
+_FORMS = (
+    (COMPUTING, COMMUNICATION),
+    (COMPUTING, COMMUNICATION, STAGE, BUBBLE, COLLECTIVE),
+    ("interval_ns", "forward_backward_ns", "tail_ns"),
+)
+"""The columns in their places, by how many there are."""
+_ORDERS = (
+    order("computation_time,communication_alone_time"),
+    order(
+        "computation_time,communication_alone_time,stage_time,receive_alone_time,collective_communication_alone_time"
+    ),
+    order("iteration_interval,fp_and_bp,tail"),
+)
+_KNOWN = FileLayout(fields=tuple(Field(name, "float", (name,)) for keys in _ORDERS for name in keys), orders=_ORDERS)
+"""What headers are usual, for files without one."""
 _ROUNDING_NS = 200
 """Twice the file's last digit, 0.1 us."""
 
@@ -32,24 +56,24 @@ def write_step_totals(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Non
 
     Args:
         path: The file.
-        steps: Rows of `steps` in order, if known: which tells whether the last row is the average, and what the
-            steps' numbers are.
+        steps: Rows of `steps` in order, if known: which tells whether a row is the average, what the steps' numbers
+            are, and the unit if nothing else does.
         sink: Takes the rows.
     """
-    rows = read_csv(path, _LAYOUT, sink)
+    rows = _read(path, steps, sink)
     if rows is None:
         return
     if rows.is_empty():
         sink.issue("error", path, "holds no steps", "Copy the file again, or run the profiler's analysis again.")
         return
-    columns = [pl.col(field.column) for field in _LAYOUT.fields if field.column in rows.columns]
+    columns = [pl.col(name) for name in rows.columns]
     if negative := rows.filter(pl.any_horizontal(column < 0 for column in columns)).height:
         problem = f"{negative} of {rows.height} rows have times below 0, which count as unknown"
         sink.issue("error", path, problem, "The file was damaged; copy it again.", lost=negative)
     rows = rows.with_columns(pl.when(column >= 0).then(column) for column in columns)
     known = None if steps is None else steps["step"]
-    if _ends_with_average(rows, known):
-        rows = rows.head(-1)
+    if (at := _average_place(rows, known)) is not None:
+        rows = pl.concat([rows.head(at), rows.slice(at + 1)])
     if known is None or len(known) != rows.height:
         if known is not None:
             problem = f"has {rows.height} steps where the step trace has {len(known)}; they are numbered from 1"
@@ -58,12 +82,67 @@ def write_step_totals(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Non
     sink.write(STEP_TOTALS, STEP_TOTALS.conform(rows.with_columns(step=known)))
 
 
-def _ends_with_average(rows: pl.DataFrame, steps: pl.Series | None) -> bool:
-    """Whether the last row is the average: by the number of steps, else by its figures."""
-    if rows.height < 3:
-        return False
-    if steps is not None and len(steps) in (rows.height, rows.height - 1):
-        return len(steps) == rows.height - 1
-    last, mean = rows.tail(1), rows.slice(1, rows.height - 2).mean()
-    pairs = zip(last.row(0), mean.row(0), strict=True)
-    return all(a is None or b is None or abs(a - b) <= _ROUNDING_NS for a, b in pairs)
+def _read(path: Path, steps: pl.DataFrame | None, sink: Sink) -> pl.DataFrame | None:
+    """The rows with our columns in ns; None if none of its columns is known."""
+    try:
+        headers = header_of(path, _KNOWN)
+    except OSError as error:
+        tell_unread(path, error, sink)
+        return None
+    meant = _meant(path, headers, sink)
+    if headers and not meant:
+        problem = f"has none of the columns that it should have: {', '.join(_ORDERS[0])}"
+        remedy = "Run the profiler's analysis again, or report the header if it is new."
+        sink.issue("error", path, problem, remedy, place="line 1")
+        return None
+    fields = tuple(Field(column, "float", (key,), expected=True) for key, column in meant.items())
+    rows = read_csv(path, FileLayout(fields, tells_cells=True, orders=_ORDERS), sink)
+    if rows is None or rows.is_empty():
+        return rows
+    unit = unit_ns(path, headers, rows, steps, sink)
+    times = rows.select(whole(pl.col(name) * unit) for name in rows.columns)
+    if lost := sum(times[name].null_count() - rows[name].null_count() for name in rows.columns):
+        problem = f"{lost} values are no possible times and count as unknown"
+        sink.issue("error", path, problem, "The file was damaged; copy it again.", lost=lost)
+    return times
+
+
+def _meant(path: Path, headers: list[str], sink: Sink) -> dict[str, str]:
+    """Header key to our column: by the words in it, else by its place; each column once."""
+    keys = [column_key(header) for header in headers]
+    found: dict[str, str] = {}
+    for key in keys:
+        column = next((column for column, words in _WORDS if re.search(words, key)), None)
+        if column is not None and column not in found.values():
+            found[key] = column
+    if found:
+        return found
+    named = [key for key in keys if key]
+    form = next((form for form in _FORMS if len(form) == len(named)), None)
+    if form is None or any(key.replace(".", "").isdecimal() for key in named):
+        return {}
+    problem = "has headers that stepscope does not know; its columns are taken by their places"
+    sink.issue("note", path, problem, "Report the header if the figures look wrong.", place="line 1")
+    return dict(zip(named, form, strict=True))
+
+
+def _average_place(rows: pl.DataFrame, steps: pl.Series | None) -> int | None:
+    """The place of the average, the last or the first row: by the number of steps, else by its figures."""
+    if rows.height < 2 or (steps is not None and len(steps) == rows.height):
+        return None
+    places = (rows.height - 1, 0)
+    fitting = [at for at in places if _is_average(rows, at)]
+    if fitting:
+        return fitting[0]
+    return places[0] if steps is not None and len(steps) == rows.height - 1 else None
+
+
+def _is_average(rows: pl.DataFrame, at: int) -> bool:
+    """Whether a row is the mean of the others without their first, or all zeros, as of one step."""
+    others = pl.concat([rows.head(at), rows.slice(at + 1)])
+    own = rows.row(at)
+    if not any(own):
+        return any(any(row) for row in others.iter_rows())
+    if others.height == 1:
+        return own == others.row(0)
+    return is_mean_row(own, others.slice(1).mean().row(0), _ROUNDING_NS)

@@ -15,7 +15,16 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout, Kind, column_key, header_of, read_csv_parts
+from stepscope.sources.csv_files import (
+    Field,
+    FileLayout,
+    Kind,
+    column_key,
+    header_of,
+    order,
+    raw_rows,
+    read_csv_parts,
+)
 from stepscope.sources.windows import around, span_of
 from stepscope.tables import KERNELS
 
@@ -108,12 +117,13 @@ def _layout(unit: Kind) -> FileLayout:
             Field("duration_ns", "ms", ("duration",), required=True),
         ),
         tells_cells=True,
+        orders=(order("kernel_name,stream_id,start_time,duration"),),
     )
 
 
 def _unit(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Kind | None:
     """The unit of the starts; None if in none of them the kernels are those of the steps."""
-    headers = header_of(path)
+    headers = header_of(path, _layout("time"))
     keys = [column_key(header) for header in headers]
     headed: Kind = "time_ms" if any("start_time(ms)" in header.replace(" ", "") for header in headers) else "time"
     if not {"start_time", "duration"} <= set(keys):
@@ -133,10 +143,8 @@ def _unit(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Kind | None:
 
 def _sample(path: Path, columns: tuple[int, int, int]) -> list[tuple[str, float, float]]:
     """Stream, start and duration of the first kernels that can be read."""
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        rows = list(islice(csv.reader(file), 1, _SAMPLE))
     sample = []
-    for row in rows:
+    for row in islice(raw_rows(path, _layout("time")), _SAMPLE):
         try:
             sample.append((row[columns[2]].strip(), float(row[columns[0]]), float(row[columns[1]])))
         except (ValueError, IndexError):

@@ -40,6 +40,11 @@ def column_key(header: str) -> str:
     return _UNIT.sub("", header).strip().strip('"').strip("\ufeff").strip().lower().replace(" ", "_")
 
 
+def bare_key(key: str) -> str:
+    """A header key without what writers set between its words: `StepNum` and `step-num` are `step_num`."""
+    return key.replace("_", "").replace("-", "").replace(".", "")
+
+
 @dataclass(frozen=True)
 class Field:
     """A column of a file: our name, how its values are kept, and the headers (as keys) it may have.
@@ -66,6 +71,8 @@ class FileLayout:
             been cut. It takes a second look at columns with empty values.
         tells_empty: Tell a file that has a header and no rows.
         may_end_open: Its writers leave out the end of the last line.
+        orders: Keys of its headers as its writers order them, one tuple a generation: for files without a header.
+        repeats: Groups of so many columns that no order names may follow.
     """
 
     fields: tuple[Field, ...]
@@ -73,3 +80,10 @@ class FileLayout:
     tells_cells: bool = False
     tells_empty: bool = False
     may_end_open: bool = False
+    orders: tuple[tuple[str, ...], ...] = ()
+    repeats: int = 0
+
+
+def order(keys: str) -> tuple[str, ...]:
+    """Header keys as a line of a file has them, for `FileLayout.orders`."""
+    return tuple(keys.split(","))

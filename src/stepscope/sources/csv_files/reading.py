@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import polars as pl
 
 from stepscope.sources.csv_files.decoding import decode, unreadable_cells
-from stepscope.sources.csv_files.layout import Field, FileLayout, column_key
+from stepscope.sources.csv_files.heading import HEADER_LIMIT, Heading, heading_of, report_order
+from stepscope.sources.csv_files.layout import Field, FileLayout, bare_key, column_key
 from stepscope.sources.csv_files.values import EXACT
 from stepscope.sources.json_files import tell_unread
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
@@ -22,22 +23,6 @@ if TYPE_CHECKING:
 
 PART_BYTES = 16 << 20
 """A larger file is read in parts of that size."""
-HEADER_LIMIT = 1 << 20
-_SHOWN = 80
-
-
-def header_of(path: Path) -> list[str]:
-    """The headers of a CSV file.
-
-    Raises:
-        OSError: If it cannot be opened.
-    """
-    with path.open("rb") as file:
-        line = file.readline(HEADER_LIMIT).decode("utf-8-sig", "replace")
-    try:
-        return next(csv.reader([line.rstrip("\r\n")]), []) if line else []
-    except csv.Error:  # a field longer than any, so no header
-        return [line[:_SHOWN]]
 
 
 def read_csv(
@@ -62,9 +47,12 @@ def read_csv_parts(
     rows = _Rows(path, layout)
     unknown: list[str] = []
     try:
-        headers = [column_key(header) for header in header_of(path)]
+        heading = heading_of(path, layout, more)
+        headers = [column_key(header) for header in heading.headers]
+        report_order(path, heading, sink)
         if not headers:
-            sink.issue("error", path, "is empty", "Copy or export the file again.")
+            if heading.is_stated:
+                sink.issue("error", path, "is empty", "Copy or export the file again.")
             return
         chosen, unknown = _match(headers, layout, more or {})
         missing = [f.headers[0] for f in layout.fields if f.required and f not in chosen.values()]
@@ -77,7 +65,7 @@ def read_csv_parts(
                 place="line 1",
             )
             return
-        for text in _parts(path):
+        for text in _parts(path, heading):
             if (frame := rows.checked(text, len(headers), chosen)) is not None:
                 yield frame
     except OSError as error:
@@ -94,10 +82,11 @@ def read_csv_parts(
         )
 
 
-def _parts(path: Path) -> Iterator[bytes]:
+def _parts(path: Path, heading: Heading) -> Iterator[bytes]:
     """The file in parts of whole lines, each behind the file's header."""
+    header = heading.line
     with path.open("rb") as file:
-        header = file.readline(HEADER_LIMIT)
+        file.seek(heading.start)
         text = file.read(PART_BYTES)
         yield header + text + _rest_of_row(file, text)
         while text := file.read(PART_BYTES):
@@ -236,11 +225,15 @@ class _Rows:
 def _match(headers: list[str], layout: FileLayout, more: dict[str, Field]) -> tuple[dict[int, Field], list[str]]:
     """Position to field for the headers that are kept, and the headers that nobody knows."""
     chosen: dict[int, Field] = {}
+    bare = [bare_key(header) for header in headers]
     for field in layout.fields:
         at = next((headers.index(name) for name in field.headers if name in headers), None)
+        if at is None:
+            at = next((bare.index(name) for name in map(bare_key, field.headers) if name in bare), None)
         if at is not None and at not in chosen:
             chosen[at] = field
     unknown = []
+    ignored = set(map(bare_key, layout.ignored))
     taken = {field.column for field in chosen.values()}
     for at, header in enumerate(headers):
         if at in chosen:
@@ -248,6 +241,6 @@ def _match(headers: list[str], layout: FileLayout, more: dict[str, Field]) -> tu
         if header in more and more[header].column not in taken:
             chosen[at] = more[header]
             taken.add(more[header].column)
-        elif header and header not in layout.ignored and header not in more:
+        elif header and bare[at] not in ignored and header not in more:
             unknown.append(header)
     return chosen, unknown

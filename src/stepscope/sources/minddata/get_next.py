@@ -1,6 +1,7 @@
 """`minddata_aicpu_N.txt`, `minddata_getnext_profiling_N.txt`: what getting each batch cost the device.
 
-Lines `node_name start_time end_time queue_size` behind a header; those whose name begins with `GetNext` count.
+Lines `node_name start_time end_time queue_size`, up to 1.x without a header that says so; those whose name begins with
+`GetNext` count.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def write_get_next(file: Path, unit_ns: int, pace_ns: int | None, clock: Clock, 
         sink: Takes the rows; told about damage.
     """
     try:
-        lines = numbers_of(file, 3, word=True, skip=1)
+        lines = numbers_of(file, 3, word=True)
     except OSError as error:
         tell_unread(file, error, sink)
         return

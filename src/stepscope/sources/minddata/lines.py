@@ -35,10 +35,11 @@ class NumberLines:
     is_empty: bool
 
 
-def numbers_of(file: Path, count: int, *, word: bool = False, skip: int = 0) -> NumberLines:
-    """Read lines of `count` whole numbers, with a word before them if `word`; the first `skip` lines are a header.
+def numbers_of(file: Path, count: int, *, word: bool = False) -> NumberLines:
+    """Read lines of `count` whole numbers, with a word before them if `word`.
 
-    None is negative. A last line without an end was cut, so its last number may be another one.
+    The first line is a header if it has no number of its own: some files of a kind have one, and others do not. None
+    is negative. A last line without an end was cut, so its last number may be another one.
 
     Raises:
         OSError: If the file cannot be read.
@@ -46,8 +47,10 @@ def numbers_of(file: Path, count: int, *, word: bool = False, skip: int = 0) -> 
     text = file.read_bytes().decode("utf-8-sig", "replace")
     whole, _, cut = text.rpartition("\n")
     listed = [*whole.splitlines(), _CUT] if cut.strip() else whole.splitlines()
-    lines = pl.Series("line", listed[skip:], dtype=pl.String).str.strip_chars().to_frame()
-    lines = lines.with_row_index("number", skip + 1).filter(pl.col("line") != "")
+    lines = pl.Series("line", listed, dtype=pl.String).str.strip_chars().to_frame()
+    lines = lines.with_row_index("number", 1).filter(pl.col("line") != "")
+    if lines.height and _is_header(lines["line"][0]):
+        lines = lines.slice(1)
     pattern = r"^" + (r"(\S+)\s+" if word else r"()") + r"\s+".join([r"(\d{1,18})"] * count) + r"$"
     fields = lines.select("number", found=pl.col("line").str.extract_groups(pattern)).unnest("found")
     numbers = fields.with_columns(pl.col(f"{at}").cast(pl.Int64, strict=False) for at in range(2, count + 2))
@@ -58,6 +61,11 @@ def numbers_of(file: Path, count: int, *, word: bool = False, skip: int = 0) -> 
     first = int(damaged[0]) if len(damaged) else None
     values = kept.select(f"{at}" for at in range(2, count + 2))
     return NumberLines(values, kept["1"], len(damaged), first, not text.strip())
+
+
+def _is_header(line: str) -> bool:
+    """Whether a first line names columns: it has several words, and no digit."""
+    return len(line.split()) > 1 and not any(letter.isdigit() for letter in line)
 
 
 def tell_damaged(file: Path, lines: NumberLines, sink: Sink) -> None:

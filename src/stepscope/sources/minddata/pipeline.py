@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout, read_csv
+from stepscope.sources.csv_files import Field, FileLayout, order, read_csv
 from stepscope.sources.json_files import AGAIN, list_of, read_object
 from stepscope.sources.kineto.header import small_number, whole_number
 
@@ -36,6 +36,12 @@ _RAW = FileLayout(
     ignored=frozenset({"children_id"}),
     tells_cells=True,
     tells_empty=True,
+    orders=(
+        order(
+            "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+            "output_queue_usage_rate,sample_interval,parent_id,children_id"
+        ),
+    ),
 )
 
 

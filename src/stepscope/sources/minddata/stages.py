@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout, read_csv, whole
+from stepscope.sources.csv_files import Field, FileLayout, order, read_csv, whole
 from stepscope.tables import OPERATOR_TOTALS
 
 _STAGES = FileLayout(
@@ -19,6 +19,7 @@ _STAGES = FileLayout(
     ),
     ignored=frozenset({"custom_info"}),
     tells_empty=True,
+    orders=(order("operation,stage,occurrences,avg_time,custom_info"),),
 )
 _LARGEST_US = 9e15
 

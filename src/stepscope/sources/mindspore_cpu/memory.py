@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import column_key
+from stepscope.sources.csv_files import Field, FileLayout, column_key, is_data
 from stepscope.sources.json_files import tell_unread
 
 MEMORY = {
@@ -22,6 +22,7 @@ _HEADERS = {
     "total_reserved": "reserved_bytes",
     "total_active": "active_bytes",
 }
+_LAYOUT = FileLayout(tuple(Field(column, "int", (header,)) for header, column in _HEADERS.items()))
 
 
 def read_memory(file: Path, sink: Sink) -> pl.DataFrame:
@@ -31,11 +32,13 @@ def read_memory(file: Path, sink: Sink) -> pl.DataFrame:
         A frame with the columns of `MEMORY`.
     """
     try:
-        text = file.read_bytes().decode("utf-8-sig", "replace")
+        text = file.read_bytes().decode("utf-8-sig", "replace").lstrip("\r\n")
     except OSError as error:
         tell_unread(file, error, sink)
         return pl.DataFrame(schema=MEMORY)
     header, _, body = text.partition("\n")
+    if is_data(header.strip().split(","), _LAYOUT):
+        header, body = ",".join(_HEADERS), text
     columns = [_HEADERS.get(column_key(name)) for name in header.strip().split(",")]
     if "time_ns" not in columns:
         sink.issue("error", file, "has no column Timestamp(ns)", "Copy the file again, or record again")

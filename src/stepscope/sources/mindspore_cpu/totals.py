@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout, header_of, read_csv, whole
+from stepscope.sources.csv_files import Field, FileLayout, header_of, order, read_csv, whole
 from stepscope.sources.mindspore_cpu.files import CpuFiles, Unit
 from stepscope.tables import OPERATOR_TOTALS
 
@@ -22,6 +22,7 @@ TYPES = FileLayout(
     ),
     tells_cells=True,
     tells_empty=True,
+    orders=(order("op_type,type_occurrences,execution_frequency,total_compute_time,avg_time,percent"),),
 )
 DETAILS = FileLayout(
     fields=(
@@ -38,6 +39,15 @@ DETAILS = FileLayout(
     ),
     tells_cells=True,
     tells_empty=True,
+    orders=(
+        order(
+            "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time,"
+            "op_avg_time,total_proportion,subgraph,pid"
+        ),
+        order(
+            "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time,op_avg_time,total_proportion,subgraph"
+        ),
+    ),
 )
 _TOLERANCE = 0.01
 _SMALLEST_MS = 1e-6
