@@ -13,19 +13,30 @@ from tests.analysis.inputs import MS, steps
 MB = 1_000_000
 
 
-def stepping(lows: list[int], *, rise: int = 50 * MB, reserved: int = 0, stray: bool = False) -> pl.DataFrame:
-    """A curve that goes up by `rise` and down again in each step, from its low level."""
+def stepping(
+    lows: list[int], *, rise: int = 50 * MB, reserved: int = 0, pool: bool = False, stray: bool = False
+) -> pl.DataFrame:
+    """A curve that goes up by `rise` and down again in each step, from its low level.
+
+    Up to `reserved` is reserved: all at once, before anything is asked for (`pool`), or in the second half of the
+    steps, where a block is asked for that would fit into what lies free.
+    """
     rows = []
+    pieces = [0 if pool or not 2 * step >= len(lows) else 1 for step in range(len(lows))]
+    held = 0 if pool else max(lows, default=0) + rise
     for step, low in enumerate(lows):
         values = [low, low + rise, low + rise // 2, low, low, low]
         if stray:  # an event of another allocator, which counts by itself
             values[1:1] = [0]
-        rows += [(step * 10 * MS + k * MS, value) for k, value in enumerate(values)]
+        for k, value in enumerate(values):
+            if k == 1 and pieces[step] and reserved > held:
+                held += (reserved - held) // sum(pieces[step:])
+            rows.append((step * 10 * MS + k * MS, value, max(value, reserved if pool else min(held, reserved))))
     return MEMORY_CURVE.frame(
-        time_ns=[time for time, _ in rows],
+        time_ns=[time for time, _, _ in rows],
         device=[0] * len(rows),
-        allocated_bytes=[value for _, value in rows],
-        reserved_bytes=[max(value, reserved) for _, value in rows],
+        allocated_bytes=[value for _, value, _ in rows],
+        reserved_bytes=[held for _, _, held in rows],
     )
 
 
@@ -96,6 +107,30 @@ def test_memory_that_is_reserved_and_never_in_use_is_fragmented() -> None:
     (found,) = hints({"memory_curve": stepping([950 * MB] * 10, reserved=2000 * MB)})
 
     assert (found["kind"], found["bytes"], found["ratio"]) == ("fragmentation", 1000 * MB, 0.5)
+
+
+def test_a_pool_that_is_as_large_from_the_beginning_is_not_fragmented() -> None:
+    assert hints({"memory_curve": stepping([950 * MB] * 10, reserved=2000 * MB, pool=True)}) == []
+    assert hints({"memory_curve": stepping([MB] * 10, reserved=1 << 30, pool=True)}) == []
+
+
+def test_a_pool_that_grows_because_it_is_full_is_not_fragmented() -> None:
+    blocks_of = 1000 * MB  # the pool grows by so much whenever a block does not fit
+    asked = [0, 900 * MB, 1100 * MB, 1200 * MB]
+    curve = MEMORY_CURVE.frame(
+        time_ns=list(range(4)),
+        allocated_bytes=asked,
+        reserved_bytes=[0, blocks_of, 2 * blocks_of, 2 * blocks_of],
+    )
+
+    assert hints({"memory_curve": curve}) == []
+
+
+def test_memory_that_is_only_reserved_does_not_run_short() -> None:
+    pool = stepping([100 * MB] * 10, reserved=950 * MB, pool=True)
+    stated = STATED.frame(name=["memory_capacity_bytes"], value=[1000.0 * MB])
+
+    assert hints({"memory_curve": pool, "stated": stated}) == []
 
 
 def test_a_pool_that_is_small_beside_the_memory_there_is_is_not() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
+from stepscope.advice.platforms import NPU, platform_of
 from stepscope.advice.ranks import named, place
 
 RECOMMENDATION = "recommendation"
@@ -20,7 +21,7 @@ MOST_LINES = 8
 
 
 @rule("ai-cpu")
-def ai_cpu(stated: pl.LazyFrame) -> Iterator[Finding]:
+def ai_cpu(stated: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
     """Hand on the recommendations that lie beside a profile (msadvisor), the same one of several ranks once.
 
     How much they would save, the advisor does not say.
@@ -31,11 +32,13 @@ def ai_cpu(stated: pl.LazyFrame) -> Iterator[Finding]:
         .agg(pl.col("rank").unique().sort())
         .collect()
     )
-    for text, ranks in rows.select("text", "rank").iter_rows():
+    for text, numbers in rows.select("text", "rank").iter_rows():
+        if platform_of(ranks, numbers).device not in (None, NPU):
+            continue  # the advisor knows Ascend devices only, so this is about another job
         for model, content in _models(text).items():
             lines = list(_lines(content.get("extend")))
             if lines:
-                yield _finding(model, content, lines, ranks)
+                yield _finding(model, content, lines, numbers)
 
 
 def _finding(model: str, content: dict[str, Any], lines: list[str], ranks: list[int]) -> Finding:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Severity = Literal["high", "medium", "low"]
+Per = Literal["step", "iteration", "recording"]
 
 HIGH_RATIO, MEDIUM_RATIO = 0.05, 0.03
 """Saving as a share of the step from which a finding is of high or medium severity: the limits of the Ascend
@@ -22,11 +23,12 @@ class Finding:
         summary: One sentence: what is wrong and where.
         cause: Why it happens, as far as the data shows.
         action: What to do about it.
-        saving_ns: Time that each step of the job would be shorter, estimated.
+        saving_ns: Time that each step of the job would be shorter, estimated; see `per`.
         saving_ratio: The same as a share of the median step, 0 to 1.
         where: Ranks, links or steps that it is about.
         evidence: The figures behind it, with units in their names.
         least: Severity that it has in any case, for what threatens more than time.
+        per: What `saving_ns` is of: each step; where none are recorded, each iteration or the whole recording.
     """
 
     rule: str
@@ -38,6 +40,12 @@ class Finding:
     where: dict[str, Any] = field(default_factory=dict)
     evidence: dict[str, Any] = field(default_factory=dict)
     least: Severity = "low"
+    per: Per = "step"
+
+    @property
+    def saved_of(self) -> str:
+        """What the saving is of, behind its time: `a step`, `an iteration`, `of the recording`."""
+        return {"step": "a step", "iteration": "an iteration", "recording": "of the recording"}[self.per]
 
     @property
     def severity(self) -> Severity:

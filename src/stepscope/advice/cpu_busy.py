@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
+from stepscope.advice.platforms import PYTORCH, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
 from stepscope.limits import limit
 
@@ -20,6 +21,17 @@ class Limits:
 
 
 LIMITS = Limits()
+
+ACTIONS: Choices = {
+    (PYTORCH, None): (
+        "Stop what else runs on the host. If the DataLoader's workers use the most, lower num_workers where they do "
+        "little (`stepscope input`), or make the transforms cheaper; bind processes to NUMA nodes."
+    ),
+    (None, None): (
+        "Stop what else runs on the host. If the dataset pipeline uses the most, lower its workers where they do "
+        "little (`stepscope input`), or make its operators cheaper; bind processes to NUMA nodes."
+    ),
+}
 
 
 @rule("cpu-busy")
@@ -49,10 +61,7 @@ def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = LI
         rule="cpu-busy",
         summary=f"{named(numbers, 'runs', 'run')} on a busy host: {worst['busy']:.0%} of its CPU is in use{where}.",
         cause=f"The threads of the host wait for a processor, those that launch work and load data among them.{share}",
-        action=(
-            "Stop what else runs on the host. If the dataset pipeline uses the most, lower its workers where they do "
-            "little (`stepscope input`), or make its operators cheaper; bind processes to NUMA nodes."
-        ),
+        action=platform_of(ranks, numbers).pick(ACTIONS),
         saving_ns=0,
         saving_ratio=0.0,
         where=place(numbers),

@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
 from stepscope.advice.loader_texts import loader_action, loader_facts
+from stepscope.advice.platforms import platform_of
 from stepscope.advice.ranks import named, on_rank, place
 from stepscope.limits import limit
 
@@ -24,7 +25,9 @@ LIMITS = Limits()
 
 
 @rule("data-loader")
-def data_loader(loader: pl.DataFrame, idle: pl.DataFrame | None, limits: Limits = LIMITS) -> Iterator[Finding]:
+def data_loader(
+    loader: pl.DataFrame, idle: pl.DataFrame | None, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS
+) -> Iterator[Finding]:
     """Report loaders for which the training loop waits long.
 
     Where the idle time of the device is known, `idle-time` says what of the waiting costs anything, and this rule
@@ -38,18 +41,18 @@ def data_loader(loader: pl.DataFrame, idle: pl.DataFrame | None, limits: Limits 
     )
     for (name,), rows in slow.partition_by("loader", as_dict=True, maintain_order=True).items():
         worst = rows.row(0, named=True)
-        ranks = rows["rank"].to_list()
-        where = on_rank(worst["rank"], ranks)
+        late = rows["rank"].to_list()
+        where = on_rank(worst["rank"], late)
         yield Finding(
             rule="data-loader",
             summary=(
-                f"{named(ranks, 'waits', 'wait')} for {name}: {ms(worst['median_wait_ns'])} in a step{where}, "
+                f"{named(late, 'waits', 'wait')} for {name}: {ms(worst['median_wait_ns'])} in a step{where}, "
                 f"{worst['wait_ratio']:.0%} of all steps' time."
             ),
             cause="The training loop asks for its next batch before it is ready.",
-            action=loader_action(worst),
+            action=loader_action(worst, platform_of(ranks, late)),
             saving_ns=worst["median_wait_ns"],
             saving_ratio=worst["wait_ratio"],
-            where=place(ranks),
+            where=place(late),
             evidence=loader_facts(worst),
         )

@@ -7,25 +7,45 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
+from stepscope.advice.platforms import CPU, MINDSPORE, NPU, Choices, Platform, platform_of
 from stepscope.advice.ranks import named, on_rank, place
 from stepscope.analysis.input_queues import DATA_QUEUE, FIRST
 from stepscope.analysis.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 
-CAUSES = {
-    TRANSMISSION: "The host had batches ready, so sending them to the device is the slow part.",
-    UNKNOWN: "Either the dataset pipeline or the sending is slow; the queue on the host was not recorded.",
+CAUSES: dict[str, Choices] = {
+    TRANSMISSION: {
+        (None, None): "The host had batches ready, so sending them to the device is the slow part.",
+        (None, CPU): "Batches were ready, so handing them over to training is the slow part.",
+    },
+    UNKNOWN: {
+        (None, None): "Either the dataset pipeline or the sending is slow; the queue on the host was not recorded.",
+    },
 }
-ACTIONS = {
-    TRANSMISSION: (
-        "Look at the copies to the device: batch size and data type, PCIe load, other work of the sending thread; "
-        "raise prefetch_size, or sink several steps at once."
-    ),
-    UNKNOWN: "Record the dataset pipeline too (data_process=True), and see which of the two is slow.",
+_COPIES = "Look at the copies to the device: batch size and data type, PCIe load, other work of the sending thread"
+ACTIONS: dict[str, Choices] = {
+    TRANSMISSION: {
+        (MINDSPORE, None): _COPIES + "; raise prefetch_size, or sink several steps at once.",
+        (MINDSPORE, CPU): "Look at batch size, data type and other work of the thread that hands batches over; raise "
+        "prefetch_size.",
+        (None, CPU): "Look at batch size, data type and other work of the thread that hands batches over.",
+        (None, None): _COPIES + ".",
+    },
+    UNKNOWN: {
+        (MINDSPORE, None): "Record the dataset pipeline too (data_process=True), and see which of the two is slow.",
+        (None, None): "Record the making of batches too, and see which of the two is slow.",
+    },
+}
+QUEUES: Choices = {(None, None): "the data queue on the device", (None, CPU): "the data queue"}
+TAKING: Choices = {
+    (None, None): "Take fewer and larger tensors in a batch, and see what else runs beside the operator that takes it.",
+    (None, NPU): "Take fewer and larger tensors in a batch, and see what else runs on the device's own CPU (AI CPU).",
 }
 
 
 @rule("data-queue")
-def data_queue(input_stages: pl.DataFrame, input_batches: pl.DataFrame) -> Iterator[Finding]:
+def data_queue(
+    input_stages: pl.DataFrame, input_batches: pl.DataFrame, ranks: pl.LazyFrame | None = None
+) -> Iterator[Finding]:
     """Report ranks whose data queue was empty although the host's was not, and ranks that are slow to take batches.
 
     A data queue that is empty behind a slow pipeline is the matter of `host-queue`. The saving is the time of taking a
@@ -42,13 +62,13 @@ def data_queue(input_stages: pl.DataFrame, input_batches: pl.DataFrame) -> Itera
         )
     )
     for (kind,), part in late.partition_by("kind", as_dict=True, maintain_order=True).items():
-        yield _late(str(kind), part, input_batches)
+        yield _late(str(kind), part, input_batches, platform_of(ranks, part["rank"].to_list()))
     slow = input_stages.filter((pl.col("stage") == OBTAINING) & (pl.col("verdict") == BOTTLENECK))
     if slow.height:
-        yield _slow(slow)
+        yield _slow(slow, platform_of(ranks, slow["rank"].to_list()))
 
 
-def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame) -> Finding:
+def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame, platform: Platform) -> Finding:
     ranks = rows["rank"].to_list()
     worst = rows.sort("empty_ratio", descending=True).row(0, named=True)
     waited = (
@@ -64,10 +84,10 @@ def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame) -> Finding:
         rule="data-queue",
         summary=(
             f"{named(ranks, 'gets', 'get')} batches too late: {worst['empty']} of {worst['batches']} steps "
-            f"({worst['empty_ratio']:.0%}) found the data queue on the device empty{where}."
+            f"({worst['empty_ratio']:.0%}) found {platform.pick(QUEUES)} empty{where}."
         ),
-        cause=CAUSES[kind],
-        action=ACTIONS[kind],
+        cause=platform.pick(CAUSES[kind]),
+        action=platform.pick(ACTIONS[kind]),
         saving_ns=round(saving),
         saving_ratio=saving / worst["interval_ns"] if worst["interval_ns"] else 0.0,
         where=place(ranks),
@@ -75,18 +95,18 @@ def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame) -> Finding:
     )
 
 
-def _slow(rows: pl.DataFrame) -> Finding:
+def _slow(rows: pl.DataFrame, platform: Platform) -> Finding:
     ranks = rows["rank"].to_list()
     ratio = pl.col("mean_total_ns") / pl.col("interval_ns")
     worst = rows.with_columns(ratio=ratio).sort("ratio", descending=True).row(0, named=True)
     return Finding(
         rule="data-queue",
         summary=(
-            f"{named(ranks, 'is', 'are')} slow to take batches that lie ready on the device: {worst['ratio']:.0%} of "
+            f"{named(ranks, 'is', 'are')} slow to take batches that lie ready: {worst['ratio']:.0%} of "
             "the time between two of them."
         ),
         cause="The queue was never empty, so the operator that takes from it is slow itself.",
-        action="Take fewer and larger tensors in a batch, and see what else runs on the device's own CPU (AI CPU).",
+        action=platform.pick(TAKING),
         saving_ns=round(worst["mean_total_ns"]),
         saving_ratio=worst["ratio"],
         where=place(ranks),

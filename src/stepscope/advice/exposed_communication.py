@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
 from stepscope.advice.slow_link import exposed_share
+from stepscope.advice.units import unit_of
 from stepscope.analysis.statistics import median
 from stepscope.limits import limit
 
@@ -44,12 +45,13 @@ def exposed_communication(
     exposed, waiting, unsplit = per_step.select(pl.col("transmit_ns", "wait_ns", "unsplit_ns").median()).row(0)
     if not step_ns or (exposed + unsplit) / step_ns < limits.exposed_ratio:
         return
+    unit = unit_of(breakdown)
     evidence = {"transmit_ns": round(exposed), "wait_ns": round(waiting), "unsplit_ns": round(unsplit)}
     if unsplit > exposed:
         yield Finding(
             rule="exposed-communication",
             summary=(
-                f"Communication that no computing covers takes {ms(exposed + unsplit)} of a {ms(step_ns)} step "
+                f"Communication that no computing covers takes {ms(exposed + unsplit)} {unit.of(step_ns)} "
                 f"({(exposed + unsplit) / step_ns:.0%}), waiting for other ranks included."
             ),
             cause="How much of it is waiting cannot be told: the other members of the calls are not recorded.",
@@ -57,6 +59,7 @@ def exposed_communication(
             saving_ns=0,
             saving_ratio=0.0,
             evidence=evidence,
+            per=unit.per,
         )
         return
     claimed = _claimed_ns(slow_links, slow_groups) * exposed_share(segments, arrival)
@@ -64,8 +67,7 @@ def exposed_communication(
     yield Finding(
         rule="exposed-communication",
         summary=(
-            f"Transmission that no computing covers takes {ms(exposed)} of a {ms(step_ns)} step "
-            f"({exposed / step_ns:.0%})."
+            f"Transmission that no computing covers takes {ms(exposed)} {unit.of(step_ns)} ({exposed / step_ns:.0%})."
         ),
         cause="Collectives run when there is nothing left to compute beside them.",
         action=(
@@ -75,6 +77,7 @@ def exposed_communication(
         saving_ns=round(saving),
         saving_ratio=saving / step_ns,
         evidence=evidence,
+        per=unit.per,
     )
 
 

@@ -8,9 +8,25 @@ from typing import Any
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
+from stepscope.advice.platforms import MINDSPORE, PYTORCH, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
 from stepscope.analysis.input_queues import FIRST
 from stepscope.analysis.input_stages import BOTTLENECK, PROCESSING
+
+ACTIONS: Choices = {
+    (PYTORCH, None): (
+        "Raise num_workers of the DataLoader (`stepscope input` shows its queue), make the transforms cheaper or do "
+        "them in advance, and read from faster storage."
+    ),
+    (MINDSPORE, None): (
+        "Raise num_parallel_workers of the slow operators (`stepscope input` shows the pipeline), move work out of "
+        "the pipeline by preparing the data set in advance (MindRecord), and read from faster storage."
+    ),
+    (None, None): (
+        "Raise the number of workers that make batches (`stepscope input` shows the pipeline), prepare the data set "
+        "in advance, and read from faster storage."
+    ),
+}
 
 
 @rule("host-queue")
@@ -20,6 +36,7 @@ def host_queue(
     input_batches: pl.DataFrame,
     input_operators: pl.DataFrame | None,
     idle: pl.DataFrame | None,
+    ranks: pl.LazyFrame | None = None,
 ) -> Iterator[Finding]:
     """Report ranks whose data processing is the bottleneck (`input_stages`), as one finding.
 
@@ -30,26 +47,23 @@ def host_queue(
     slow = input_stages.filter((pl.col("stage") == PROCESSING) & (pl.col("verdict") == BOTTLENECK))
     if slow.is_empty():
         return
-    ranks = slow["rank"].to_list()
+    late = slow["rank"].to_list()
     worst = slow.sort("empty_ratio", descending=True).row(0, named=True)
-    waited, interval = (0.0, 0) if idle is not None else _waits(input_batches, input_queues, ranks)
-    chains = _chains(input_operators, ranks)
+    waited, interval = (0.0, 0) if idle is not None else _waits(input_batches, input_queues, late)
+    chains = _chains(input_operators, late)
     told = f" The operators that hold it up: {', '.join(chains)}." if chains else ""
-    where = on_rank(worst["rank"], ranks)
+    where = on_rank(worst["rank"], late)
     yield Finding(
         rule="host-queue",
         summary=(
-            f"{named(ranks, 'makes', 'make')} batches too slowly: {worst['empty']} of {worst['batches']} "
+            f"{named(late, 'makes', 'make')} batches too slowly: {worst['empty']} of {worst['batches']} "
             f"({worst['empty_ratio']:.0%}) found the host queue empty{where}."
         ),
         cause=f"The dataset pipeline on the host makes batches more slowly than training takes them.{told}",
-        action=(
-            "Raise num_parallel_workers of the slow operators (`stepscope input` shows the pipeline), move work out of "
-            "the pipeline by preparing the data set in advance (MindRecord), and read from faster storage."
-        ),
+        action=platform_of(ranks, late).pick(ACTIONS),
         saving_ns=round(waited),
         saving_ratio=waited / interval if interval else 0.0,
-        where=place(ranks),
+        where=place(late),
         evidence={
             **{name: worst[name] for name in ("queue", "empty", "full", "batches", "empty_ratio")},
             "mean_wait_ns": round(waited) or None,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
+from stepscope.advice.platforms import CPU, MINDSPORE, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
 from stepscope.analysis.input_stages import BOTTLENECK
 from stepscope.limits import limit
@@ -22,10 +23,27 @@ class Limits:
 
 LIMITS = Limits()
 
+CAUSES: Choices = {
+    (None, None): "The device waits for its next batch, or for the host to launch the step.",
+    (None, CPU): "Training waits for its next batch, or for what the script does between steps.",
+}
+_RARER = "do less between steps: callbacks, logging and summaries less often"
+ACTIONS: Choices = {
+    (MINDSPORE, CPU): f"See `stepscope input` for the queues of the dataset; if they are full, {_RARER}.",
+    (MINDSPORE, None): (
+        f"See `stepscope input` for the queues between dataset and device; if they are full, {_RARER}, several steps "
+        "sunk at once (sink_size)."
+    ),
+    (None, None): f"See `stepscope input` for the queues of the input; if they are full, {_RARER}.",
+}
+
 
 @rule("iteration-interval")
 def iteration_interval(
-    step_trace: pl.DataFrame, input_stages: pl.DataFrame | None, limits: Limits = LIMITS
+    step_trace: pl.DataFrame,
+    input_stages: pl.DataFrame | None,
+    ranks: pl.LazyFrame | None = None,
+    limits: Limits = LIMITS,
 ) -> Iterator[Finding]:
     """Report long intervals between steps, where the device's own step table states them.
 
@@ -46,27 +64,22 @@ def iteration_interval(
     if late.is_empty():
         return
     worst = late.row(0, named=True)
-    ranks = late["rank"].to_list()
-    where = on_rank(worst["rank"], ranks)
-    stage = _slow_stage(input_stages, ranks)
+    numbers = late["rank"].to_list()
+    where = on_rank(worst["rank"], numbers)
+    stage = _slow_stage(input_stages, numbers)
+    platform = platform_of(ranks, numbers)
     saving = worst["interval_ns"] - limits.interval_ns
     yield Finding(
         rule="iteration-interval",
         summary=(
-            f"{named(ranks, 'starts', 'start')} steps late: {ms(worst['interval_ns'])} from the end of one to the "
+            f"{named(numbers, 'starts', 'start')} steps late: {ms(worst['interval_ns'])} from the end of one to the "
             f"first operator of the next{where}, more than {ms(limits.interval_ns)}."
         ),
-        cause=(
-            "The device waits for its next batch, or for the host to launch the step."
-            + (f" The input is slow at this stage: {stage}." if stage else "")
-        ),
-        action=(
-            "See `stepscope input` for the queues between dataset and device; where they are full, launch less between "
-            "steps: callbacks, logging and summaries less often, several steps sunk at once (sink_size)."
-        ),
+        cause=(platform.pick(CAUSES) + (f" The input is slow at this stage: {stage}." if stage else "")),
+        action=platform.pick(ACTIONS),
         saving_ns=round(saving),
         saving_ratio=saving / worst["step_ns"] if worst["step_ns"] else 0.0,
-        where=place(ranks),
+        where=place(numbers),
         evidence={
             "interval_ns": round(worst["interval_ns"]),
             "step_ns": round(worst["step_ns"]),

@@ -7,12 +7,29 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
+from stepscope.advice.platforms import CPU, Choices, platform_of
+from stepscope.advice.units import unit_of
 from stepscope.analysis.statistics import median
+
+ACTIONS: Choices = {
+    (None, None): (
+        "Check the link between ranks {a} and {b}: cabling and port state, error and retry counters, lane width, and "
+        "whether another job shares it. If it stays slow, place the group on other devices."
+    ),
+    (None, CPU): (
+        "Check the network between the hosts of ranks {a} and {b}: cabling and port state, error and retry counters, "
+        "and whether another job shares it. If it stays slow, place the ranks on other hosts."
+    ),
+}
 
 
 @rule("slow-link")
 def slow_link(
-    slow_links: pl.DataFrame, breakdown: pl.DataFrame, segments: pl.DataFrame | None, arrival: pl.DataFrame | None
+    slow_links: pl.DataFrame,
+    breakdown: pl.DataFrame,
+    segments: pl.DataFrame | None,
+    arrival: pl.DataFrame | None,
+    ranks: pl.LazyFrame | None = None,
 ) -> Iterator[Finding]:
     """Name each link that `slow_links` accuses.
 
@@ -20,7 +37,7 @@ def slow_link(
     computing does not hide anyway.
     """
     step_ns = median(breakdown, pl.col("window_ns"))
-    exposed = exposed_share(segments, arrival)
+    exposed, unit = exposed_share(segments, arrival), unit_of(breakdown)
     for row in slow_links.iter_rows(named=True):
         saving = round(row["cost_ns"] * exposed)
         a, b = row["rank_a"], row["rank_b"]
@@ -31,17 +48,15 @@ def slow_link(
                 f"{row['bandwidth_ratio']:.0%} of the typical link's {row['typical_bytes_per_s'] / 1e9:.1f} GB/s."
             ),
             cause=(
-                f"A collective ends when its slowest link has finished; this link takes {ms(row['cost_ns'])} a step "
-                "longer than the others for the same data."
+                f"A collective ends when its slowest link has finished; this link takes {ms(row['cost_ns'])} "
+                f"longer {unit.each} than the others for the same data."
             ),
-            action=(
-                f"Check the link between ranks {a} and {b}: cabling and port state, error and retry counters, lane "
-                "width, and whether another job shares it. If it stays slow, place a group across other devices."
-            ),
+            action=platform_of(ranks, [a, b]).pick(ACTIONS).format(a=a, b=b),
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
             where={"ranks": [a, b]},
             evidence={name: row[name] for name in row if name not in ("rank_a", "rank_b")},
+            per=unit.per,
         )
 
 

@@ -30,6 +30,7 @@ RESULT = {
     "blocks": pl.Int64,
     "peak_bytes": pl.Int64,
     "capacity_bytes": pl.Int64,
+    "forced_bytes": pl.Int64,
 }
 
 MOST_STEPS = 200
@@ -54,6 +55,9 @@ class Limits:
         0.5, "of the memory there is, reserved; where that is known", "our own: below it nobody runs short"
     )
     fragmentation_bytes: int = limit(256_000_000, "bytes reserved and never in use", "our own: below it nothing is won")
+    fragmentation_forced_ratio: float = limit(
+        0.5, "of those bytes, reserved although as much lay free", "our own: the rest is the size of a pool"
+    )
 
 
 LIMITS = Limits()
@@ -73,21 +77,26 @@ def memory_hints(
       (`growth_rising_ratio`), and the slope (the median of all pairs', Theil and Sen) adds up over the recording. The
       low level is the lower quartile of what was in use, as single points may be those of another allocator.
     * `unreleased`: blocks of one operator that were allocated in several steps and not released in the steps after.
-    * `fragmentation`: what the allocator holds beyond the most that was ever in use, unless memory is plentiful:
-      allocators begin with a pool of some size, however little is asked for.
-    * `near capacity`: the peak leaves little of the memory there is.
+    * `fragmentation`: what the allocator holds beyond the most that was ever in use, unless memory is plentiful, if
+      it was seen to reserve more while at least as much as it was asked for lay free. A pool that has its size from the
+      beginning, or grows because it is full, is none: allocators reserve in advance, however little is asked for.
+    * `near capacity`: what is in use at the peak leaves little of the memory there is. What an allocator only reserves
+      does not count: it is there for whatever is asked for next.
 
     Returns:
         `rank`, `kind`, `graph`, `component`, `device`, `name` (of the operator); `bytes` (grown, never released, never
         in use, or left), `ratio` (of the peak; of what is reserved; of the capacity in use), `per_step_bytes`,
-        `steps`, `blocks`, `peak_bytes`, `capacity_bytes`. No row where there is nothing to say.
+        `steps`, `blocks`, `peak_bytes`, `capacity_bytes`, `forced_bytes` (reserved although as much lay free). No row
+        where there is nothing to say.
 
     Raises:
         Unavailable: If no memory was recorded.
     """
     if memory_peak is None:
         raise Unavailable("no memory was recorded")
-    found = [*_tight(memory_peak, limits), *_fragmented(memory_peak, limits)]
+    found = _tight(memory_peak, limits)
+    if memory_curve is not None:
+        found += _fragmented(memory_peak, memory_curve, limits)
     if memory_curve is not None and steps is not None:
         found += _growing(memory_curve, steps, limits)
     if allocations is not None and steps is not None:
@@ -96,27 +105,35 @@ def memory_hints(
 
 
 def _tight(peaks: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
+    used = pl.max_horizontal("peak_bytes", "stated_peak_bytes")
+    rows = peaks.filter(pl.col("capacity_bytes") > 0).with_columns(used=used, ratio=used / pl.col("capacity_bytes"))
     return [
         {
             **_place(row),
             "kind": NEAR_CAPACITY,
-            "ratio": row["used_ratio"],
-            "bytes": round(row["capacity_bytes"] * (1 - row["used_ratio"])),
-            "peak_bytes": round(row["capacity_bytes"] * row["used_ratio"]),
+            "ratio": row["ratio"],
+            "bytes": row["capacity_bytes"] - row["used"],
+            "peak_bytes": row["used"],
             "capacity_bytes": row["capacity_bytes"],
         }
-        for row in peaks.filter(pl.col("used_ratio") > limits.near_capacity_ratio).iter_rows(named=True)
+        for row in rows.filter(pl.col("ratio") > limits.near_capacity_ratio).iter_rows(named=True)
     ]
 
 
-def _fragmented(peaks: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
+def _fragmented(peaks: pl.DataFrame, curve: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
     unused = pl.col("reserved_peak_bytes") - pl.col("allocated_peak_bytes")
     scarce = pl.col("reserved_peak_bytes") / pl.col("capacity_bytes")
-    rows = peaks.with_columns(unused=unused, ratio=unused / pl.col("reserved_peak_bytes")).filter(
+    large = peaks.with_columns(unused=unused, ratio=unused / pl.col("reserved_peak_bytes")).filter(
         (pl.col("reserved_peak_bytes") > 0)
         & (pl.col("ratio") > limits.fragmentation_ratio)
         & (pl.col("unused") >= limits.fragmentation_bytes)
         & (scarce > limits.fragmentation_reserved_ratio).fill_null(True)
+    )
+    if large.is_empty():
+        return []
+    place = ["rank", "component", "device"]
+    rows = large.join(_forced(curve, place), on=place, nulls_equal=True, maintain_order="left").filter(
+        pl.col("forced_bytes") >= limits.fragmentation_forced_ratio * pl.col("unused")
     )
     return [
         {
@@ -126,9 +143,27 @@ def _fragmented(peaks: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
             "bytes": row["unused"],
             "peak_bytes": row["allocated_peak_bytes"],
             "capacity_bytes": row["capacity_bytes"],
+            "forced_bytes": row["forced_bytes"],
         }
         for row in rows.iter_rows(named=True)
     ]
+
+
+def _forced(curve: pl.LazyFrame, place: list[str]) -> pl.DataFrame:
+    """What each allocator reserved further although at least as much as it was asked for lay free."""
+    both = curve.filter(pl.col("reserved_bytes").is_not_null() & pl.col("allocated_bytes").is_not_null())
+    before = {name: pl.col(name).shift(1).over(place) for name in ("reserved_bytes", "allocated_bytes")}
+    free = before["reserved_bytes"] - before["allocated_bytes"]
+    asked = pl.col("allocated_bytes") - before["allocated_bytes"]
+    further = pl.col("reserved_bytes") - before["reserved_bytes"]
+    return (
+        both.select(*place, "time_ns", "reserved_bytes", "allocated_bytes")
+        .sort("time_ns", maintain_order=True)
+        .with_columns(forced=pl.when((further > 0) & (asked > 0) & (asked <= free)).then(further).otherwise(0))
+        .group_by(place)
+        .agg(forced_bytes=pl.col("forced").sum())
+        .collect()
+    )
 
 
 def _growing(curve: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:

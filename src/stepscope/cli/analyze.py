@@ -144,7 +144,7 @@ def _saving(finding: Finding) -> str:
     from stepscope.present import duration, listed
 
     if finding.saving_ns > 0:
-        return f"saves about {duration(finding.saving_ns)} a step ({finding.saving_ratio:.0%})"
+        return f"saves about {duration(finding.saving_ns)} {finding.saved_of} ({finding.saving_ratio:.0%})"
     claimants = finding.evidence.get("claimed_by")
     if claimants:
         return f"its time is counted in the saving of {listed(claimants)}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.advice.platforms import Platform
 from stepscope.advice.slow_rank import VERBS
 from stepscope.present import duration
 
@@ -62,7 +63,7 @@ def _without_steps(answers: Answers) -> str:
 def _sentence(culprits: list[Finding]) -> str:
     """The culprits and what each costs, e.g. `Rank 2 waits for data (25.66 ms a step, 6%); rank 3 ....`"""
     named = [
-        f"{_accusation(finding)} ({duration(finding.saving_ns)} a step, {finding.saving_ratio:.0%})"
+        f"{_accusation(finding)} ({duration(finding.saving_ns)} {finding.saved_of}, {finding.saving_ratio:.0%})"
         for finding in culprits[:NAMED]
     ]
     if len(culprits) > NAMED:
@@ -75,7 +76,7 @@ def _accusation(finding: Finding) -> str:
     """Who is slow at what, in half a sentence."""
     where, evidence = finding.where, finding.evidence
     if finding.rule == "slow-rank" and evidence.get("kind") in VERBS:
-        return f"rank {where['rank']} {VERBS[evidence['kind']]}"
+        return f"rank {where['rank']} {Platform(device=evidence.get('device_kind')).pick(VERBS[evidence['kind']])}"
     if finding.rule == "slow-link":
         a, b = where["ranks"]
         return f"link {a}-{b} has {evidence['bandwidth_ratio']:.0%} of the typical bandwidth"
