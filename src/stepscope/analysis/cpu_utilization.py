@@ -16,6 +16,9 @@ ALL_OPERATORS = "operators"
 
 SCOPES = ("host", "process", "worker", ALL_OPERATORS, "operator")
 
+IN_ORDER = pl.col("scope").replace_strict({scope: n for n, scope in enumerate(SCOPES)}, default=9)
+"""Sorts rows by scope."""
+
 
 @analysis("rank", together=True)
 def cpu_utilization(
@@ -53,8 +56,10 @@ def cpu_utilization(
     wanted = parse_selection(chosen, "steps")
     if wanted is not None:
         stepped = stepped.filter(wanted.expression("step"))
-    return stepped.with_columns(busy_processors=busy * pl.col("processors")).select(
-        *columns[:2], "step", *columns[2:6], *SHARES, "busy_processors", *COUNTS
+    return (
+        stepped.with_columns(busy_processors=busy * pl.col("processors"))
+        .select(*columns[:2], "step", *columns[2:6], *SHARES, "busy_processors", *COUNTS)
+        .sort("rank", "time_ns", IN_ORDER, "name", "process", nulls_last=True, maintain_order=True)
     )
 
 
@@ -67,7 +72,6 @@ def cpu_summary(cpu_utilization: pl.DataFrame) -> pl.DataFrame:
         `io_ratio`, `idle_ratio`, `busy_processors`, `runnable` and `context_switches`. Averages are of what is known.
     """
     measured = (*SHARES, "busy_processors", "runnable", "context_switches")
-    order = pl.col("scope").replace_strict({scope: n for n, scope in enumerate(SCOPES)}, default=9)
     return (
         cpu_utilization.group_by("rank", "scope", "name", maintain_order=True)
         .agg(
@@ -76,7 +80,7 @@ def cpu_summary(cpu_utilization: pl.DataFrame) -> pl.DataFrame:
             *(pl.col(name).mean().alias(f"mean_{name}") for name in measured),
             *(pl.col(name).max().alias(f"max_{name}") for name in measured),
         )
-        .sort("rank", order, "name", nulls_last=True, maintain_order=True)
+        .sort("rank", IN_ORDER, "name", nulls_last=True, maintain_order=True)
     )
 
 
@@ -101,7 +105,8 @@ def _stepped(
     """Samples with `step`."""
     if steps is not None:
         timed = ranks.filter(pl.col("start_ns").is_not_null()).select("rank")
-        ranges = steps.join(timed, on="rank").select("rank", "step", "start_ns", "end_ns").sort("start_ns").collect()
+        ranges = steps.join(timed, on="rank").select("rank", "step", "start_ns", "end_ns")
+        ranges = ranges.sort("start_ns", "end_ns", "step").collect()
         if ranges.height:
             found = _latest(samples, ranges.rename({"start_ns": "since_ns"}))
             return found.with_columns(step=pl.when(pl.col("time_ns") <= pl.col("end_ns")).then("step")).drop("end_ns")

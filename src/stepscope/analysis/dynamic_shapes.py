@@ -44,9 +44,10 @@ def shape_executions(
         executions = rows.filter(
             pl.col("step").is_not_null() & pl.col("input_shapes").is_not_null() & ~pl.col("rank").is_in(stated)
         )
-        found = executions.sort("start_ns").select(_EXECUTION).collect()
+        found = executions.select(*_EXECUTION, "start_ns").collect()
         shaped += found.height
-        parts.append(_changing(found))
+        in_order = _changing(found).sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes")
+        parts.append(in_order.select(_EXECUTION))
     found = pl.concat(parts) if parts else pl.DataFrame(schema={"rank": pl.Int32})
     if found.is_empty():
         recorded = "operators have the same shapes in all steps" if shaped else "no shapes of operators were recorded"

@@ -33,7 +33,7 @@ def host_time(host_events: pl.LazyFrame) -> pl.DataFrame:
 
 def _with_self(ranges: pl.DataFrame) -> pl.DataFrame:
     """Ranges with their length less that of the ranges directly within, on one thread."""
-    ordered = ranges.sort("process", "thread", "start_ns", "duration_ns", descending=[False, False, False, True])
+    ordered = ranges.sort("process", "thread", "start_ns", -pl.col("duration_ns"), *KEYS)
     within = [0] * ordered.height
     open_ranges: list[tuple[int, int]] = []  # end, place
     last = None

@@ -43,7 +43,7 @@ def idle(
             # for in a gap is its next real work.
             kernels.filter(pl.col("kind") != "memory")
             .select("rank", "start_ns", "launch_start_ns", "launch_end_ns")
-            .sort("rank", "start_ns")
+            .sort("rank", "start_ns", "launch_end_ns", "launch_start_ns", nulls_last=True)
             .rename({"start_ns": "next_ns"})
         )
         free = free.join_asof(

@@ -18,6 +18,8 @@ _QUEUE = {
     "empty_ratio": pl.Float64,
 }
 
+_ORDER = ("pipeline", "number", "operator")
+
 
 @analysis("rank")
 def input_operators(
@@ -46,7 +48,10 @@ def input_operators(
             cpu_share_ratio=_share("processors"),
         )
     )
-    parts = [_judged(part, limits) for part in rows.partition_by("pipeline", maintain_order=True)]
+    parts = [
+        _judged(part, limits)
+        for part in rows.sort(*_ORDER, nulls_last=True).partition_by("pipeline", maintain_order=True)
+    ]
     return (
         pl.concat(parts)
         .select(
@@ -54,7 +59,7 @@ def input_operators(
             "queue_capacity", *_QUEUE, "sample_interval_ns", "processors", "processors_per_worker", "cpu_share_ratio",
             "bottleneck", "chain", "observations",
         )
-        .sort("pipeline", "depth", "number")
+        .sort("pipeline", "depth", "number", "operator", nulls_last=True, maintain_order=True)
     )  # fmt: skip
 
 

@@ -145,7 +145,7 @@ def _of_batches(input_pipeline: pl.LazyFrame | None) -> pl.DataFrame:
 
 def _of_marks(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     """Waits by step from the ranges in which the loop waited; a wait belongs to the step in which it began."""
-    ranges = steps.select("rank", "step", "start_ns", "end_ns").sort("start_ns").collect()
+    ranges = steps.select("rank", "step", "start_ns", "end_ns").sort("start_ns", "end_ns", "step").collect()
     waits = marks.filter(pl.col("what") == "data").sort("start_ns")
     found = waits.join_asof(
         ranges.rename({"start_ns": "since_ns", "end_ns": "until_ns"}),

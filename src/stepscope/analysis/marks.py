@@ -60,7 +60,7 @@ def marks(slices: pl.LazyFrame) -> pl.DataFrame:
 
 def merged(ranges: pl.DataFrame) -> pl.DataFrame:
     """Merge ranges (`rank`, `what`, `start_ns`, `end_ns`) of one rank and kind that touch or overlap."""
-    parts = ranges.partition_by("what", as_dict=True)
+    parts = ranges.sort("what").partition_by("what", as_dict=True, maintain_order=True)
     unions = [
         union(part.lazy(), by=["rank"]).select("rank", pl.lit(what).alias("what"), "start_ns", "end_ns")
         for (what,), part in parts.items()

@@ -77,7 +77,7 @@ def memory_breakdown(
     place = ["rank", "graph", "device"]
     total = pl.col("size_bytes").sum().over(place)
     return rows.with_columns(share_ratio=pl.when(total > 0).then(pl.col("size_bytes") / total)).sort(
-        *place, "size_bytes", "tensor", descending=[False, False, False, True, False], maintain_order=True
+        *place, -pl.col("size_bytes"), "tensor", "allocation_ns", "release_ns", "name", "made_by", maintain_order=True
     )
 
 

@@ -174,7 +174,7 @@ def _growing(curve: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[d
         .select(*place, "time_ns", "allocated_bytes")
         .sort("time_ns", maintain_order=True)
         .join_asof(
-            steps.select("step", "start_ns", "end_ns").sort("start_ns"),
+            steps.select("step", "start_ns", "end_ns").sort("start_ns", "end_ns", "step"),
             left_on="time_ns",
             right_on="start_ns",
             check_sortedness=False,
@@ -225,7 +225,7 @@ def trend(steps: Sequence[int], values: Sequence[int]) -> tuple[float, float]:
 
 def _unreleased(blocks: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
     """Operators that leave blocks behind in step after step."""
-    ranges = steps.select("step", "start_ns").sort("start_ns").collect()
+    ranges = steps.select("step", "start_ns").sort("start_ns", "step").collect()
     if ranges.height <= limits.unreleased_steps:
         return []
     last_ns = ranges["start_ns"][-limits.unreleased_steps]
@@ -245,7 +245,7 @@ def _unreleased(blocks: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> li
         .with_columns(
             kind=pl.lit(UNRELEASED), per_step_bytes=(pl.col("bytes") / pl.col("steps")).round().cast(pl.Int64)
         )
-        .sort("bytes", "name", descending=[True, False])
+        .sort(-pl.col("bytes"), "rank", "device", "name")
     )
     return kept.to_dicts()
 

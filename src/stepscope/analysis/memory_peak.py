@@ -67,7 +67,7 @@ def memory_peak(
         peaks.with_columns(pl.lit(told.get(column), pl.Int64).alias(column) for column in STATED.values())
         .with_columns(capacity_bytes=pl.coalesce("capacity_bytes", measured))
         .with_columns(used_ratio=pl.when(pl.col("capacity_bytes") > 0).then(highest / pl.col("capacity_bytes")))
-        .sort("peak_bytes", descending=True, nulls_last=True, maintain_order=True)
+        .sort("peak_bytes", *PLACE, descending=[True, *(False for _ in PLACE)], nulls_last=True)
     )
 
 
@@ -131,8 +131,8 @@ def _stated(stated: pl.LazyFrame | None) -> dict[str, int]:
     """What the source states of the rank's memory, by column."""
     if stated is None:
         return {}
-    rows = stated.filter(pl.col("name").is_in(list(STATED)) & pl.col("value").is_not_null()).collect()
-    return {STATED[name]: round(value) for name, value in rows.select("name", "value").iter_rows()}
+    rows = stated.filter(pl.col("name").is_in(list(STATED)) & pl.col("value").is_not_null()).sort("name", "value")
+    return {STATED[name]: round(value) for name, value in rows.select("name", "value").collect().iter_rows()}
 
 
 def _of_devices(counters: pl.LazyFrame | None) -> dict[int | None, int]:

@@ -14,10 +14,12 @@ PLACE = ("rank", "graph", "component", "device")
 
 def of_nodes(nodes: pl.LazyFrame, graphs: pl.LazyFrame | None, tensors: pl.LazyFrame | None) -> pl.DataFrame:
     """Nodes of graphs with `allocated_bytes`, `static_bytes`, `total_bytes` and `mark`, in order of execution."""
-    rows = nodes.sort("graph", "node").collect()
+    rows = nodes.sort("rank", "graph", "node").collect()
     facts = {"static_bytes": pl.Int64(), "forward_start": pl.Int32(), "backward_end": pl.Int32()}
     if graphs is not None:
-        rows = rows.join(graphs.select("rank", "graph", *facts).collect(), on=["rank", "graph"], how="left")
+        rows = rows.join(
+            graphs.select("rank", "graph", *facts).collect(), on=["rank", "graph"], how="left", maintain_order="left"
+        )
     else:
         rows = rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in facts.items())
     rows = rows.join(node_totals(rows, tensors), on=["rank", "graph", "node"], how="left", maintain_order="left")
@@ -39,14 +41,16 @@ def of_nodes(nodes: pl.LazyFrame, graphs: pl.LazyFrame | None, tensors: pl.LazyF
 def of_times(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
     """Changes of an allocator with `size_bytes`, `total_bytes`, `step`, `phase` and `mark`, in order of time."""
     rows = (
-        curve.sort("time_ns", maintain_order=True)
+        curve.sort("rank", "time_ns", "component", "device", maintain_order=True)
         .with_columns(size_bytes=pl.col("change_bytes"), total_bytes=pl.col("allocated_bytes"))
         .collect()
     )
     if steps is None:
         return rows
     ranges = (
-        steps.select("step", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns").sort("start_ns").collect()
+        steps.select("step", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns")
+        .sort("start_ns", "end_ns", "step")
+        .collect()
     )
     found = rows.join_asof(ranges, left_on="time_ns", right_on="start_ns", check_sortedness=False).with_columns(
         inside=pl.col("time_ns") <= pl.col("end_ns")

@@ -82,7 +82,7 @@ def _stated_values(stated: pl.LazyFrame | None) -> dict[str, float]:
     if stated is None:
         return {}
     rows = stated.filter(pl.col("name").is_in(_STATED) & pl.col("value").is_not_null())
-    return dict(rows.select("name", "value").collect().rows())
+    return dict(rows.select("name", "value").sort("name", "value").collect().rows())
 
 
 def _about(ranks: pl.LazyFrame | None) -> dict[str, Any]:

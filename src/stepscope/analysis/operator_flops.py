@@ -83,7 +83,7 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
     rates = {f"{name}_per_s": pl.col(name) * per_s for name in ("flops", "cube_flops", "vector_flops")}
     return (
         rows.with_columns(**rates, whole=whole, share_ratio=pl.when(every > 0).then(whole * (1 / every)))
-        .sort(pl.col("rank", "full_name", "name", "input_shapes"))
+        .sort("rank", "full_name", "name", "input_shapes", "input_types", "unit", "type", "count", "total_ns")
         .sort("rank", -pl.col("whole"), nulls_last=True, maintain_order=True)
         .select(
             *(*_PLACE[:6], pl.col("input_types").str.extract(r"(\w+(?:::\w+)?)").alias("data_type")),

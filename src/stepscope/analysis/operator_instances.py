@@ -19,6 +19,8 @@ from stepscope.analysis.operator_lists import (
 from stepscope.analysis.statistics import sum_known
 from stepscope.errors import Unavailable
 
+_NAMES = ("full_name", "name")
+
 
 @analysis("rank", together=True)
 def operator_instances(
@@ -100,4 +102,4 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
         *("rank", "unit", *PLACE, "count", "total_ns", "mean_ns", "min_ns", "max_ns", "share_ratio", "self_ns"),
         *("wait_ns", "mean_wait_ns", "activity_ns", "activities", "cube_flops", "cube_flops_per_s"),
         *("vector_flops", "vector_flops_per_s", "process", *SHAPES),
-    ).sort("rank", "unit", "share_ratio", "full_name", "name", descending=[False, False, True, False, False])
+    ).sort("rank", "unit", -pl.col("share_ratio"), *_NAMES, *(name for name in (*PLACE, *SHAPES) if name not in _NAMES))

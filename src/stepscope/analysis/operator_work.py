@@ -26,12 +26,12 @@ def with_device_time(counted: pl.DataFrame, operators: pl.LazyFrame, kernels: pl
     launchers = (
         operators.join(launched, on=["rank", "external_id"])
         .select("rank", "thread", "start_ns", "device_ns")
-        .sort("start_ns")
+        .sort("start_ns", "thread")
         .collect()
     )
     bounds = counted.select(
         *("rank", "thread", "start_ns", "slice"), end_ns=pl.col("start_ns") + pl.col("duration_ns")
-    ).sort("start_ns")
+    ).sort("start_ns", "slice")
     owned = (
         launchers.join_asof(bounds, on="start_ns", by=["rank", "thread"], check_sortedness=False)
         .filter(pl.col("start_ns") <= pl.col("end_ns"))

@@ -85,7 +85,7 @@ def segments(
             "wait_ns",
             *(f"{kind}_ns" for kind in KINDS),
         )
-        .sort("rank", "start_ns")
+        .sort("rank", "start_ns", "group", "sequence", nulls_last=True)
     )
 
 
@@ -95,12 +95,14 @@ def _calls(arrival: pl.DataFrame | None, ranks: list[int]) -> pl.DataFrame:
         times = dict.fromkeys(("start_ns", "end_ns", "wait_ns"), pl.Int64)
         return pl.DataFrame(schema={"rank": pl.Int32, **times, "members": pl.Int32, "point_to_point": pl.Boolean})
     own = arrival.filter(pl.col("rank").is_in(ranks))
-    return own.with_columns(pl.col("start_ns", "end_ns") + pl.col("offset_ns")).sort("rank", "start_ns")
+    return own.with_columns(pl.col("start_ns", "end_ns") + pl.col("offset_ns")).sort(
+        *("rank", "start_ns", "end_ns", "group", "sequence"), nulls_last=True
+    )
 
 
 def _windows(calls: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     """Segments between arrivals; the steps' windows of ranks where there are none."""
-    stated = steps.sort("rank", "window_start_ns").collect()
+    stated = steps.sort("rank", "window_start_ns", "step").collect()
     cuts = calls.filter(~pl.col("point_to_point"))
     by_step = stated.join(cuts, on="rank", how="anti", maintain_order="left").select(
         "rank",

@@ -57,7 +57,7 @@ def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
         )
         .join(steps, on=OPERATOR, nulls_equal=True)
         .with_columns(spread_ns=pl.when("one_place").then("spread_ns"))
-        .sort("rank", "shapes", "total_ns", "name", descending=[False, True, True, False])
+        .sort("rank", -pl.col("shapes"), -pl.col("total_ns"), "name", "full_name", "type", "unit")
         .select(
             *OPERATOR,
             *("shapes", "once", "steps", "count", "total_ns", "fastest_ns", "slowest_ns", "spread_ns", "first_call_ns"),

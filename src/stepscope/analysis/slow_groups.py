@@ -135,4 +135,5 @@ def group_names(groups: pl.LazyFrame | None) -> pl.DataFrame:
     """Each group's name for people: `group`, `group_name`."""
     if groups is None:
         return pl.DataFrame(schema={"group": pl.String, "group_name": pl.String})
-    return groups.group_by("group").agg(group_name=pl.col("name").drop_nulls().first()).collect()
+    named = groups.filter(pl.col("name").is_not_null()).sort("group", "rank", "name")
+    return named.group_by("group", maintain_order=True).agg(group_name=pl.col("name").first()).collect()

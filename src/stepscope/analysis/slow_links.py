@@ -63,12 +63,12 @@ def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
             rate=rate,
         )
     )
-    slower = pl.col("rate").arg_min()
     # What the other one of two has is their sum less one's own.
     rates, bytes_ = (pl.col(c).sum().over("transport") - pl.col(c) for c in ("rate", "size_bytes"))
     pairs = (
-        directed.group_by(LINK)
-        .agg(pl.col(c).get(slower) for c in ("rate", "size_bytes", "duration_ns", "steps"))
+        directed.sort(*LINK, "rate", "source")
+        .group_by(LINK, maintain_order=True)
+        .agg(pl.col("rate", "size_bytes", "duration_ns", "steps").first())
         .with_columns(links=pl.len().over("transport"))
         .with_columns(
             typical=pl.when(pl.col("links") == 2).then(rates).otherwise(pl.col("rate").median().over("transport")),

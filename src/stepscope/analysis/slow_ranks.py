@@ -94,7 +94,7 @@ def slow_ranks(
         row for kind in WORK for row in _slow_at(per_step, kind, last, step_ns=step_ns, work_ns=work_ns, limits=limits)
     ]
     found = pl.DataFrame(rows, schema=RESULT, orient="row")
-    return found.sort("cost_ns", "rank", descending=[True, False])
+    return found.sort("cost_ns", "rank", "kind", descending=[True, False, False])
 
 
 def _comparable(segments: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:

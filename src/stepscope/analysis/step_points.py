@@ -169,7 +169,8 @@ def _stated_names(windows: pl.DataFrame, side: Side, known: Evidence) -> list[st
     """The operator that the source names for each window's graph, else for all graphs."""
     names: dict[int | None, str] = {}
     if known.stated is not None:
-        names = dict(known.stated.filter(pl.col("name") == side.stated).select("graph", "text").collect().rows())
+        rows = known.stated.filter(pl.col("name") == side.stated).select("graph", "text").sort("graph", "text")
+        names = dict(rows.collect().rows())
     return [names.get(graph, names.get(None)) for graph in windows["graph"]]
 
 
@@ -179,8 +180,13 @@ def _standing_at(at: pl.Series, known: Evidence, side: Side) -> list[str | None]
     if table is None:
         return [None] * len(at)
     end = pl.col("start_ns") + pl.col("duration_ns")
-    work = table.select("name", at_ns=pl.col("start_ns") if side.is_start else end).sort("at_ns", maintain_order=True)
+    work = table.select("name", "duration_ns", at_ns=pl.col("start_ns") if side.is_start else end)
+    times = work.select("at_ns", found_ns="at_ns").sort("at_ns").collect()
     asked = pl.DataFrame({"at_ns": at}).with_row_index("number")
     strategy = "forward" if side.is_start else "backward"
-    found = asked.drop_nulls().sort("at_ns").join_asof(work.collect(), on="at_ns", strategy=strategy)  # type: ignore[arg-type]
-    return asked.select("number").join(found, on="number", how="left", maintain_order="left")["name"].to_list()
+    nearest = asked.drop_nulls().sort("at_ns").join_asof(times, on="at_ns", strategy=strategy)  # type: ignore[arg-type]
+    # Of several at one moment it is the outermost that starts, and the innermost that ends.
+    there = work.filter(pl.col("at_ns").is_in(nearest["found_ns"].implode())).sort(-pl.col("duration_ns"), "name")
+    names = there.unique("at_ns", keep="first" if side.is_start else "last").select("name", found_ns="at_ns").collect()
+    found = nearest.join(names, on="found_ns", how="left").select("number", "name")
+    return asked.join(found, on="number", how="left", maintain_order="left")["name"].to_list()

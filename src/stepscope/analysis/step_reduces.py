@@ -65,7 +65,7 @@ def step_reduce_statistics(step_reduces: pl.DataFrame) -> pl.DataFrame:
     return (
         rows.group_by(keys)
         .agg(steps=pl.len().cast(pl.Int64), **{name: mean.round().cast(pl.Int64) for name, mean in means.items()})
-        .sort("rank", "graph", "stream", "mean_start_ns")
+        .sort("rank", "graph", "stream", "mean_start_ns", *keys)
     )
 
 
@@ -81,7 +81,7 @@ def _calls(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:
             *("rank", "graph", "step", "stream", "name", "operation", "step_ns", "forward_ns", "duration_ns"),
             start_ns=pl.col("start_ns") - pl.col("at_ns"),
         )
-        .sort(*_PLACE, "start_ns")
+        .sort(*_PLACE, "start_ns", "duration_ns", "name")
         .collect()
     )
     name = pl.when(_lasts()).then("name").otherwise("operation")

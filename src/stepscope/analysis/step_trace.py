@@ -62,7 +62,7 @@ def step_trace(
     Raises:
         Unavailable: If no step has an operator that is named by argument.
     """
-    windows = steps.sort("window_start_ns").collect()
+    windows = steps.sort("window_start_ns", "window_end_ns", "step").collect()
     windows = windows.filter((pl.col("window") == "stated") | pl.col("recorded").fill_null(True))
     known = Evidence(operators, kernels, phase_ranges, stated, ranks)
     points = [
@@ -154,7 +154,7 @@ def _adjusted(ranges: pl.DataFrame | None, steps: pl.DataFrame) -> pl.DataFrame 
     """
     if ranges is None:
         return None
-    named = steps.select("rank", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns").sort("start_ns")
+    named = steps.select("rank", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns").sort("start_ns", "end_ns")
     backward = (
         ranges.filter(pl.col("phase") == "backward")
         .sort("start_ns")

@@ -19,7 +19,7 @@ def step_windows(steps: pl.LazyFrame) -> pl.DataFrame:
     """
     preparing = pl.when(pl.col("window") == "device").then(pl.col("window_start_ns") - pl.col("start_ns"))
     return (
-        steps.sort("rank", "window_start_ns")
+        steps.sort("rank", "window_start_ns", "window_end_ns", "step")
         .select(
             "rank",
             "step",

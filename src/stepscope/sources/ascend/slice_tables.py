@@ -31,7 +31,11 @@ class SliceTables:
     """
 
     def __init__(self, calls: pl.DataFrame, ranges: pl.DataFrame) -> None:
-        self._group = calls.select("name", "start_ns", thread="group").unique(["name", "start_ns"])
+        self._group = (
+            calls.select("name", "start_ns", thread="group")
+            .sort("thread")
+            .unique(["name", "start_ns"], keep="first", maintain_order=True)
+        )
         self._ranges = ranges
         self._next = 0
         self._open = empty(_ROWS)

@@ -183,7 +183,7 @@ def _communication(rows: pl.DataFrame, threads: dict[tuple[str, str], str]) -> t
         schema={"process": pl.String, "thread": pl.String, "plane": pl.String},
         orient="row",
     )
-    placed = rows.join(planes, on=["process", "thread"], how="left")
+    placed = rows.join(planes, on=["process", "thread"], how="left", maintain_order="left")
     device = pl.col("process").cast(pl.Int64, strict=False).mod(32)
     placed = placed.with_columns(device=device, process=pl.lit("Communication"))
     calls = with_payload(placed.filter(pl.col("plane").is_null()))
