@@ -105,8 +105,8 @@ def _stepped(
     """Samples with `step`."""
     if steps is not None:
         timed = ranks.filter(pl.col("start_ns").is_not_null()).select("rank")
-        ranges = steps.join(timed, on="rank").select("rank", "step", "start_ns", "end_ns")
-        ranges = ranges.sort("start_ns", "end_ns", "step").collect()
+        known = steps.join(timed, on="rank").select("rank", "step", "start_ns", "end_ns")
+        ranges = known.sort("start_ns", "end_ns", "step").collect()
         if ranges.height:
             found = _latest(samples, ranges.rename({"start_ns": "since_ns"}))
             return found.with_columns(step=pl.when(pl.col("time_ns") <= pl.col("end_ns")).then("step")).drop("end_ns")
