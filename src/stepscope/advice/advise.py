@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.advice import (
     ai_cpu,
+    compile_time,
     cpu_busy,
     data_loader,
     data_queue,
@@ -36,6 +37,7 @@ MODULES = (
     idle_time,
     exposed_communication,
     memory_copies,
+    compile_time,
     iteration_interval,
     host_queue,
     data_queue,

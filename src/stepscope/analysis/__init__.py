@@ -9,6 +9,7 @@ from stepscope.analysis.base import ANALYSES, Analysis, analysis
 from stepscope.analysis.breakdown import breakdown
 from stepscope.analysis.clocks import clocks
 from stepscope.analysis.communication import communication
+from stepscope.analysis.compile_time import compile_time
 from stepscope.analysis.cpu_utilization import cpu_summary, cpu_utilization
 from stepscope.analysis.dynamic_shapes import dynamic_shape_types, dynamic_shapes, shape_executions
 from stepscope.analysis.flop_tree import flop_tree
@@ -50,6 +51,7 @@ __all__ = [
     "breakdown",
     "clocks",
     "communication",
+    "compile_time",
     "cpu_summary",
     "cpu_utilization",
     "dynamic_shape_types",

@@ -18,7 +18,7 @@ from stepscope.errors import Unavailable
 
 WORK = ("computing", "communication", "memory")
 KINDS = (*WORK, *MARKS)
-SPLIT = (*WORK, "data", "phase")
+SPLIT = (*WORK, "data", "phase", "compile")
 """The kinds that tell what a piece of time is, with `computing`."""
 
 COMMUNICATION_CALL = r"^(c10d::|gloo:|nccl:|hccl:|mpi:|ucc:|record_param_comms|_c10d_functional)"
@@ -106,13 +106,14 @@ def split(
 
     Returns:
         As `intervals.pieces`: `rank`, `window`, `start_ns`, `duration_ns` and a Boolean column for each kind and each
-        of `more`. On a CPU, operators inside the data loader are loading and not `computing`; where no operators were
-        recorded, phases of the step are computing as far as they do not communicate.
+        of `more`. On a CPU, operators inside the data loader are loading and not `computing`, and those around a
+        compiler are compiling; where no operators were recorded, phases of the step are computing as far as they do
+        not communicate.
     """
     ranges = activity.lazy().select("rank", "what", "start_ns", "end_ns")
     layers = {what: ranges.filter(pl.col("what") == what).drop("what") for what in kinds}
     marked = pl.col("phase") & ~pl.col("communication")
-    works = (pl.col("computing") | marked) & (~pl.col("data") | is_on_device(activity))
+    works = (pl.col("computing") | marked) & (~(pl.col("data") | pl.col("compile")) | is_on_device(activity))
     return pieces({**layers, **more}, windows, by=["rank"]).with_columns(computing=works)
 
 

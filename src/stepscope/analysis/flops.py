@@ -1,7 +1,8 @@
 """How many floating point operations the operators that do most of them made, from the shapes of their inputs.
 
 A multiply and an add are two operations. Counted are the operators that do the work and not those that call them
-(`aten::mm`, not `aten::matmul`), so nothing counts twice. The formulas:
+(`aten::mm`, not `aten::matmul`), so nothing counts twice. A counted operator within another one is the same work:
+Python code that stands between a call and its operator (a dispatch mode) makes two ranges of it. The formulas:
 
 * matrix product (m, k) x (k, n): `2 m k n`; of a batch, times its size;
 * convolution: `2 |output| |weight| / C_out`, where |x| is the number of elements; each of the two gradients costs the
@@ -53,9 +54,17 @@ def flops(operators: pl.LazyFrame) -> pl.DataFrame:
 
 
 def countable(operators: pl.LazyFrame) -> pl.LazyFrame:
-    """The operators that are counted where their shapes are known."""
+    """The operators that are counted where their shapes are known; of those within each other the outermost."""
     kinds = pl.col("name").str.split("/").list.last().str.replace(INSTANCE, "")
-    return operators.filter(kinds.is_in(list(COUNTED)))
+    end, place = pl.col("start_ns") + pl.col("duration_ns"), ["rank", "thread"]
+    # one without shapes hides nothing that has them
+    known = pl.col("input_shapes").is_not_null()
+    reach = pl.when(known).then(end).cum_max().forward_fill().shift(1).over(place)
+    within = (end <= reach) & pl.col("thread").is_not_null() & (pl.col("duration_ns") > 0)
+    ordered = operators.filter(kinds.is_in(list(COUNTED))).sort(
+        *place, "start_ns", "duration_ns", "slice", descending=[False, False, False, True, False]
+    )
+    return ordered.filter(~within.fill_null(False))
 
 
 def counted(operators: pl.LazyFrame) -> pl.LazyFrame:

@@ -9,6 +9,7 @@ from stepscope.analysis.base import analysis
 from stepscope.analysis.step_windows import known_steps, step_windows
 
 CAUSES = (
+    "compile",
     "data_loading",
     "garbage_collection",
     "synchronisation",
@@ -17,9 +18,10 @@ CAUSES = (
     "python",
     "other",
 )
-"""Causes of idle time: the training loop waits for a batch; Python collects garbage; the host waits for the device
-and so gives it no work; the host launches the next kernel too late; the next kernel was launched in time but waits
-for another stream, an event or the hardware; (CPU) Python code outside any operator; none of these is visible."""
+"""Causes of idle time: a compiler runs; the training loop waits for a batch; Python collects garbage; the host waits
+for the device and so gives it no work; the host launches the next kernel too late; the next kernel was launched in time
+but waits for another stream, an event or the hardware; (CPU) Python code outside any operator; none of these is
+visible."""
 
 
 @analysis("rank", together=True)
@@ -53,7 +55,9 @@ def idle(
         free = free.with_columns(launch_start_ns=pl.lit(None, pl.Int64), launch_end_ns=pl.lit(None, pl.Int64))
     late = pl.col("launch_end_ns") > pl.col("start_ns")
     cause = (
-        pl.when("data")
+        pl.when("compile")
+        .then(pl.lit("compile"))
+        .when("data")
         .then(pl.lit("data_loading"))
         .when("gc")
         .then(pl.lit("garbage_collection"))

@@ -1,4 +1,4 @@
-"""When the host loaded data, waited for the device, collected garbage or ran plain Python."""
+"""When the host loaded data, waited for the device, collected garbage, compiled or ran plain Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ SYNCHRONISATION = r"(?i)synchronize|^(aten::item|aten::_local_scalar_dense)$"
 PHASES = r"^(forward|backward|optimizer)(: |$)"
 """Annotations by which stepscope's recorder marks what a step does."""
 
-KINDS = ("data", "sync", "gc", "python", "phase")
+COMPILING = r"^compile(: |$)"
+"""Annotations by which stepscope's recorder marks a compiler that runs."""
+
+ANNOTATIONS = {"data": DATA_LOADING, "phase": PHASES, "compile": COMPILING}
+"""Kind to the annotations that mark it."""
+
+KINDS = ("data", "compile", "sync", "gc", "python", "phase")
 
 
 @analysis("rank", together=True)
@@ -31,28 +37,22 @@ def marks(slices: pl.LazyFrame) -> pl.DataFrame:
     category, name = pl.col("category"), pl.col("name")
     # Names are few and slices many, so the names are matched, not the slices.
     names = slices.select(name.unique()).collect(engine="streaming")["name"]
-    loading, phases, waiting = (
-        names.filter(names.str.contains(words)).to_list() for words in (DATA_LOADING, PHASES, SYNCHRONISATION)
-    )
-    telling = [
-        (category == "annotation") & name.is_in([*loading, *phases]),
-        ((category == "runtime") | (category == "operator")) & name.is_in(waiting),
-        category == "gc",
+    annotated = {kind: names.filter(names.str.contains(words)).to_list() for kind, words in ANNOTATIONS.items()}
+    waiting = names.filter(names.str.contains(SYNCHRONISATION)).to_list()
+    called = (category == "runtime") | (category == "operator")
+    what = pl.coalesce(
+        *(
+            pl.when((category == "annotation") & name.is_in(words)).then(pl.lit(kind))
+            for kind, words in annotated.items()
+        ),
+        pl.when(category.is_in(["compile", "gc"])).then(category),
         # The outermost Python frames of a recording are the script itself and tell nothing.
-        (category == "python") & (pl.col("depth") > 1),
-    ]
-    what = (
-        pl.when((category == "annotation") & name.is_in(phases))
-        .then(pl.lit("phase"))
-        .when(category == "annotation")
-        .then(pl.lit("data"))
-        .when((category == "gc") | (category == "python"))
-        .then(category)
-        .otherwise(pl.lit("sync"))
+        pl.when((category == "python") & (pl.col("depth") > 1)).then(category),
+        pl.when(called & name.is_in(waiting)).then(pl.lit("sync")),
     )
     found = (
-        slices.filter(pl.any_horizontal(telling))
-        .select("rank", what.alias("what"), "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        slices.select("rank", what.alias("what"), "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        .filter(pl.col("what").is_not_null())
         .collect()
     )
     return merged(found)

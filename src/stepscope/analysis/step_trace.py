@@ -1,4 +1,4 @@
-"""What each step spends its time on, phase after phase: waiting for data, forward, backward, communication, update."""
+"""What each step spends its time on: waiting for data, compiling, forward, backward, communication, update."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ POINTS = ("forward_start", "backward_end")
 
 PHASES = (
     "data_wait_ns",
+    "compile_ns",
     "forward_ns",
     "backward_ns",
     "exposed_communication_ns",
@@ -55,9 +56,10 @@ def step_trace(
         One row a step: `rank`, `graph`, `step`, `window`, `start_ns`, `step_ns`; `interval_ns` (from the window's start
         to the start of forward), `forward_backward_ns` and `tail_ns` (from the end of backward), which are the step;
         in a step without backward, `forward_ns` is all from the start of forward, and those two are null. Where what
-        ran is recorded, the columns of `PHASES`, which are the step too: communication that computing does not hide and
-        waiting for data come first, then what lies in the optimizer, in backward, in forward. `forward_start_ns`,
-        `backward_end_ns` with how they were found (`..._by`) and which operator stands there (`..._operator`).
+        ran is recorded, the columns of `PHASES`, which are the step too: communication that computing does not hide,
+        waiting for data and compiling come first, then what lies in the optimizer, in backward, in forward.
+        `forward_start_ns`, `backward_end_ns` with how they were found (`..._by`) and which operator stands there
+        (`..._operator`).
 
     Raises:
         Unavailable: If no step has an operator that is named by argument.
@@ -103,7 +105,7 @@ def _phases(
     steps: pl.DataFrame, activity: pl.DataFrame | None, ranges: pl.DataFrame | None, *, named: bool
 ) -> list[pl.Series]:
     """The columns of `PHASES`; null where what ran is not recorded, and for what nothing marks."""
-    if activity is None or activity.filter(~pl.col("what").is_in(["sync", "gc", "python"])).is_empty():
+    if activity is None or activity.filter(~pl.col("what").is_in(["sync", "gc", "python", "compile"])).is_empty():
         return [pl.Series(name, [None] * steps.height, dtype=pl.Int64) for name in PHASES]
     phases = _adjusted(ranges, steps) if named else ranges
     layers = {phase: _layer(phases, phase) for phase in ("forward", "backward", "optimizer")}
@@ -115,6 +117,8 @@ def _phases(
         .then(pl.lit("exposed_communication_ns"))
         .when(pl.col("data") & ~pl.col("computing"))
         .then(pl.lit("data_wait_ns"))
+        .when(pl.col("compile") & ~pl.col("computing"))
+        .then(pl.lit("compile_ns"))
         .when("optimizer")
         .then(pl.lit("optimizer_ns"))
         .when("backward")
@@ -134,8 +138,9 @@ def _phases(
         pl.when(steps["recorded"].fill_null(True)).then(pl.col(PHASES).fill_null(0))
     )
     unmarked = [f"{phase}_ns" for phase, layer in layers.items() if layer.select(pl.len()).collect().item() == 0]
-    if activity.filter(pl.col("what") == "data").is_empty():
-        unmarked.append("data_wait_ns")
+    for mark, column in (("data", "data_wait_ns"), ("compile", "compile_ns")):
+        if activity.filter(pl.col("what") == mark).is_empty():
+            unmarked.append(column)
     if len(unmarked) == len(PHASES) - 2:  # nothing is told apart but communication, so there is no rest either
         unmarked.append("other_ns")
     return [column if column.name not in unmarked else column.clear(steps.height) for column in every]

@@ -23,7 +23,7 @@ SLICES = Table(
         Column(
             "category",
             "string",
-            "`operator`, `annotation`, `python`, `runtime` (driver or runtime call), `queue`, `gc`, `kernel`, `memory`, `communication`, `communication_task`, `device_annotation`, `overhead`, `other`.",
+            "`operator`, `annotation`, `python`, `runtime` (driver or runtime call), `queue`, `gc`, `kernel`, `memory`, `communication`, `communication_task`, `device_annotation`, `overhead`, `compile` (a compiler, and what it traced), `other`.",
             nullable=False,
         ),
         Column("name", "string", "Name as recorded.", nullable=False),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.sources.kineto.compiling import Compiling, find_compiling
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.header import whole_number
 from stepscope.sources.kineto.layout import HOST_CLASSES
@@ -32,6 +33,8 @@ class Facts:
     """Whether device work states its correlation where the id of its operator should be."""
     process: int | None
     """Where most operators run."""
+    compiling: Compiling
+    """When a compiler ran."""
 
 
 def gather_facts(events: Events) -> Facts:
@@ -53,6 +56,7 @@ def gather_facts(events: Events) -> Facts:
         has_launches=_has_launches(events),
         ids_are_correlations=_ids_are_correlations(events),
         process=_process(events),
+        compiling=find_compiling(events),
     )
 
 

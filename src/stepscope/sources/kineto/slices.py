@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.kineto.compiling import Compiling
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import HOST_CLASSES
@@ -21,6 +22,8 @@ _CATEGORY = {
     "runtime": "runtime",
 }
 _OTHER = {"overhead": "overhead", "python_gc": "gc", "gc": "gc", "garbage_collection": "gc"}
+_TRACED = ("operator", "call", "annotation")
+"""Classes of what frameworks and scripts mark: within compiling they mark what is traced, and not what runs."""
 # older versions put these ranges among the operators
 _ANNOTATION_NAMES = r"^(ProfilerStep#|Optimizer\.|enumerate\(DataLoader\)|nccl:|gloo:|## )"
 
@@ -31,14 +34,18 @@ class SliceWriter:
     Args:
         events: The trace, for where its events ran.
         steps: Its steps.
+        compiling: When a compiler ran.
         sink: Takes the rows.
     """
 
-    def __init__(self, events: Events, steps: Steps, sink: Sink) -> None:
+    def __init__(self, events: Events, steps: Steps, compiling: Compiling, sink: Sink) -> None:
         self._events = events
         self._steps = steps
+        self._compiling = compiling
         self._sink = sink
         self._stacks = Stacks()
+        self.traced = 0
+        """Operators that only a compiler saw; they computed nothing, so they are slices and no operators."""
 
     def write_host(self, segment: Segment, tree: HostTree) -> dict[str, pl.DataFrame]:
         """Write the ranges on host threads that are over, and the operators among them; returns the others."""
@@ -55,13 +62,14 @@ class SliceWriter:
                     depth=tree.depth[place],
                     self_ns=tree.self_ns[place],
                     step=self._steps.of(frame["start_ns"]),
-                    category=_category(name),
+                    category=_category(name, self._compiling.holds(frame) if name in _TRACED else None),
                 )
                 if (goes_on := tree.goes_on[place]).any():
                     going_on.append(frame.with_columns(spent_ns=tree.spent_ns[place]).filter(goes_on))
                     placed = placed.filter(~goes_on)
                 self._sink.write(SLICES, placed.select(c for c in _SLICE_COLUMNS if c in placed.columns))
                 if name in ("operator", "call"):
+                    self.traced += int((placed["category"] == "compile").sum())
                     self._write_operators(placed.filter(pl.col("category") == "operator"))
             if going_on:
                 open_ranges[name] = pl.concat(going_on)
@@ -142,10 +150,13 @@ def _values() -> pl.Expr:
     return pl.when(pl.col("name").str.contains("conv", literal=True)).then("input_values").alias("input_values")
 
 
-def _category(name: str) -> pl.Expr:
+def _category(name: str, compiled: pl.Series | None) -> pl.Expr:
+    """The category of a class's ranges; `compile` for those of `compiled`."""
     if name == "operator":
         among = pl.col("name").str.contains(_ANNOTATION_NAMES)
-        return pl.when(among).then(pl.lit("annotation")).otherwise(pl.lit("operator"))
-    if name == "other":
-        return pl.col("category").str.to_lowercase().replace_strict(_OTHER, default="other")
-    return pl.lit(_CATEGORY[name])
+        own = pl.when(among).then(pl.lit("annotation")).otherwise(pl.lit("operator"))
+    elif name == "other":
+        own = pl.col("category").str.to_lowercase().replace_strict(_OTHER, default="other")
+    else:
+        own = pl.lit(_CATEGORY[name])
+    return own if compiled is None else pl.when(compiled).then(pl.lit("compile")).otherwise(own)

@@ -11,6 +11,7 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.collectives import Calls, group_rows, numbered
+from stepscope.sources.kineto.compiling import tell_traced
 from stepscope.sources.kineto.device import DeviceCounts, device_work, tell, write_kernels
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.facts import Facts, gather_facts
@@ -101,7 +102,7 @@ def _write_tables(path: Path, events: Events, sink: Sink, beside: Beside, *, wit
     write_flows(events, sink)
     phases = beside.phases(facts.steps, events)
     counts, calls = DeviceCounts(), Calls(beside.groups, facts.steps)
-    slices, memory = SliceWriter(events, facts.steps, sink), MemoryWriter(sink)
+    slices, memory = SliceWriter(events, facts.steps, facts.compiling, sink), MemoryWriter(sink)
     spans, recorded = [pl.DataFrame(schema=SPANS)], [facts.recorded]
     carried: dict[str, pl.DataFrame] = {}
     number = 0
@@ -119,6 +120,7 @@ def _write_tables(path: Path, events: Events, sink: Sink, beside: Beside, *, wit
         memory.add(segment, tree)
     slices.finish()
     tell(counts, sink, path)
+    tell_traced(slices.traced, path, sink)
     if (rows := beside.calls(calls.found(), facts.steps)).height:
         sink.write(COLLECTIVES, numbered(rows))
     recording = around(recorded)

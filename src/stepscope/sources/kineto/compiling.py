@@ -1,0 +1,76 @@
+"""Where a compiler ran: what operators did within is tracing, with tensors that hold no data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.kineto.events import Events
+
+_RANGES = r" \(dynamo_timed\)$|^(dynamo|entire_frame_compile|entire_backward_compile)$"
+"""torch.compile names the stages of its compiler so; the first form is that of all versions."""
+
+_FRAMES = r"torch/_dynamo/convert_frame\.py\(\d+\): (__call__|_convert_frame|_compile)$"
+"""Python functions that only run to compile, for recordings with stacks and without the ranges."""
+
+_COLUMNS = ["name", "start_ns", "duration_ns", "place"]
+_SCHEMA = {"place": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64}
+
+
+class Compiling:
+    """The stretches of each thread in which it compiled.
+
+    Args:
+        ranges: `place`, `start_ns`, `end_ns` of the compiler's ranges, in any order, within each other or not.
+    """
+
+    def __init__(self, ranges: pl.DataFrame) -> None:
+        reach = pl.col("end_ns").cum_max().shift(1).over("place")
+        opens = (pl.col("start_ns") > reach).fill_null(True)
+        self._stretches = (
+            ranges.sort("place", "start_ns")
+            .with_columns(block=opens.cum_sum())
+            .group_by("place", "block", maintain_order=True)
+            .agg(pl.col("start_ns").first(), compiled_ns=pl.col("end_ns").max())
+            .sort("start_ns")
+        )
+
+    def holds(self, ranges: pl.DataFrame) -> pl.Series:
+        """Whether each range (`start_ns`, `duration_ns`, `place`) lies within compiling on its thread."""
+        if not self._stretches.height:
+            return pl.repeat(False, ranges.height, dtype=pl.Boolean, eager=True)
+        rows = ranges.select("place", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).with_row_index()
+        last = rows.sort("start_ns").join_asof(self._stretches, on="start_ns", by="place", check_sortedness=False)
+        inside = (pl.col("end_ns") <= pl.col("compiled_ns")).fill_null(False)
+        return last.sort("index").select(inside).to_series()
+
+
+def find_compiling(events: Events) -> Compiling:
+    """The compiler's ranges of a trace."""
+    found = _named(events, ("operator", "annotation"), _RANGES)
+    return Compiling(found if found.height else _named(events, ("python",), _FRAMES))
+
+
+def _named(events: Events, classes: Sequence[str], names: str) -> pl.DataFrame:
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    parts = [
+        frame.filter(pl.col("name").str.contains(names)).select("place", "start_ns", end_ns=end)
+        for name in classes
+        for frame in events.frames(name, _COLUMNS)
+    ]
+    return pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
+
+
+def tell_traced(count: int, path: Path, sink: Sink) -> None:
+    """Report how many ranges a compiler's tracing made."""
+    if count:
+        sink.issue(
+            "note",
+            path,
+            f"{count} operators lie within torch.compile's compiling; they traced the model and are not counted among "
+            "the operators that ran",
+            "None needed; record after the first steps to leave compiling out of the recording",
+        )
