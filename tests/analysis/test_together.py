@@ -68,7 +68,16 @@ def in_phases(rank: int) -> dict[str, pl.DataFrame]:
         name=pl.when(is_product).then(pl.lit("Default/net/MatMul-op1")).otherwise("name"),
         input_shapes=pl.when(is_product).then(pl.format("[[2, {}], [{}, 5]]", shared, shared)),
     )
-    return {**tables, "operators": operators}
+    return {**tables, "operators": operators, "slices": _compiled(tables["slices"], rank)}
+
+
+def _compiled(slices: pl.DataFrame, rank: int) -> pl.DataFrame:
+    """Slices of which one, of a length of its own on each rank, is a compiler's."""
+    number = slices["slice"].max() + 1
+    compiler = slices.head(1).with_columns(
+        slice=pl.lit(number, pl.Int64), duration_ns=pl.lit(5 + rank, pl.Int64), category=pl.lit("compile")
+    )
+    return pl.concat([slices, compiler])
 
 
 RUNS = {

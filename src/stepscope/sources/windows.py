@@ -48,6 +48,64 @@ SPANS = {"step": pl.Int32, "first_ns": pl.Int64, "last_ns": pl.Int64}
 """Columns of `step_spans`."""
 
 
+STREAM_SPANS = {"step": pl.Int32, "device": pl.Int32, "stream": pl.Int32, "first_ns": pl.Int64, "last_ns": pl.Int64}
+STREAM_SPANS |= {"computing_ns": pl.Int64}
+"""Columns of `stream_spans`."""
+
+
+def stream_spans(work: pl.DataFrame) -> pl.DataFrame:
+    """First start and last end of device work in each step on each stream, as `STREAM_SPANS`.
+
+    Args:
+        work: `step` (of its launch), `device`, `stream`, `kind`, `start_ns`, `duration_ns`.
+    """
+    computing = pl.col("duration_ns").filter(pl.col("kind") == "compute").sum()
+    ends = pl.col("start_ns") + pl.col("duration_ns")
+    spans = work.group_by("step", "device", "stream").agg(
+        first_ns=pl.min("start_ns"), last_ns=ends.max(), computing_ns=computing
+    )
+    return spans.select(pl.col(name).cast(dtype) for name, dtype in STREAM_SPANS.items())
+
+
+def own_spans(spans: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
+    """The spans of steps' own turns on the device, as `SPANS`.
+
+    A host that runs ahead asks for work of a step while the device still works for the one before. What side streams do
+    of it at once, such as the copy of the next batch, is no beginning: a step begins with its first work on the stream
+    that computes most, or on another one that never begins with a step before that stream is through with the last.
+
+    Args:
+        spans: `stream_spans`, of any number of parts of the work.
+        order: The steps in order.
+
+    Returns:
+        A row for each step with work: `first_ns` is null of one that did nothing but early work on side streams.
+    """
+    stream = ["device", "stream"]
+    computing = (
+        spans.group_by(*stream)
+        .agg(pl.sum("computing_ns"))
+        .sort("computing_ns", *stream, descending=[True, False, False])
+    )
+    main = computing.head(1).filter(pl.col("computing_ns") > 0).select(*stream, main=pl.lit(True))
+    by_stream = (
+        pl.DataFrame({"step": order.cast(pl.Int32)})
+        .with_row_index("place")
+        .join(spans.join(main, on=stream, how="left", nulls_equal=True), on="step")
+        .with_columns(pl.col("main").fill_null(False))
+    )
+    ends = by_stream.group_by("place").agg(end_ns=pl.col("last_ns").filter("main").max()).sort("place")
+    through = ends.select("place", through_ns=pl.col("end_ns").cum_max().forward_fill().shift(1))
+    early = (pl.col("first_ns") < pl.col("through_ns")).fill_null(False)
+    begins = pl.col("main") | ~early.any().over(stream)
+    return (
+        by_stream.join(through, on="place", how="left")
+        .with_columns(begins=begins)
+        .group_by("step")
+        .agg(first_ns=pl.col("first_ns").filter("begins").min(), last_ns=pl.max("last_ns"))
+    )
+
+
 def step_spans(work: pl.DataFrame) -> pl.DataFrame:
     """First start and last end of device work in each step, as `SPANS`.
 

@@ -44,6 +44,8 @@ class SliceWriter:
         self._compiling = compiling
         self._sink = sink
         self._stacks = Stacks()
+        self.worked: set[int] = set()
+        """Steps in which operators ran."""
         self.traced = 0
         """Operators that only a compiler saw; they computed nothing, so they are slices and no operators."""
 
@@ -120,6 +122,7 @@ class SliceWriter:
         self._sink.write(STACKS, self._stacks.frame(";"))
 
     def _write_operators(self, placed: pl.DataFrame) -> None:
+        self.worked.update(placed["step"].drop_nulls().unique())
         self._sink.write(
             OPERATORS,
             placed.select(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.events import Events
-from stepscope.sources.windows import device_windows
+from stepscope.sources.windows import device_windows, own_spans
 
 STEP_PREFIX = "ProfilerStep#"
+_NAMED = 3
+"""Steps that are named before the rest is only counted."""
 _SCHEMA = {"step": pl.Int32(), "start_ns": pl.Int64(), "end_ns": pl.Int64()}
 
 
@@ -82,21 +85,25 @@ def tell_overlaps(count: int, path: Path, sink: Sink) -> None:
 
 
 def step_rows(
-    steps: Steps, device: pl.DataFrame, recording: tuple[int, int], recorded: pl.Series | None = None
+    steps: Steps,
+    device: pl.DataFrame,
+    recording: tuple[int, int],
+    worked: Collection[int] = (),
+    recorded: pl.Series | None = None,
 ) -> pl.DataFrame:
     """Rows of `steps`.
 
     Args:
         steps: The steps on the host.
-        device: Spans of device work as of `windows.step_spans`, of any number of parts of it; empty on a CPU.
+        device: Spans of device work as of `windows.stream_spans`, of any number of parts of it; empty on a CPU.
         recording: Start and end of the recording.
+        worked: The steps in which operators ran.
         recorded: Of each step whether its operators were recorded; None if that is the same for all.
     """
-    work = None if not device.height else device.group_by("step").agg(pl.min("first_ns"), pl.max("last_ns"))
     if not steps.ranges.height:
         first, last = recording
-        if work is not None:
-            first, last = work.select(pl.min("first_ns"), pl.max("last_ns")).row(0)
+        if device.height:
+            first, last = device.select(pl.min("first_ns"), pl.max("last_ns")).row(0)
         row = {
             "step": 0,
             "start_ns": recording[0],
@@ -107,15 +114,55 @@ def step_rows(
         }
         return pl.DataFrame([row])
     rows = steps.ranges if recorded is None else steps.ranges.with_columns(recorded=recorded)
-    if work is None:
-        return _on_host(rows)
-    joined = rows.join(work.drop_nulls("step"), on="step", how="left", maintain_order="left")
+    if not device.height:
+        return _without_rest(_on_host(rows), worked)
+    own = own_spans(device, rows["step"])
+    joined = rows.join(own, on="step", how="left", maintain_order="left")
     if recorded is None:
-        return _on_device(joined)
+        return _without_rest(_on_device(joined), worked)
     # of steps in between nothing is known, so no window reaches into them
     parts = joined.with_columns(part=pl.col("recorded").rle_id()).partition_by("part", include_key=False)
     laid = [_on_device(part) if part["recorded"][0] else _on_host(part.drop("first_ns", "last_ns")) for part in parts]
-    return pl.concat(laid)
+    return _without_rest(pl.concat(laid), worked)
+
+
+def _without_rest(rows: pl.DataFrame, worked: Collection[int]) -> pl.DataFrame:
+    """Rows of `steps` of which those without any work count as not recorded.
+
+    Such are steps without device work where others have it, as its time lies in the window of the step before; and the
+    last one on a host if no operator ran in it: the profiler was stopped when it had just begun.
+    """
+    is_last = pl.int_range(pl.len()) == pl.len() - 1
+    on_device = (pl.col("window") == "device") & (pl.col("window_start_ns") == pl.col("window_end_ns"))
+    on_host = (pl.col("window") == "host") & is_last & ~pl.col("step").is_in(list(worked)) & pl.lit(bool(worked))
+    known = pl.col("recorded").fill_null(True) if "recorded" in rows.columns else pl.lit(True)
+    recorded = rows.select(recorded=known & ~on_device & ~on_host).to_series()
+    return rows if recorded.all() or not recorded.any() else rows.with_columns(recorded)
+
+
+def tell_rest(rows: pl.DataFrame, recorded: pl.Series | None, path: Path, sink: Sink) -> None:
+    """Report the steps without any work.
+
+    Args:
+        rows: As of `step_rows`.
+        recorded: What it was given.
+        path: The recording.
+        sink: Told of them.
+    """
+    if "recorded" not in rows.columns:
+        return
+    empty = rows.filter(~pl.col("recorded") & (True if recorded is None else recorded))
+    if empty.height:
+        first = ", ".join(str(step) for step in empty["step"][:_NAMED])
+        more = ", ..." if empty.height > _NAMED else ""
+        sink.issue(
+            "note",
+            path,
+            f"no work was recorded in {empty.height} of {rows.height} steps ({first}{more}); they are left out where "
+            "time is split",
+            "None needed if the profiler was stopped when a step had just begun",
+            place="steps",
+        )
 
 
 def _on_host(steps: pl.DataFrame) -> pl.DataFrame:

@@ -21,9 +21,9 @@ from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES
 from stepscope.sources.kineto.memory import MemoryWriter
 from stepscope.sources.kineto.segments import segments
 from stepscope.sources.kineto.slices import SliceWriter
-from stepscope.sources.kineto.steps import Steps, step_rows, tell_overlaps
+from stepscope.sources.kineto.steps import Steps, step_rows, tell_overlaps, tell_rest
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
-from stepscope.sources.windows import SPANS, around, span_of, step_spans
+from stepscope.sources.windows import STREAM_SPANS, around, span_of, stream_spans
 from stepscope.tables import COLLECTIVES, GROUPS, STEPS
 
 
@@ -103,7 +103,7 @@ def _write_tables(path: Path, events: Events, sink: Sink, beside: Beside, *, wit
     phases = beside.phases(facts.steps, events)
     counts, calls = DeviceCounts(), Calls(beside.groups, facts.steps)
     slices, memory = SliceWriter(events, facts.steps, facts.compiling, sink), MemoryWriter(sink)
-    spans, recorded = [pl.DataFrame(schema=SPANS)], [facts.recorded]
+    spans, recorded = [pl.DataFrame(schema=STREAM_SPANS)], [facts.recorded]
     carried: dict[str, pl.DataFrame] = {}
     number = 0
     for segment in segments(events, sink.scratch):
@@ -114,7 +114,7 @@ def _write_tables(path: Path, events: Events, sink: Sink, beside: Beside, *, wit
         number = slices.write_device(segment, segment.next_slice, work)
         if work is not None:
             write_kernels(work, sink)
-            spans.append(step_spans(work))
+            spans.append(stream_spans(work))
             recorded.append(span_of(work))
         calls.add(segment, tree, work)
         memory.add(segment, tree)
@@ -125,7 +125,9 @@ def _write_tables(path: Path, events: Events, sink: Sink, beside: Beside, *, wit
         sink.write(COLLECTIVES, numbered(rows))
     recording = around(recorded)
     if recording is not None and with_steps:
-        rows = step_rows(facts.steps, pl.concat(spans), recording, beside.recorded(facts.steps))
+        of_windows = beside.recorded(facts.steps)
+        rows = step_rows(facts.steps, pl.concat(spans), recording, slices.worked, of_windows)
+        tell_rest(rows, of_windows, path, sink)
         if phases is not None:
             rows = rows.join(phases, on="step", how="left", maintain_order="left")
         sink.write(STEPS, rows)
