@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.advice import Finding, advise
 from stepscope.run import Run
-from stepscope.tables import OPERATORS, SLICES, STEPS
+from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
 
 MS = 1_000_000
 
@@ -35,6 +35,7 @@ def told(compiles: dict[int, int], count: int = 10, ranks: int = 1, *, marked: b
         name=["aten::add"] * count,
     )
     tables: dict[str, pl.DataFrame] = {"steps": steps, "slices": slices, "operators": operators}
+    tables["ranks"] = RANKS.frame(framework=["pytorch"], device_kind=["cpu"])
     run = Run.from_frames(dict.fromkeys(range(ranks), tables))
     return [finding for finding in advise(run) if finding.rule == "compile-time"]
 

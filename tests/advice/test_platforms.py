@@ -128,6 +128,16 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             for transmit in (0, 500)
         ],
         "memory-copies": [{"breakdown": steps}],
+        "compile-time": [
+            {
+                "compile_time": pl.DataFrame(
+                    {
+                        **{"rank": [0] * 3, "step": [1, 2, 3], "compile_ns": [500, 400, 300], "times": [1] * 3},
+                        **{"recorded_steps": [9] * 3, "recorded_ns": [2000] * 3},
+                    }
+                )
+            }
+        ],
         "iteration-interval": [
             {
                 "step_trace": pl.DataFrame(

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
+from stepscope.advice.platforms import PYTORCH, Choices, Platform, platform_of
 from stepscope.advice.ranks import named, on_rank, place
 from stepscope.limits import limit
 from stepscope.present import duration, plural
@@ -32,32 +33,46 @@ class Limits:
 
 LIMITS = Limits()
 
-ONCE = (
-    "Nothing needs to change if the job runs long enough: this time is paid at each start. To pay less, keep the "
-    "compiler's cache between starts (TORCHINDUCTOR_CACHE_DIR on a disk that stays), compile one repeated block "
-    "instead of the whole model, and avoid mode='max-autotune'. Record later steps to see training alone."
-)
-AGAIN = (
-    "Find what changed with TORCH_LOGS=recompiles. If sizes vary, use torch.compile(dynamic=True) or "
-    "torch._dynamo.mark_dynamic, or pad batches to a few sizes and set drop_last=True in the loader; keep Python "
-    "numbers and flags that change out of the compiled function."
-)
+ONCE: Choices = {
+    (PYTORCH, None): (
+        "Nothing needs to change if the job runs long enough: this time is paid at each start. To pay less, keep the "
+        "compiler's cache between starts (TORCHINDUCTOR_CACHE_DIR on a disk that stays), compile one repeated block "
+        "instead of the whole model, and avoid mode='max-autotune'. Record later steps to see training alone."
+    ),
+    (None, None): (
+        "Nothing needs to change if the job runs long enough: this time is paid at each start. To pay less, keep the "
+        "compiler's cache between starts. Record later steps to see training alone."
+    ),
+}
+AGAIN: Choices = {
+    (PYTORCH, None): (
+        "Find what changed with TORCH_LOGS=recompiles. If sizes vary, use torch.compile(dynamic=True) or "
+        "torch._dynamo.mark_dynamic, or pad batches to a few sizes and set drop_last=True in the loader; keep Python "
+        "numbers and flags that change out of the compiled function."
+    ),
+    (None, None): (
+        "If sizes vary, declare them as dynamic, or pad batches to a few sizes and leave out the last, smaller batch; "
+        "keep Python numbers and flags that change out of the compiled function."
+    ),
+}
 
 
 @rule("compile-time")
-def compile_time(compile_time: pl.DataFrame, limits: Limits = LIMITS) -> Iterator[Finding]:
+def compile_time(
+    compile_time: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS
+) -> Iterator[Finding]:
     """Report ranks that wait for a compiler at the start, and ranks that compile again in later steps.
 
     What is compiled once is a total of the job and not of a step, so it claims no saving of a step. What is compiled
     again in at least `again_steps` later steps is claimed as its mean over all recorded steps.
     """
-    ranks = [_of_rank(rows, limits) for rows in compile_time.partition_by("rank", maintain_order=True)]
-    at_start = [row for row in ranks if row["once_ns"] >= limits.once_ratio * row["recorded_ns"]]
-    later = [row for row in ranks if row["again_ns"] > 0 and row["again_ns"] >= limits.again_ratio * row["recorded_ns"]]
+    found = [_of_rank(rows, limits) for rows in compile_time.partition_by("rank", maintain_order=True)]
+    at_start = [row for row in found if row["once_ns"] >= limits.once_ratio * row["recorded_ns"]]
+    later = [row for row in found if row["again_ns"] > 0 and row["again_ns"] >= limits.again_ratio * row["recorded_ns"]]
     if at_start:
-        yield _once(at_start)
+        yield _once(at_start, platform_of(ranks, [row["rank"] for row in at_start]))
     if later:
-        yield _again(later)
+        yield _again(later, platform_of(ranks, [row["rank"] for row in later]))
 
 
 def _of_rank(rows: pl.DataFrame, limits: Limits) -> dict[str, Any]:
@@ -78,7 +93,7 @@ def _of_rank(rows: pl.DataFrame, limits: Limits) -> dict[str, Any]:
     }
 
 
-def _once(rows: list[dict[str, Any]]) -> Finding:
+def _once(rows: list[dict[str, Any]], platform: Platform) -> Finding:
     worst = max(rows, key=lambda row: row["once_ns"])
     ranks = [row["rank"] for row in rows]
     ratio = worst["once_ns"] / worst["recorded_ns"] if worst["recorded_ns"] else 0.0
@@ -90,7 +105,7 @@ def _once(rows: list[dict[str, Any]]) -> Finding:
             f"({ratio:.0%} of the recorded time), once."
         ),
         cause="A compiled function is traced and compiled when it first runs; training waits meanwhile.",
-        action=ONCE,
+        action=platform.pick(ONCE),
         saving_ns=0,
         saving_ratio=0.0,
         where=place(ranks),
@@ -99,7 +114,7 @@ def _once(rows: list[dict[str, Any]]) -> Finding:
     )
 
 
-def _again(rows: list[dict[str, Any]]) -> Finding:
+def _again(rows: list[dict[str, Any]], platform: Platform) -> Finding:
     worst = max(rows, key=lambda row: row["again_ns"])
     ranks = [row["rank"] for row in rows]
     ratio = worst["again_ns"] / worst["recorded_ns"] if worst["recorded_ns"] else 0.0
@@ -113,7 +128,7 @@ def _again(rows: list[dict[str, Any]]) -> Finding:
         ),
         cause=f"The compiled code did not fit what came later{_in_steps(worst['again_steps'])}, so it was made anew "
         f"{plural(worst['times'], 'time')}. Sizes of batches that vary are the usual reason.",
-        action=AGAIN,
+        action=platform.pick(AGAIN),
         saving_ns=round(worst["again_ns"] / max(worst["recorded_steps"] or 1, 1)),
         saving_ratio=ratio,
         where=place(ranks),
