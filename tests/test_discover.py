@@ -220,9 +220,10 @@ def test_a_reader_that_fails_hides_no_other(tmp_path: Path) -> None:
     assert "oops" in (found.problems[0].trace or "")
 
 
-def exported(root: Path, *files: str) -> None:
+def exported(root: Path, *files: str, complete: bool = True) -> None:
     """A list of files that were made from the recording `recording/rank-0`."""
     listed = {"format": "stepscope-exported", "recording": "recording/rank-0", "files": list(files)}
+    listed |= {} if complete else {"complete": False}
     (root / "exported-0.json").write_text(json.dumps(listed))
 
 
@@ -263,5 +264,69 @@ def test_what_was_exported_is_read_where_its_recording_is_gone(tmp_path: Path) -
 def test_a_damaged_list_of_exported_files_hides_nothing(tmp_path: Path) -> None:
     write_toy(tmp_path / "made.json")
     (tmp_path / "exported-0.json").write_text('{"format": "stepscope-exported", "files": ["made')
+
+    assert names(find(tmp_path)) == ["made.json"]
+
+
+def test_a_recording_wins_over_an_export_that_was_cut_off_before_it_listed_anything(tmp_path: Path) -> None:
+    write_toy(tmp_path / "recording" / "rank-0_here-7_2026" / "toy.json")
+    (tmp_path / "recording" / "rank-0_here-7_2026" / "recording.json").write_text('{"rank": 0}')
+    write_toy(tmp_path / "profiler_info_0.json")
+    write_toy(tmp_path / "rank-0_20260101000000_ascend_ms" / "trace.json")
+    write_toy(tmp_path / "host_info" / "timeline_0.json")
+    write_toy(tmp_path / "profiler_info_1.json")
+    write_toy(tmp_path / "notes.json")
+
+    found = find(tmp_path)
+
+    assert sorted(names(found)) == ["notes.json", "profiler_info_1.json", "rank-0_here-7_2026"]
+    (told,) = found.problems
+    assert told.severity == "note"
+    assert "profiler_info_0.json" in told.problem
+
+
+def test_a_half_made_export_is_not_read_without_its_recording_either(tmp_path: Path) -> None:
+    write_toy(tmp_path / "made.json")
+    exported(tmp_path, "made.json", "missing.json", complete=False)
+
+    found = find(tmp_path)
+
+    assert names(found) == []
+    assert [told.severity for told in found.problems] == ["error"]
+    assert "not finished" in found.problems[0].problem
+
+
+def test_exports_elsewhere_and_their_recording_are_one(tmp_path: Path) -> None:
+    write_toy(tmp_path / "a" / "recording" / "rank-0" / "toy.json")
+    (tmp_path / "a" / "recording" / "rank-0" / "recording.json").write_text("{}")
+    write_toy(tmp_path / "b" / "made.json")
+    write_toy(tmp_path / "b" / "own.json")
+    exported(tmp_path / "b", "made.json")
+
+    assert sorted(names(find(tmp_path))) == ["own.json", "rank-0"]
+    assert sorted(names(find(tmp_path / "b", tmp_path / "a"))) == ["own.json", "rank-0"]
+    assert sorted(names(find(tmp_path / "b"))) == ["made.json", "own.json"]
+
+
+def test_of_two_forms_of_one_export_the_one_that_says_more_is_read(tmp_path: Path) -> None:
+    tree = "rank-0_20260101000000_ascend_ms"
+    write_toy(tmp_path / tree / "trace.json")
+    write_toy(tmp_path / "profiler_info_0.json")
+    write_toy(tmp_path / "host_info" / "timeline_0.json")
+    exported(tmp_path, "profiler_info_0.json", "host_info/timeline_0.json", f"{tree}/trace.json")
+
+    whole = names(find(tmp_path))
+    (tmp_path / tree / "trace.json").unlink()
+    cut = names(find(tmp_path))
+
+    assert whole == ["trace.json"]
+    assert sorted(cut) == ["profiler_info_0.json", "timeline_0.json"]
+
+
+@pytest.mark.parametrize("recording", [".", "/", "..", 7, None])
+def test_a_list_with_an_odd_recording_breaks_nothing(tmp_path: Path, recording: object) -> None:
+    write_toy(tmp_path / "made.json")
+    listed = {"format": "stepscope-exported", "recording": recording, "files": ["made.json", ".", "", 3]}
+    (tmp_path / "exported-0.json").write_text(json.dumps(listed))
 
     assert names(find(tmp_path)) == ["made.json"]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from recordings import MS, MindSporeRun, Raw, memory_curve, op
+from recordings import EPOCH_NS, MS, MindSporeRun, Raw, memory_curve, op
+from stepscope import open_runs
+from stepscope.advice import advise
 
 SHAPES = {"Input Dims": [[4, 8], [8, 2]], "Input type": ["float", "float"]}
 
@@ -114,3 +117,28 @@ def test_what_mindspore_wrote_comes_out_as_it_went_in(tmp_path: Path) -> None:
     assert record == (window / "cpu_ms_memory_record_0.txt").read_text()
     details = (profiler / "cpu_op_detail_info_0.csv").read_text().splitlines()
     assert details[1].split(",")[:7] == ["Host", "MatMul", "MatMul-op1", backward, "2", "6.0", "3.0"]
+
+
+def test_what_is_copied_elsewhere_is_one_run_with_the_recorded_steps_and_no_queue(tmp_path: Path) -> None:
+    raw = Raw(tmp_path / "job")
+    for n in range(3):
+        at = n * 10 * MS
+        raw.steps((6 + n, at, at + 10 * MS))
+        raw.add("batches", (EPOCH_NS + at + MS, "loader", 5 + n, 6 + n, MS, None, None, 0))
+    raw.kineto(1, 0, 30 * MS, [op("aten::mm", 2100 + 10_000 * n, 1000, **SHAPES) for n in range(3)])
+    assert run(raw.directory).returncode == 0
+    for name, left_out in (("both", ""), ("classic", "_ascend_ms")):
+        shutil.copytree(tmp_path / "job" / "profiler", tmp_path / name, ignore=shutil.ignore_patterns("recording"))
+        for tree in (tmp_path / name).glob(f"*{left_out}") if left_out else ():
+            shutil.rmtree(tree)
+
+    both, classic = (open_runs(tmp_path / name, use_store=False) for name in ("both", "classic"))
+
+    for found, source in ((both, "ascend"), (classic, "classic")):
+        (job,) = found
+        assert job.ranks[0].recording.source.startswith(source)
+        assert job.table("steps").collect()["step"].to_list() == [6, 7, 8]
+        assert job.table("operators").collect()["step"].to_list() == [6, 7, 8]
+        assert not job.has("input_pipeline")
+        assert not [finding for finding in advise(job) if "queue" in finding.rule]
+    assert [job.path for job in open_runs([tmp_path / "both", tmp_path / "job"], use_store=False)] == [raw.directory]

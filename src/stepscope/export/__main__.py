@@ -54,4 +54,8 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("stepscope: interrupted; the recording itself is whole", file=sys.stderr)
+        sys.exit(130)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.errors import StepscopeError
+from stepscope.export.drafts import drafting, publish
 from stepscope.export.job import Job
 from stepscope.export.peers import Peers
-from stepscope.export.places import age, make_room, remove, target, write_list
+from stepscope.export.places import age, target
 from stepscope.run import Run, open_run
 from stepscope.selection import Choice
 from stepscope.sources.recording.about import read_about
@@ -110,12 +111,22 @@ def open_recording(recording: Path, opener: Callable[[Path], Run] = open_run, st
 
 
 def _export(job: Job) -> Outcome:
+    """Make the files of one recording, all of them or none."""
+    home = job.directory
+    try:
+        with drafting(job):
+            _make(job)
+            if not job.written:
+                return Outcome(job.recording, job.rank, left_out=job.left_out, problem="no file could be made")
+            publish(job, home)
+    except OSError as reason:
+        return Outcome(job.recording, job.rank, left_out=job.left_out, problem=f"{home} cannot be written: {reason}")
+    return Outcome(job.recording, job.rank, list(job.written), dict(job.left_out))
+
+
+def _make(job: Job) -> None:
     from stepscope.export.exporters import EXPORTERS  # noqa: PLC0415 - a list of all rooms, which import this one's job
 
-    try:
-        before = make_room(job)
-    except OSError as reason:
-        return Outcome(job.recording, job.rank, problem=f"files of an earlier recording cannot be moved: {reason}")
     for exporter in EXPORTERS:
         try:
             exporter(job)
@@ -123,13 +134,6 @@ def _export(job: Job) -> Outcome:
             name = exporter.__name__.removeprefix("write_")
             _log.error("%s of %s could not be made: %s", name, job.recording, reason, exc_info=_is_fault(reason))
             job.leave_out(name, f"{type(reason).__name__}: {reason}")
-    try:
-        remove(job, before - set(job.written))
-        write_list(job)
-    except OSError as reason:
-        return Outcome(job.recording, job.rank, job.written, job.left_out, f"the list of files: {reason}")
-    problem = "" if job.written else "no file could be made"
-    return Outcome(job.recording, job.rank, list(job.written), dict(job.left_out), problem)
 
 
 def _is_fault(reason: Exception) -> bool:

@@ -1,7 +1,9 @@
 """Where the files of a recording go, and what becomes of those that lie there already.
 
 The newest recording of a rank has its files in the `profiler` directory itself; those of an earlier one are in
-`earlier/<stamp>/`. `exported-<R>.json` says in either place what was made, and from which recording.
+`earlier/<stamp>/`. `exported-<R>.json` says in either place what was made, and from which recording. It is there before
+the first of the files and as long as any of them: by it readers pass by what a recording says better, and files of an
+export that was interrupted.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 
 from stepscope.export.job import Job
 from stepscope.paths import stays_below
-from stepscope.sources.exported import FORMAT
+from stepscope.sources.export_lists import FORMAT
 from stepscope.sources.recording.about import ABOUT
 
 _log = logging.getLogger("stepscope")
@@ -77,12 +79,37 @@ def make_room(job: Job) -> set[str]:
     if recording == _told(job):
         return inside
     attic = job.directory / EARLIER / stamp(Path(recording).name)
-    for file in (*sorted(inside), name):
-        if (job.directory / file).exists():
-            _make_private((attic / file).parent)
-            shutil.move(job.directory / file, attic / file)
-    _remove_empty(job.directory, inside)
+    _make_private(attic)
+    shutil.copy2(job.directory / name, attic / name)
+    _set_aside(job.directory, inside, attic)
+    (job.directory / name).unlink()
     return set()
+
+
+def set_strangers_aside(job: Job, ours: Iterable[str]) -> None:
+    """Move files out of the way that have the names of new ones, and that no list of ours has: they may be a user's.
+
+    Args:
+        job: The files that were made, and where they go.
+        ours: Files that may be replaced.
+
+    Raises:
+        OSError: If that is not possible.
+    """
+    strangers = {file for file in set(job.written).difference(ours) if (job.directory / file).exists()}
+    if strangers:
+        attic = job.directory / EARLIER / f"{stamp(job.recording.name)}-before"
+        told = "%d files in %s are not from a known recording; they are moved to %s"
+        _log.warning(told, len(strangers), job.directory, attic)
+        _set_aside(job.directory, strangers, attic)
+
+
+def _set_aside(directory: Path, files: Iterable[str], attic: Path) -> None:
+    for file in sorted(files):
+        if (directory / file).exists():
+            _make_private((attic / file).parent)
+            shutil.move(directory / file, attic / file)
+    _remove_empty(directory, files)
 
 
 def remove(job: Job, files: Iterable[str]) -> None:
@@ -115,18 +142,23 @@ def _make_private(directory: Path) -> None:
         missing.mkdir(mode=0o700, exist_ok=True)
 
 
-def write_list(job: Job) -> None:
+def write_list(job: Job, files: Iterable[str], *, complete: bool) -> None:
     """Write what was made, and what was not.
+
+    Args:
+        job: The export.
+        files: What is there, or may be.
+        complete: Whether all of it is there.
 
     Raises:
         OSError: If the disk does not take it.
     """
-    steps = job.step_numbers
     content = {
         "format": FORMAT,
         "recording": _told(job),
-        "steps": steps,
-        "files": list(job.written),
+        "complete": complete,
+        "steps": job.step_numbers,
+        "files": list(files),
         "left_out": job.left_out,
     }
     job.write(list_name(job.rank), json.dumps(content, indent=1))

@@ -13,7 +13,7 @@ from pathlib import Path
 from stepscope.errors import StepscopeError, UnreadableInput
 from stepscope.paths import shown
 from stepscope.sources.base import Found, Input, Severity, Source
-from stepscope.sources.exported import exported_entries
+from stepscope.sources.exported import exported_in, made_elsewhere
 from stepscope.sources.head import broken_at, is_json, read_head
 
 _MAX_ALIKE = 20
@@ -78,6 +78,7 @@ def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = Non
     walk = _Walk(all_sources() if sources is None else sources)
     for start in starts:
         walk.start(start)
+    walk.drop_repeated()
     walk.count_alike()
     return walk.found
 
@@ -116,6 +117,7 @@ class _Walk:
         self.sources = sources
         self.found = Discovered()
         self._seen: set[tuple[int, int]] = set()
+        self._made: dict[Path, str] = {}
         self._alike: Counter[Unread] = Counter()
 
     def start(self, path: Path) -> None:
@@ -128,6 +130,12 @@ class _Walk:
             directory = real.popleft() if real else linked.popleft()
             for entry in self._directory(directory):
                 (linked if entry.is_symlink() else real).append(Path(entry.path))
+
+    def drop_repeated(self) -> None:
+        """Drop what was made from a recording that was found as well: a job and its exports are one run."""
+        repeated = made_elsewhere(self.found.inputs, self._made)
+        self.found.inputs = [item for item in self.found.inputs if item not in repeated]
+        self.found.skipped += len(repeated)
 
     def count_alike(self) -> None:
         """Say how many problems of one kind were not listed."""
@@ -146,9 +154,12 @@ class _Walk:
         except OSError as error:
             self._tell(unreadable(directory, error))
             return []
-        repeated = exported_entries(directory, [entry.name for entry in entries])
-        self.found.skipped += len(repeated)
-        entries = [entry for entry in entries if entry.name not in repeated]
+        exported = exported_in(directory, [entry.name for entry in entries])
+        self._made |= exported.made
+        for remark in exported.remarks:
+            self._tell(Unread(shown(remark.path), remark.problem, remark.remedy, remark.severity))
+        self.found.skipped += len(exported.passed)
+        entries = [entry for entry in entries if entry.name not in exported.passed]
         names = [entry.name for entry in entries]
         left = set(self._unclaimed(directory, names))
         below = []

@@ -2,62 +2,161 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-FORMAT = "stepscope-exported"
+from stepscope.sources.base import Input, Severity
+from stepscope.sources.classic.files import is_known, kind_of
+from stepscope.sources.export_lists import ExportList, read_list, read_object
+
 ABOUT = "recording.json"
-_MOST_STEPS = 2**31
+_TREE = re.compile(r"rank-(\d+)_\d{14}_ascend_ms(?=/|$)")
+_COPIES = re.compile(r"windows_(\d+)")
+_NUMBER = re.compile(r".*_(\d+)(?:_[a-z_]+)?\.\w+")
+_FOLDER = "host_info"
+_RECORDED = re.compile(r"rank-(\d+)_")
 
 
-def exported_entries(directory: Path, names: Sequence[str]) -> set[str]:
-    """Entries of a directory that were made from recordings which are still there.
+@dataclass(frozen=True)
+class Remark:
+    """What to say of entries that are passed by."""
 
-    Each `exported-*.json` lists the files that were made from one recording. Where that recording is gone, they are all
-    that is left of it and count as any other.
+    path: Path
+    problem: str
+    remedy: str
+    severity: Severity
+
+
+@dataclass
+class Exported:
+    """What of a directory was made from recordings.
+
+    Args:
+        passed: Names of entries that are not to be read.
+        remarks: What to say of them.
+        made: Paths of entries that are read, unless the recording that they were made from is found elsewhere: by the
+            name of that recording.
+    """
+
+    passed: set[str] = field(default_factory=set)
+    remarks: list[Remark] = field(default_factory=list)
+    made: dict[Path, str] = field(default_factory=dict)
+
+
+def exported_in(directory: Path, names: Sequence[str]) -> Exported:
+    """Sort out what stepscope made from recordings of its own.
+
+    Each `exported-*.json` lists the files that were made from one recording. While that is there, it alone counts.
+    Where it is gone, they are all that is left of it: of the two forms in which they say the same, the `_ascend_ms`
+    directory is read, which says more. An export that was interrupted is not read. Files of a recorded rank that no
+    list has were left by one, too, or another profiler says in them what the recording says.
 
     Args:
         directory: The directory.
         names: The names in it.
     """
-    entries: set[str] = set()
+    found = Exported()
+    listed: set[str] = set()
     for name in names:
-        if not (name.startswith("exported-") and name.endswith(".json")):
+        if (content := read_list(directory / name)) is None:
             continue
-        content = _content(directory / name)
-        if content is None:
-            continue
-        entries.add(name)
-        recording, files = content.get("recording"), content.get("files")
-        if isinstance(recording, str) and isinstance(files, list) and _is_there(directory, recording):
-            made = {PurePosixPath(file).parts[0] for file in files if isinstance(file, str) and file}
-            entries |= made - {PurePosixPath(recording).parts[0]}
-    return entries
+        found.passed.add(name)
+        listed |= content.entries
+        if _is_there(directory, content.recording):
+            found.passed |= content.entries
+        elif not content.complete:
+            found.passed |= content.entries
+            problem = "lists files of an export that was not finished; they are not read"
+            remedy = "Copy the recording that it names, or have it analysed again"
+            found.remarks.append(Remark(directory / name, problem, remedy, "error"))
+        else:
+            repeated = _told_twice(directory, content)
+            found.passed |= repeated
+            recording = PurePosixPath(content.recording).name
+            found.made |= {directory / entry: recording for entry in content.entries - repeated}
+    _pass_leftovers(directory, [name for name in names if name not in listed | found.passed], found)
+    return found
 
 
-def list_of_rank(directory: Path, rank: int) -> Path:
-    """The list of what was made of a rank, in the directory of these files."""
-    return directory / f"exported-{rank}.json"
+def made_elsewhere(inputs: Iterable[Input], made: Mapping[Path, str]) -> set[Input]:
+    """Those of some inputs that were made from recordings which are among the others.
+
+    Args:
+        inputs: All inputs.
+        made: `Exported.made` of all directories.
+    """
+    known = list(inputs) if made else []
+    recordings = {item.path.name for item in known}
+    originals = set(made.values())
+
+    def repeats(item: Input) -> bool:
+        of = (next((made[place] for place in (file, *file.parents) if place in made), None) for file in _data(item))
+        return all(recording in recordings for recording in of)
+
+    return {item for item in known if item.path.name not in originals and repeats(item)}
 
 
-def recorded_steps(exported: Path) -> list[int]:
-    """The recorded number of each step of the files that a list names, which count from 1; empty if it has none."""
-    content = _content(exported) or {}
-    steps = content.get("steps")
-    is_whole = isinstance(steps, list) and all(type(step) is int and 0 < step < _MOST_STEPS for step in steps)
-    return list(steps) if isinstance(steps, list) and is_whole else []
+def _data(item: Input) -> Sequence[Path]:
+    """The files of an input without the list of them."""
+    return [file for file in item.files if not file.name.startswith("exported-")] or [item.path]
+
+
+def _told_twice(directory: Path, content: ExportList) -> set[str]:
+    """Classic files of a list whose `_ascend_ms` directory is whole."""
+    tree = [file for file in content.files if _TREE.match(file)]
+    if not tree or not all((directory / file).is_file() for file in tree):
+        return set()
+    return {name for name in content.entries if _rank_of(name) is not None and not _TREE.fullmatch(name)} | (
+        content.entries & {_FOLDER}
+    )
+
+
+def _pass_leftovers(directory: Path, names: Sequence[str], found: Exported) -> None:
+    """Pass by files of ranks whose recordings lie in the directory, or above where older files were moved to."""
+    candidates = {name: rank for name in names if (rank := _rank_of(name)) is not None}
+    if not candidates:
+        return
+    ranks = _recorded_ranks(directory)
+    left = {name for name, rank in candidates.items() if rank in ranks}
+    if not left:
+        return
+    found.passed |= left | ({_FOLDER} & set(names))
+    problem = f"{len(left)} files and folders beside the recordings of the same ranks are not read: {_named(left)}"
+    remedy = "None needed if an analysis was interrupted; move what another profiler wrote elsewhere to open it"
+    found.remarks.append(Remark(directory, problem, remedy, "note"))
+
+
+def _named(names: set[str]) -> str:
+    first = sorted(names)[:3]
+    return ", ".join(first) + (" and others" if len(names) > len(first) else "")
+
+
+def _rank_of(name: str) -> int | None:
+    """The rank in the name of a file, or folder, of a form that exports have; None for any other name."""
+    for pattern in (_TREE, _COPIES):
+        if match := pattern.fullmatch(name):
+            return int(match[1])
+    if kind := kind_of(name):
+        return kind[1]
+    match = _NUMBER.fullmatch(name) if is_known(name) else None
+    return int(match[1]) if match else None
+
+
+def _recorded_ranks(directory: Path) -> set[int]:
+    """Ranks of the recordings that belong to a directory."""
+    ranks: set[int] = set()
+    for place in (directory, directory.parent.parent) if directory.parent.name == "earlier" else (directory,):
+        for about in (place / "recording").glob(f"rank-*/{ABOUT}"):
+            if match := _RECORDED.match(about.parent.name):
+                ranks.add(int(match[1]))
+            rank = (read_object(about) or {}).get("rank")
+            if isinstance(rank, int):
+                ranks.add(rank)
+    return ranks
 
 
 def _is_there(directory: Path, recording: str) -> bool:
     """Whether a recording stands where the list says, or where it stood before the files went to `earlier/<stamp>`."""
     return any((place / recording / ABOUT).is_file() for place in (directory, *directory.parents[:2]))
-
-
-def _content(file: Path) -> dict[str, Any] | None:
-    try:
-        content = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return content if isinstance(content, dict) and content.get("format") == FORMAT else None

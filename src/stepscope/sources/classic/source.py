@@ -13,7 +13,7 @@ from stepscope.sources.classic import legacy, raw_profiles
 from stepscope.sources.classic.files import RankFiles, Seat, is_known, kind_of, rank_files, sort_files
 from stepscope.sources.classic.own_numbers import OwnNumbers
 from stepscope.sources.classic.parts import PARTS
-from stepscope.sources.exported import list_of_rank, recorded_steps
+from stepscope.sources.export_lists import list_of_rank, recorded_steps
 from stepscope.tables import ISSUES, RANKS, Table
 
 _FOLDERS = ("host_info", "msadvisor")
