@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from phases import MARKS, STEP, TRAINING, US, kernels, marks, on_host, operators, steps
 
+from stepscope.analysis.step_trace import PHASES
 from stepscope.errors import Unavailable
 from stepscope.run import Run
 from stepscope.tables import RANKS, STATED
@@ -296,3 +297,41 @@ def test_points_named_by_the_user_reach_the_statistics() -> None:
     found = on_host(2).analyse("step_statistics", forward_start="aten::mm")
 
     assert found.filter(pl.col("phase") == "interval")["mean_ns"][0] == 200 * US
+
+
+CLOSURE = [
+    ("aten::embedding", 210, 300),
+    ("autograd::engine::evaluate_function: MmBackward0", 420, 700),
+    ("aten::_fused_adamw_", 760, 900),
+]
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_what_an_optimizer_runs_by_its_closure_is_forward_and_backward(marked: bool) -> None:
+    rows = [("Optimizer.step#AdamW.step", 200, 950)]
+    if marked:
+        rows += [("optimizer: AdamW", 201, 949), ("forward: Net", 205, 400), ("backward", 410, 710)]
+    trace = on_host(2, operators=operators(CLOSURE, 2), slices=marks(rows, 2)).analyse("step_trace")
+    found = trace.select(pl.col("forward_ns", "backward_ns", "optimizer_ns") // US).rows()
+    assert found == [(195, 300, 255) if marked else (210, 280, 260)] * 2
+
+
+def test_a_compiled_step_that_holds_its_optimizer_keeps_it() -> None:
+    """Forward around the optimizer is no closure of it."""
+    rows = [("forward: step", 100, 950), ("optimizer: AdamW", 760, 900)]
+    trace = on_host(operators=operators(TRAINING[:2] + TRAINING[-1:]), slices=marks(rows)).analyse("step_trace")
+    assert trace.select(pl.col("forward_ns", "optimizer_ns") // US).rows() == [(710, 140)]
+
+
+def test_validation_and_checkpoints_are_phases_of_their_own() -> None:
+    rows = [
+        ("validation", 0, 150),
+        ("validation: Net", 50, 150),
+        ("data: loader", 0, 50),
+        ("checkpoint: save", 910, 990),
+    ]
+    trace = on_host(slices=marks([*rows, *MARKS[1:]])).analyse("step_trace")
+    assert trace.select(pl.col("validation_ns", "checkpoint_ns", "data_wait_ns", "forward_ns") // US).rows() == [
+        (150, 80, 0, 220)
+    ]
+    assert trace.select(pl.sum_horizontal(pl.col(PHASES)) - pl.col("step_ns")).item() == 0

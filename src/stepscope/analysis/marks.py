@@ -15,8 +15,8 @@ scripts commonly mark."""
 SYNCHRONISATION = r"(?i)synchronize|^(aten::item|aten::_local_scalar_dense)$"
 """Host calls that wait for the device."""
 
-PHASES = r"^(forward|backward|optimizer)(: |$)"
-"""Annotations by which stepscope's recorder marks what a step does."""
+PHASES = r"^(forward|backward|optimizer)(: |$)|^(validation|warm_up): "
+"""Annotations by which stepscope's recorder marks what a step computes: of validation, its forward passes."""
 
 COMPILING = r"^compile(: |$)"
 """Annotations by which stepscope's recorder marks a compiler that runs."""

@@ -5,19 +5,31 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.intervals import union
+from stepscope.analysis.intervals import pieces, union
 from stepscope.errors import Unavailable
 from stepscope.tables.scopes import BACKWARD
 
-PHASES = ("forward", "backward", "optimizer")
+PHASES = ("forward", "backward", "optimizer", "validation", "warm_up", "checkpoint")
 
 MARKED = {
     "forward": r"(?i)^forward(: |$)|^## ?forward ?##$|^(DistributedDataParallel|FullyShardedDataParallel)\.forward$",
     "backward": r"(?i)^backward(: |$)|^## ?backward ?##$",
     "optimizer": r"(?i)^optimizer(: |$)|^## ?optimizer ?##$|^Optimizer\.step#",
+    "validation": r"(?i)^validation(: |$)|^## ?(validation|validate|evaluation|evaluate|eval) ?##$",
+    "warm_up": r"(?i)^warm_up(: |$)",
+    "checkpoint": r"(?i)^checkpoint(: |$)|^## ?(checkpoint|save_checkpoint) ?##$",
 }
 """Annotations of the phases: PyTorch marks its wrappers' forward and every optimizer's step by itself, stepscope's
-recorder all three; the words between `##` are what training scripts commonly mark."""
+recorder all of them; the words between `##` are what training scripts commonly mark."""
+
+OWN = ("validation", "warm_up")
+"""Phases in which a forward pass, or what is on its way, belongs to no training step."""
+
+ON_HOST = ("checkpoint",)
+"""Phases that a device waits for: they last as long as on the host."""
+
+UPDATES = r"^Optimizer\.step#"
+"""PyTorch's own range of an optimizer, which holds all that its closure does."""
 
 OPERATORS = {
     "backward": r"^autograd::engine::|::AccumulateGrad$|Backward\d*$|_backward$|^npu::\w+_grad$|" + BACKWARD,
@@ -25,7 +37,10 @@ OPERATORS = {
 }
 """Operators that tell a phase where nothing marks it: PyTorch's autograd, MindSpore's scopes."""
 
-NO_FORWARD = r"(?i)^Optimizer\.(step|zero_grad)#|__next__|^data: |^## ?(data|zero_grad|wait_for_batch|dataload\w*) ?##$"
+NO_FORWARD = (
+    r"(?i)^Optimizer\.(step|zero_grad)#|__next__|^(data|validation|warm_up|checkpoint)(: |$)"
+    r"|^## ?(data|zero_grad|wait_for_batch|dataload\w*) ?##$"
+)
 """Annotations within which an operator is not the first of the forward pass."""
 
 _RANGE = ["rank", "step", "phase", "start_ns", "end_ns"]
@@ -37,7 +52,8 @@ def phase_ranges(
 ) -> pl.DataFrame:
     """Find the ranges of the phases.
 
-    On the host a phase is what marks it. Without a mark, backward is from the first to the last operator of autograd in
+    On the host a phase is what marks it. What an optimizer runs by its closure, forward and backward, is that: only the
+    rest is the optimizer. Without a mark, backward is from the first to the last operator of autograd in
     a step, and forward what lies before it, from the first operator that neither loads data nor sets gradients to
     zero; in a step without backward, to its last operator. On a device a phase lasts from the first to the last
     kernel that was launched within the host's range.
@@ -63,8 +79,9 @@ def phase_ranges(
         )
         for phase in PHASES
     ).collect()
+    merged = _without_closures(merged, host)
     device, with_device = _on_device(merged, kernels, operators)
-    kept = merged.filter(~pl.col("rank").is_in(with_device))
+    kept = merged.filter(~pl.col("rank").is_in(with_device) | pl.col("phase").is_in(ON_HOST))
     found = pl.concat([kept.with_columns(on_device=False), device.with_columns(on_device=True)])
     return found.sort("rank", "start_ns", "phase")
 
@@ -91,7 +108,7 @@ def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.L
         ranges = rows.filter(pl.col("name").str.contains(words)).group_by("rank", "step")
         told = ranges.agg(start_ns=pl.col("start_ns").min(), end_ns=end.max()).with_columns(phase=pl.lit(phase))
         found.append(_without(told.collect(), marked, phase))
-    later = pl.concat([marked, *found]).filter(pl.col("phase") != "forward")
+    later = pl.concat([marked, *found]).filter(pl.col("phase").is_in(["backward", "optimizer"]))
     found.append(_without(_forward(rows, later, slices), marked, "forward"))
     return found
 
@@ -112,13 +129,53 @@ def _forward(operators: pl.LazyFrame, later: pl.DataFrame, slices: pl.LazyFrame 
     )
     if slices is not None:
         others = slices.filter((pl.col("category") == "annotation") & pl.col("name").str.contains(NO_FORWARD))
-        ends = others.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        before = _outside(before, union(ends, by=["rank"]))
+        updates = pl.col("name").str.contains(UPDATES)
+        ends = others.select(
+            "rank", "start_ns", updates.alias("updates"), end_ns=pl.col("start_ns") + pl.col("duration_ns")
+        )
+        closed = later.filter(pl.col("phase") == "backward").lazy()
+        before = _outside(before, union(_but_closures(ends, closed), by=["rank"]))
     end = (pl.col("start_ns") + pl.col("duration_ns")).max()
     told = before.group_by("rank", "step").agg(
         start_ns=pl.col("start_ns").min(), end_ns=pl.coalesce(pl.col("until_ns").first(), end)
     )
     return told.with_columns(phase=pl.lit("forward")).collect()
+
+
+def _but_closures(others: pl.LazyFrame, backward: pl.LazyFrame) -> pl.LazyFrame:
+    """Ranges but those of optimizers in which a backward pass begins: forward stands in their closure, too."""
+    starts = backward.select("rank", "start_ns", turn_ns="start_ns").sort("rank", "start_ns")
+    next_turn = others.sort("rank", "start_ns").join_asof(
+        starts, on="start_ns", by="rank", strategy="forward", check_sortedness=False
+    )
+    closes = pl.col("updates") & (pl.col("turn_ns") < pl.col("end_ns"))
+    return next_turn.filter(~closes.fill_null(False)).select("rank", "start_ns", "end_ns")
+
+
+def _without_closures(merged: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
+    """Phases whose optimizers are without what runs forward and backward within them, in a closure that they call.
+
+    Args:
+        merged: The phases, disjoint ranges of each.
+        ranges: The same before they were merged.
+    """
+    optimizer = pl.col("phase") == "optimizer"
+    own = merged.filter(optimizer).sort("rank", "start_ns").with_row_index("window")
+    around = own.select("rank", began_ns="start_ns", over_ns="end_ns", end_ns="start_ns")
+    inner = ranges.filter(pl.col("phase").is_in(["forward", "backward"])).sort("rank", "end_ns")
+    ends_inside = inner.join_asof(around, on="end_ns", by="rank", check_sortedness=False).filter(
+        pl.col("end_ns") <= pl.col("over_ns"), pl.col("end_ns") > pl.col("began_ns")
+    )
+    # a forward pass that nothing marks is taken to begin with the step's first operator, perhaps before the optimizer
+    nested = ends_inside.filter((pl.col("start_ns") >= pl.col("began_ns")) | (pl.col("phase") == "forward"))
+    if not nested.height:
+        return merged
+    windows = own.lazy().select("rank", "window", "start_ns", "end_ns")
+    cut = pieces({"closure": union(nested.lazy(), by=["rank"])}, windows, by=["rank"]).filter(~pl.col("closure"))
+    rest = cut.select(
+        "rank", "start_ns", phase=pl.lit("optimizer"), end_ns=pl.col("start_ns") + pl.col("duration_ns")
+    ).collect()
+    return pl.concat([merged.filter(~optimizer), rest.select(merged.columns)])
 
 
 def _outside(rows: pl.LazyFrame, ranges: pl.LazyFrame) -> pl.LazyFrame:

@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.activity import SPLIT, split
 from stepscope.analysis.base import analysis
+from stepscope.analysis.phase_ranges import PHASES as RANGES
 from stepscope.analysis.step_points import BACKWARD, FORWARD, Evidence, point
 
 SECTIONS = ("interval_ns", "forward_backward_ns", "tail_ns")
@@ -21,6 +22,9 @@ PHASES = (
     "backward_ns",
     "exposed_communication_ns",
     "optimizer_ns",
+    "validation_ns",
+    "warm_up_ns",
+    "checkpoint_ns",
     "other_ns",
 )
 """What a recorded timeline tells; together they are the step."""
@@ -56,8 +60,9 @@ def step_trace(
         One row a step: `rank`, `graph`, `step`, `window`, `start_ns`, `step_ns`; `interval_ns` (from the window's start
         to the start of forward), `forward_backward_ns` and `tail_ns` (from the end of backward), which are the step;
         in a step without backward, `forward_ns` is all from the start of forward, and those two are null. Where what
-        ran is recorded, the columns of `PHASES`, which are the step too: communication that computing does not hide,
-        waiting for data and compiling come first, then what lies in the optimizer, in backward, in forward.
+        ran is recorded, the columns of `PHASES`, which are the step too: communication that computing does not hide
+        comes first, then what belongs to no training step (checkpoint, validation with the loading of its batches,
+        warm-up), waiting for data, compiling, and what lies in the optimizer, in backward, in forward.
         `forward_start_ns`, `backward_end_ns` with how they were found (`..._by`) and which operator stands there
         (`..._operator`).
 
@@ -108,13 +113,19 @@ def _phases(
     if activity is None or activity.filter(~pl.col("what").is_in(["sync", "gc", "python", "compile"])).is_empty():
         return [pl.Series(name, [None] * steps.height, dtype=pl.Int64) for name in PHASES]
     phases = _adjusted(ranges, steps) if named else ranges
-    layers = {phase: _layer(phases, phase) for phase in ("forward", "backward", "optimizer")}
+    layers = {phase: _layer(phases, phase) for phase in RANGES}
     numbered = steps.with_row_index("window_number").select(
         "rank", "start_ns", "end_ns", window=pl.col("window_number").cast(pl.Int64)
     )
     what = (
         pl.when(pl.col("communication") & ~pl.col("computing"))
         .then(pl.lit("exposed_communication_ns"))
+        .when("checkpoint")
+        .then(pl.lit("checkpoint_ns"))
+        .when("validation")
+        .then(pl.lit("validation_ns"))
+        .when("warm_up")
+        .then(pl.lit("warm_up_ns"))
         .when(pl.col("data") & ~pl.col("computing"))
         .then(pl.lit("data_wait_ns"))
         .when(pl.col("compile") & ~pl.col("computing"))
@@ -172,6 +183,6 @@ def _adjusted(ranges: pl.DataFrame | None, steps: pl.DataFrame) -> pl.DataFrame 
     parts = [
         turned.select("rank", phase=pl.lit("forward"), start_ns="forward_start_ns", end_ns=turn),
         turned.select("rank", phase=pl.lit("backward"), start_ns=turn, end_ns="backward_end_ns"),
-        ranges.filter(pl.col("phase") == "optimizer").select("rank", "phase", "start_ns", "end_ns"),
+        ranges.filter(~pl.col("phase").is_in(["forward", "backward"])).select("rank", "phase", "start_ns", "end_ns"),
     ]
     return pl.concat(parts).drop_nulls()

@@ -22,7 +22,7 @@ from stepscope.export.operator_names import named_operators
 from stepscope.export.overlaps import overlaps
 from stepscope.export.scopes import scope_depth
 
-_PHASES = ("data", "forward", "backward", "optimizer", "checkpoint", "epoch", "range")
+_PHASES = ("data", "forward", "backward", "optimizer", "validation", "compile", "checkpoint", "epoch", "range")
 _OPERATOR = ("full_name", "op_name", "op_type", "thread", "start_ns", "duration_ns", "self_ns")
 
 

@@ -72,9 +72,13 @@ class Steps:
         self._add((kind, name, start_ns, end_ns, self.number + 1, get_ident(), detail))
 
     def activity(self, start_ns: int) -> None:
-        """Something began that is known to belong to training (a phase whose mark comes later)."""
-        if self.active and (self._pending_ns is not None or self._began_ns is None):
-            self._step_goes_on(start_ns)
+        """Something begins that is known to belong to training (a phase whose mark comes later)."""
+        if not self.active or (self._pending_ns is None and self._began_ns is not None):
+            return
+        wakes = self.on_activity is not None
+        self._step_goes_on(start_ns)
+        if wakes and self._began_ns is not None:  # what it takes to begin recording belongs to no step
+            self._began_ns = perf_counter_ns()
 
     def interrupted(self) -> None:
         """The recorder itself takes time now: it belongs to no step. The next activity begins the next one."""

@@ -31,6 +31,7 @@ class ModelTrain:
         self._calls = calls
         self._ahead = 0
         self._epoch_began_ns = 0
+        self._validates_from_ns: int | None = None
         self._works = True
 
     def install(self, hooks: Hooks) -> None:
@@ -55,6 +56,7 @@ class ModelTrain:
             self._tell,
             on_train_step_end=self._step_ended,
             on_train_epoch_end=self._epoch_ended,
+            on_eval_end=self._validation_ended,
         )
 
     def _begins(self) -> Any:
@@ -65,6 +67,7 @@ class ModelTrain:
             on_train_begin=self._first_step_follows,
             on_train_epoch_begin=self._epoch_began,
             on_train_step_begin=self._step_began,
+            on_eval_begin=self._validation_began,
         )
 
     def _tell(self, report: Any, argument: Any) -> None:
@@ -100,6 +103,14 @@ class ModelTrain:
 
     def _epoch_ended(self, context: Any) -> None:
         self._steps.epoch_ended(int(context.original_args().cur_epoch_num), self._epoch_began_ns, perf_counter_ns())
+
+    def _validation_began(self, _: Any) -> None:
+        self._validates_from_ns = perf_counter_ns()
+
+    def _validation_ended(self, _: Any) -> None:
+        began_ns, self._validates_from_ns = self._validates_from_ns, None
+        if began_ns is not None and self._calls.model_trains:  # else `Model.eval` by itself: nothing trains
+            self._steps.mark("validation", "Model.eval", began_ns, perf_counter_ns())
 
 
 def _callback(tell: Any, **reports: Any) -> Any:

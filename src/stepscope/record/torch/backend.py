@@ -14,6 +14,7 @@ from stepscope.record.steps import Steps
 from stepscope.record.torch import identity
 from stepscope.record.torch.clock import Clock
 from stepscope.record.torch.collectives import CollectiveHooks
+from stepscope.record.torch.compiling import CompileHooks
 from stepscope.record.torch.forward import ForwardHooks
 from stepscope.record.torch.loader import WORKER_VARIABLE, LoaderHooks
 from stepscope.record.torch.npu import NpuWindows
@@ -79,6 +80,7 @@ class TorchBackend:
             self._checkpoint,
             backward,
             CollectiveHooks(steps, self._patches, self._groups_changed),
+            CompileHooks(steps, self._patches),
         )
         if options.op_time:
             self._windows.attach()

@@ -16,6 +16,9 @@ from stepscope.record.patches import Patches
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook, asks_compiler, marked
 
+EVALUATES, NO_GRADIENT = "eval", "no_grad"
+"""`detail` of a forward pass: the module is in evaluation mode; gradients are off."""
+
 _is_compiling: Callable[[], bool] | None = None
 """Whether torch.compile traces now. Known to the module and not to a closure: what torch.compile meets in a closure
 of ours while it traces a model, it checks before each call of what it compiled, and compiles again once it is gone."""
@@ -119,13 +122,13 @@ class ForwardHooks:
             if thread in inside or hook.off or not (steps.active or seen):
                 return (call or above.__call__)(self, *args, **kwargs)
             inside.add(thread)
-            start_ns = perf_counter_ns()
+            start_ns = hook.begins()
             try:
                 result = (call or above.__call__)(self, *args, **kwargs)
             finally:
                 inside.discard(thread)
             try:
-                steps.mark("forward", type(self).__name__, start_ns, perf_counter_ns())
+                steps.mark("forward", type(self).__name__, start_ns, perf_counter_ns(), _manner(self))
                 marked_one()
                 if seen is not None:
                     seen(type(self))
@@ -137,4 +140,14 @@ class ForwardHooks:
 
 
 def _class_of_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:  # noqa: ARG001
-    return type(args[0]).__name__, ""
+    return type(args[0]).__name__, _manner(args[0])
+
+
+def _manner(module: Any) -> str:
+    """What sets a forward pass apart from those that train: words of the `detail` of its mark."""
+    import torch
+
+    evaluates = getattr(module, "training", True) is False
+    if torch.is_grad_enabled():
+        return EVALUATES if evaluates else ""
+    return f"{EVALUATES} {NO_GRADIENT}" if evaluates else NO_GRADIENT

@@ -37,6 +37,18 @@ class Hook(Switch):
         self.inside: set[int] = set()
         """The threads that are in a call, in which no call is outermost."""
 
+    def begins(self) -> int:
+        """A call begins that will be marked. What is to be recorded of it must be recorded from here on.
+
+        Returns:
+            When it begins, of `time.perf_counter_ns`.
+        """
+        try:
+            self.steps.activity(perf_counter_ns())
+        except Exception as error:
+            self.failed(error)
+        return perf_counter_ns()
+
     def report(self, kind: str, describe: Describe, args: Any, kwargs: Any, start_ns: int, end_ns: int) -> None:
         """Mark a call that is over."""
         try:
@@ -64,7 +76,7 @@ def marked(original: Callable[..., Any], hook: Hook, kind: str, describe: Descri
         if thread in inside or (inside and hook.alone):
             return original(*args, **kwargs)
         inside.add(thread)
-        start_ns = perf_counter_ns()
+        start_ns = hook.begins()
         try:
             result = original(*args, **kwargs)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from functools import cache
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from stepscope.record.torch.trainer import TrainerRecording
@@ -55,6 +56,7 @@ class _Methods:
         super().__init__()
         self._recording = TrainerRecording(options)
         self._updates = 0
+        self._validates_from_ns = 0
 
     @property
     def profiler(self) -> Any:
@@ -79,6 +81,14 @@ class _Methods:
         if trainer.global_step != self._updates:
             self._updates = trainer.global_step
             self._recording.step()
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        """Validation begins, within an epoch or at its end."""
+        self._validates_from_ns = perf_counter_ns()
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        """Validation is over."""
+        self._recording.validated("Trainer", self._validates_from_ns)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Stop, and write the files."""

@@ -51,7 +51,7 @@ class LoaderHooks:
                 return original(self)
             if not self._num_yielded:
                 begins(self)
-            start_ns = perf_counter_ns()
+            start_ns = hook.begins() if marks else perf_counter_ns()
             try:
                 batch = original(self)
             except StopIteration:

@@ -74,7 +74,7 @@ class OptimizerHooks:
         try:
             if not self._first_seen or self._first() is None:
                 self._first, self._first_seen = weakref.ref(optimizer), True
-            self._began_ns[id(optimizer)] = perf_counter_ns()
+            self._began_ns[id(optimizer)] = self._hook.begins()
         except Exception as error:
             self._hook.failed(error)
 

@@ -62,6 +62,12 @@ class TrainerRecording:
         if recorder is not None:
             recorder.steps.epoch_ended(number, self._epoch_began_ns, perf_counter_ns())
 
+    def validated(self, name: str, start_ns: int) -> None:
+        """The trainer has validated the model, from `start_ns` to now."""
+        recorder = self.profiler._recorder if self._runs and self.profiler is not None else None
+        if recorder is not None:
+            recorder.steps.mark("validation", name, start_ns, perf_counter_ns())
+
     def end(self) -> None:
         """Training has ended, somehow: stop and analyse. A second call does nothing."""
         if not self._runs or self.profiler is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from stepscope.record.torch.trainer import TrainerRecording
@@ -47,6 +48,8 @@ class _Methods:
         super().__init__()
         self._recording = TrainerRecording(options)
         self._epoch = 0
+        self._told_ns = 0
+        self._validates_from_ns: int | None = None
 
     @property
     def profiler(self) -> Any:
@@ -65,10 +68,28 @@ class _Methods:
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """An epoch is over."""
         self._recording.epoch_ended(self._epoch)
+        self._told_ns = perf_counter_ns()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """A step is over."""
         self._recording.step()
+        self._told_ns = perf_counter_ns()
+
+    def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Something was logged."""
+        self._told_ns = perf_counter_ns()
+
+    def on_prediction_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """A batch of validation is over. That Trainer does not tell where validation begins: where it last told of
+        something else."""
+        if self._validates_from_ns is None:
+            self._validates_from_ns = self._told_ns
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Validation is over."""
+        began_ns, self._validates_from_ns = self._validates_from_ns, None
+        if began_ns is not None:
+            self._recording.validated("Trainer", began_ns)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Stop, and write the files."""

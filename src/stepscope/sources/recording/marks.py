@@ -18,6 +18,7 @@ from stepscope.sources.kineto.steps import STEP_PREFIX, Steps
 from stepscope.sources.plausible import WEEK_NS
 from stepscope.sources.recording.about import About
 from stepscope.sources.recording.lines import read_lines
+from stepscope.sources.recording.phases import whole_steps, with_purposes
 
 _SCHEMA = {
     "kind": pl.String,
@@ -89,9 +90,10 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
     path = about.directory / "marks.csv"
     marks, steps = Marks(), _Steps()
     lost = 0
-    for part in read_lines(path, _SCHEMA, _REQUIRED, sink.issue):
+    for part in whole_steps(read_lines(path, _SCHEMA, _REQUIRED, sink.issue)):
         rows = part.filter((pl.col("end_ns") >= pl.col("start_ns")) & (pl.col("end_ns") - pl.col("start_ns") < WEEK_NS))
         lost += part.height - rows.height
+        rows = with_purposes(rows)
         rows = rows.with_columns(pl.col("start_ns", "end_ns") + about.shift_ns)
         marks.rows += rows.height
         marks.calls.append(_calls(rows.filter(pl.col("kind") == "collective")))

@@ -1,0 +1,171 @@
+"""What a forward pass is for: training, validation, or warming up. Marks only tell how each ran.
+
+A pass in evaluation mode or without gradients may be part of a training step all the same (a teacher, a frozen part),
+so the passes of a step are judged by what stands around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import polars as pl
+
+EVALUATES, NO_GRADIENT = "eval", "no_grad"
+"""Words in the `detail` of a forward pass: the module was in evaluation mode; gradients were off."""
+
+VALIDATION, WARM_UP = "validation", "warm_up"
+"""Kinds that passes get here; of validation the recorder marks some by itself, where a trainer tells it."""
+
+_APART = f"{EVALUATES}|{NO_GRADIENT}"
+_REGULAR = 0.8
+"""Share of the steps: what is done in so many is part of the training step, and no validation."""
+_FEW = 3
+"""Of fewer steps nothing is said to be regular."""
+
+
+def whole_steps(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The same rows, with all marks of a step in one part, and the last step with others before it."""
+    ready: pl.DataFrame | None = None
+    begun: pl.DataFrame | None = None
+    for part in parts:
+        rows = part if begun is None else pl.concat([begun, part])
+        others = rows["step"].ne_missing(rows["step"].last()).arg_true()
+        cut = int(others[-1]) + 1 if len(others) else 0
+        if ready is not None and cut:
+            yield ready
+        ready = rows.head(cut) if cut else ready
+        begun = rows.slice(cut)
+    left = [rows for rows in (ready, begun) if rows is not None]
+    if left:
+        yield pl.concat(left)
+
+
+def with_purposes(rows: pl.DataFrame) -> pl.DataFrame:
+    """Marks whose forward passes for validation and warm-up have a kind of their own.
+
+    A pass is a candidate if it has no gradients, or is in evaluation mode while others of its step are not, and comes
+    before the first pass that trains. It validates if a batch was loaded between it and that pass, or if it runs the
+    model that trains, in evaluation mode, and not in most steps.
+
+    Args:
+        rows: Marks of whole steps: `kind`, `name`, `start_ns`, `end_ns`, `step`, `detail`.
+
+    Returns:
+        The same rows in their order, and after those of each run of passes one `validation` that spans it, with the
+        loading of its batches, on which `name` is null.
+    """
+    detail = pl.col("detail").fill_null("")
+    told = rows.filter(pl.col("kind") == VALIDATION)
+    if not (told.height or rows.filter(pl.col("kind") == "forward", detail.str.contains(_APART)).height):
+        return rows
+    numbered = rows.with_row_index("mark").with_columns(pass_=_passes(rows), of=_entered(rows))
+    inside = _inside(numbered, told)
+    judged = _judged(numbered.filter(~inside)).filter(pl.col("purpose").is_not_null())
+    kinds = pl.concat([judged, numbered.filter(inside).select("mark", purpose=pl.lit(VALIDATION))])
+    named = numbered.join(kinds, on="mark", how="left", maintain_order="left").with_columns(
+        kind=pl.coalesce("purpose", "kind")
+    )
+    return pl.concat([named.select(rows.columns), _runs(named).select(rows.columns)])
+
+
+def _passes(rows: pl.DataFrame) -> pl.Series:
+    """`train`, `eval` (evaluation mode, with gradients), `no_grad`; null for what is no forward pass."""
+    detail = pl.col("detail").fill_null("")
+    how = (
+        pl.when(pl.col("kind") != "forward")
+        .then(None)
+        .when(detail.str.contains(NO_GRADIENT))
+        .then(pl.lit(NO_GRADIENT))
+        .when(detail.str.contains(EVALUATES))
+        .then(pl.lit(EVALUATES))
+        .otherwise(pl.lit("train"))
+    )
+    return rows.select(how).to_series()
+
+
+def _inside(marks: pl.DataFrame, told: pl.DataFrame) -> pl.Series:
+    """Whether each is a forward pass within a validation that a trainer told of."""
+    bounds = told.sort("start_ns").select("start_ns", over_ns="end_ns")
+    found = marks.sort("start_ns", maintain_order=True).join_asof(bounds, on="start_ns").sort("mark")
+    return found.select(
+        pl.col("pass_").is_not_null() & (pl.col("start_ns") < pl.col("over_ns")).fill_null(False)
+    ).to_series()
+
+
+def _entered(rows: pl.DataFrame) -> pl.Series:
+    """How often step numbers have started anew: a loop that is entered again has a step 1 of its own."""
+    number = pl.when(pl.col("kind") == "step").then(pl.col("step")).forward_fill()
+    return rows.select((number < number.shift(1)).fill_null(False).cum_sum()).to_series()
+
+
+_STEP = ["of", "step"]
+
+
+def _judged(marks: pl.DataFrame) -> pl.DataFrame:
+    """The candidates: `mark`, `purpose` (null: part of the training step)."""
+    by_step = marks.group_by(_STEP).agg(
+        has_backward=(pl.col("kind") == "backward").any(),
+        has_training=(pl.col("pass_") == "train").any(),
+    )
+    known = marks.join(by_step, on=_STEP, how="left", maintain_order="left")
+    # a model that is trained in evaluation mode, for the sake of its frozen parts, trains nevertheless
+    trains = (pl.col("pass_") == "train") | (
+        (pl.col("pass_") == EVALUATES) & pl.col("has_backward") & ~pl.col("has_training")
+    )
+    known = known.with_columns(trains=trains.fill_null(False))
+    begins = known.filter(pl.col("trains") | (pl.col("kind") == "backward"))
+    first = begins.group_by(_STEP).agg(first_ns=pl.col("start_ns").min())
+    known = known.join(first, on=_STEP, how="left", maintain_order="left")
+    loads = known.filter((pl.col("kind") == "data") & (pl.col("start_ns") < pl.col("first_ns")))
+    loaded = loads.group_by(_STEP).agg(loaded_ns=pl.col("start_ns").max())
+    known = known.join(loaded, on=_STEP, how="left", maintain_order="left")
+    before = pl.col("start_ns") < pl.coalesce("first_ns", pl.lit(2**62))
+    found = known.filter(pl.col("pass_").is_not_null() & ~pl.col("trains") & before)
+    trained = marks.filter(known["trains"])["name"].unique()
+    if trained.is_empty() and not by_step["has_backward"].any():
+        return found.select("mark", purpose=pl.lit(None, pl.String))  # inference: nothing here trains
+    return _with_purpose(found, _is_regular(found, first), trained)
+
+
+def _is_regular(found: pl.DataFrame, training_steps: pl.DataFrame) -> bool:
+    """Whether most steps that train have such passes."""
+    count = training_steps.height
+    having = found.select(_STEP).unique().join(training_steps, on=_STEP, how="semi").height
+    return count >= _FEW and having >= _REGULAR * count
+
+
+def _with_purpose(found: pl.DataFrame, regular: bool, trained: pl.Series) -> pl.DataFrame:
+    evaluates = pl.col("detail").fill_null("").str.contains(EVALUATES)
+    same = pl.col("name").is_in(trained.to_list()) if len(trained) else pl.lit(True)
+    loaded_after = (pl.col("start_ns") < pl.col("loaded_ns")).fill_null(False)
+    validates = loaded_after | (evaluates & same & pl.lit(not regular))
+    judged = found.with_columns(validates=validates)
+    # the last pass of a run has no batch of its own run behind it
+    judged = judged.with_columns(validates=pl.col("validates").any().over(*_STEP, "name"))
+    warms = (pl.col("step") == 1) & ~evaluates & pl.lit(not regular)
+    purpose = pl.when("validates").then(pl.lit(VALIDATION)).when(warms).then(pl.lit(WARM_UP))
+    return judged.select("mark", purpose=purpose)
+
+
+def _runs(named: pl.DataFrame) -> pl.DataFrame:
+    """One mark for all of the validation of a step: from the loading of its first batch to its last pass."""
+    passes = named.filter((pl.col("kind") == VALIDATION) & pl.col("pass_").is_not_null())
+    if not passes.height:
+        return named.clear()
+    spans = passes.group_by(_STEP, maintain_order=True).agg(pl.col("start_ns").min(), pl.col("end_ns").max())
+    loads = named.filter(pl.col("kind") == "data").select(*_STEP, load_ns="start_ns", loaded_ns="end_ns")
+    inside = spans.join(loads, on=_STEP)
+    # where several batches were loaded in a run, the one right before its first pass is its first
+    several = inside.filter(pl.col("load_ns").is_between("start_ns", "end_ns")).select(_STEP).unique()
+    begins = (
+        inside.filter(pl.col("loaded_ns") <= pl.col("start_ns"))
+        .join(several, on=_STEP, how="semi")
+        .group_by(_STEP)
+        .agg(pl.col("load_ns").max())
+    )
+    begun = spans.join(begins, on=_STEP, how="left", maintain_order="left").with_columns(
+        start_ns=pl.coalesce("load_ns", "start_ns")
+    )
+    thread = passes.group_by(_STEP).agg(pl.col("thread").first())
+    made = begun.join(thread, on=_STEP, maintain_order="left").with_columns(kind=pl.lit(VALIDATION))
+    return pl.concat([named.clear(), made.select(c for c in made.columns if c in named.columns)], how="diagonal")
