@@ -11,7 +11,10 @@ TITLES = {
     "memory_not_overlapped_ns": "memory exposed",
     "data_loading_ns": "data wait",
     "free_ns": "free",
-    "window_ns": "step",
+    "window_ns": "step time",
+    "step_ns": "step time",
+    "exposed_communication_ns": "comm. exposed",
+    "forward_backward_ns": "forward, backward",
     "computing_ns": "computing",
     "communication_ns": "comm.",
     "overlapped_ns": "comm. hidden",
@@ -111,13 +114,20 @@ def cell(column: str, value: Any) -> str:
 
 
 def duration(ns: float) -> str:
-    """A duration in the unit that keeps it short: us under 1 ms, ms under 10 s, else s."""
+    """A duration in the unit that keeps it short: ns under 0.1 us, us under 1 ms, ms under 1 s, else s.
+
+    Examples:
+        >>> duration(0), duration(40), duration(999_960), duration(1.5e9)
+        ('0 us', '40 ns', '1.00 ms', '1.50 s')
+    """
     magnitude = abs(ns)
-    if magnitude >= 1e10:
+    if magnitude >= 0.999995e9:  # what would be shown as 1000.00 ms
         return f"{ns / 1e9:.2f} s"
-    if magnitude >= 1e6:
+    if magnitude >= 0.99995e6:
         return f"{ns / 1e6:.2f} ms"
-    return f"{ns / 1e3:.1f} us" if magnitude else "0"
+    if magnitude >= 100 or not magnitude:
+        return f"{ns / 1e3:.1f} us" if magnitude else "0 us"
+    return f"{ns:.0f} ns"
 
 
 def size(count: float) -> str:
@@ -135,7 +145,7 @@ def operations(count: float) -> str:
         >>> operations(2.4e9), operations(12.0)
         ('2.40 GFLOP', '12 FLOP')
     """
-    for factor, unit in ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP")):
+    for factor, unit in ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP")):
         if abs(count) >= factor:
             return f"{count / factor:.2f} {unit}"
     return f"{count:.0f} FLOP"
@@ -151,6 +161,37 @@ TEXTS: dict[str, Callable[[Any], str]] = {
     "flops": operations,
 }
 """Unit suffixes, and how such a value is told."""
+
+
+_TYPES = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bf16",
+    "long int": "int64",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "signed char": "int8",
+    "unsigned char": "uint8",
+    "byte": "uint8",
+}
+"""Names of types that frameworks write, in small letters and without what stands before them, and their usual names."""
+
+
+def data_type(name: str) -> str:
+    """The usual name of a type of numbers.
+
+    Examples:
+        >>> data_type("float"), data_type("c10::BFloat16"), data_type("DT_BF16"), data_type("FLOAT16")
+        ('float32', 'bf16', 'bf16', 'float16')
+    """
+    plain = name.lower().removeprefix("c10::").removeprefix("dt_")
+    return _TYPES.get(plain, plain if plain.isidentifier() and name.isascii() else name)
+
+
+TEXTS["data_type"] = data_type
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:

@@ -47,7 +47,7 @@ def test_json_has_every_table_or_the_reason_why_it_is_not_there(capfd, command: 
 def test_a_screen_shows_tables_with_units_and_says_what_is_not_there(capfd) -> None:
     out = told(capfd, "steps", EXAMPLE, "--rank", "0")
 
-    assert out.startswith("Steps: ")
+    assert out.startswith("Steps by phase: ")
     assert " ms" in out
     assert "step_reduces, step_reduce_statistics: no communication" in out  # one reason is told once
 

@@ -72,7 +72,9 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
 
 def ms(ns: float) -> str:
-    """A duration for people: milliseconds with as many digits as matter."""
+    """A duration for people: milliseconds with as many digits as matter, seconds from 1 s."""
     value = ns / 1e6
+    if abs(value) >= 999.5:
+        return f"{value / 1e3:.2f} s"
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 else 3
     return f"{value:.{digits}f} ms"

@@ -32,7 +32,8 @@ def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.D
 
     Returns:
         One row for each phase that is known of any step: `rank`, `graph`, `phase` (`step`, `interval`,
-        `forward_backward`, `tail`, `data_wait`...), `steps`, `mean_ns`, `mean_without_first_ns` (null of one step:
+        `forward_backward`, `tail`, `data_wait`...), `split` (which of the two ways to split a step it is part of:
+        `points` or `phases`; null of the step itself), `steps`, `mean_ns`, `mean_without_first_ns` (null of one step:
         the first often builds things, and has no interval), `min_ns`, `median_ns`, `p95_ns` (an observed value),
         `max_ns`, `share_ratio` of the steps' time, `share_without_first_ratio`, `limit_ns` (above it a step is an
         outlier) and `outlier_steps`.
@@ -45,10 +46,15 @@ def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.D
     rows = step_trace.select(*keys, "step", whole, is_first.alias("first"), *phases).unpivot(
         phases, index=[*keys, "step", "whole_ns", "first"], variable_name="phase", value_name="ns"
     )
-    rows = rows.drop_nulls("ns").with_columns(pl.col("phase").str.strip_suffix("_ns"))
-    return _summed(rows, [*keys, "phase"], limits).sort(
+    rows = rows.drop_nulls("ns").with_columns(pl.col("phase").str.strip_suffix("_ns"), split=_split(pl.col("phase")))
+    return _summed(rows, [*keys, "phase", "split"], limits).sort(
         "rank", "graph", pl.col("phase").replace_strict(order, return_dtype=pl.Int32)
     )
+
+
+def _split(phase: pl.Expr) -> pl.Expr:
+    """Which decomposition of the step a phase is part of: the shares of each add up to 1, those of both do not."""
+    return pl.when(phase.is_in(SECTIONS)).then(pl.lit("points")).when(phase.is_in(PHASES)).then(pl.lit("phases"))
 
 
 def _summed(rows: pl.DataFrame, keys: list[str], limits: Limits) -> pl.DataFrame:

@@ -25,6 +25,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class View:
+    """A part of a table that people see as a table of its own.
+
+    Args:
+        heading: The line above it.
+        shows: Its columns; all by default.
+        without: Columns that it leaves to others.
+        needs: It is left out unless one of these columns is known.
+        split: Only rows of this `split`, and those of none.
+    """
+
+    heading: str
+    shows: Sequence[str] = ()
+    without: Sequence[str] = ()
+    needs: Sequence[str] = ()
+    split: str | None = None
+
+
+@dataclass(frozen=True)
 class Table:
     """One table of a command.
 
@@ -33,8 +52,12 @@ class Table:
         heading: The line above it.
         options: Options of the analysis.
         every_step: Ask over all steps, also where one was chosen: for what is known of several steps only.
-        hidden: Columns that a terminal does without.
+        hidden: Columns that people see with `--wide` only.
         says: Sentences for people about the answer.
+        keeps: Columns that a narrow terminal keeps longest, the most important first.
+        titles: Titles of columns that are not the usual ones.
+        bar: Column that a terminal shows as bars, too.
+        views: The tables that people see of it; one with everything by default.
     """
 
     question: str
@@ -43,6 +66,10 @@ class Table:
     every_step: bool = False
     hidden: Sequence[str] = ()
     says: Callable[[pl.DataFrame], Iterable[str]] | None = None
+    keeps: Sequence[str] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    bar: str = ""
+    views: Sequence[View] = ()
 
 
 @dataclass(frozen=True)

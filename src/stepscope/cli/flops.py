@@ -13,6 +13,31 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+_PER_CALL = {
+    "flops": "FLOPs per call",
+    "cube_flops": "cube FLOPs per call",
+    "vector_flops": "vector FLOPs per call",
+    "flops_per_s": "rate",
+    "cube_flops_per_s": "cube rate",
+    "vector_flops_per_s": "vector rate",
+}
+
+_OF_STEP = {
+    "step_flops": "FLOPs per step",
+    "step_cube_flops": "cube FLOPs per step",
+    "step_vector_flops": "vector FLOPs per step",
+    "total_ns": "operator time",
+    "flops_per_s": "rate while busy",
+    "cube_flops_per_s": "cube rate while busy",
+    "vector_flops_per_s": "vector rate while busy",
+    "step_flops_per_s": "rate over the step",
+    "peak_flops_per_s": "peak rate",
+    "utilization_ratio": "of peak while busy",
+    "mfu_ratio": "of peak (MFU)",
+    "known_ratio": "calls with known FLOPs",
+}
+
+
 @asks
 def flops(
     peak_tflops: Annotated[
@@ -23,10 +48,39 @@ def flops(
     """Show floating point operations by operator, of a step and by scope, their rate and share of the device's peak."""
     options: dict[str, Any] = {} if peak_tflops is None else {"peak_flops_per_s": peak_tflops * 1e12}
     return [
-        Table("operator_flops", "Operations by operator", hidden=("step_count",)),
-        Table("model_flops", "Operations of a step", options, every_step=True, says=_shares),
-        Table("flop_tree", "Operations by scope", hidden=("name",)),
+        Table(
+            "operator_flops",
+            "Operations by operator, FLOPs per call",
+            hidden=("step_count",),
+            keeps=("name", "flops", "input_shapes", "share_ratio", "flops_per_s", "count", "total_ns", "data_type"),
+            titles={**_PER_CALL, "total_ns": "total time", "share_ratio": "share of FLOPs"},
+        ),
+        Table(
+            "model_flops",
+            "Operations of a step",
+            options,
+            every_step=True,
+            says=_shares,
+            keeps=("step_ns", "step_flops", "step_flops_per_s", "mfu_ratio", "flops_per_s", "utilization_ratio"),
+            titles=_OF_STEP,
+        ),
+        Table(
+            "flop_tree",
+            "Operations by scope, FLOPs in total",
+            hidden=("name",),
+            says=_of_what,
+            keeps=("scope", "flops", "share_ratio", "parent"),
+            titles={"flops": "FLOPs in total", "share_ratio": "share of parent"},
+        ),
     ]
+
+
+def _of_what(tree: pl.DataFrame) -> Iterator[str]:
+    """Over which calls the operations of a scope are summed."""
+    if "operators" in tree["found_by"]:
+        yield "FLOPs in total: of all recorded calls."
+    if "stated" in tree["found_by"]:
+        yield "FLOPs in total: as the profile states them, of one run of the graph."
 
 
 def _shares(model: pl.DataFrame) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stepscope.cli.asking import Table, asks
+from stepscope.cli.host import cpu_summary
 from stepscope.cli.options import OneStep
 
 if TYPE_CHECKING:
@@ -18,13 +19,39 @@ def input_(step: OneStep = None) -> Sequence[Table]:
     of_step = {"chosen": step} if step is not None else {}
     return [
         Table("input_stages", "Stages of the input", every_step=True, says=_bottlenecks),
-        Table("input_queues", "Queues", every_step=True),
-        Table("input_operators", "Dataset operators", every_step=True, hidden=("sample_interval_ns",), says=_chain),
-        Table("loader", "Data loaders", every_step=True),
+        Table(
+            "input_queues",
+            "Queues",
+            every_step=True,
+            keeps=("queue", "empty_ratio", "mean_total_ns", "batches", "empty", "mean_size", "queue_capacity"),
+        ),
+        Table(
+            "input_operators",
+            "Dataset operators",
+            every_step=True,
+            hidden=("sample_interval_ns",),
+            says=_chain,
+            keeps=(
+                "operator",
+                "bottleneck",
+                "usage_ratio",
+                "processors",
+                "empty_ratio",
+                "workers",
+                "mean_size",
+                "type",
+            ),
+        ),
+        Table(
+            "loader",
+            "Data loaders",
+            every_step=True,
+            keeps=("loader", "mean_wait_ns", "wait_ratio", "max_wait_ns", "steps", "median_wait_ns"),
+        ),
         Table("loader_steps", "Waiting for data by step"),
         Table("input_batches", "Batches by queue"),
         Table("input_samples", "Samples of the operators' queues", every_step=True),
-        Table("cpu_summary", "CPU of host, process, workers and dataset operators", of_step, every_step=True),
+        cpu_summary(of_step),
     ]
 
 

@@ -26,10 +26,36 @@ def memory(
     chosen = {name: value for name, value in where.items() if value is not None}
     place = "at the chosen place" if chosen else "at the peak"
     return [
-        Table("memory_peak", "Highest use of memory", every_step=True),
+        Table(
+            "memory_peak",
+            "Highest use of memory",
+            every_step=True,
+            keeps=(
+                "peak_bytes",
+                "used_ratio",
+                "component",
+                "device",
+                "step",
+                "phase",
+                "time_ns",
+                "name",
+                "reserved_peak_bytes",
+            ),
+        ),
         Table("memory_hints", "Hints", every_step=True, says=_none),
-        Table("memory_breakdown", f"Alive {place}", chosen, every_step=True, hidden=("format", "tensor")),
-        Table("memory_usage", "Memory in use"),
+        Table(
+            "memory_breakdown",
+            f"Alive {place}",
+            chosen,
+            every_step=True,
+            hidden=("format", "tensor"),
+            keeps=("name", "size_bytes", "share_ratio", "life_ns", "allocation_ns", "release_ns", "made_by", "shape"),
+        ),
+        Table(
+            "memory_usage",
+            "Memory in use",
+            keeps=("time_ns", "total_bytes", "step", "node", "size_bytes", "allocated_bytes", "reserved_bytes", "name"),
+        ),
     ]
 
 

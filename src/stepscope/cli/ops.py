@@ -23,8 +23,18 @@ def ops() -> Sequence[Table]:
     Every list (`unit`) stands by itself: AI_CORE, AI_CPU, GPU, CUDA, PYNATIVE of a device, HOST_CPU, CPU of the host.
     """
     return [
-        Table("operator_types", "Operators by type", says=_lists),
-        Table("operator_instances", "Operators", hidden=_HIDDEN),
+        Table(
+            "operator_types",
+            "Operators by type",
+            says=_lists,
+            keeps=("type", "total_ns", "share_ratio", "unit", "count", "self_ns", "mean_ns"),
+        ),
+        Table(
+            "operator_instances",
+            "Operators",
+            hidden=_HIDDEN,
+            keeps=("name", "total_ns", "share_ratio", "count", "self_ns", "unit", "mean_ns", "input_shapes"),
+        ),
     ]
 
 

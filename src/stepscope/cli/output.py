@@ -6,17 +6,28 @@ import json
 import re
 import sys
 import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import polars as pl
 from rich.console import Console
 
 from stepscope import present
+from stepscope.cli.bars import bars
 from stepscope.cli.layout import Column, lay_out, lay_out_whole
 from stepscope.cli.options import Format
 
 TEXT_WIDTH = 120
 """Longer lines of prose are hard to read, however wide the terminal is."""
+
+ALWAYS = 2
+"""The most important columns of a table, which never go."""
+
+BAR_NARROW, BAR_WIDE, BAR_ROOM = 8, 16, 100
+"""Cells of the longest bar, and from how many cells of a line on it is the longer one."""
+
+_IN_ASCII = str.maketrans({"─": "-", "…": "~"})
 
 PATHS = ("input", "file", "path")
 """Columns whose end tells one value from the next."""
@@ -64,30 +75,78 @@ class Output(Console):
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-        self.print(text, style=style, soft_wrap=True)
+        self.print(text if self._draws else text.replace("…", "..."), style=style, soft_wrap=True)
 
-    def table(self, frame: pl.DataFrame, heading: str = "", *, raw: bool = False, whole: bool = False) -> None:
-        """Print a frame.
+    def table(
+        self,
+        frame: pl.DataFrame,
+        heading: str = "",
+        *,
+        raw: bool = False,
+        whole: bool = False,
+        keeps: Sequence[str] = (),
+        titles: Mapping[str, str] | None = None,
+        bar: str = "",
+    ) -> None:
+        """Print a frame: a row is a line, and a narrow terminal shows the most important columns.
 
         Args:
             frame: The rows.
             heading: A line above it.
-            raw: Keep names and values as they are, without titles and units.
+            raw: Keep names and values as they are, without titles and units; all columns stay.
             whole: Lose nothing: where it is too wide, fold texts instead of cutting them.
+            keeps: Columns that stay longest, the most important first; the first two of them always.
+            titles: Titles that are not the usual ones.
+            bar: Column whose values a terminal shows as bars, too.
         """
         columns = [_column(frame, name, raw=raw) for name in frame.columns]
+        if titles:
+            columns = [
+                replace(c, title=titles.get(name, c.title)) for c, name in zip(columns, frame.columns, strict=True)
+            ]
+        if not raw:
+            columns = _ordered(columns, frame, keeps)
+        if bar in frame.columns and self.room is not None:
+            columns.insert(frame.columns.index(bar) + 1, self._bars(frame[bar].to_list(), len(columns)))
         room = None if self._wide else self.room
         laid = (lay_out_whole if whole or self._wide else lay_out)(columns, room)
         if heading:
             self.say(heading, "bold")
         for line in laid.header:
-            self.out(line, style="bold", highlight=False)
+            self._line(line, "bold")
         if laid.rule:
-            self.out(laid.rule, style="dim", highlight=False)
+            self._line(laid.rule, "dim")
         if laid.body:
-            self.out("\n".join(laid.body), highlight=False)
-        if laid.dropped:
-            self.say(f"… {', '.join(laid.dropped)}: shown with --wide", "dim")
+            self._line("\n".join(laid.body))
+        dropped = [title for title in laid.dropped if title]
+        if dropped:
+            self.say(f"… {', '.join(dropped)}: shown with --wide", "dim")
+
+    def _bars(self, values: list[float | None], place: int) -> Column:
+        width = BAR_WIDE if (self.room or TEXT_WIDTH) >= BAR_ROOM else BAR_NARROW
+        return Column("", bars(values, width, blocks=self._draws), expendable=place)
+
+    @property
+    def _draws(self) -> bool:
+        """Whether the terminal's encoding has more than ASCII."""
+        return self.encoding.startswith("utf")
+
+    def _line(self, text: str, style: str | None = None) -> None:
+        self.out(text if self._draws else text.translate(_IN_ASCII), style=style, highlight=False)
+
+
+def _ordered(columns: list[Column], frame: pl.DataFrame, keeps: Sequence[str]) -> list[Column]:
+    """The columns with the order in which they may go: least important figures, then from the right, then `keeps`."""
+    names = frame.columns
+    stays = [name for name in keeps if name in names] or names[:ALWAYS]
+    texts = {name for name, dtype in frame.schema.items() if dtype == pl.String or dtype.is_nested()}
+    early = [n for n in names if n not in stays and present.is_expendable(n, names, is_text=n in texts)]
+    late = [name for name in reversed(names) if name not in early and name not in stays]
+    order = [*sorted(early, key=present.EXPENDABLE.index), *late, *reversed(stays[ALWAYS:])]
+    return [
+        replace(column, expendable=order.index(name) if name in order else None)
+        for column, name in zip(columns, names, strict=True)
+    ]
 
 
 def _column(frame: pl.DataFrame, name: str, *, raw: bool) -> Column:
@@ -95,14 +154,11 @@ def _column(frame: pl.DataFrame, name: str, *, raw: bool) -> Column:
     values = frame[name].to_list()
     texts = ["" if v is None else str(v) for v in values] if raw else [present.cell(name, v) for v in values]
     is_text = dtype == pl.String or dtype.is_nested()
-    may_go = not raw and present.is_expendable(name, frame.columns, is_text=is_text)
-    expendable = present.EXPENDABLE.index(name) if may_go else None
     return Column(
         present.printable(name if raw else present.title(name)),
         [present.printable(text) for text in texts],
         right=dtype.is_numeric(),
         cut=None if not is_text else "start" if name in PATHS else "end",
-        expendable=expendable,
     )
 
 

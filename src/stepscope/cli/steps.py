@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.asking import Table, asks
+from stepscope.cli.asking import Table, View, asks
 
 if TYPE_CHECKING:
     import polars as pl
+
+_PARTS = ("interval_ns", "forward_backward_ns", "tail_ns")
+"""What the two points cut a step into: another decomposition than phases, so a table of its own."""
+
+_STEP_KEEPS = (
+    *("step", "step_ns", "exposed_communication_ns", "data_wait_ns", "backward_ns", "forward_ns", "optimizer_ns"),
+    *("forward_backward_ns", "interval_ns", "tail_ns"),
+)
 
 _HIDDEN = (
     "start_ns",
@@ -43,10 +51,47 @@ def steps(
     points = {"forward_start": forward_start, "backward_end": backward_end}
     options = {name: operator for name, operator in points.items() if operator is not None}
     return [
-        Table("step_trace", "Steps", options, hidden=_HIDDEN, says=_points),
-        Table("step_statistics", "Statistics by phase", options, every_step=True),
-        Table("step_reduces", "Communication of the device by stream", options),
-        Table("step_reduce_statistics", "Communication of the device, mean of the steps", options, every_step=True),
+        Table(
+            "step_trace",
+            "Steps",
+            options,
+            hidden=_HIDDEN,
+            says=_points,
+            keeps=_STEP_KEEPS,
+            bar="step_ns",
+            views=[
+                View("Steps by phase", without=_PARTS),
+                View(
+                    "Steps cut at the start of forward and the end of backward",
+                    shows=("graph", "step", "step_ns", *_PARTS),
+                    needs=_PARTS,
+                ),
+            ],
+        ),
+        Table(
+            "step_statistics",
+            "Statistics of the steps",
+            options,
+            every_step=True,
+            keeps=("phase", "mean_ns", "share_ratio", "median_ns", "max_ns", "outlier_steps", "mean_without_first_ns"),
+            views=[
+                View("Statistics by phase", split="phases"),
+                View("Statistics of the parts between these points", split="points"),
+            ],
+        ),
+        Table(
+            "step_reduces",
+            "Communication of the device by stream",
+            options,
+            keeps=("step", "name", "duration_ns", "start_ns", "stream", "segment"),
+        ),
+        Table(
+            "step_reduce_statistics",
+            "Communication of the device, mean of the steps",
+            options,
+            every_step=True,
+            keeps=("name", "mean_ns", "stream", "place", "steps", "mean_start_ns"),
+        ),
     ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.analysis.listing import Page, listed
+from stepscope.cli.asking import View
 from stepscope.cli.moments import since_start
 from stepscope.cli.options import Format
 from stepscope.cli.output import Output, print_document, print_frame
@@ -38,17 +39,42 @@ def print_tables(run: Run, request: Request, asked: Asked) -> None:
             continue
         page = listed(answer, listing)
         rows, since = since_start(page.rows, answer, run.ranks[0].facts)
-        heading = _heading(table, page, request, listing.top, since)
-        if page.found:
-            out.table(_told(rows.drop(["rank", *table.hidden], strict=False)), heading)
-        else:
-            out.say(heading, "bold")
+        for view in _views(table, rows):
+            shown = _shown(view, table, rows, wide=request.wide)
+            heading = _heading(view.heading, table, page, shown.height, request, since)
+            if page.found:
+                out.table(shown, heading, keeps=table.keeps, titles=table.titles, bar=table.bar)
+            else:
+                out.say(heading, "bold")
+            out.say("")
         for sentence in table.says(answer) if table.says else ():
             out.say(sentence)
-        out.say("")
+        if table.says:
+            out.say("")
     for reason, questions in _lacking(asked).items():
         out.say(f"{', '.join(questions)}: {reason}", "dim", indent=2)
     show_troubles(out, run)
+
+
+def _views(table: Table, rows: pl.DataFrame) -> Sequence[View]:
+    """The tables that people see of it: those of which something is known."""
+    views = [
+        view
+        for view in table.views
+        if (not view.needs or any(rows[name].count() for name in view.needs if name in rows.columns))
+        and (view.split is None or view.split in rows["split"])
+    ]
+    return views or [View(table.heading)]
+
+
+def _shown(view: View, table: Table, rows: pl.DataFrame, *, wide: bool) -> pl.DataFrame:
+    """The rows and columns of a view that people see."""
+    if view.split is not None:
+        rows = rows.filter(pl.col("split").is_null() | (pl.col("split") == view.split)).drop("split")
+    left_out = {"rank", *view.without, *(() if wide else table.hidden)}
+    return _told(
+        rows.select(name for name in rows.columns if name not in left_out and (not view.shows or name in view.shows))
+    )
 
 
 def _lacking(asked: Asked) -> dict[str, list[str]]:
@@ -67,14 +93,14 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
     return known.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(", ") for name in lists)
 
 
-def _heading(table: Table, page: Page, request: Request, top: int | None, since: str) -> str:
+def _heading(what: str, table: Table, page: Page, height: int, request: Request, since: str) -> str:
     """What the table is, from where its times count, and which part of it is shown."""
     of_step = f", step {request.step}" if request.step is not None and not table.every_step else ""
-    part = ""
+    part = plural(height, "row")
     if page.rows.height < page.found:
-        first = (page.page - 1) * (top or 0) + 1
-        part = f": rows {first}-{first + page.rows.height - 1} of {page.found}"
-    return f"{table.heading}{of_step}{since}{part or ': ' + plural(page.found, 'row')}"
+        first = (page.page - 1) * (request.listing.top or ROWS) + 1
+        part = f"rows {first}-{first + page.rows.height - 1} of {page.found}"
+    return f"{what}{of_step}{since}: {part}"
 
 
 def print_json(run: Run, request: Request, asked: Asked) -> None:

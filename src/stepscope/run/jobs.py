@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ _WHOLE = 0.9
 
 _NAMELESS = ("recording", "profiler", "cluster_profiler")
 """Directories that a recorder makes in every output path: they say nothing of the job."""
+
+_MADE = re.compile(r".*_\d{14,}_ascend_(?:pt|ms)|rank[_-]?\d+")
+"""Names that profilers give to the directory of a rank: host, process and time, or the rank."""
 
 SLACK_NS = 10_000_000_000
 """How far clocks of hosts may differ, and starts of recordings lie apart, in one job."""
@@ -286,17 +290,22 @@ def _job(pieces: Sequence[_Piece]) -> Job:
             remarks.append(Remark("note", str(piece.recording.path), problem, remedy, number))
     if len(members) == 1:
         path = pieces[0].recording.path
-        named = path.parent if path.name in _NAMELESS else path
-        name = named.name if named.is_dir() else named.name.partition(".")[0] or path.name
+        name = _directory_name(path) if path.is_dir() else path.name.partition(".")[0] or path.name
     else:
         path = Path(os.path.commonpath([str(piece.directory) for piece in pieces]))
-        name = next((part for part in reversed(path.parts) if part not in _NAMELESS), path.name)
+        name = _directory_name(path)
     stated = max((piece.world_size for piece in pieces if piece.world_size is not None), default=0)
     if stated > len(members):
         problem = f"{len(members)} of the job's {stated} ranks are here"
         remarks.append(Remark("note", str(path), problem, "Open the recordings of all ranks together to compare them"))
     newest = max(piece.end if piece.end is not None else piece.written for piece in pieces)
     return Job(members, name, path, newest, remarks)
+
+
+def _directory_name(path: Path) -> str:
+    """The last directory of a path that a person named."""
+    named = (part for part in reversed(path.parts) if part not in _NAMELESS and not _MADE.fullmatch(part))
+    return next((part for part in named if part != path.anchor), path.name)
 
 
 def _tell_apart(jobs: Sequence[Job]) -> None:
