@@ -113,7 +113,8 @@ def test_ranks_with_and_without_device_in_one_call(whole_recording: bool) -> Non
 
     activity = ANALYSES["activity"].function(**arguments, marks=marks, ranks=None)
     split = ANALYSES["breakdown"].function(arguments["steps"], activity, arguments["collectives"], whole_recording)
-    causes = ANALYSES["idle"].function(arguments["steps"], activity, arguments["kernels"])
+    gaps = ANALYSES["idle_pieces"].function(arguments["steps"], activity, arguments["kernels"])
+    causes = ANALYSES["idle"].function(gaps)
 
     sort = ["rank", "what", "start_ns"]
     assert_frame_equal(activity.sort(sort), run.analyse("activity").sort(sort))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.advice import Finding
+from stepscope.analysis.time_by_rank import time_by_rank
 from stepscope.report.answers import Answers
 from stepscope.report.verdict import NAMED, verdict
 
@@ -42,7 +43,7 @@ def test_the_greatest_finding_leads_and_culprits_follow() -> None:
 
     assert text == (
         "idle-time it is. Rank 7 computes slowly (7.00 ms a step, 7%). "
-        "The median step takes 100.00 ms: 60% computing, 40% idle."
+        "The average step takes 100.00 ms: 60% computing, 40% idle."
     )
 
 
@@ -66,10 +67,44 @@ def test_of_many_culprits_the_rest_is_counted() -> None:
     assert "; 2 more are slow." in text
 
 
-def test_one_outlier_does_not_shift_the_shares() -> None:
+def test_a_single_long_step_is_named_with_its_share_of_the_time() -> None:
     text = verdict(Answers({"breakdown": breakdown((80, 20, 0), (80, 20, 0), (80, 20, 9000))}, []))
 
-    assert text == "Nothing stands out. The median step takes 100.00 ms: 80% computing, 20% exposed communication."
+    assert "Nothing stands out" not in text
+    assert "Step 2 takes 9100.00 ms, 91 times the median step (98% of the time)." in text
+    assert text.endswith(
+        "The average step takes 3100.00 ms (median 100.00 ms): 3% computing, 1% exposed communication, 97% idle."
+    )
+
+
+def test_a_first_step_that_starts_things_up_is_named_and_left_out_of_the_shares() -> None:
+    text = verdict(Answers({"breakdown": breakdown((80, 20, 9000), (80, 20, 0), (80, 20, 0))}, []))
+
+    assert text == (
+        "Nothing stands out. Step 0 takes 9100.00 ms, 91 times the median step, as the first one starts things up "
+        "(98% of the time). The average step without step 0 takes 100.00 ms: 80% computing, 20% exposed communication."
+    )
+
+
+def test_shares_are_those_of_the_table_of_ranks() -> None:
+    stalled = breakdown(*[(30, 0, 2), (30, 0, 2), (30, 0, 2), (30, 0, 62)] * 10)
+
+    text = verdict(Answers({"breakdown": stalled}, []))
+
+    (row,) = time_by_rank(stalled).to_dicts()
+    assert (
+        f"{row['computing_ns'] / row['window_ns']:.0%} computing, {row['free_ns'] / row['window_ns']:.0%} idle" in text
+    )
+    assert "64% computing, 36% idle" in text
+
+
+def test_much_idle_time_is_never_nothing() -> None:
+    idle = pl.DataFrame({"rank": [0, 0], "step": [0, 0], "cause": ["python", "dependency"], "idle_ns": [10, 20]})
+
+    text = verdict(Answers({"breakdown": breakdown((60, 0, 40)), "idle": idle}, []))
+
+    assert text.startswith("No single thing to change stands out, but ranks are idle 40% of the time")
+    assert "most of it by the cause `dependency`." in text
 
 
 def test_shares_are_told_even_where_every_step_differs() -> None:

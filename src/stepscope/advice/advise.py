@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.advice import (
     ai_cpu,
+    checkpoint,
     compile_time,
     cpu_busy,
     data_loader,
@@ -35,6 +36,7 @@ MODULES = (
     slow_link,
     slow_group,
     idle_time,
+    checkpoint,
     exposed_communication,
     memory_copies,
     compile_time,

@@ -1,17 +1,19 @@
-"""All ranks stand idle for the same reason."""
+"""All ranks stand idle for the same reason, in every step or in some."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
+from stepscope.advice.function_texts import idle_functions_of
 from stepscope.advice.loader_texts import GENERAL, loader_action, loader_facts
-from stepscope.advice.platforms import CPU, CUDA, MINDSPORE, PYTORCH, Choices, platform_of
-from stepscope.advice.units import unit_of
-from stepscope.analysis.statistics import median
+from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
+from stepscope.advice.platforms import CPU, CUDA, MINDSPORE, PYTORCH, Choices, Platform, platform_of
+from stepscope.advice.units import Unit, unit_of
 from stepscope.limits import limit
 
 
@@ -19,11 +21,18 @@ from stepscope.limits import limit
 class Limits:
     """When idle time is worth a finding."""
 
-    idle_ratio: float = limit(0.10, "of the step, median rank", "our own: below it the device is well fed")
-    data_ratio: float = limit(0.05, "of the step, for data loading", "the PyTorch profiler's own advice")
+    idle_ratio: float = limit(0.10, "of the recording, median rank", "chosen by us: below it the device is well fed")
+    data_ratio: float = limit(0.05, "of the recording, for data loading", "the PyTorch profiler's own advice")
+    unexplained_ratio: float = limit(
+        0.25, "of the recording, for Python code and unknown causes", "chosen by us: Python between operators is usual"
+    )
 
 
 LIMITS = Limits()
+
+UNEXPLAINED = ("python", "other")
+"""Causes of which every healthy job has some, evenly spread. Of these it matters how much there is, or whether single
+steps stall."""
 
 _LAUNCHES = "Launch less and larger work: bigger batches, "
 _SYNCHRONISING = "Remove synchronising calls from the step, or do them every N steps"
@@ -66,12 +75,31 @@ TEXTS: dict[str, tuple[str, str, Choices]] = {
         "runs Python code outside any operator",
         "Between the framework's operators the training thread runs plain Python.",
         {
-            (None, None): "Profile the script's own code in the step; move work out of the loop or into the loader's "
-            "workers."
+            (None, None): "Profile the script's own code in the step (`stepscope functions`); move work out of the "
+            "loop or into the loader's workers."
+        },
+    ),
+    "other": (
+        "does nothing that was recorded",
+        "No operator, data loader, checkpoint or garbage collection ran; most likely the training thread runs Python "
+        "code or waits (logging, evaluation, locks, sleep).",
+        {
+            (MINDSPORE, CPU): "Run a sampling profiler such as py-spy beside the job to see which Python function it "
+            "is: MindSpore records no Python functions on a CPU.",
+            (
+                None,
+                None,
+            ): "Record Python functions to see which one it is: `stepscope record --stacks` (with_stack=True "
+            "of the framework's profiler), then `stepscope functions`.",
         },
     ),
 }
 """Cause to verb, reason and action."""
+
+NO_FUNCTION = (
+    "No Python function ran either: look for what stops the process itself (swapping, other processes on its "
+    "processors, a suspended container), and for work on threads that were not recorded."
+)
 
 OF_DEVICES = ("dispatch", "synchronisation")
 """Causes that only work on a device has: on a CPU the host launches nothing and waits for nothing."""
@@ -79,45 +107,81 @@ OF_DEVICES = ("dispatch", "synchronisation")
 
 @rule("idle-time")
 def idle_time(
-    idle: pl.DataFrame,
+    lost_time: pl.DataFrame,
     breakdown: pl.DataFrame,
     loader: pl.DataFrame | None,
+    idle_functions: pl.DataFrame | None,
     ranks: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> Iterator[Finding]:
-    """Report a cause of idle time that the median rank suffers in every step.
+    """Report a cause of idle time that costs the median rank much, in every step or in some.
 
-    A rank that is slower than the others is the matter of `slow-rank`; here the median over all ranks counts. The
-    saving is the median idle time of that cause. Of the loader that was waited for longest, its workers say what
-    helps.
+    A rank that is slower than the others is the matter of `slow-rank`; here the median over all ranks counts, of what
+    each lost in all steps but its first. The saving is that total, as an average over the steps; of Python code and
+    unknown causes, where some steps stall, what these cost beyond ordinary ones. Of the loader that was waited for
+    longest, its workers say what helps.
     """
-    step_ns = median(breakdown, pl.col("window_ns"))
-    if not step_ns:
-        return
-    # A step without a cause has 0 of it, and that 0 counts in the median.
-    steps = breakdown.select("rank", "step")
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
     unit, platform = unit_of(breakdown), platform_of(ranks)
     for cause, (verb, why, action) in TEXTS.items():
-        per_step = steps.join(idle.filter(pl.col("cause") == cause), on=["rank", "step"], how="left")
-        typical = median(per_step, pl.col("idle_ns").fill_null(0))
-        ratio = typical / step_ns
-        loading = cause == "data_loading"
         if platform.device == CPU and cause in OF_DEVICES:
             continue
-        if ratio >= (limits.data_ratio if loading else limits.idle_ratio):
-            yield Finding(
-                rule="idle-time",
-                summary=f"The typical rank {verb}: {ms(typical)} {unit.of(step_ns)} ({ratio:.0%}).",
-                cause=why,
-                action=loader_action(slowest, platform) if loading else platform.pick(action),
-                saving_ns=round(typical),
-                saving_ratio=ratio,
-                evidence={
-                    "cause": cause,
-                    "idle_ns": round(typical),
-                    "window_ns": round(step_ns),
-                    **(loader_facts(slowest) if loading else {}),
-                },
-                per=unit.per,
-            )
+        row = _typical(lost_time, cause)
+        if row is None or not _is_worth_it(row, cause, limits):
+            continue
+        loading = cause == "data_loading"
+        in_loop = cause in UNEXPLAINED or (loading and slowest is not None and not slowest["workers"])
+        told = idle_functions_of(idle_functions, row["rank"], cause) if in_loop else ""
+        lost_ns = row["stalled_ns"] if cause in UNEXPLAINED and is_stalling(row) else row["lost_ns"]
+        step_ns = row["recorded_ns"] / row["steps"]
+        yield Finding(
+            rule="idle-time",
+            summary=f"The typical rank {verb}: {_how_much(row, lost_ns, unit)}.",
+            cause=why + told,
+            action=loader_action(slowest, platform) if loading else _action(action, cause, idle_functions, platform),
+            saving_ns=round(lost_ns / row["steps"]),
+            saving_ratio=lost_ns / row["recorded_ns"],
+            evidence={
+                "cause": cause,
+                "idle_ns": row["mean_ns"],
+                "window_ns": round(step_ns),
+                **occurrence_facts(row),
+                **(loader_facts(slowest) if loading else {}),
+            },
+            per=unit.per,
+        )
+
+
+def _typical(lost: pl.DataFrame, cause: str) -> dict[str, Any] | None:
+    """What a cause cost the median rank, of two the lesser; None if it cost this rank nothing."""
+    rows = lost.filter(pl.col("cause") == cause).sort("lost_ratio", "rank")
+    free = lost["rank"].n_unique() - rows.height  # ranks without the cause come first
+    place = (rows.height + free - 1) // 2 - free
+    return rows.row(place, named=True) if place >= 0 and rows["lost_ns"][place] > 0 else None
+
+
+def _is_worth_it(row: dict[str, Any], cause: str, limits: Limits) -> bool:
+    if cause == "data_loading":
+        return bool(row["lost_ratio"] >= limits.data_ratio)
+    if cause not in UNEXPLAINED:
+        return bool(row["lost_ratio"] >= limits.idle_ratio)
+    in_most = row["median_ns"] * row["steps"] / max(row["recorded_ns"], 1)
+    return bool(
+        row["lost_ratio"] >= limits.unexplained_ratio
+        or row["stalled_ratio"] >= limits.idle_ratio
+        or (cause == "python" and in_most >= limits.idle_ratio)
+    )
+
+
+def _how_much(row: dict[str, Any], lost_ns: int, unit: Unit) -> str:
+    """The time lost: of a step, or of all steps and in which."""
+    recorded, steps = row["recorded_ns"], row["steps"]
+    if when := occurrence(row, unit):
+        most = "" if lost_ns < row["lost_ns"] else "most of it "
+        return f"{ms(lost_ns)} of {ms(recorded)} ({lost_ns / recorded:.0%}), {most}{when}"
+    return f"{ms(lost_ns / steps)} {unit.of(recorded / steps)} ({lost_ns / recorded:.0%})"
+
+
+def _action(action: Choices, cause: str, functions: pl.DataFrame | None, platform: Platform) -> str:
+    """What to do; of unknown causes it matters whether Python functions were recorded."""
+    return NO_FUNCTION if cause == "other" and functions is not None else platform.pick(action)

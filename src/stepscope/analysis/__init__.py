@@ -14,14 +14,16 @@ from stepscope.analysis.cpu_utilization import cpu_summary, cpu_utilization
 from stepscope.analysis.dynamic_shapes import dynamic_shape_types, dynamic_shapes, shape_executions
 from stepscope.analysis.flop_tree import flop_tree
 from stepscope.analysis.flops import flops
+from stepscope.analysis.functions import functions, idle_functions
 from stepscope.analysis.host_memory import host_memory, host_memory_curve
 from stepscope.analysis.host_time import host_time
-from stepscope.analysis.idle import idle
+from stepscope.analysis.idle import idle, idle_pieces
 from stepscope.analysis.input_operators import input_operators, input_samples
 from stepscope.analysis.input_queues import input_batches, input_queues
 from stepscope.analysis.input_stages import input_stages
 from stepscope.analysis.kernel_totals import kernel_totals, kernel_type_totals
 from stepscope.analysis.loader import loader, loader_steps
+from stepscope.analysis.lost_time import lost_time
 from stepscope.analysis.marks import marks
 from stepscope.analysis.memory_breakdown import memory_breakdown
 from stepscope.analysis.memory_hints import memory_hints
@@ -41,6 +43,7 @@ from stepscope.analysis.slow_ranks import slow_ranks
 from stepscope.analysis.step_reduces import step_reduce_statistics, step_reduces
 from stepscope.analysis.step_statistics import step_statistics
 from stepscope.analysis.step_trace import step_trace
+from stepscope.analysis.time_by_rank import time_by_rank
 
 __all__ = [
     "ANALYSES",
@@ -58,10 +61,13 @@ __all__ = [
     "dynamic_shapes",
     "flop_tree",
     "flops",
+    "functions",
     "host_memory",
     "host_memory_curve",
     "host_time",
     "idle",
+    "idle_functions",
+    "idle_pieces",
     "input_batches",
     "input_operators",
     "input_queues",
@@ -71,6 +77,7 @@ __all__ = [
     "kernel_type_totals",
     "loader",
     "loader_steps",
+    "lost_time",
     "marks",
     "memory_breakdown",
     "memory_hints",
@@ -92,4 +99,5 @@ __all__ = [
     "step_reduces",
     "step_statistics",
     "step_trace",
+    "time_by_rank",
 ]

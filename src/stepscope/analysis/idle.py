@@ -12,29 +12,44 @@ CAUSES = (
     "compile",
     "data_loading",
     "garbage_collection",
+    "checkpoint",
     "synchronisation",
     "dispatch",
     "dependency",
     "python",
     "other",
 )
-"""Causes of idle time: a compiler runs; the training loop waits for a batch; Python collects garbage; the host waits
-for the device and so gives it no work; the host launches the next kernel too late; the next kernel was launched in time
-but waits for another stream, an event or the hardware; (CPU) Python code outside any operator; none of these is
-visible."""
+"""Causes of idle time: a compiler runs; the training loop waits for a batch; Python collects garbage; a checkpoint is
+written; the host waits for the device and so gives it no work; the host launches the next kernel too late; the next
+kernel was launched in time but waits for another stream, an event or the hardware; (CPU) Python code outside any
+operator; none of these is visible."""
 
 
 @analysis("rank", together=True)
-def idle(
-    steps: pl.LazyFrame,
-    activity: pl.DataFrame,
-    kernels: pl.LazyFrame | None,
-) -> pl.DataFrame:
+def idle(idle_pieces: pl.DataFrame) -> pl.DataFrame:
     """Split the free time of each step by its cause.
 
     Returns:
         `rank`, `step`, `cause` (one of `CAUSES`), `idle_ns`, `gaps` (pieces). Over the causes of a step,
         `idle_ns` sums to `breakdown`'s `free_ns`.
+    """
+    return (
+        idle_pieces.group_by("rank", "step", "cause")
+        .agg(idle_ns=pl.col("duration_ns").sum(), gaps=pl.len().cast(pl.Int64))
+        .sort("rank", "step", "idle_ns", "cause", descending=[False, False, True, False])
+    )
+
+
+@analysis("rank", together=True)
+def idle_pieces(
+    steps: pl.LazyFrame,
+    activity: pl.DataFrame,
+    kernels: pl.LazyFrame | None,
+) -> pl.DataFrame:
+    """Cut the free time of each step into pieces of one cause.
+
+    Returns:
+        `rank`, `step`, `cause` (one of `CAUSES`), `start_ns`, `duration_ns`, in order of time.
     """
     windows = step_windows(known_steps(steps))
     cut = split(activity, windows.lazy(), KINDS)
@@ -61,6 +76,8 @@ def idle(
         .then(pl.lit("data_loading"))
         .when("gc")
         .then(pl.lit("garbage_collection"))
+        .when("checkpoint")
+        .then(pl.lit("checkpoint"))
         .when(pl.col("sync") & is_on_device(activity))
         .then(pl.lit("synchronisation"))
         .when(late)
@@ -73,10 +90,8 @@ def idle(
     )
     return (
         free.with_columns(cause=cause)
-        .group_by("rank", "window", "cause")
-        .agg(idle_ns=pl.col("duration_ns").sum(), gaps=pl.len().cast(pl.Int64))
         .join(windows.lazy().select("window", "step"), on="window")
-        .select("rank", "step", "cause", "idle_ns", "gaps")
-        .sort("rank", "step", "idle_ns", "cause", descending=[False, False, True, False])
+        .select("rank", "step", "cause", "start_ns", "duration_ns")
+        .sort("rank", "start_ns")
         .collect()
     )

@@ -1,4 +1,4 @@
-"""When the host loaded data, waited for the device, collected garbage, compiled or ran plain Python."""
+"""When the host loaded data, waited for the device, compiled, wrote a checkpoint, collected garbage or ran Python."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ PHASES = r"^(forward|backward|optimizer)(: |$)|^(validation|warm_up): "
 COMPILING = r"^compile(: |$)"
 """Annotations by which stepscope's recorder marks a compiler that runs."""
 
-ANNOTATIONS = {"data": DATA_LOADING, "phase": PHASES, "compile": COMPILING}
+CHECKPOINTS = r"^checkpoint(: |$)"
+"""Annotations by which stepscope's recorder marks that a checkpoint is written."""
+
+ANNOTATIONS = {"data": DATA_LOADING, "phase": PHASES, "compile": COMPILING, "checkpoint": CHECKPOINTS}
 """Kind to the annotations that mark it."""
 
-KINDS = ("data", "compile", "sync", "gc", "python", "phase")
+KINDS = ("data", "compile", "sync", "gc", "checkpoint", "python", "phase")
 
 
 @analysis("rank", together=True)

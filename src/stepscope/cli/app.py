@@ -12,6 +12,7 @@ from stepscope._version import __version__
 from stepscope.cli.analyze import analyze
 from stepscope.cli.cache import cache
 from stepscope.cli.flops import flops
+from stepscope.cli.functions import functions
 from stepscope.cli.host import host
 from stepscope.cli.info import info
 from stepscope.cli.input import input_
@@ -50,7 +51,7 @@ def _add(command: Callable[..., None], name: str | None = None, **more: Any) -> 
 _add(record, context_settings={"allow_interspersed_args": False})
 _add(analyze, cls=TakesJsonFile)
 _add(info)
-for asked in (steps, ops, flops, shapes, input_, memory, host):
+for asked in (steps, ops, functions, flops, shapes, input_, memory, host):
     _add(asked.command, asked.tables.__name__.strip("_"))
 _add(sql)
 _add(rules)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.analysis.time_by_rank import PARTS, time_by_rank
 from stepscope.present import plural
 
 if TYPE_CHECKING:
@@ -14,17 +15,6 @@ if TYPE_CHECKING:
 
 ROWS, RANK_ROWS = 8, 16
 """Rows of a table, and of the table of ranks."""
-
-STEP_COLUMNS = (
-    "window_ns",
-    "computing_ns",
-    "communication_ns",
-    "overlapped_ns",
-    "communication_not_overlapped_ns",
-    "memory_not_overlapped_ns",
-    "free_ns",
-    "data_loading_ns",
-)
 
 CALL_COLUMNS = (
     "group_name",
@@ -45,9 +35,12 @@ def tables_of(found: Answers) -> Iterator[tuple[str, pl.DataFrame]]:
     """Headings and tables, in the order of the questions that people ask."""
     get = found.tables.get
     if (breakdown := get("breakdown")) is not None:
-        steps = plural(breakdown["step"].n_unique(), "step")
-        by_rank = breakdown.group_by("rank").agg(pl.col(STEP_COLUMNS).median().round().cast(pl.Int64)).sort("rank")
-        yield _shortened("Time by rank", by_rank, f", median of {steps}", rows=RANK_ROWS)
+        averages = time_by_rank(breakdown)
+        steps = plural(max(averages["steps"].to_list()), "step")
+        left = averages["left_out_step"].drop_nulls()
+        without = f" without step {left[0]}" if left.len() else ""
+        by_rank = averages.select("rank", *PARTS)
+        yield _shortened("Time by rank", by_rank, f", mean of {steps}{without}", rows=RANK_ROWS)
     if (slow := get("slow_ranks")) is not None:
         yield _shortened("Slow ranks", slow)
     if (links := get("slow_links")) is not None:

@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.present import listed
 from stepscope.run.answers import find_analysis
 from stepscope.selection import describe_numbers
-from stepscope.tables import ISSUES, RANKS, TABLES
+from stepscope.tables import ISSUES, RANKS, SLICES, STACKS, TABLES
 
 if TYPE_CHECKING:
     from stepscope.run import Rank, Run
@@ -158,11 +158,20 @@ def missing_data(run: Run) -> list[str]:
         lacking = [rank.rank for rank in run.ranks if not rank.has(table)]
         needless = table in (RANKS.name, ISSUES.name) or (table in INSTEAD_OF and run.has(INSTEAD_OF[table]))
         formats = {_family(rank) for rank in run.ranks if rank.rank in lacking}
+        needless |= table == STACKS.name and _has_functions(run)
         if needless or not lacking or (table in ONLY_OF and formats.isdisjoint(ONLY_OF[table])):
             continue
         some = f" (rank {describe_numbers(lacking)})" if len(lacking) < len(run.ranks) else ""
         kinds.setdefault("; ".join(_why(run, table)), []).append(table + some)
     return [f"{', '.join(tables)}: {reason}" for reason, tables in kinds.items()]
+
+
+def _has_functions(run: Run) -> bool:
+    """Whether Python functions were recorded: they are `slices`, and their nesting says what stacks would."""
+    if not run.has(SLICES.name):
+        return False
+    functions = run.table(SLICES.name).filter(pl.col("category") == "python").select("category")
+    return not functions.head(1).collect().is_empty()
 
 
 def _missing_table(run: Run, question: str) -> str | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from stepscope.advice.platforms import Platform
 from stepscope.advice.slow_rank import VERBS
+from stepscope.analysis.statistics import median
+from stepscope.analysis.time_by_rank import long_steps, time_by_rank
 from stepscope.present import duration
 
 if TYPE_CHECKING:
@@ -30,13 +32,18 @@ WITHOUT_STEPS = 2
 NAMED = 5
 """Culprits that are named before the rest is only counted."""
 
+LONG_NAMED = 3
+"""Steps that are named as far longer than the others."""
+
+MUCH_IDLE = 0.25
+"""Share of idle time from which it is never called inconspicuous, chosen by us as `idle-time.unexplained_ratio`."""
+
 
 def verdict(answers: Answers) -> str:
     """What costs this job the time: the greatest finding, then slow ranks and links, then how the step splits."""
     breakdown = answers.tables.get("breakdown")
     if breakdown is None or breakdown.is_empty():
         return _without_steps(answers)
-    step_ns = breakdown.select(pl.col("window_ns").median()).item()
     findings = sorted(answers.findings, key=lambda finding: -finding.saving_ns)
     culprits = [finding for finding in findings if finding.rule in CULPRITS]
     parts = []
@@ -44,10 +51,68 @@ def verdict(answers: Answers) -> str:
         parts.append(findings[0].summary)
     if culprits:
         parts.append(_sentence(culprits))
+    unusual = long_steps(breakdown)
+    averages = time_by_rank(breakdown)
     if not findings:
-        parts.append("No rank, link or stage stands out." if "slow_ranks" in answers.tables else "Nothing stands out.")
-    parts.append(f"The median step takes {duration(step_ns)}: {_split(breakdown)}.")
-    return " ".join(parts)
+        parts.append(_nothing(answers, averages, unusual))
+    if unusual.height:
+        parts.append(_long(unusual))
+    parts.append(_average(breakdown, averages))
+    return " ".join(part for part in parts if part)
+
+
+def _nothing(answers: Answers, averages: pl.DataFrame, unusual: pl.DataFrame) -> str:
+    """That no rule found anything, unless it would hide idle time or single steps that cost much."""
+    idle = _shares(averages)["free_ns"]
+    if idle >= MUCH_IDLE:
+        causes = answers.tables.get("idle")
+        most = "" if causes is None or causes.is_empty() else f", most of it by the cause `{_main_cause(causes)}`"
+        return f"No single thing to change stands out, but ranks are idle {idle:.0%} of the time{most}."
+    if unusual.filter(~pl.col("is_first")).height:
+        return ""
+    return "No rank, link or stage stands out." if "slow_ranks" in answers.tables else "Nothing stands out."
+
+
+def _main_cause(idle: pl.DataFrame) -> str:
+    return str(idle.group_by("cause").agg(pl.col("idle_ns").sum()).sort("idle_ns", "cause")["cause"][-1])
+
+
+def _long(steps: pl.DataFrame) -> str:
+    """The steps that are far longer than the others, e.g. `Step 21 takes 1.52 s, 98 times the median step (69%...).`"""
+    named = [_long_step(row) for row in steps.head(LONG_NAMED).iter_rows(named=True)]
+    if steps.height > LONG_NAMED:
+        named.append(f"{steps.height - LONG_NAMED} more are long")
+    text = "; ".join(named)
+    return text[0].upper() + text[1:] + "."
+
+
+def _long_step(row: dict[str, Any]) -> str:
+    times = f", {row['window_ns'] / row['median_ns']:.0f} times the median step" if row["median_ns"] else ""
+    start = ", as the first one starts things up" if row["is_first"] else ""
+    return f"step {row['step']} takes {duration(row['window_ns'])}{times}{start} ({row['share_ratio']:.0%} of the time)"
+
+
+def _average(breakdown: pl.DataFrame, averages: pl.DataFrame) -> str:
+    """What a step takes and how it splits, as the table of ranks shows it."""
+    mean_ns = _mean(averages, "window_ns")
+    median_ns = median(breakdown, pl.col("window_ns"))
+    beside = f" (median {duration(median_ns)})" if duration(mean_ns) != duration(median_ns) else ""
+    left = averages["left_out_step"].drop_nulls()
+    without = f" without step {left[0]}" if left.len() else ""
+    shares = {SPLIT[name]: share for name, share in _shares(averages).items() if share >= 0.005}
+    split = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
+    return f"The average step{without} takes {duration(mean_ns)}{beside}: {split}."
+
+
+def _mean(averages: pl.DataFrame, part: str) -> float:
+    """The mean over all steps of all ranks."""
+    return float(averages.select((pl.col(part) * pl.col("steps")).sum() / pl.col("steps").sum()).item())
+
+
+def _shares(averages: pl.DataFrame) -> dict[str, float]:
+    """What share of the time of all steps of all ranks each part takes."""
+    sums = {part: _mean(averages, part) for part in SPLIT}
+    return {part: value / max(sum(sums.values()), 1.0) for part, value in sums.items()}
 
 
 def _without_steps(answers: Answers) -> str:
@@ -85,18 +150,3 @@ def _accusation(finding: Finding) -> str:
         factor = evidence["slowdown_factor"]
         return f"group {name} (ranks {where['ranks']}) takes {factor:.1f} times as long to transmit as its like"
     return finding.summary.rstrip(".")
-
-
-def _split(breakdown: pl.DataFrame) -> str:
-    """Shares of a typical rank's step: the median of each share, so that one outlier does not shift them.
-
-    Medians need not add up to 1, so they are scaled to do so.
-    """
-    steps = breakdown.filter(pl.col("window_ns") > 0)
-    shares = steps.select((pl.col(column) / pl.col("window_ns")).alias(name) for column, name in SPLIT.items())
-    for typical in (shares.median(), shares.mean()):  # where no part is there in most steps, all medians are 0
-        parts = {name: share or 0.0 for name, share in typical.row(0, named=True).items()}
-        total = sum(parts.values())
-        if total > 0:
-            break
-    return ", ".join(f"{share / total:.0%} {name}" for name, share in parts.items() if share >= 0.005 * total > 0)

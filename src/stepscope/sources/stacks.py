@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.sources.own_frames import without_own_frames
 from stepscope.tables import STACKS
 
 
@@ -17,8 +18,9 @@ class Stacks:
         """The number of each stack; null where there is none."""
         if texts.null_count() == len(texts):
             return pl.repeat(None, len(texts), dtype=pl.Int64, eager=True)
-        met = texts.unique(maintain_order=True).to_list()
-        numbers = {text: self._numbers.setdefault(text, len(self._numbers)) for text in met if text}
+        met = texts.unique(maintain_order=True)
+        pairs = zip(met.to_list(), without_own_frames(met).to_list(), strict=True)
+        numbers = {text: self._numbers.setdefault(own, len(self._numbers)) for text, own in pairs if own}
         known: pl.Series = texts.replace_strict(numbers, default=None, return_dtype=pl.Int64)
         return known
 

@@ -37,7 +37,7 @@ class AscendDb:
     """Reader of the database export."""
 
     name = "ascend_db"
-    version = 4
+    version = 5
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """Recognise a rank directory, or its output folder, that has a database."""

@@ -8,6 +8,7 @@ from stepscope.sources.ascend.database import Database
 from stepscope.sources.ascend.recording import HOST, OPERATOR_STARTS, empty, first_of_each, shaped
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import Timeline
+from stepscope.sources.own_frames import OWN_FRAME
 
 NO_CONNECTION = 4294967295
 _OPERATOR = {
@@ -59,6 +60,7 @@ def read_operators(database: Database, timeline: Timeline) -> pl.DataFrame:
             sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
             forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
         )
+        rows = rows.filter((pl.col("category") != "python") | ~pl.col("name").str.contains(OWN_FRAME))
         starts = rows.filter(pl.col("category") != "queue").join(links, on="connections", how="inner")
         began.append(shaped(starts.select("correlation", operator_start_ns="start_ns"), OPERATOR_STARTS))
         rows = rows.join(first, on="connections", how="left", maintain_order="left").with_columns(

@@ -14,6 +14,7 @@ from stepscope.sources.ascend.collective_tables import with_payload
 from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, HOST, TASKS, no_rows, nothing, shaped
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
+from stepscope.sources.own_frames import OWN_FRAME
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.spool import EventSpool
 from stepscope.sources.trace_events import read_events
@@ -103,6 +104,8 @@ def _labels(
 def _framework(name: str, events: pl.DataFrame, processes: dict[str, str]) -> pl.DataFrame:
     """Ranges that the framework recorded as rows of `HOST`."""
     process = _label("process", processes)
+    if name == "python":
+        events = events.filter(~pl.col("name").str.contains(OWN_FRAME))
     if name != "operators":
         return shaped(events.with_columns(category=pl.lit(name), process=process), HOST)
     return shaped(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.sources.own_frames import OWN_FRAME, OWN_THREAD
 from stepscope.sources.spool import EventSpool
 
 _SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
@@ -55,6 +56,18 @@ class Events:
     def drop_strays(self) -> int:
         """Leave out what starts far from the rest of the recording; how many events that were."""
         return self._spool.drop_strays()
+
+    def drop_own_frames(self) -> None:
+        """Leave out the Python functions of the recorder itself, and all of those that run on its threads."""
+        name, threads, found = pl.col("name"), set[int](), False
+        for frame in self._spool.frames("python", ["name", "place"]):
+            own = frame.filter(name.str.contains(OWN_FRAME))
+            found |= not own.is_empty()
+            threads.update(own.filter(name.str.contains(OWN_THREAD))["place"])
+        if found:
+            is_own = name.str.contains(OWN_FRAME) | pl.col("place").is_in(sorted(threads))
+            for frame in self._spool.taken("python"):
+                self._spool.add("python", frame.filter(~is_own))
 
     def rows(self, name: str) -> int:
         """How many rows a class has."""

@@ -69,6 +69,7 @@ def write_events(path: Path, events: Events, sink: Sink, beside: Beside) -> Writ
         sink: Takes the rows.
         beside: What else is known.
     """
+    events.drop_own_frames()
     device_events = events.rows("device")
     if strays := events.drop_strays():
         sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)

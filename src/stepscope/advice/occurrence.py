@@ -1,0 +1,60 @@
+"""In which steps a cost occurs, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepscope.advice.units import Unit
+from stepscope.present import plural
+from stepscope.selection import describe_numbers
+
+MOST = 0.5
+"""Share of a cost that must lie in stalled steps before these are named, chosen by us: else it is in all steps."""
+
+NAMED = 6
+"""Steps that are named before they are only counted."""
+
+
+def is_stalling(row: dict[str, Any]) -> bool:
+    """Whether most of a cost lies in steps that stall.
+
+    Args:
+        row: Of `lost_time`.
+    """
+    return bool(row["stalled_ns"] >= MOST * row["lost_ns"] > 0 and row["period"] != 1)
+
+
+def occurrence(row: dict[str, Any], unit: Unit) -> str:
+    """In which steps most of a cost lies, e.g. `in every 4th step`, `in step 21`; empty if all steps share it.
+
+    Args:
+        row: Of `lost_time`.
+        unit: What its steps are.
+    """
+    steps = row["stalled_steps"]
+    if not is_stalling(row):
+        return ""
+    if row["period"] is not None:
+        return f"in every {_ordinal(row['period'])} {unit.per}"
+    if len(steps) <= NAMED:
+        return f"in {unit.per}{'' if len(steps) == 1 else 's'} {describe_numbers(steps)}"
+    return f"in {len(steps)} of {plural(row['steps'], unit.per)}"
+
+
+def occurrence_facts(row: dict[str, Any]) -> dict[str, Any]:
+    """The same as evidence."""
+    return {
+        name: row[name]
+        for name in ("lost_ns", "recorded_ns", "steps", "stalled_steps", "stalled_ns", "period")
+    }  # fmt: skip
+
+
+def _ordinal(number: int) -> str:
+    """A number as a place in a row.
+
+    Examples:
+        >>> [_ordinal(number) for number in (2, 3, 4, 11, 21)]
+        ['2nd', '3rd', '4th', '11th', '21st']
+    """
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{ending}"

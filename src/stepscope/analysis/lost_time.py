@@ -1,0 +1,110 @@
+"""What each cause of idle time cost over the whole recording, and in which steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.base import analysis
+from stepscope.analysis.recurrence import period
+from stepscope.limits import limit
+
+COLUMNS = ("rank", "cause", "step", "lost_ns", "step_ns")
+"""What `summed` takes: of each step what each cause cost in it, and how long it took."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a step counts as stalled: all limits must be exceeded."""
+
+    ordinary_factor: float = limit(2.0, "times the rank's lower quartile", "chosen by us: beyond ordinary variation")
+    excess_ratio: float = limit(0.05, "of the mean step, beyond that quartile", "chosen by us: below it nobody looks")
+    least_ratio: float = limit(0.25, "of the excess of the costliest step", "chosen by us: less is another matter")
+
+
+LIMITS = Limits()
+
+
+@analysis("rank", together=True)
+def lost_time(idle: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+    """Sum up what each cause of idle time cost, with the steps in which it did.
+
+    Args:
+        idle: Idle time by step and cause.
+        breakdown: The steps' lengths.
+        limits: When a step counts as stalled.
+
+    Returns:
+        As `summed`.
+    """
+    steps = _whole_steps(breakdown).select("rank", "step", step_ns="window_ns")
+    causes = idle.select("rank", "cause").unique(maintain_order=True)
+    rows = steps.join(causes, on="rank", maintain_order="left")
+    lost = idle.select("rank", "step", "cause", lost_ns="idle_ns")
+    found = rows.join(lost, on=["rank", "step", "cause"], how="left", maintain_order="left")
+    return summed(found.with_columns(pl.col("lost_ns").fill_null(0)).select(COLUMNS), limits)
+
+
+def _whole_steps(breakdown: pl.DataFrame) -> pl.DataFrame:
+    """The steps in order, without each rank's first and last where these are not like the others.
+
+    The first one starts things up, and no batch can be ready for it. The last one, where windows are those of the
+    device, ends with the device's work and so lacks the wait before the next step.
+    """
+    start = pl.col("window_start_ns")
+    left = pl.len().over("rank") > 1
+    later = breakdown.sort("rank", "window_start_ns").filter(~left | (start > start.min().over("rank")))
+    cut = (pl.col("window") == "device") & (start == start.max().over("rank"))
+    return later.filter(~left | ~cut)
+
+
+def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+    """Sum up costs by step.
+
+    Args:
+        rows: `COLUMNS`, in order of time; a step without a cost has 0.
+        limits: When a step counts as stalled.
+
+    Returns:
+        One row for each `rank` and `cause`, greatest loss first: `steps` (that count), `lost_ns` (in all of them),
+        `recorded_ns` (their length), `lost_ratio`, `mean_ns` and `median_ns` of a step, `stalled_steps` (numbers of
+        those in which it cost far more than in ordinary ones), `stalled_ns` (what it cost in these beyond the
+        ordinary), `stalled_ratio` (of `recorded_ns`), `period` (it stalls every so many steps; null if it does not
+        come back regularly).
+    """
+    keys, lost = ["rank", "cause"], pl.col("lost_ns")
+    ordinary = lost.quantile(0.25, "lower").over(keys)
+    excess = lost - ordinary
+    stalled = (
+        (lost > ordinary * limits.ordinary_factor)
+        & (excess > limits.excess_ratio * pl.col("step_ns").mean().over(keys))
+        & (excess >= limits.least_ratio * excess.max().over(keys))
+    )
+    marked = rows.with_columns(excess_ns=pl.when(stalled).then(excess).otherwise(0).cast(pl.Int64))
+    found = marked.group_by(keys, maintain_order=True).agg(
+        steps=pl.len().cast(pl.Int64),
+        lost_ns=lost.sum(),
+        recorded_ns=pl.col("step_ns").sum(),
+        mean_ns=lost.mean().round().cast(pl.Int64),
+        median_ns=lost.median().round().cast(pl.Int64),
+        stalled_steps=pl.col("step").filter(pl.col("excess_ns") > 0),
+        stalled_ns=pl.col("excess_ns").sum(),
+        excess=pl.col("excess_ns"),
+        numbers=pl.col("step"),
+    )
+    periods = [period(steps, costs) for steps, costs in found.select("numbers", "excess").iter_rows()]
+    return (
+        found.with_columns(
+            lost_ratio=_share("lost_ns"), stalled_ratio=_share("stalled_ns"), period=pl.Series(periods, dtype=pl.Int64)
+        )
+        .select(
+            *keys, "steps", "lost_ns", "recorded_ns", "lost_ratio", "mean_ns", "median_ns", "stalled_steps",
+            "stalled_ns", "stalled_ratio", "period",
+        )
+        .sort("rank", "lost_ns", "cause", descending=[False, True, False])
+    )  # fmt: skip
+
+
+def _share(column: str) -> pl.Expr:
+    return pl.when(pl.col("recorded_ns") > 0).then(pl.col(column) / pl.col("recorded_ns")).otherwise(0.0)

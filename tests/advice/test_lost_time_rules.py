@@ -1,0 +1,166 @@
+"""Costs that only some steps have are findings, with their pattern and what to record next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from stepscope.advice import Finding
+from stepscope.report.answers import answers
+from stepscope.report.verdict import verdict
+from stepscope.run import Run
+from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
+
+MS = 1_000_000
+COMPUTE = 20 * MS
+NOTHING = 300_000
+"""What a step has of Python between its operators."""
+
+Pause = Callable[[int], int]
+"""Step to the length of its pause."""
+
+
+def every(number: int, length_ns: int) -> Pause:
+    return lambda step: length_ns if step % number == 0 else 0
+
+
+def on_cpu(
+    pause: Pause, mark: str | None = None, *, steps: int = 40, framework: str = "pytorch", python: bool = False
+) -> dict[str, pl.DataFrame]:
+    """A rank whose steps compute, pause, and have a little unexplained time.
+
+    Args:
+        pause: How long each step pauses.
+        mark: Name of the annotation around a pause; None if nothing tells of it.
+        steps: How many.
+        framework: What wrote the recording.
+        python: Python functions were recorded: a pause is `time.sleep` in `write_log`.
+    """
+    now, rows, ranges = 0, [], []
+    for step in range(1, steps + 1):
+        begun = now
+        rows.append((now, COMPUTE, "operator", "aten::mm", step))
+        now += COMPUTE
+        if length := pause(step):
+            if mark is not None:
+                rows.append((now, length, "annotation", mark, step))
+            if python:
+                rows.append((now, length, "python", "log.py(26): write_log", step))
+                rows.append((now, length, "python", "<built-in function sleep>", step))
+            now += length
+        now += NOTHING
+        ranges.append((step, begun, now))
+    start, duration, category, name, step_of = zip(*rows, strict=True)
+    slices = SLICES.frame(
+        slice=list(range(len(rows))), start_ns=list(start), duration_ns=list(duration), category=list(category),
+        name=list(name), step=list(step_of), depth=[2] * len(rows), thread=["1"] * len(rows),
+    )  # fmt: skip
+    numbers, starts, ends = (list(column) for column in zip(*ranges, strict=True))
+    return {
+        "slices": slices,
+        "operators": OPERATORS.conform(
+            slices.filter(pl.col("category") == "operator").select("slice", "start_ns", "duration_ns", "name", "step")
+        ),
+        "steps": STEPS.frame(
+            step=numbers, start_ns=starts, end_ns=ends, window_start_ns=starts, window_end_ns=ends,
+            window=["host"] * steps,
+        ),
+        "ranks": RANKS.frame(device_kind=["cpu"], framework=[framework]),
+    }  # fmt: skip
+
+
+def told(*ranks: dict[str, pl.DataFrame]) -> tuple[list[Finding], str]:
+    """The findings about a job, and the verdict."""
+    found = answers(Run.from_frames(dict(enumerate(ranks))))
+    return found.findings, verdict(found)
+
+
+def test_a_healthy_job_has_no_finding() -> None:
+    findings, text = told(on_cpu(lambda _: 0))
+
+    assert findings == []
+    assert text.startswith("Nothing stands out.")
+
+
+def test_a_loader_that_stalls_every_fourth_step_is_judged_by_its_total() -> None:
+    (finding,), text = told(on_cpu(every(4, 60 * MS), "data: Loader"))
+
+    lost, recorded = 10 * 60 * MS, 39 * (COMPUTE + NOTHING) + 10 * 60 * MS
+    assert finding.evidence["cause"] == "data_loading"
+    assert finding.saving_ns == pytest.approx(lost / 39, abs=1)
+    assert finding.saving_ratio == pytest.approx(lost / recorded)
+    assert f"600 ms of {recorded / MS:.0f} ms (43%), most of it in every 4th step" in finding.summary
+    assert text.startswith(finding.summary)
+
+
+def test_checkpoints_are_a_finding_of_their_own() -> None:
+    (finding,), _ = told(on_cpu(every(10, 250 * MS), "checkpoint: torch.save"))
+
+    assert finding.rule == "checkpoint"
+    assert "1000 ms of 1792 ms (56%), in every 10th step" in finding.summary
+    assert "torch.distributed.checkpoint" in finding.action
+    assert finding.saving_ns == pytest.approx(1000 * MS / 39, abs=1)
+
+
+def test_the_rank_that_saves_counts_since_the_others_wait_for_it() -> None:
+    findings, _ = told(on_cpu(every(10, 250 * MS), "checkpoint: torch.save"), *[on_cpu(lambda _: 0)] * 3)
+
+    assert [f.where for f in findings if f.rule == "checkpoint"] == [{"rank": 0}]
+
+
+def test_advice_about_checkpoints_fits_the_framework() -> None:
+    (finding,), _ = told(on_cpu(every(10, 250 * MS), "checkpoint: save_checkpoint", framework="mindspore"))
+
+    assert "CheckpointConfig" in finding.action and "torch" not in finding.action
+
+
+def test_a_pause_that_nothing_explains_says_what_to_record_next() -> None:
+    (finding,), text = told(on_cpu(every(5, 50 * MS)))
+
+    assert "in every 5th step" in finding.summary
+    assert "stepscope record --stacks" in finding.action
+    assert finding.saving_ns == pytest.approx(8 * 50 * MS / 39, abs=1)  # beyond what ordinary steps have
+    assert "Nothing stands out" not in text
+
+
+def test_mindspore_has_no_stacks_on_a_cpu_to_advise() -> None:
+    (finding,), _ = told(on_cpu(every(5, 50 * MS), framework="mindspore"))
+
+    assert "--stacks" not in finding.action and "py-spy" in finding.action
+
+
+def test_an_unexplained_pause_in_each_step_is_a_finding() -> None:
+    (finding,), text = told(on_cpu(lambda _: 20 * MS))
+
+    assert finding.evidence["cause"] == "other"
+    assert "20.3 ms of a 40.3 ms step (50%)" in finding.summary
+    assert "Nothing stands out" not in text
+
+
+def test_with_stacks_the_function_is_named_with_file_and_line() -> None:
+    (finding,), _ = told(on_cpu(every(5, 50 * MS), python=True))
+
+    assert finding.evidence["cause"] == "python"
+    assert "time.sleep for 400 ms (called by write_log, log.py:26)" in finding.cause
+
+
+def test_one_step_among_many_that_takes_far_longer_is_named() -> None:
+    (finding,), text = told(on_cpu(lambda step: 4600 * MS if step == 21 else 0))
+
+    assert "in step 21" in finding.summary
+    assert "Step 21 takes 4620.30 ms, 228 times the median step" in text
+
+
+def test_a_first_step_that_starts_things_up_saves_nothing_in_each() -> None:
+    findings, text = told(on_cpu(lambda step: 4600 * MS if step == 1 else 0))
+
+    assert findings == []
+    assert "as the first one starts things up" in text
+
+
+def test_a_pause_of_one_of_many_ranks_is_not_that_of_the_typical_rank() -> None:
+    findings, _ = told(on_cpu(every(4, 60 * MS), "data: Loader"), *[on_cpu(lambda _: 0)] * 3)
+
+    assert not [finding for finding in findings if finding.rule == "idle-time"]
