@@ -63,6 +63,13 @@ def idle(causes: list[str]) -> pl.DataFrame:
     return pl.DataFrame({"rank": [0] * len(causes), "step": [0] * len(causes), "cause": causes, "idle_ns": 500})
 
 
+def lost(causes: list[str]) -> pl.DataFrame:
+    """What each cause cost: half of the recording, in every step."""
+    row = {"rank": 0, "steps": 5, "lost_ns": 2500, "recorded_ns": 5000, "lost_ratio": 0.5, "mean_ns": 500}
+    row |= {"median_ns": 500, "stalled_steps": [], "stalled_ns": 0, "stalled_ratio": 0.0, "period": None}
+    return pl.DataFrame([{**row, "cause": cause} for cause in causes])
+
+
 def loader(limited_by: str | None, workers: int | None) -> pl.DataFrame:
     row: dict[str, Any] = dict.fromkeys(("processors_per_worker", "ready", "queue_capacity"))
     row |= {"rank": 0, "loader": "Images", "limited_by": limited_by, "workers": workers, "steps": 5}
@@ -119,7 +126,10 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             }
         ],
         "slow-group": [{"slow_groups": pl.DataFrame([group]), "breakdown": steps, "slow_links": None, **nothing}],
-        "idle-time": [{"idle": idle([*TEXTS]), "breakdown": steps, "loader": one} for one in LOADERS],
+        "idle-time": [
+            {"lost_time": lost([*TEXTS]), "breakdown": steps, "loader": one, "idle_functions": None} for one in LOADERS
+        ],
+        "checkpoint": [{"lost_time": lost(["checkpoint"]), "breakdown": steps}],
         "exposed-communication": [
             {
                 "segments": pl.DataFrame({**shares, "transmit_ns": [transmit], "unsplit_ns": [500 - transmit]}),
