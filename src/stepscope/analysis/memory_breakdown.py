@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
 from stepscope.analysis.base import analysis
@@ -15,6 +13,7 @@ RESULT = {
     "graph": pl.Int64(),
     "node": pl.Int32(),
     "time_ns": pl.Int64(),
+    "component": pl.String(),
     "device": pl.Int32(),
     "tensor": pl.Int64(),
     "name": pl.String(),
@@ -58,9 +57,9 @@ def memory_breakdown(
         at_ns: The time.
 
     Returns:
-        `rank`, `graph` and `node`, or `time_ns` and `device`; `tensor`, `name`, `made_by` (the node that made it),
-        `size_bytes`, `share_ratio` (of all that is listed there), `type`, `data_type`, `format`, `shape`; its life in
-        nodes `lifetime`, `life_start`, `life_end`, or in time `allocation_ns`, `release_ns` (null: not in the
+        `rank`, `graph` and `node`, or `time_ns`, `component` and `device`; `tensor`, `name`, `made_by` (the node that
+        made it), `size_bytes`, `share_ratio` (of all that is listed there), `type`, `data_type`, `format`, `shape`; its
+        life in nodes `lifetime`, `life_start`, `life_end`, or in time `allocation_ns`, `release_ns` (null: not in the
         recording), `life_ns`. Largest first.
 
     Raises:
@@ -74,7 +73,7 @@ def memory_breakdown(
     if not parts:
         raise Unavailable("neither the tensors of a graph nor the blocks of an allocator are known there")
     rows = pl.concat([part.select(_columns(part)) for part in parts])
-    place = ["rank", "graph", "device"]
+    place = ["rank", "graph", "component", "device"]
     total = pl.col("size_bytes").sum().over(place)
     return rows.with_columns(share_ratio=pl.when(total > 0).then(pl.col("size_bytes") / total)).sort(
         *place, -pl.col("size_bytes"), "tensor", "allocation_ns", "release_ns", "name", "made_by", maintain_order=True
@@ -112,11 +111,11 @@ def _of_graphs(
 
 def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | None) -> list[pl.DataFrame]:
     """The blocks held at the wanted time, or at the peak of each device."""
-    devices = blocks.select(pl.col("device").unique()).collect()["device"].to_list()
+    places = blocks.select("component", "device").unique().sort("component", "device").collect()
     found = []
-    for device in devices:
-        of_device = blocks.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)))
-        at = at_ns if at_ns is not None else _peak_time(of_device, peak, device)
+    for component, device in places.iter_rows():
+        of_device = blocks.filter(_at(component, device))
+        at = at_ns if at_ns is not None else _peak_time(of_device, peak, component, device)
         held = (pl.col("allocation_ns") <= at) & (pl.col("release_ns") > at).fill_null(True)
         found.append(
             of_device.filter(held)
@@ -126,12 +125,24 @@ def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | Non
     return found if any(part.height for part in found) else []
 
 
-def _peak_time(blocks: pl.LazyFrame, peak: pl.DataFrame | None, device: Any) -> int:
-    """When the curve of a device was highest; without a curve, when its blocks held most."""
+def _at(component: str | None, device: int | None) -> pl.Expr:
+    """Whether a row is of a component and device."""
+    same = pl.col("component").eq_missing(pl.lit(component, pl.String))
+    return same & pl.col("device").eq_missing(pl.lit(device, pl.Int32))
+
+
+def _peak_time(blocks: pl.LazyFrame, peak: pl.DataFrame | None, component: str | None, device: int | None) -> int:
+    """When the curve of a place was highest; without a curve, when its blocks held most.
+
+    Blocks of most sources do not say their component, and stand for the highest curve of their device.
+    """
     if peak is not None:
-        of_device = peak.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)) & pl.col("time_ns").is_not_null())
-        if of_device.height:
-            return int(of_device["time_ns"][0])
+        timed = peak.drop_nulls("time_ns")
+        own = timed.filter(_at(component, device))
+        of_device = timed.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)) & pl.lit(component is None))
+        for curves in (own, of_device):
+            if curves.height:
+                return int(curves["time_ns"][0])
     begins = blocks.select(time_ns="allocation_ns", change=pl.col("size_bytes"))
     ends = blocks.filter(pl.col("release_ns").is_not_null()).select(time_ns="release_ns", change=-pl.col("size_bytes"))
     running = (

@@ -12,6 +12,7 @@ ALLOCATIONS = Table(
     columns=(
         RANK,
         Column("name", "string", "Operator that asked for it."),
+        Column("component", "string", "`shared memory` for a block handed over between processes; else null."),
         Column("device", "int32", "Device index; null for the host."),
         Column("address", "int64", "Address."),
         Column("size_bytes", "int64", "Size.", nullable=False),

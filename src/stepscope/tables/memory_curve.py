@@ -2,6 +2,9 @@
 
 from stepscope.tables.base import RANK, Column, Table
 
+SHARED_MEMORY = "shared memory"
+"""Component of blocks that processes hand to each other, such as batches of loader workers: no allocator counts them."""
+
 MEMORY_CURVE = Table(
     name="memory_curve",
     doc="One row per change of allocated or reserved memory.",
@@ -12,7 +15,11 @@ MEMORY_CURVE = Table(
     columns=(
         RANK,
         Column("time_ns", "int64", "ns since the epoch.", nullable=False),
-        Column("component", "string", "`PTA`, `GE`, `APP`...; null for the framework's allocator."),
+        Column(
+            "component",
+            "string",
+            "`PTA`, `GE`, `APP`...; `shared memory` for blocks handed over between processes; null for the framework's allocator.",
+        ),
         Column("device", "int32", "Device index; null for the host."),
         Column("change_bytes", "int64", "Bytes allocated (above 0) or released."),
         Column("allocated_bytes", "int64", "In use."),

@@ -6,12 +6,14 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.host import HostTree
+from stepscope.sources.kineto.outside_memory import Outside
 from stepscope.sources.kineto.segments import Segment
 from stepscope.tables import ALLOCATIONS, MEMORY_CURVE
 
 _CPU = 0  # PyTorch's number of that device type
 _BLOCK = {
     "name": pl.String,
+    "component": pl.String,
     "device": pl.Int32,
     "address": pl.Int64,
     "change_bytes": pl.Int64,
@@ -26,6 +28,7 @@ class MemoryWriter:
         self._sink = sink
         self._live = pl.DataFrame(schema=_BLOCK)
         """The last event of each address, where that was an allocation."""
+        self._outside = Outside()
 
     def add(self, segment: Segment, tree: HostTree) -> None:
         """Write a segment's part of the curve, and the blocks whose next event it holds; the last one ends them all."""
@@ -38,20 +41,17 @@ class MemoryWriter:
                 .with_columns(device=pl.when(on_device).then("device"))
                 .sort("start_ns", maintain_order=True)
             )
-            self._sink.write(
-                MEMORY_CURVE,
-                events.select(
-                    "device", "change_bytes", "allocated_bytes", "reserved_bytes", time_ns=pl.col("start_ns")
-                ),
-            )
+            events = self._outside.told_apart(events)
+            columns = ("component", "device", "change_bytes", "allocated_bytes", "reserved_bytes")
+            self._sink.write(MEMORY_CURVE, events.select(*columns, time_ns=pl.col("start_ns")))
             addressed = _named(events.drop_nulls("address"), segment, tree)
         blocks = _blocks(self._live if addressed is None else pl.concat([self._live, addressed]))
         if segment.end_ns is not None:
             self._live = blocks.filter("is_last").select(*_BLOCK)
             blocks = blocks.filter(~pl.col("is_last"))
         if blocks.height:
-            columns = ("name", "device", "address", "release_ns")
-            self._sink.write(ALLOCATIONS, blocks.select(*columns, size_bytes="change_bytes", allocation_ns="start_ns"))
+            of_block = ("name", "component", "device", "address", "release_ns")
+            self._sink.write(ALLOCATIONS, blocks.select(*of_block, size_bytes="change_bytes", allocation_ns="start_ns"))
 
 
 def _blocks(events: pl.DataFrame) -> pl.DataFrame:
