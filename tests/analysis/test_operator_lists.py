@@ -115,6 +115,14 @@ def test_kernels_of_a_gpu_are_its_list_each_once() -> None:
     assert run.analyse("operator_types")["share_ratio"].to_list() == pytest.approx([0.75, 0.25])
 
 
+def test_a_kernel_without_type_has_that_of_its_place_in_the_model() -> None:
+    rows = kernels([("compute", f"Default/network/fc-Dense/Cast-op{at}", None, at, at + 1) for at in range(3)])
+
+    found = Run.from_frames({0: {"kernels": rows}}).analyse("operator_types")
+
+    assert found.select("type", "operators", "count").rows() == [("Cast", 3, 3)]
+
+
 def test_kernels_of_an_ascend_device_stand_under_the_core_that_ran_them() -> None:
     cores = {"core": ["AI_CORE", "AI_CPU", "COMMUNICATION"], "type": ["MatMulV3", "Print", "hcom_allReduce_"]}
     shapes = {"input_shapes": ["2,3;3,5", None, None], "wait_ns": [1, 2, 3]}

@@ -59,7 +59,8 @@ def stated_rows(totals: pl.LazyFrame | None) -> pl.DataFrame:
 def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFrame:
     """Kernels as operators: those of an Ascend device by core, those of a GPU as `CUDA`.
 
-    A kernel without type has that of its function, without template and arguments.
+    A kernel without type has that of its function, without template and arguments, or the one that its place in the
+    model ends in.
     """
     rows = kernels.with_columns(npu=pl.col("core").is_not_null())
     if ranks is not None:
@@ -77,7 +78,9 @@ def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFra
     bare = pl.col("name").str.replace_all("(anonymous namespace)::", "", literal=True).str.replace(_TEMPLATE, "$1")
     return rows.with_columns(
         unit=unit,
-        type=pl.coalesce("type", bare),
+        type=pl.coalesce(
+            "type", pl.when(_is_place("name")).then(short("name").str.replace(INSTANCE, "")).otherwise(bare)
+        ),
         name=short("name"),
         full_name=full("name"),
         self_ns=pl.lit(None, pl.Int64),

@@ -10,6 +10,8 @@ import polars as pl
 
 from stepscope.tables import GROUPS
 
+_PLACE = re.compile(r"^(?:.*/)?(?P<word>[^/]+?)-op\d+(?:_\d+)*$")
+"""A call of MindSpore by its place in the model: `Default/AllReduce-op534_0`."""
 _OP_NAME = re.compile(r"^(?P<operation>.+?)__(?P<tag>\d+)_(?P<sequence>\d+)_\d+$")
 
 
@@ -114,7 +116,8 @@ class CallName:
 def read_call_name(name: str) -> CallName:
     """Take the name of a call apart."""
     match = _OP_NAME.match(name)
-    word = match["operation"] if match else name
+    place = _PLACE.match(name)
+    word = match["operation"] if match else place["word"] if place else name
     word = word.removeprefix("hcom_").removeprefix("Hccl").strip("_")
     operation = OPERATIONS.get(word.replace("_", "").lower(), word or name)
     if match is None or len(match["sequence"]) > 18:

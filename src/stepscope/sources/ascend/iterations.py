@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, get_args
 import polars as pl
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.ascend.assemble import write_tables
+from stepscope.sources.ascend.assemble import Beside, write_tables
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.rank_files import RankFiles
 from stepscope.sources.ascend.recording import STEPS, Recording, shaped
@@ -33,17 +33,35 @@ _DEVICE_KINDS: tuple[Kind, ...] = ("compute", "communication", "tasks")
 Iteration = tuple[int, int]
 """Model and number."""
 Spans = dict[Iteration, tuple[int, int]]
+_NUMBER = r"-op\d+$"
+"""Behind the type of an operator in its name."""
+_CALL_NUMBER = r"(-op\d+)_\d+$"
+"""A call's place among those of its operator."""
 
 
-def write_iterations(files: Iterable[Path], steps: pl.DataFrame | None, path: Path, sink: Sink) -> None:
+class _Stated(Beside):
+    """Steps that a step trace states, which count as they are."""
+
+    def __init__(self, steps: pl.DataFrame) -> None:
+        self._steps = steps
+
+    def steps(self, rows: pl.DataFrame) -> pl.DataFrame:  # noqa: ARG002
+        """Rows of `steps`."""
+        return self._steps
+
+
+def write_iterations(files: Iterable[Path], steps: pl.DataFrame | None, path: Path, sink: Sink) -> pl.DataFrame:
     """Write kernels, calls and steps of one device.
 
     Args:
         files: Those of the device.
-        steps: Its steps (`step`, `start_ns`, `end_ns`), where a step trace tells them; without one, or one that lost
-            some, an iteration is a step, from its first to its last work.
+        steps: Rows of `steps`, where a step trace tells them; without one, or one that lost some, an iteration is a
+            step, from its first to its last work.
         path: The profile, for issues.
         sink: Takes the rows; told about damage.
+
+    Returns:
+        The range of each step: `step`, `start_ns`, `end_ns`.
 
     Raises:
         UnreadableInput: If no file can be read.
@@ -60,9 +78,10 @@ def write_iterations(files: Iterable[Path], steps: pl.DataFrame | None, path: Pa
     if calls:
         recording.communication = pl.concat(calls)
         recording.timeline.add("communication", recording.communication)
-    whole = steps is not None and steps.height >= len(spans)
-    recording.steps = shaped(steps, STEPS) if steps is not None and whole else _steps(spans)
-    write_tables(recording, RankFiles(path=path), sink)
+    stated = steps if steps is not None and steps.height >= len(spans) else None
+    ranges = recording.steps = shaped(stated, STEPS) if stated is not None else _steps(spans)
+    write_tables(recording, RankFiles(path=path), sink, None if stated is None else _Stated(stated))
+    return ranges
 
 
 def _by_iteration(files: Iterable[Path]) -> Mapping[Iteration, list[Path]]:
@@ -80,20 +99,36 @@ def _by_iteration(files: Iterable[Path]) -> Mapping[Iteration, list[Path]]:
 def _take(file: Path, recording: Recording, calls: list[pl.DataFrame], sink: Sink) -> tuple[int, int] | None:
     """Take the events of one file; first start and last end of the device's work in it."""
     own = Timeline(sink.scratch)
+    match = NAME.fullmatch(file.name)
+    device = pl.lit(int(match[2]) if match else None, pl.Int32)  # numbers of processes do not have it yet
     try:
         view = read_trace_view(file, own, sink)
     except UnreadableInput as error:
         sink.issue("error", file, error.problem, error.remedy)
         return None
     spans = [span_of(view.communication)] if view.communication.height else []
-    calls.append(view.communication)
+    calls.append(_with_type(_with_group(view.communication)).with_columns(device=device))
     kinds: tuple[Kind, ...] = get_args(Kind)
     for kind in kinds:
-        for frame in own.taken(kind):
+        for taken in own.taken(kind):
+            frame = taken if kind == "host" else taken.with_columns(device=device)
             if kind in _DEVICE_KINDS:
-                spans.append(span_of(frame))
-            recording.timeline.add(kind, frame)
+                work = frame.filter(pl.col("category") != "device_annotation") if kind == "tasks" else frame
+                spans.append(span_of(work))
+            recording.timeline.add(kind, _with_type(frame) if kind == "compute" else frame)
     return around(spans)
+
+
+def _with_type(rows: pl.DataFrame) -> pl.DataFrame:
+    """Kernels or calls with the type that their name ends in: it is the operator's place in the model."""
+    word = pl.col("name").str.split("/").list.last().str.replace(_CALL_NUMBER, "$1").str.replace(_NUMBER, "")
+    return rows.with_columns(type=pl.coalesce("type", word))
+
+
+def _with_group(calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls with their operator as the group: who is in a call is not recorded, and all who are run that operator."""
+    operator = pl.when(pl.col("name").str.contains(_CALL_NUMBER)).then(pl.col("name").str.replace(_CALL_NUMBER, "$1"))
+    return calls.with_columns(group=pl.coalesce("group", operator))
 
 
 def _steps(spans: Spans) -> pl.DataFrame:

@@ -87,7 +87,7 @@ class KernelTables:
             called = calls.with_columns(kind=pl.lit("communication"), core=core, size_bytes=size)
             parts.append(shaped(called, COMPUTE))
         if (tasks := piece.of("tasks")) is not None:
-            memory = tasks.filter(pl.col("category") == "memory").with_columns(kind=pl.lit("memory"), type="name")
+            memory = copies(tasks, calls).with_columns(kind=pl.lit("memory"), type="name")
             parts.append(shaped(memory, COMPUTE))
         rows = pl.concat(parts, how="diagonal").drop("launch_start_ns", "launch_end_ns")
         rows = in_order(rows, "start_ns", "stream", "name", "duration_ns").join(
@@ -106,6 +106,30 @@ class KernelTables:
         began = known.select(pl.coalesce("operator_start_ns", "launch_start_ns", "start_ns")).to_series()
         inferred = step_at(began, self._ranges, inside=False)
         return rows.with_columns(step=pl.coalesce(pl.col("step"), inferred))
+
+
+def copies(tasks: pl.DataFrame, calls: pl.DataFrame | None) -> pl.DataFrame:
+    """The copies among some tasks, without those that a call of communication makes, which are parts of the call.
+
+    These are its tasks again, or run on a stream of its tasks while it lasts.
+
+    Args:
+        tasks: `recording.TASKS`.
+        calls: `recording.COMMUNICATION`, of the same stretch of time.
+    """
+    found = tasks.filter(pl.col("category") == "memory")
+    parts = tasks.filter(pl.col("category") == "communication_task").drop_nulls("stream")
+    if found.is_empty() or parts.is_empty():
+        return found
+    alone = found.join(parts, on=["start_ns", "stream"], how="anti", maintain_order="left")
+    if calls is None or alone.is_empty():
+        return alone
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    spans = calls.sort("start_ns").select(at="start_ns", until=end.cum_max())
+    around = alone.sort("start_ns", maintain_order=True).join_asof(spans, left_on="start_ns", right_on="at")
+    within = (pl.col("start_ns") < pl.col("until")).fill_null(False)
+    on_plane = pl.col("stream").is_in(parts["stream"].unique().implode())
+    return around.filter(~(within & on_plane.fill_null(False))).drop("at", "until", strict=False)
 
 
 def with_details(piece: Piece) -> pl.DataFrame:

@@ -38,7 +38,7 @@ class AscendText:
     """Reader of the text export."""
 
     name = "ascend_text"
-    version = 7
+    version = 8
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """Recognise a rank directory, or its output folder, that has the text export and no database."""

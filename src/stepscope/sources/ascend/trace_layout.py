@@ -33,6 +33,7 @@ OTHER = EventClass(
         Arg("connection_id", "correlation", "int"),
         Arg("Task Type", "task_type", "text"),
         Arg("Stream Id", "stream", "int"),
+        Arg("stream id", "stream", "int"),
         Arg("size(B)", "size_bytes", "int"),
         Arg("count", "count", "int"),
         Arg("data_type", "element_type", "text"),
@@ -56,6 +57,8 @@ LAYOUT = Layout((OPERATORS, QUEUE, PYTHON, COLLECTION, OTHER, FLOWS, FREQUENCY, 
 HARDWARE = "Ascend Hardware"
 OLD_HARDWARE = "Task Scheduler"
 """What the device was called until CANN 6."""
+STEP_TRACE = "Step Trace"
+"""Begins the name of the track, among those of streams, on which steps are marked."""
 COMMUNICATION = ("Communication", "HCCL")
 OVERLAP = "Overlap Analysis"
 CPU_OPERATORS = "CPU OP"

@@ -154,12 +154,21 @@ def _take_device(other: pl.DataFrame, threads: dict[tuple[str, str], str], timel
         stream=pl.coalesce("stream", pl.col("thread").cast(pl.Int64, strict=False)),
         device=pl.col("process").cast(pl.Int64, strict=False).mod(32),
         process=pl.lit(layout.HARDWARE),
+        process_id="process",
         task_type=pl.col("task_type").fill_null(""),
     )
     is_kernel = pl.col("task_type").is_in(COMPUTE_CORES) | pl.col("task_type").str.starts_with("KERNEL_")
     timeline.add("compute", shaped(hardware.filter(is_kernel).with_columns(core="task_type"), COMPUTE))
+    marks = [(p, t) for (p, t), label in threads.items() if label.startswith(layout.STEP_TRACE)]
+    is_mark = pl.concat_str("process_id", pl.lit(" "), "thread").is_in([f"{p} {t}" for p, t in marks])
     is_memory = pl.col("task_type").str.contains(MEMORY_TASK)
-    kind = pl.when(is_memory).then(pl.lit("memory")).otherwise(pl.lit("other"))
+    kind = (
+        pl.when(is_memory)
+        .then(pl.lit("memory"))
+        .when(is_mark.fill_null(False))
+        .then(pl.lit("device_annotation"))
+        .otherwise(pl.lit("other"))
+    )
     tasks = hardware.filter(~is_kernel).with_columns(category=kind, thread=pl.col("stream").cast(pl.String))
     calls, subtasks = _communication(other.filter(pl.col("label").is_in(layout.COMMUNICATION)), threads)
     timeline.add("tasks", pl.concat([shaped(tasks, TASKS), subtasks]))

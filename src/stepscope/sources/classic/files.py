@@ -52,7 +52,10 @@ KINDS: Mapping[str, str] = {
     "host_dataset": r"host_info/dataset_(\d+)\.csv",
     "recommendation": r"msadvisor/device_(\d+)/recommendation/.*\.json",
     "device_info": r"(?:PROF_[^/]*/)?device_(\d+)/info\.json\.\d+",
-    "device_steps": r"(?:PROF_[^/]*/)?(?:mindstudio_profiler_output|device_\d+/summary)/step_trace_[\d_]+\.csv",
+    "device_steps": r"(?:PROF_[^/]*/)?(?:mindstudio_profiler_output|device_(\d+)/summary)/step_trace_[\d_]+\.csv",
+    "device_step_events": (
+        r"(?:PROF_[^/]*/)?(?:mindstudio_profiler_output|device_(\d+)/(?:timeline|summary))/step_trace_[\d_]+\.json"
+    ),
     "iterations": r"(?:PROF_[^/]*/)?device_(\d+)/timeline/(?:msprof|task_time|hccl)_\d+_\d+_\d+(?:_\d+)?\.json",
 }
 """Kind of file to its name relative to the profile; the group is the rank (of a device in the oldest layout)."""

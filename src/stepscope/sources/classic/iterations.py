@@ -5,7 +5,10 @@ from __future__ import annotations
 from stepscope.sources.ascend.iterations import write_iterations
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.raw_links import write_raw_links
 from stepscope.sources.classic.raw_steps import read_raw_steps
+from stepscope.sources.classic.step_events import read_step_events
+from stepscope.store.sinks import MemorySink
 
 _OWN = ("step_trace", "timeline", "timeline_display")
 """What MindSpore makes of the same work, by another clock."""
@@ -17,12 +20,16 @@ def has_iterations(files: RankFiles) -> bool:
 
 
 def write_by_iteration(files: RankFiles, sink: Sink) -> None:
-    """Write `kernels`, `collectives`, `steps` and `slices` of iterations.
+    """Write `kernels`, `collectives`, `steps`, `slices` and `links` of iterations.
 
     Raises:
         UnreadableInput: If there are iterations of which none can be read.
     """
     if not has_iterations(files):
         return
-    trace = read_raw_steps(files.all("device_steps"), sink)
-    write_iterations(files.all("iterations"), None if trace is None else trace.steps, files.path, sink)
+    exported = files.all("iterations")
+    trace = read_raw_steps(files.all("device_steps"), sink) or read_step_events(files.all("device_step_events"), sink)
+    if trace is None:  # they are in the files of whole iterations, too
+        trace = read_step_events([file for file in exported if file.name.startswith("msprof_")], MemorySink("classic"))
+    steps = write_iterations(exported, None if trace is None else trace.steps, files.path, sink)
+    write_raw_links(files, steps, sink)

@@ -1,7 +1,7 @@
 """`PROF_*/mindstudio_profiler_output/step_trace_*.csv`: steps as the device's own profiler exported them.
 
 They count where MindSpore's step trace is missing. A graph (`Model ID`) counts its iterations for itself, so with
-several graphs steps are numbered by their start. Times are us since the epoch.
+several graphs steps are numbered by their start. Times are us, of the epoch or since the machine's start.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _LAYOUT = FileLayout(
         ),
     ),
 )
-_NONE_YET = 10**15
-"""Times before this (in ns, of the epoch) are not points in time but zeros for points that there are not."""
+Call = tuple[int, int, str]
+"""Start, length (both in ns) and name of a call."""
 
 
 def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
@@ -57,7 +57,21 @@ def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
     read = [rows for path in paths if (rows := read_csv(path, _LAYOUT, sink)) is not None and rows.height]
     if not read:
         return None
-    rows = pl.concat(read, how="diagonal")
+    return steps_of(
+        pl.concat(read, how="diagonal"), [call for path in paths for call in _reduces(path)], paths[0], sink
+    )
+
+
+def steps_of(rows: pl.DataFrame, calls: list[Call], path: Path, sink: Sink) -> StepTrace | None:
+    """The steps and calls of iterations; None if none is left.
+
+    Args:
+        rows: `iteration`, `end_ns`, and as far as they are known `forward_start_ns`, `backward_end_ns`, `before_ns`
+            (from the end of the iteration before to the start of forward), `took_ns` and `graph`; some may come again.
+        calls: What communicated, of any iteration.
+        path: Where they were read, for issues.
+        sink: Told about rows whose times cannot be.
+    """
     points = {name: _point(rows, name) for name in ("forward_start_ns", "backward_end_ns")}
     given = [pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64) for name in ("before_ns", "took_ns")]
     timed = rows.with_columns(**points, before_ns=given[0], took_ns=given[1])
@@ -70,14 +84,14 @@ def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
     sound = sort_out(placed, times.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
     if sound.lost:
         remedy = "The file was cut or damaged; export the profile again."
-        sink.issue("error", paths[0], sound.problem(), remedy, lost=sound.lost)
+        sink.issue("error", path, sound.problem(), remedy, lost=sound.lost)
     steps = _numbered(sound.rows)
-    return StepTrace(steps, _calls(paths, steps)) if steps.height else None
+    return StepTrace(steps, _calls(calls, steps)) if steps.height else None
 
 
 def _point(rows: pl.DataFrame, name: str) -> pl.Expr:
     column = pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64)
-    return pl.when(column >= _NONE_YET).then(column)
+    return pl.when(column > 0).then(column)  # 0 stands for a point that there is not
 
 
 def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
@@ -91,9 +105,8 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     return STEPS.conform(rows.select(*kept, step=number, **window))
 
 
-def _calls(paths: list[Path], steps: pl.DataFrame) -> pl.DataFrame:
+def _calls(found: list[Call], steps: pl.DataFrame) -> pl.DataFrame:
     """Rows of `collectives`: the k-th pair of columns is the k-th call of a step; which operation is not told."""
-    found = [call for path in paths for call in _reduces(path)]
     schema = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "name": pl.String}
     calls = pl.DataFrame(found, schema=schema, orient="row").unique().sort("start_ns")
     ranges = steps.select("step", "end_ns", at="start_ns")
@@ -105,7 +118,7 @@ def _calls(paths: list[Path], steps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _reduces(path: Path) -> Iterator[tuple[int, int, str]]:
+def _reduces(path: Path) -> Iterator[Call]:
     """Start, length and name of each call, of pairs of columns that all have the same two headers."""
     headers = [column_key(header) for header in header_of(path, _LAYOUT)]
     pairs = [at for at, header in enumerate(headers[:-1]) if (header, headers[at + 1]) == _PAIR]
@@ -114,7 +127,7 @@ def _reduces(path: Path) -> Iterator[tuple[int, int, str]]:
     for row in raw_rows(path, _LAYOUT):
         for number, at in enumerate(pairs):
             start, length = (_nanoseconds(cell) for cell in [*row, "", "", ""][at : at + 2])
-            if start is not None and length is not None and start >= _NONE_YET:
+            if start is not None and length is not None and start > 0:
                 yield start, length, f"Reduce_{number}"
 
 

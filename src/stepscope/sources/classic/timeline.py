@@ -16,6 +16,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.iterations import has_iterations
 from stepscope.sources.classic.raw_steps import read_raw_steps
+from stepscope.sources.classic.step_events import read_step_events
 from stepscope.sources.classic.step_trace import StepTrace, read_step_trace
 from stepscope.sources.classic.step_trace_totals import write_step_totals
 from stepscope.sources.classic.timeline_display import Display, read_display
@@ -36,6 +37,7 @@ def write_device(files: RankFiles, sink: Sink) -> None:
         trace = read_step_trace(path, files.rank, sink)
     else:
         trace = read_raw_steps(files.all("device_steps")[-1:], sink)
+        trace = trace or read_step_events(files.all("device_step_events")[-1:], sink)
     if trace is not None:
         sink.write(COLLECTIVES, trace.calls)
     steps, rows, display = _with_kernels(files, trace, sink)

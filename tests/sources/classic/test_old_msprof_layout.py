@@ -1,0 +1,249 @@
+"""Raw profiles as CANN up to 7.0 exported them: a file an iteration, with step trace, kernels and tasks of calls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import stepscope
+from parts import profile, taken
+from stepscope.sources.classic import ClassicSource
+from stepscope.sources.classic.timeline import write_device
+from stepscope.sources.discover import discover
+
+BOOT_US = 56_635_000_000.0
+"""Times count from the start of the machine."""
+LENGTHS_MS = (47.5, 15.0, 15.0)
+"""From the first task of an iteration to its end."""
+GAP_MS = 30.0
+"""From the end of an iteration to the forward pass of the next one."""
+FIRST_US = 6.0
+"""From the first task of an iteration to its forward pass."""
+STEPS_MS = (LENGTHS_MS[0], GAP_MS + LENGTHS_MS[1], GAP_MS + LENGTHS_MS[2])
+MATMUL, CAST = "Default/network-Net/fc-Dense/MatMul-op7", "Default/network-Net/fc-Dense/Cast-op%d"
+CALL = "Default/AllReduce-op534_0"
+HARDWARE, HCCL, MARKS = 3, 1003611, 10036
+Event = dict[str, Any]
+
+
+def begins() -> list[float]:
+    """When each iteration has its first task."""
+    at, found = BOOT_US, []
+    for length in LENGTHS_MS:
+        found.append(at)
+        at += (length + GAP_MS) * 1000
+    return found
+
+
+def name_of(kind: str, pid: int, tid: int, name: str) -> Event:
+    return {"name": kind, "pid": pid, "tid": tid, "args": {"name": name}, "ph": "M"}
+
+
+def event(name: str, pid: int, tid: int, ts: float, dur: float, **args: Any) -> Event:
+    return {"name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args, "ph": "X"}
+
+
+def marks(thread: str, pid: int = MARKS, numbers: tuple[int, ...] = (1, 2, 3)) -> list[Event]:
+    """The step trace."""
+    events = [name_of("process_name", pid, 0, "Step Trace"), name_of("thread_name", pid, MARKS, thread)]
+    for number in numbers:
+        at, length = begins()[number - 1], LENGTHS_MS[number - 1] * 1000
+        first, last, end = at + FIRST_US, at + 4000, at + length
+        points = {"Iteration ID": number, "FP Start": first, "BP End": last}
+        named = [
+            ("Iteration", "Iteration Time", at, length, points | {"Iteration End": end, "Iteration Time(ns)": 1e3}),
+            ("FP_BP Time", "FP_BP Time", first, last - first, points),
+            ("Iteration Refresh", "Iteration Refresh", last, end - last, {"Iteration ID": number}),
+        ]
+        for name, category, start, duration, args in named:
+            events.append(event(f"{name} {number}", pid, MARKS, start, duration, **args) | {"cat": category})
+        events.append(event(f"Reduce_{number}_0", pid, MARKS, at + 4100, length - 5000) | {"cat": "Reduce"})
+    return events
+
+
+def hardware(number: int) -> list[Event]:
+    """Kernels, and the tasks of the call as streams ran them."""
+    at = begins()[number - 1] + 2 * FIRST_US
+    task = {"Stream Id": 2, "Task Id": 4, "Batch Id": 0, "Total Cycle": "N/A"}
+    core = {**task, "Task Type": "AI_CORE"}
+    copies = {**task, "Task Type": "MEMCPY_ASYNC", "Stream Id": 12}
+    return [
+        name_of("process_name", HARDWARE, 0, "Ascend Hardware"),
+        event(MATMUL, HARDWARE, 2, at, 100.0, **core),
+        *(event(CAST % k, HARDWARE, 2, at + 200 * k, 10.0, **core) for k in range(1, 4)),
+        event("MEMCPY_ASYNC", HARDWARE, 12, at + 5000, 500.0, **copies),
+        event("MEMCPY_ASYNC", HARDWARE, 12, at + 7000, 90.0, **copies),
+        event("MEMCPY_ASYNC", HARDWARE, 12, at + 14000, 3.0, **copies),
+        event("MEMCPY_ASYNC", HARDWARE, 9, at + 1500, 3.0, **{**copies, "Stream Id": 9}),
+        event("NOTIFY_WAIT", HARDWARE, 12, at + 4500, 400.0, **{**copies, "Task Type": "NOTIFY_WAIT"}),
+    ]
+
+
+def tasks(number: int, source: int = 0, others: tuple[int, int] = (1, 4), rate: float = 1.0) -> list[Event]:
+    """The call with its tasks: 6.65 MB to one neighbour in 500 us over HCCS, 7 MB to another in 280 us over PCIe."""
+    at = begins()[number - 1] + 2 * FIRST_US
+
+    def task(name: str, stream: int, start: float, length: float, to: int, size: int, link: str) -> Event:
+        args = {"src rank": source, "dst rank": to, "size(Byte)": size, "link type": link, "stream id": stream}
+        way = "SDMA" if size else "LOCAL"
+        return event(name, HCCL, stream - 11, start, length, **args, **{"transport type": way, "task type": name})
+
+    return [
+        name_of("process_name", HCCL, 0, "HCCL"),
+        *(name_of("thread_name", HCCL, plane, f"Plane {plane}") for plane in (1, 2)),
+        name_of("thread_name", HCCL, 70000, "Communication Kernel"),
+        {k: v for k, v in event(CALL, HCCL, 70000, at + 4400, 9000.0).items() if k != "args"},
+        task("Notify_Wait", 12, at + 4500, 400.0, 4294967295, 0, "INVALID_TYPE"),
+        task("Memcpy", 12, at + 5000, 500.0 / rate, others[0], 6_650_000, "HCCS"),
+        task("Reduce_Inline", 13, at + 5000, 280.0, others[1], 7_000_000, "PCIE"),
+    ]
+
+
+def export(device: int, rank: int, model: int = 2, whole: bool = False, **changed: str) -> dict[str, str | bytes]:
+    """Files of a device by name: one of each kind an iteration, or `msprof` with all of it."""
+    folder = f"PROF_00000{device}_20230818142704322_ABCDEF/device_{device}"
+    files: dict[str, list[Event]] = {}
+    other = (rank + 1) % 2
+    for number in (1, 2, 3):
+        of_call = tasks(number, rank, (other, rank + 4))
+        if whole:
+            parts = hardware(number) + of_call + marks(f"Step Trace(Model ID:{model})", HARDWARE, (number,))
+            files[f"msprof_{device}_{model}_{number}"] = parts
+        else:
+            files[f"task_time_{device}_{model}_{number}"] = hardware(number)
+            files[f"hccl_{device}_{model}_{number}"] = of_call
+    if not whole:
+        files[f"step_trace_{device}_{model}_3"] = marks(f"Model ID:{model}")
+    texts: dict[str, str | bytes] = {f"{folder}/timeline/{name}.json": json.dumps(e) for name, e in files.items()}
+    texts[f"{folder}/info.json.{device}"] = json.dumps(
+        {"rank_id": rank, "DeviceInfo": [{"ai_core_num": 32, "aic_frequency": "1000"}]}
+    )
+    return texts | {f"{folder}/timeline/{name}.json": text for name, text in changed.items()}
+
+
+def read(directory: Path, files: dict[str, str | bytes]) -> tuple[dict[str, pl.DataFrame], list[tuple[str, str]]]:
+    """Tables and issues of the only rank."""
+    profile(directory, files)
+    (item,) = discover([directory]).inputs
+    return taken(lambda sink: ClassicSource().read(item, sink))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_steps_have_the_points_and_ends_of_the_step_trace(tmp_path: Path, whole: bool) -> None:
+    tables, issues = read(tmp_path, export(0, 0, whole=whole))
+
+    steps = tables["steps"]
+    lengths = steps.select("step", "window", (pl.col("window_end_ns") - pl.col("window_start_ns")) / 1e6).rows()
+    assert lengths == [(number, "stated", length) for number, length in enumerate(STEPS_MS, 1)]
+    points = (pl.col(name) - int(BOOT_US) * 1000 for name in ("forward_start_ns", "backward_end_ns"))
+    assert steps.select(points).row(0) == (6_000, 4_000_000)
+    assert steps["graph"].to_list() == [2, 2, 2]
+    assert issues == []
+
+
+def test_without_a_step_trace_an_iteration_lasts_as_long_as_its_work(tmp_path: Path) -> None:
+    files = {name: text for name, text in export(0, 0).items() if "step_trace" not in name}
+
+    tables, issues = read(tmp_path, files)
+
+    assert tables["steps"]["window"].to_list() == ["device"] * 3
+    assert tables["steps"]["forward_start_ns"].null_count() == 3
+    assert issues == []
+
+
+def test_operators_have_types_and_copies_of_a_call_are_part_of_it(tmp_path: Path) -> None:
+    tables, _ = read(tmp_path, export(0, 0))
+
+    kernels = tables["kernels"]
+    compute = kernels.filter(kind="compute")
+    assert sorted(compute["type"].unique()) == ["Cast", "MatMul"]
+    assert sorted(compute["step"].unique()) == [1, 2, 3]
+    copies = kernels.filter(kind="memory")
+    assert copies.select("stream", "duration_ns").rows() == [(9, 3_000), (12, 3_000)] * 3  # the last is behind the call
+    assert kernels["device"].unique().to_list() == [0]
+    calls = tables["collectives"].select("operation", "group", "sequence", "duration_ns", "step").rows()
+    assert calls == [("all_reduce", "Default/AllReduce-op534", n - 1, 9_000_000, n) for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_links_have_both_ends_bytes_and_kind(tmp_path: Path, whole: bool) -> None:
+    tables, issues = read(tmp_path, export(0, 0, whole=whole))
+
+    links = tables["links"].filter(step=2)
+    columns = ["source", "destination", "transport", "size_bytes", "duration_ns"]
+    totals = links.filter(pl.col("name").is_null()).select(columns).rows()
+    assert totals == [(0, 1, "HCCS", 6_650_000, 500_000), (0, 4, "PCIE", 7_000_000, 280_000)]
+    assert links.drop_nulls("name").select("operation", "name", *columns).row(0) == ("all_reduce", CALL, *totals[0])
+    assert issues == []
+
+
+def test_a_transfer_over_rdma_is_over_when_the_wait_behind_it_is(tmp_path: Path) -> None:
+    at = begins()[0] + 5000
+    rows = tasks(1)[:5]
+    for name, size, start, length in (
+        *(("RDMASend", 4_000_000, at, 2.0), ("RDMASend", 4, at + 2, 1.0), ("Notify_Wait", 0, at + 3, 397.0)),
+        ("RDMASend", 4_000_000, at + 900, 2.0),
+    ):
+        args = {"src rank": 0, "dst rank": 8, "size(Byte)": size, "link type": "RoCE", "transport type": "RDMA"}
+        rows.append(event(name, HCCL, 1, start, length, **args))
+
+    tables, _ = read(tmp_path, export(0, 0, hccl_0_2_1=json.dumps(rows)))
+
+    links = tables["links"].filter(pl.col("name").is_null(), step=1)
+    assert links.select("destination", "size_bytes", "duration_ns", "wait_ns").rows() == [
+        (8, 4_000_004, 400_000, 397_000)
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "[{", "{}", "[]"])
+def test_a_damaged_file_costs_what_it_has(tmp_path: Path, text: str) -> None:
+    tables, issues = read(tmp_path, export(0, 0, hccl_0_2_2=text))
+
+    assert tables["links"]["step"].unique().sort().to_list() == [1, 3]
+    assert tables["steps"]["step"].to_list() == [1, 2, 3]
+    assert {name for _, name in issues} <= {"hccl_0_2_2.json"}
+
+
+@pytest.mark.parametrize("text", ["", "[{", "kernel,time\n"])
+def test_a_damaged_step_trace_leaves_the_spans_of_iterations(tmp_path: Path, text: str) -> None:
+    tables, issues = read(tmp_path, export(0, 0, step_trace_0_2_3=text))
+
+    assert tables["steps"].select("step", "window").rows() == [(number, "device") for number in (1, 2, 3)]
+    assert [name for _, name in issues] == ["step_trace_0_2_3.json"]
+
+
+def test_ends_that_are_no_ranks_of_the_job_are_told(tmp_path: Path) -> None:
+    tables, issues = read(tmp_path, export(5, 5, whole=False) | {})
+    moved, told = read(tmp_path / "other", export(3, 6, hccl_3_2_1=json.dumps(tasks(1, 0, (1, 2)))))
+
+    assert tables["links"]["source"].unique().to_list() == [5]
+    assert issues == []
+    assert "links" not in moved or moved["links"]["source"].unique().to_list() != [0]
+    assert [severity for severity, _ in told] == ["warning"]
+
+
+def test_the_newer_layout_has_steps_without_its_csv_file(tmp_path: Path) -> None:
+    name = "PROF_000001_20240501100000000_ABC/mindstudio_profiler_output/step_trace_20240501100050.json"
+    files = profile(tmp_path, {name: json.dumps(marks("Model ID:2"))})
+
+    tables, issues = taken(lambda sink: write_device(files, sink))
+
+    assert tables["steps"]["step"].to_list() == [1, 2, 3]
+    assert tables["collectives"]["step"].to_list() == [1, 2, 3]
+    assert issues == []
+
+
+def test_questions_are_answered(tmp_path: Path) -> None:
+    profile(tmp_path, export(0, 0) | export(1, 1))
+
+    run = stepscope.open_run(tmp_path)
+
+    trace = run.analyse("step_trace").sort("rank", "step")
+    assert trace.select(pl.col("step_ns") / 1e6).to_series().to_list() == [*STEPS_MS] * 2
+    assert trace["forward_backward_ns"].null_count() == 0
+    types = run.analyse("operator_types").filter(rank=0, unit="AI_CORE")
+    assert types.select("type", "count").rows()[:3] == [("AllReduce", 3), ("MatMul", 3), ("Cast", 9)]
