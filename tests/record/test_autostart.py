@@ -67,9 +67,42 @@ def recorder(*options: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "stepscope", "record", *options, "--")
 
 
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    """The last thing that was said."""
+    return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "told", "code"),
+    [
+        ("sys.exit(3)", (), "torch was loaded, but nothing showed that it trains", 3),
+        ("train(2)", ("--steps", "50-60"), "steps 50 to 60 never came; 2 steps ended", 0),
+        ("train(2)", ("--framework", "mindspore"), "no process loaded mindspore", 0),
+        ("import signal, time; train(3); time.sleep(3); os.kill(os.getpid(), signal.SIGKILL)", (), "0 was killed", 137),
+    ],
+)
+def test_record_says_why_nothing_or_not_all_was_recorded(
+    tmp_path: Path, script: str, options: tuple[str, ...], told: str, code: int
+) -> None:
+    done = run(tmp_path, script, *recorder("-o", "out", *options))
+
+    assert done.returncode == code, done.stderr
+    assert told in last_line(done)
+
+
+def test_record_a_command_that_is_no_python(tmp_path: Path) -> None:
+    done = run(tmp_path, "", *recorder("-o", "out"), launch=("cat",))
+
+    assert done.returncode == 0
+    assert "def train" in done.stdout
+    assert "no Python process" in last_line(done)
+
+
 def test_record_a_script_that_knows_nothing_of_it(tmp_path: Path) -> None:
     done = run(tmp_path, "train(6); sys.exit(7)", *recorder("-o", "out", "--steps", "2-4"))
     assert done.returncode == 7, done.stderr
+    assert last_line(done) == "stepscope: 1 rank, 3 steps in out/; next: stepscope analyze out"
+    assert "stepscope: analysing" in done.stderr
     assert steps(tmp_path / "out") == {0: 3}
     exported = json.loads((tmp_path / "out" / "profiler" / "exported-0.json").read_text())
     assert "step_trace_raw_0_detail_time.csv" in exported["files"]
@@ -83,6 +116,7 @@ def test_record_every_rank_of_a_launcher(tmp_path: Path) -> None:
     launch = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2")
     done = run(tmp_path, script, *recorder("-o", "out"), launch=launch)
     assert done.returncode == 0, done.stderr
+    assert last_line(done) == "stepscope: 2 ranks, 5 steps in out/; next: stepscope analyze out"
     assert steps(tmp_path / "out") == {0: 5, 1: 5}
     for directory in (tmp_path / "out" / "profiler" / "recording").iterdir():
         about = json.loads((directory / "recording.json").read_text())

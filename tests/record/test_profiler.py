@@ -6,6 +6,8 @@ import gc
 import inspect
 import logging
 import os
+import subprocess
+import sys
 import typing
 import weakref
 from dataclasses import fields
@@ -65,6 +67,28 @@ def test_a_value_that_only_equals_a_default_is_still_checked(
 
 def test_the_package_lists_its_public_names() -> None:
     assert {"Profiler", "open_run", "schedule"} <= set(dir(stepscope))
+
+
+def test_ctrl_c_ends_an_analysis_and_goes_on_to_the_script(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = subprocess.Popen.wait
+    pressed: list[float | None] = []
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def press(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        pressed.append(timeout)
+        begun.append(process)
+        if len(pressed) == 1:
+            raise KeyboardInterrupt
+        return wait(process, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", press)
+    with pytest.raises(KeyboardInterrupt):
+        analysing._run([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path, wait=True)
+
+    assert begun[0].poll() is not None
+    assert "interrupted; the recording is kept" in caplog.text
 
 
 def test_start_twice(backend: StandIn, tmp_path: Path) -> None:

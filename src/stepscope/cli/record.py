@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import tempfile
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,7 +39,7 @@ def record(
     """Run a command and record each process in it that trains, e.g. `stepscope record -- torchrun ... train.py`.
 
     The exit code is the command's. Each rank writes to a directory of its own below OUTPUT/profiler, and files for
-    people are made when it ends.
+    people are made when it ends. The last line says what was recorded, or why nothing was.
     """
     options: dict[str, Any] = {
         "output_path": str(output.absolute()),
@@ -55,15 +57,46 @@ def record(
     if not operators:
         wanted = {name: value for name, value in wanted.items() if name not in ("profile_memory", "record_shapes")}
     _check(wanted)
-    os.environ["STEPSCOPE_OPTIONS"] = json.dumps(wanted)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_bootstrap()), os.environ.get("PYTHONPATH")]))
-    try:
-        os.execvp(command[0], command)
-    except OSError as error:
-        raise StepscopeError(
-            f"{command[0]}: cannot be run ({error.strerror}). Name the program as in a shell, e.g. "
-            "stepscope record -- python train.py"
-        ) from error
+    raise typer.Exit(_run(command, wanted))
+
+
+def _run(command: list[str], options: dict[str, Any]) -> int:
+    """Run the command with the recorder in it, and say what came of that; returns its exit code."""
+    from stepscope.cli.recorded import outcome
+    from stepscope.cli.running import run_command
+    from stepscope.record import signs
+
+    with tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True) as room:
+        said = signs.Signs(Path(room) / "signs")
+        environment = {
+            **os.environ,
+            "STEPSCOPE_OPTIONS": json.dumps(options),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(_bootstrap()), os.environ.get("PYTHONPATH")])),
+            signs.VARIABLE: str(said.file),
+        }
+        shown: list[str] = []
+
+        def look() -> None:
+            said.look()
+            if said.of(signs.ANALYSING) and not shown:
+                shown.append("analysing what was recorded (Ctrl-C ends this; the recording is kept)")
+                _say(shown[0])
+
+        try:
+            code = run_command(command, environment, look)
+        except OSError as error:
+            raise StepscopeError(
+                f"{command[0]}: cannot be run ({error.strerror}). Name the program as in a shell, e.g. "
+                "stepscope record -- python train.py"
+            ) from error
+        said.look()
+        _say(outcome(said, options.get("framework")))
+    return code
+
+
+def _say(text: str) -> None:
+    """Say it where it does not mix with what the command prints for others."""
+    print(f"stepscope: {text}", file=sys.stderr, flush=True)
 
 
 def _check(options: dict[str, Any]) -> None:

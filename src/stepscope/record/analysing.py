@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.errors import ProfilerPathError
+from stepscope.record import signs
 from stepscope.record.device_exports import raw_windows
 from stepscope.record.environment import CLASSIC_VARIABLE, OPTIONS_VARIABLE
 from stepscope.record.files import ABOUT
@@ -18,6 +19,8 @@ from stepscope.record.files import ABOUT
 log = logging.getLogger("stepscope")
 
 MODES = ("sync", "async")
+_PATIENCE_S = 2
+"""As long an interrupted analysis may take to clear up."""
 
 
 def analyse(
@@ -144,10 +147,32 @@ def _run(command: list[str], directory: Path, *, wait: bool) -> None:
                 stderr=subprocess.STDOUT,
                 start_new_session=not wait,
             )
-            if wait and process.wait():
+            if wait and _wait(process, directory):
                 log.error("Profiler.analyse: failed (%s); see %s", _last_line(output), output)
     except OSError as error:
         log.error("Profiler.analyse: the analysis could not be run (%s)", error)
+
+
+def _wait(process: subprocess.Popen[bytes], directory: Path) -> int:
+    """Wait for the analysis, and end it on Ctrl-C.
+
+    Raises:
+        KeyboardInterrupt: On Ctrl-C.
+    """
+    signs.give(signs.ANALYSING, str(directory))
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:
+        log.warning("Profiler.analyse: interrupted; the recording is kept: %s", directory)
+        try:
+            process.terminate()  # it had the same signal if it came from the terminal
+            process.wait(_PATIENCE_S)
+        except (KeyboardInterrupt, subprocess.TimeoutExpired):
+            process.kill()
+        raise
+    if code == 0:
+        signs.give(signs.ANALYSED, str(directory))
+    return code
 
 
 def _last_line(file: Path) -> str:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from stepscope.record import signs
 from stepscope.record.environment import (
     CLASSIC_VARIABLE,
     OPTIONS_VARIABLE,
@@ -42,6 +43,7 @@ def arm() -> None:
             return
         if classic is not None:
             _take_over(options)
+        signs.give(signs.PYTHON)
         loaded = [name for name in FRAMEWORKS if name in sys.modules]
         if loaded:
             start(options, loaded[0])
@@ -55,9 +57,11 @@ def start(options: dict[str, Any], framework: str) -> None:
     """Place the hooks. Never raises."""
     from stepscope.record.profiler import EnvironmentProfiler  # noqa: PLC0415 - only where something is recorded
 
+    signs.give(signs.FRAMEWORK, framework)
     try:
         EnvironmentProfiler(**{"framework": framework, **options})
     except Exception as error:
+        signs.give(signs.FAILED, f"the recorder could not start ({error})")
         log.error("the Profiler could not be started by the environment (%s); the program goes on", error)
 
 

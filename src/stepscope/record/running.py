@@ -6,6 +6,7 @@ import atexit
 import logging
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -84,4 +85,5 @@ def _end() -> None:
         return
     profiler.stop()
     if profiler.is_by_environment and profiler.directory is not None:
-        profiler.analyse()
+        with suppress(KeyboardInterrupt):  # said where it happens; the process ends in any case
+            profiler.analyse()

@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from stepscope.record import signs
 from stepscope.record.backend import Backend
 from stepscope.record.device_sampler import DeviceSampler
 from stepscope.record.files import ABOUT, append_text, make_private, replace_json
@@ -198,6 +199,7 @@ class Session:
         stamp = datetime.fromtimestamp(self._started_ns / 1e9, timezone.utc).strftime("%Y%m%d%H%M%S%f")[:-3]
         directory = self.root / "recording" / f"rank-{rank}_{host}-{os.getpid()}_{stamp}"
         make_private(directory)
+        signs.give(signs.RECORDING, str(directory))
         return directory
 
     def _run(self) -> None:

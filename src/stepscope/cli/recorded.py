@@ -1,0 +1,121 @@
+"""What `stepscope record` says when its command is over: what was recorded and what to do next, or why nothing was."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stepscope.record import signs
+from stepscope.record.files import ABOUT
+from stepscope.record.signs import Signs
+
+NO_PYTHON = (
+    "no Python process of the command could load stepscope: it runs no Python, or one that ignores PYTHONPATH "
+    "(python -I or -E), or another environment"
+)
+NO_TRAINING = (
+    "{framework} was loaded, but nothing showed that it trains: no batch, forward or backward pass, or optimizer step"
+)
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """One recording: where, of which rank, its steps, whether it was ended, and what the recorder could not do."""
+
+    output: Path
+    rank: int
+    steps: int
+    ended: bool
+    problems: list[str]
+
+
+def outcome(said: Signs, framework: str | None) -> str:
+    """What to say of a command.
+
+    Args:
+        said: What its processes said.
+        framework: The one that alone was to be recorded.
+    """
+    found = [one for place in said.of(signs.RECORDING) if (one := _recorded(Path(place))) is not None]
+    if not any(one.steps for one in found):
+        return f"no step was recorded{_in(found)}: {_why_nothing(said, found, framework)}"
+    steps: dict[int, int] = {}
+    for one in found:
+        steps[one.rank] = steps.get(one.rank, 0) + one.steps
+    least, most = min(steps.values()), max(steps.values())
+    counted = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+    what = f"{_count(len(steps), 'rank')}, {counted} step{'s' * (most != 1)}{_in(found)}"
+    outputs = " ".join(shlex.quote(_named(place).rstrip(os.sep)) for place in _places(found))
+    return f"{what}{_cut_off(found)}{_left(said)}; next: stepscope analyze {outputs}"
+
+
+def _why_nothing(said: Signs, found: Sequence[_Recorded], framework: str | None) -> str:
+    told = (problem.removeprefix("nothing was recorded: ") for one in found for problem in one.problems)
+    problems = list(dict.fromkeys(told))
+    if problems or said.of(signs.FAILED):
+        return "; ".join([*said.of(signs.FAILED), *problems])
+    if found:
+        killed = not all(one.ended for one in found)
+        return "it was killed before a step was written" if killed else "the training ended before its first step did"
+    if frameworks := said.of(signs.FRAMEWORK):
+        return NO_TRAINING.format(framework=" and ".join(frameworks))
+    if said.of(signs.PYTHON):
+        return f"no process loaded {framework or 'torch or mindspore'}"
+    return NO_PYTHON
+
+
+def _cut_off(found: Sequence[_Recorded]) -> str:
+    """Ranks that were killed."""
+    cut = sorted({one.rank for one in found if not one.ended})
+    if not cut:
+        return ""
+    who = f"rank {cut[0]} was" if len(cut) == 1 else f"{len(cut)} ranks were"
+    return f" ({who} killed: the last moments may be missing)"
+
+
+def _left(said: Signs) -> str:
+    """Analyses that failed or were interrupted."""
+    is_open = set(said.of(signs.ANALYSING)) - set(said.of(signs.ANALYSED))
+    return " (files for other tools were not made: the analysis was interrupted or failed)" if is_open else ""
+
+
+def _recorded(directory: Path) -> _Recorded | None:
+    try:
+        about: dict[str, Any] = json.loads((directory / ABOUT).read_bytes())
+        rank, problems = int(about.get("rank") or 0), [str(text) for text in about.get("problems") or []]
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+    return _Recorded(directory.parents[2], rank, _steps(directory), about.get("state") != "recording", problems)
+
+
+def _steps(directory: Path) -> int:
+    try:
+        with (directory / "marks.csv").open("rb") as file:
+            return sum(line.startswith(b"step,") for line in file)
+    except OSError:
+        return 0
+
+
+def _in(found: Sequence[_Recorded]) -> str:
+    return f" in {' and '.join(map(_named, _places(found)))}" if found else ""
+
+
+def _places(found: Sequence[_Recorded]) -> list[Path]:
+    return list(dict.fromkeys(one.output for one in found))
+
+
+def _named(path: Path) -> str:
+    """A directory as a user would name it here."""
+    shorter = os.path.relpath(path)
+    if shorter == ".":
+        return shorter
+    return f"{path if shorter.startswith('..') else shorter}{os.sep}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
