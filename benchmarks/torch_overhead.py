@@ -25,7 +25,8 @@ from torch import nn
 
 import stepscope
 
-MODES = ("nothing", "marks", "profiler", "bare")
+MODES = ("nothing", "marks", "profiler", "bare", "unwritten")
+"""`unwritten` is the framework's own profiler, whose trace is not written."""
 Step = Callable[[], None]
 
 
@@ -70,13 +71,26 @@ def transformer(width: int, layers: int) -> Any:
     return nn.Sequential(nn.TransformerEncoder(layer, layers, enable_nested_tensor=False), nn.Linear(width, 100))
 
 
+class Small(nn.Module):  # type: ignore[misc]
+    """A layer of a few operators that compute next to nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = nn.Linear(16, 16)
+
+    def forward(self, x: Any) -> Any:
+        return torch.relu(self.line(x)) + x * 0.5
+
+
 MODELS: dict[str, Callable[[], tuple[Any, tuple[int, ...]]]] = {
     "small": lambda: (resnet((1, 1), 16), (4, 3, 32, 32)),
     "medium": lambda: (transformer(192, 4), (4, 64, 192)),
+    "operators": lambda: (nn.Sequential(*[Small() for _ in range(47)]), (8, 16)),
     "resnet50": lambda: (resnet((3, 4, 6, 3), 64), (64, 3, 224, 224)),
     "transformer": lambda: (transformer(1024, 24), (8, 512, 1024)),
 }
-"""Model and the shape of its input; the first two for a CPU, the others for a GPU."""
+"""Model and the shape of its input; the last two for a GPU. `operators` has some 3,700 events a step, few of which take
+longer than being recorded."""
 
 
 def build(name: str, device: str, ranks: int) -> Step:
@@ -86,7 +100,8 @@ def build(name: str, device: str, ranks: int) -> Step:
     model = model.to(device)
     if ranks > 1:
         model = nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
+    plain = {"foreach": False} if name == "operators" else {}
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9, **plain)
     x = torch.randn(shape, device=device)
 
     def step() -> None:
@@ -105,13 +120,14 @@ def recorder(mode: str, device: str, out: Path) -> Iterator[Callable[[], None]]:
     """Record in the way of `mode`; gives what is called after each step. All is on disk afterwards."""
     if mode == "nothing":
         yield lambda: None
-    elif mode == "bare":
+    elif mode in ("bare", "unwritten"):
         activities = [torch.profiler.ProfilerActivity.CPU]
         if device == "cuda":
             activities.append(torch.profiler.ProfilerActivity.CUDA)
         with torch.profiler.profile(activities=activities, record_shapes=True) as profiler:
             yield profiler.step
-        profiler.export_chrome_trace(str(out / "trace.json"))
+        if mode == "bare":
+            profiler.export_chrome_trace(str(out / "trace.json"))
     else:
         recording = stepscope.Profiler(output_path=str(out), op_time=mode == "profiler", framework="torch")
         yield lambda: None

@@ -15,6 +15,8 @@ class StandIn:
     """Writes `trace.json` for each window; `train` plays a training loop."""
 
     window_kind = "kineto"
+    counts_events = False
+    window_events = 0
 
     def __init__(self, target: Target = "cpu", rank: int | None = 0) -> None:
         self.target = target

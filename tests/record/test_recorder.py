@@ -14,6 +14,7 @@ import pytest
 from recorder_standin import StandIn
 
 import stepscope
+from stepscope.record import pace
 from stepscope.record import session as session_module
 from stepscope.record import windows as windows_module
 from stepscope.record.backend import WindowLost
@@ -137,6 +138,7 @@ def test_a_range_of_epochs(backend: StandIn, tmp_path: Path, rows: Rows) -> None
 
 def test_windows_end_with_steps(backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows_module, "MOST_WAITING", 100)
+    monkeypatch.setattr(pace, "WORTH_NS", 10**12)
     profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
     backend.train(3)
     profiler.stop()
@@ -189,7 +191,11 @@ def test_a_framework_that_refuses_is_told_once_and_marks_go_on(
     profiler.stop()
     assert steps_of(recorded(profiler), rows) == [1, 2, 3]
     assert caplog.text.count("another profiler is active") == 1
-    assert about(recorded(profiler))["problems"] == ["operators are not recorded: another profiler is active"]
+    assert about(recorded(profiler))["problems"] == [
+        "operators are not recorded: another profiler is active",
+        "operators are missing in 3 of 3 steps (1-3), since they could not be recorded there (the reason is reported "
+        "above)",
+    ]
 
 
 def test_a_window_that_cannot_be_written_is_told(backend: StandIn, tmp_path: Path, rows: Rows, caplog: Any) -> None:
@@ -426,8 +432,11 @@ def test_a_window_that_had_to_end_early_says_so(backend: StandIn, tmp_path: Path
     assert "another profiler took over in step 3" in caplog.text
 
 
-def test_a_profiler_that_takes_over_is_told_once(backend: StandIn, tmp_path: Path, rows: Rows, caplog: Any) -> None:
+def test_a_profiler_that_takes_over_is_told_once(
+    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
     """Where it begins, not again where the next window cannot begin beside it; but again where it comes back."""
+    monkeypatch.setattr(windows_module, "MOST_WAITING", 100)
     profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
     for cut in ((1, 0), None, (7, 0)):
         backend.window_cut = cut
@@ -451,3 +460,65 @@ def test_a_window_that_is_lost_is_told_once_and_entered(
     assert (window["last_step"], window["state"], window["files"]) == ("2", "failed", "")
     assert about(recorded(profiler))["problems"] == ["a window of operators is lost: another took it away"]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def costly(backend: StandIn, monkeypatch: pytest.MonkeyPatch, cost_s: float, events: int) -> None:
+    """Windows that take long to end, and of which the number of events is known."""
+    end = backend.end_window
+
+    def slow(directory: Path) -> Callable[[], list[str]] | None:
+        time.sleep(cost_s)
+        return end(directory)
+
+    monkeypatch.setattr(backend, "end_window", slow)
+    backend.counts_events, backend.window_events = True, events
+
+
+def missing(found: dict[str, Any]) -> list[str]:
+    return [text for text in found["problems"] if "operators are missing" in text]
+
+
+def test_steps_left_out_to_save_time_are_reported_at_the_end(
+    backend: StandIn, tmp_path: Path, rows: Rows, about: Callable[[Path], dict[str, Any]], monkeypatch: Any
+) -> None:
+    costly(backend, monkeypatch, 0.06, pace.MOST_EVENTS)
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.01)
+    backend.train(30, before=lambda _: time.sleep(0.01))
+    profiler.stop()
+
+    windows = rows(recorded(profiler) / "windows.csv")
+    shown = {n for w in windows for n in range(int(w["first_step"]), int(w["last_step"]) + 1)} & set(range(1, 31))
+    assert 3 <= len(shown) < 30
+    (text,) = missing(about(recorded(profiler)))
+    assert text.startswith(f"operators are missing in {30 - len(shown)} of 30 steps (")
+    assert steps_of(recorded(profiler), rows) == list(range(1, 31))
+
+
+def test_no_step_that_was_asked_for_is_left_out(
+    backend: StandIn, tmp_path: Path, rows: Rows, about: Callable[[Path], dict[str, Any]], monkeypatch: Any
+) -> None:
+    costly(backend, monkeypatch, 0.06, pace.MOST_EVENTS)
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.01, steps=(2, 8))
+    backend.train(10, before=lambda _: time.sleep(0.01))
+    profiler.stop()
+
+    windows = rows(recorded(profiler) / "windows.csv")
+    assert sorted({n for w in windows for n in range(int(w["first_step"]), int(w["last_step"]) + 1)}) == [*range(2, 9)]
+    assert missing(about(recorded(profiler))) == []
+
+
+def test_where_steps_were_asked_for_training_waits_for_the_disk(
+    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = backend.end_window
+
+    def slow(directory: Path) -> Callable[[], list[str]] | None:
+        job = write(directory)
+        assert job is not None
+        return lambda: [name for name in job() if not time.sleep(0.05)]
+
+    monkeypatch.setattr(backend, "end_window", slow)
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9, steps=(1, 10))
+    backend.train(10)
+    profiler.stop()
+    assert len(rows(recorded(profiler) / "windows.csv")) == 10

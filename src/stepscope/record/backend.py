@@ -52,6 +52,11 @@ class Backend(Protocol):
     window_kind: str
     """`kind` in `windows.csv`."""
 
+    counts_events: bool
+    """Whether what `end_window` returns sets `window_events`."""
+    window_events: int
+    """How many events the window held that was written last."""
+
     @property
     def window_cut(self) -> tuple[int, int] | None:
         """Where the last window had to end before `end_window`, since another profiler began: the last step that had

@@ -76,7 +76,7 @@ class Options:
     record_shapes: bool = True
     """Record input shapes of operators."""
     window_seconds: float = 5.0
-    """Operators are written to disk in windows of this length (they end with a step)."""
+    """Operators are written to disk in windows of this length at most (they end with a step)."""
     sampling_interval: int = 1000
     """Time between two samples of host and device, ms."""
     runtime_detail: bool = False

@@ -1,4 +1,4 @@
-"""When a window of operators is long enough."""
+"""When a window of operators is long enough, and when the next one begins."""
 
 from __future__ import annotations
 
@@ -9,8 +9,19 @@ LEAST_NS = 250_000_000
 """They do not get shorter than this, or as asked for if that is less: there would be too many files."""
 
 
+MOST_EVENTS = 50_000
+"""A window holds about so many at most: ended, each takes some 2.2 kB (torch 2.13, with shapes), in the process and, as
+far as it is changed there, in the one that writes. A window is one step at least."""
+MOST_SHARE = 0.5
+"""Of the time since a window began, what ending it may take. If it takes more, the next one waits until it does not."""
+
+
+WORTH_NS = 50_000_000
+"""A window that ends in less time leaves no pause behind it."""
+
+
 class Pace:
-    """Says after which step a window ends.
+    """Says after which step a window ends, and after which the next one begins.
 
     Ranks of one job take their steps together, so a rank that pauses to end its window makes the others wait. Windows
     therefore end with steps whose number is a multiple of a power of two, of which ranks with about the same length of
@@ -18,12 +29,18 @@ class Pace:
 
     Args:
         window_ns: Length of a window, at most.
+        counts: The number of events in windows will be told. Until it is, windows are as short as can be.
+        spares: Windows may wait, where ending them takes longer than `MOST_SHARE`; else all steps are in one.
     """
 
-    def __init__(self, window_ns: int) -> None:
+    def __init__(self, window_ns: int, *, counts: bool = False, spares: bool = False) -> None:
         self._asked_ns = self._window_ns = window_ns
+        self._awaits_count = counts
+        self._may_spare = spares
         self._start_ns = 0
         self._first_step = 1
+        self._most_steps = 0
+        self._resume_ns = 0
 
     def began(self, step: int, now_ns: int) -> None:
         """A window begins with `step`."""
@@ -31,17 +48,43 @@ class Pace:
 
     def is_over(self, step: int, now_ns: int) -> bool:
         """Whether the window ends with `step`, which ends now."""
+        window_ns = min(self._window_ns, LEAST_NS) if self._awaits_count else self._window_ns
         spent_ns = now_ns - self._start_ns
-        if spent_ns >= self._window_ns:
+        if spent_ns >= window_ns or (self._most_steps and step % self._most_steps == 0):
             return True
-        if 2 * spent_ns < self._window_ns:
+        if 2 * spent_ns < window_ns:
             return False
         steps = step - self._first_step + 1
-        fitting = steps * self._window_ns // max(spent_ns, 1)
-        return step % (1 << max(fitting.bit_length() - 1, 0)) == 0
+        fitting = steps * window_ns // max(spent_ns, 1)
+        return step % _power_of_two(fitting) == 0
 
-    def cost(self, cost_ns: int) -> None:
-        """Ending the last window took so long."""
+    def counted(self, events: int, steps: int) -> None:
+        """A window of so many steps held so many events. Called from any thread."""
+        if steps > 0 and events > 0:
+            self._most_steps = _power_of_two(MOST_EVENTS * steps // events)
+            self._awaits_count = False
+
+    def cost(self, cost_ns: int, now_ns: int = 0) -> None:
+        """Ending the last window took so long, until now."""
         if cost_ns > MOST_COST_NS:
             least_ns = min(LEAST_NS, self._asked_ns)
             self._window_ns = max(self._window_ns * MOST_COST_NS // cost_ns, least_ns)
+        resume_ns = self._start_ns + round(cost_ns / MOST_SHARE)
+        self._resume_ns = resume_ns if self.spares(cost_ns) and resume_ns > now_ns else 0
+
+    def spares(self, cost_ns: int) -> bool:
+        """Whether a window that took so long to end may be followed by a pause."""
+        return self._may_spare and cost_ns >= WORTH_NS
+
+    def refused(self, now_ns: int) -> None:
+        """No window could begin: try again later."""
+        self._resume_ns = now_ns + min(LEAST_NS, self._asked_ns)
+
+    def resumes(self, step: int, now_ns: int) -> bool:
+        """Whether the next window begins after `step`, which ends now."""
+        return not self._resume_ns or (now_ns >= self._resume_ns and step % max(self._most_steps, 1) == 0)
+
+
+def _power_of_two(number: int) -> int:
+    """The largest that is not above `number`; 1 at least."""
+    return 1 << max(number.bit_length() - 1, 0)

@@ -11,6 +11,7 @@ from time import perf_counter_ns
 
 from stepscope.record.backend import Backend
 from stepscope.record.marks import Marks
+from stepscope.record.missing import Missing
 from stepscope.record.options import Options
 from stepscope.record.pace import Pace
 from stepscope.record.schedule import Action, Plan
@@ -48,7 +49,6 @@ class Recorder:
         self.options = options
         self.backend = backend
         self.steps = Steps(marks, self)
-        self.session = Session(root, backend, options, marks, self._failed)
         self.running = False
         """Between `start` and `stop`."""
         self._plan = Plan(options.schedule, options.steps, options.epochs)
@@ -60,7 +60,13 @@ class Recorder:
         self._unsaved = False
         """Something was recorded since the user's function was called."""
         self._first_number = 0
-        self._pace = Pace(round(options.window_seconds * 1e9))
+        self._pace = Pace(
+            round(options.window_seconds * 1e9), counts=backend.counts_events, spares=self._plan.is_always
+        )
+        self._missing = Missing()
+        self._pauses = False
+        """No window is open, so that recording takes no more than its share of the time."""
+        self.session = Session(root, backend, options, marks, self._failed, self._pace.counted)
         self.is_by_environment = lazy
         self._lazy = lazy
         self._woke = woke
@@ -83,6 +89,7 @@ class Recorder:
             return
         self.running = True
         self._first_number = self.steps.number
+        self._missing = Missing()
         self._plan.began(self.steps.number + 1)
         if self._lazy:
             self.steps.begin()
@@ -103,6 +110,8 @@ class Recorder:
             self.session.problem(f"the last window is lost ({type(error).__name__}: {error})")
         try:
             self._tell_of_nothing()
+            for text in self._missing.told(self.steps.number - self._first_number):
+                self.session.problem(text)
             self.session.close()
         except Exception as error:
             self._fail("stopping failed", error)
@@ -240,7 +249,7 @@ class Recorder:
             self.steps.finish()
             self.session.span_ended()
         if windows.is_open:
-            windows.end(number)
+            self._end_window(number)
         if action is Action.NONE:
             return
         if self.options.op_time:
@@ -253,17 +262,40 @@ class Recorder:
                 self.steps.begin()
 
     def _roll(self, number: int, now_ns: int) -> None:
-        """End the operator window and begin the next, if it is long enough. The cost of that belongs to no step."""
+        """End the operator window if it is long enough, and begin the next. The cost of that belongs to no step."""
         windows = self.session.windows
         assert windows is not None
-        if not self.options.op_time or not self._pace.is_over(number, now_ns):
+        if not self.options.op_time:
             return
+        if not windows.is_open:
+            self._missing.add(number, spared=self._pauses)
+            if self._pace.resumes(number, now_ns):
+                self._begin_window(number + 1)
+        elif self._pace.is_over(number, now_ns):
+            self.steps.interrupted()
+            self._end_window(number)
+            ended_ns = perf_counter_ns()
+            self._pace.cost(ended_ns - now_ns, ended_ns)
+            self._pauses = not self._pace.resumes(number, ended_ns)
+            if not self._pauses:
+                self._begin_window(number + 1)
+
+    def _end_window(self, number: int) -> None:
+        """End the window with step `number`."""
+        assert self.session.windows is not None
+        for step in range(self.session.windows.end(number) + 1, number + 1):
+            self._missing.add(step, spared=False)
+
+    def _begin_window(self, step: int) -> None:
+        windows = self.session.windows
+        assert windows is not None
         self.steps.interrupted()
-        windows.end(number)
-        ended_ns = perf_counter_ns()
-        self._pace.cost(ended_ns - now_ns)
-        windows.begin(number + 1)
-        self._pace.began(number + 1, perf_counter_ns())
+        windows.begin(step, patient=not self._plan.is_always)
+        now_ns, self._pauses = perf_counter_ns(), False
+        if windows.is_open:
+            self._pace.began(step, now_ns)
+        else:
+            self._pace.refused(now_ns)
 
     def _save(self) -> None:
         """A cycle is over: have it on disk, and tell the user's function."""

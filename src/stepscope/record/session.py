@@ -43,16 +43,24 @@ class Session:
         options: The options in effect.
         marks: Where the hooks report to.
         failed: Called once, from any thread, where the recording cannot go on.
+        counted: See `Windows`.
     """
 
     def __init__(
-        self, root: Path, backend: Backend, options: Options, marks: Marks, failed: Callable[[], None]
+        self,
+        root: Path,
+        backend: Backend,
+        options: Options,
+        marks: Marks,
+        failed: Callable[[], None],
+        counted: Callable[[int, int], None] | None = None,
     ) -> None:
         self.root = root
         self.directory: Path | None = None
         self.windows: Windows | None = None
         self.failed = False
         self._on_failure = failed
+        self._counted = counted
         self._backend = backend
         self._whereabouts = Whereabouts(backend)
         self._options = options
@@ -83,7 +91,7 @@ class Session:
         if self.directory is None:
             self._started_ns = time.time_ns()
             self.directory = self._make_directory()
-            self.windows = Windows(self._backend, self.directory, self.problem)
+            self.windows = Windows(self._backend, self.directory, self.problem, self._counted)
         self._state = "recording"
         self._backend.started(self.directory)
         self.describe()

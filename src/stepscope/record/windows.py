@@ -18,8 +18,11 @@ from stepscope.record.marks import epoch_shift_ns, lines
 log = logging.getLogger("stepscope")
 
 COLUMNS = "window,start_ns,end_ns,first_step,last_step,kind,state,files"
-MOST_WAITING = 2
+MOST_WAITING = 1
 """Windows that may wait to be written; while there are more, no new one begins, so that memory stays bounded."""
+PATIENCE_S = 30.0
+"""Where no step is to be missing, training waits so long for the disk."""
+_POLL_S = 0.01
 
 
 @dataclass
@@ -41,12 +44,20 @@ class Windows:
         backend: Records them.
         directory: The recording's directory.
         problem: Takes what went wrong, as a text for people.
+        counted: Takes the number of events and of steps of each window that was written, on the thread that writes.
     """
 
-    def __init__(self, backend: Backend, directory: Path, problem: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        directory: Path,
+        problem: Callable[[str], None],
+        counted: Callable[[int, int], None] | None = None,
+    ) -> None:
         self._backend = backend
         self._directory = directory
         self._problem = problem
+        self._counted = counted
         self._next = 0
         self._open: Window | None = None
         self._discards = False
@@ -62,10 +73,19 @@ class Windows:
         """Whether operators are recorded now."""
         return self._open is not None
 
-    def begin(self, step: int, *, discard: bool = False) -> None:
-        """Begin a window with step `step`; with `discard`, what it records is thrown away."""
+    def begin(self, step: int, *, discard: bool = False, patient: bool = False) -> None:
+        """Begin a window with step `step`.
+
+        Args:
+            step: Its first step.
+            discard: What it records is thrown away.
+            patient: While too many windows wait for the disk, wait with them; else this one is left out.
+        """
         if self._open is not None:
             return
+        give_up = time.monotonic() + (PATIENCE_S if patient else 0)
+        while self._waiting > MOST_WAITING and time.monotonic() < give_up:
+            time.sleep(_POLL_S)
         if self._waiting > MOST_WAITING:
             if not self._skipped:
                 self._problem("operators are recorded faster than the disk takes them; some windows are left out")
@@ -85,11 +105,16 @@ class Windows:
         self._gave_way = False
         self._next += 1
 
-    def end(self, step: int) -> None:
-        """End the open window, if any, with step `step`, and have it written."""
+    def end(self, step: int) -> int:
+        """End the open window, if any, with step `step`, and have it written.
+
+        Returns:
+            The last step that it holds: an earlier one where another profiler took over. Of one that is lost, which is
+            reported by itself, `step`.
+        """
         window, self._open = self._open, None
         if window is None:
-            return
+            return step
         job, lost = self._stop(window)
         window.end_ns, window.last_step = time.perf_counter_ns(), step
         if (cut := self._backend.window_cut) is not None:
@@ -101,7 +126,7 @@ class Windows:
                 )
         if self._discards or job is None:
             self._drop(window)
-            return
+            return window.last_step
         self._waiting += 1
         self._jobs.put((window, job))
         if self._thread is None:
@@ -109,8 +134,9 @@ class Windows:
             try:
                 thread.start()
             except RuntimeError:  # the interpreter is about to end; `wait` does the work
-                return
+                return window.last_step
             self._thread = thread
+        return step if lost else window.last_step
 
     def abandon(self) -> None:
         """End the open window and forget it: what it recorded cannot be kept."""
@@ -143,6 +169,8 @@ class Windows:
             window, write = job
             try:
                 files, state = write(), "complete"
+                if self._counted is not None and self._backend.counts_events:
+                    self._counted(self._backend.window_events, window.last_step - window.first_step + 1)
             except Exception as error:
                 files, state = [], "failed"
                 self._problem(f"a window of operators is lost: {error}")

@@ -16,6 +16,8 @@ torch = pytest.importorskip("torch")
 
 from torch_recorder import Attached, attached, batches, files, make, train  # noqa: E402
 
+import stepscope  # noqa: E402
+from stepscope.record import pace  # noqa: E402
 from stepscope.record.options import Options  # noqa: E402
 from stepscope.record.torch import export as exporting  # noqa: E402
 from stepscope.run import open_run  # noqa: E402
@@ -215,3 +217,33 @@ def test_a_forked_child_does_not_go_on_recording(tmp_path: Path) -> None:
         job()
     assert found.read_text().count('"aten::addmm"') == 2  # of before the fork
     assert names(directory).count("aten::addmm") == 4
+
+
+def test_windows_are_cut_by_the_number_of_their_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ending a window takes grows with its events, and at first nobody knows how many a step has."""
+    monkeypatch.setattr(pace, "MOST_EVENTS", 400)
+    monkeypatch.setattr(pace, "LEAST_NS", 50_000_000)
+    profiler = stepscope.Profiler(output_path=str(tmp_path), framework="torch", steps=(1, 60))
+    model, optimizer = make()
+    for _ in range(60):
+        train(model, optimizer, batches(1))
+        time.sleep(0.01)
+    profiler.stop()
+
+    found = []
+    assert profiler.directory is not None
+    for window in sorted((profiler.directory / "windows").iterdir()):
+        ranges = [event for event in events(window) if event.get("ph") == "X"]
+        steps = sum(event["name"].startswith("Optimizer.step#") for event in ranges)
+        found.append((steps, len(ranges)))
+    assert sum(steps for steps, _ in found) == 60
+    assert len(found) > 5
+    later = found[len(found) // 2 :]
+    assert all(steps == 1 or count <= 2 * 400 for steps, count in later), found
+
+
+def test_the_events_of_a_window_are_counted(tmp_path: Path) -> None:
+    with attached() as recorder:
+        window(recorder, tmp_path)
+        ranges = [event for event in events(tmp_path) if event.get("ph") == "X"]
+        assert recorder.backend.window_events == len(ranges) > 50

@@ -36,6 +36,7 @@ class MindSporeBackend:
 
     def __init__(self) -> None:
         self.target = identity.target()
+        self.counts_events, self.window_events = False, 0
         self.window_kind = CpuWindows.kind if self.target == "cpu" else DeviceWindows.kind
         self._hooks = Hooks()
         self._windows: CpuWindows | DeviceWindows | None = None

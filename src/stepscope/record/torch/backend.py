@@ -33,6 +33,7 @@ class TorchBackend:
         kind = identity.device_kind()
         self.target: Target = _TARGETS[kind]
         self.window_kind = "ascend" if kind == "npu" else "kineto"
+        self.counts_events, self.window_events = kind != "npu", 0
         self._patches = Patches()
         self._clock = Clock()
         self._steps: Steps | None = None
@@ -117,7 +118,12 @@ class TorchBackend:
     def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
         """Stop recording operators."""
         assert self._windows is not None
+        if isinstance(self._windows, KinetoWindows):
+            return self._windows.end(directory, self._counted)
         return self._windows.end(directory)
+
+    def _counted(self, events: int) -> None:
+        self.window_events = events
 
     @property
     def window_cut(self) -> tuple[int, int] | None:

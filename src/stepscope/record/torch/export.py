@@ -15,13 +15,12 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
-import shutil
 import signal
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from isal import igzip
 
@@ -35,18 +34,23 @@ PATIENCE_S = 120.0
 _NICENESS = 10
 _PR_SET_PDEATHSIG = 1
 _COMPRESSION = 1
+_RANGE = b'"ph": "X"'
+"""What stands in each range of a trace as Kineto writes it."""
 
 # Since Python 3.12 forking warns where there are threads; here that is what is wanted, and the module says why.
 warnings.filterwarnings("ignore", r".*multi-threaded, use of fork.*", DeprecationWarning, r"stepscope\.record\.torch")
 
 
-def export(results: Any, directory: Path, patience_s: float = PATIENCE_S) -> list[str]:
+def export(
+    results: Any, directory: Path, patience_s: float = PATIENCE_S, counted: Callable[[int], None] | None = None
+) -> list[str]:
     """Write the trace of a window as `trace.json.gz`.
 
     Args:
         results: What Kineto recorded: an object with `save(path)`.
         directory: The window's.
         patience_s: How long the child may take.
+        counted: Takes the number of events, if they could be counted.
 
     Returns:
         The names of the files.
@@ -55,17 +59,20 @@ def export(results: Any, directory: Path, patience_s: float = PATIENCE_S) -> lis
         OSError: If they cannot be written.
     """
 
-    def write() -> None:
-        write_trace(results, directory)
-
-    if not in_child(write, patience_s) and not (directory / TRACE).exists():
+    events = in_child(lambda: write_trace(results, directory), patience_s)
+    if events is None and not (directory / TRACE).exists():
         log.info("Profiler: a window is written by a thread, since the child that should have done it did not end well")
-        write()
+        events = write_trace(results, directory)
+    if events is not None and counted is not None:
+        counted(events)
     return [TRACE]
 
 
-def write_trace(results: Any, directory: Path) -> None:
+def write_trace(results: Any, directory: Path) -> int:
     """Write the trace, compressed, whole or not at all.
+
+    Returns:
+        How many events it holds.
 
     Raises:
         OSError: If it cannot be written; no draft is left.
@@ -78,48 +85,64 @@ def write_trace(results: Any, directory: Path) -> None:
             os.fdopen(_new(draft), "wb") as target,
             igzip.open(target, "wb", compresslevel=_COMPRESSION) as packed,
         ):
-            shutil.copyfileobj(source, packed, 1 << 20)
+            events = _copied(source, packed)
         draft.replace(directory / TRACE)
+        return events
     finally:
         raw.unlink(missing_ok=True)
         draft.unlink(missing_ok=True)
 
 
-def in_child(work: Callable[[], None], patience_s: float) -> bool:
+def _copied(source: IO[bytes], target: Any) -> int:
+    """Copy a trace, and how many ranges are in it. What a border between two pieces cuts in two is not counted."""
+    ranges = 0
+    while piece := source.read(1 << 20):
+        ranges += piece.count(_RANGE)
+        target.write(piece)
+    return ranges
+
+
+def in_child(work: Callable[[], int], patience_s: float) -> int | None:
     """Do `work` in a forked child and wait for it. Called from a thread that may wait.
 
     Args:
-        work: Must leave its result on disk.
+        work: Leaves its result on disk, and returns a number.
         patience_s: After this time the child is killed.
 
     Returns:
-        Whether it was done.
+        The number; None where it was not done.
     """
     libc, parent = ctypes.CDLL(None), os.getpid()
     # the child keeps all signals blocked: those for the job must not run the script's handlers a second time in it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     export_begins()
+    told, tell = os.pipe()
     try:
         child = os.fork()
         if child == 0:
-            _be_child(work, libc, parent)
+            _be_child(work, libc, parent, tell)
     except OSError as error:
+        os.close(told)
         log.info("Profiler: no process could be forked: %s", error)
-        return False
+        return None
     finally:
+        os.close(tell)
         export_over()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return _wait(child, patience_s)
+    try:
+        return int(os.read(told, 32) or b"0") if _wait(child, patience_s) else None
+    finally:
+        os.close(told)
 
 
-def _be_child(work: Callable[[], None], libc: Any, parent: int) -> None:
+def _be_child(work: Callable[[], int], libc: Any, parent: int, tell: int) -> None:
     status = 1
     try:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         os.nice(_NICENESS)
         os.umask(0o077)
         if os.getppid() == parent:
-            work()
+            os.write(tell, str(work()).encode())
             status = 0
     finally:
         os._exit(status)  # nothing of the parent's exit handlers, whatever happened

@@ -78,8 +78,12 @@ class KinetoWindows:
             self._session = session
             self._scopes.watch()
 
-    def end(self, directory: Path) -> Callable[[], list[str]] | None:
+    def end(self, directory: Path, counted: Callable[[int], None]) -> Callable[[], list[str]] | None:
         """Stop recording. What the window recorded before it had to give way counts.
+
+        Args:
+            directory: The window's.
+            counted: Takes the number of its events, once they are written.
 
         Raises:
             WindowLost: If that is lost.
@@ -89,7 +93,7 @@ class KinetoWindows:
             lost, self._lost = self._lost, ""
         if lost:
             raise WindowLost(lost)
-        return None if results is None else functools.partial(export, results, directory)
+        return None if results is None else functools.partial(export, results, directory, counted=counted)
 
     def in_child(self) -> None:
         """In a forked child the profiler would go on recording, into memory that nobody reads."""
