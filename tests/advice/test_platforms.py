@@ -67,13 +67,14 @@ def lost(causes: list[str]) -> pl.DataFrame:
     """What each cause cost: half of the recording, in every step."""
     row = {"rank": 0, "steps": 5, "lost_ns": 2500, "recorded_ns": 5000, "lost_ratio": 0.5, "mean_ns": 500}
     row |= {"median_ns": 500, "stalled_steps": [], "stalled_ns": 0, "stalled_ratio": 0.0, "period": None}
+    row |= {"paused_ns": 2500, "paused_ratio": 0.5}
     return pl.DataFrame([{**row, "cause": cause} for cause in causes])
 
 
 def loader(limited_by: str | None, workers: int | None) -> pl.DataFrame:
     row: dict[str, Any] = dict.fromkeys(("processors_per_worker", "ready", "queue_capacity"))
     row |= {"rank": 0, "loader": "Images", "limited_by": limited_by, "workers": workers, "steps": 5}
-    return pl.DataFrame([{**row, "wait_ns": 100, "median_wait_ns": 100, "wait_ratio": 0.5}])
+    return pl.DataFrame([{**row, "wait_ns": 100, "mean_wait_ns": 100.0, "median_wait_ns": 100, "wait_ratio": 0.5}])
 
 
 LOADERS = [loader(None, None), loader(NO_WORKERS, 0), *(loader(by, 2) for by in (WORKER_CPU, HOST_CPU, READING))]

@@ -18,6 +18,7 @@ def costs(*lost_ms: float, step_ms: float = 20, cause: str = "data_loading") -> 
         "cause": [cause] * len(lost_ms),
         "step": list(range(2, len(lost_ms) + 2)),
         "lost_ns": [round(ms * MS) for ms in lost_ms],
+        "paused_ns": [0] * len(lost_ms),
         "step_ns": [round((step_ms + ms) * MS) for ms in lost_ms],
     }
     return pl.DataFrame(rows).select(COLUMNS)

@@ -31,8 +31,8 @@ def data_loader(
     """Report loaders for which the training loop waits long.
 
     Where the idle time of the device is known, `idle-time` says what of the waiting costs anything, and this rule
-    nothing. Of a single step nothing is said, since no batch can be ready for the first. The saving is the median wait
-    in a step on the rank that waits most: an upper bound, as the device may have had work.
+    nothing. Of a single step nothing is said, since no batch can be ready for the first. The saving is the mean wait in
+    a step on the rank that waits most: an upper bound, as the device may have had work.
     """
     if idle is not None:
         return
@@ -46,12 +46,12 @@ def data_loader(
         yield Finding(
             rule="data-loader",
             summary=(
-                f"{named(late, 'waits', 'wait')} for {name}: {ms(worst['median_wait_ns'])} in a step{where}, "
+                f"{named(late, 'waits', 'wait')} for {name}: {ms(worst['mean_wait_ns'])} in a step on average{where}, "
                 f"{worst['wait_ratio']:.0%} of all steps' time."
             ),
             cause="The training loop asks for its next batch before it is ready.",
             action=loader_action(worst, platform_of(ranks, late)),
-            saving_ns=worst["median_wait_ns"],
+            saving_ns=round(worst["mean_wait_ns"]),
             saving_ratio=worst["wait_ratio"],
             where=place(late),
             evidence=loader_facts(worst),

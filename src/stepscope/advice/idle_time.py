@@ -23,16 +23,19 @@ class Limits:
 
     idle_ratio: float = limit(0.10, "of the recording, median rank", "chosen by us: below it the device is well fed")
     data_ratio: float = limit(0.05, "of the recording, for data loading", "the PyTorch profiler's own advice")
+    paused_ratio: float = limit(
+        0.20, "of the recording, for pauses in Python code and unknown causes", "chosen by us: in every step alike"
+    )
     unexplained_ratio: float = limit(
-        0.25, "of the recording, for Python code and unknown causes", "chosen by us: Python between operators is usual"
+        0.50, "of the recording, for Python code and unknown causes", "chosen by us: Python between operators is usual"
     )
 
 
 LIMITS = Limits()
 
 UNEXPLAINED = ("python", "other")
-"""Causes of which every healthy job has some, evenly spread. Of these it matters how much there is, or whether single
-steps stall."""
+"""Causes of which every healthy job has some between its operators. Of these it matters whether there are pauses, or
+steps that stall, or very much of it."""
 
 _LAUNCHES = "Launch less and larger work: bigger batches, "
 _SYNCHRONISING = "Remove synchronising calls from the step, or do them every N steps"
@@ -169,6 +172,7 @@ def _is_worth_it(row: dict[str, Any], cause: str, limits: Limits) -> bool:
     return bool(
         row["lost_ratio"] >= limits.unexplained_ratio
         or row["stalled_ratio"] >= limits.idle_ratio
+        or row["paused_ratio"] >= limits.paused_ratio
         or (cause == "python" and in_most >= limits.idle_ratio)
     )
 

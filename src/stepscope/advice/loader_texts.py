@@ -77,6 +77,7 @@ def loader_facts(row: dict[str, Any] | None) -> dict[str, Any]:
         "processors_per_worker",
         "ready",
         "queue_capacity",
+        "mean_wait_ns",
         "median_wait_ns",
         "wait_ratio",
     )

@@ -10,16 +10,24 @@ from stepscope.analysis.base import analysis
 from stepscope.analysis.recurrence import period
 from stepscope.limits import limit
 
-COLUMNS = ("rank", "cause", "step", "lost_ns", "step_ns")
-"""What `summed` takes: of each step what each cause cost in it, and how long it took."""
+COLUMNS = ("rank", "cause", "step", "lost_ns", "paused_ns", "step_ns")
+"""What `summed` takes: of each step what each cause cost in it, what of that in pauses, and how long it took."""
+
+
+RESULT = (
+    *("steps", "lost_ns", "recorded_ns", "lost_ratio", "paused_ns", "paused_ratio", "mean_ns", "median_ns"),
+    *("stalled_steps", "stalled_ns", "stalled_ratio", "period"),
+)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a step counts as stalled: all limits must be exceeded."""
+    """When a step counts as stalled, and a piece of idle time as a pause: all limits of each must be exceeded."""
 
     ordinary_factor: float = limit(2.0, "times the rank's lower quartile", "chosen by us: beyond ordinary variation")
     excess_ratio: float = limit(0.05, "of the mean step, beyond that quartile", "chosen by us: below it nobody looks")
+    pause_ns: int = limit(1_000_000, "ns without a break", "chosen by us: longer than Python between two operators")
+    pause_ratio: float = limit(0.1, "of the mean step, without a break", "chosen by us: twice `excess_ratio`")
     least_ratio: float = limit(0.25, "of the excess of the costliest step", "chosen by us: less is another matter")
 
 
@@ -27,11 +35,11 @@ LIMITS = Limits()
 
 
 @analysis("rank", together=True)
-def lost_time(idle: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+def lost_time(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Sum up what each cause of idle time cost, with the steps in which it did.
 
     Args:
-        idle: Idle time by step and cause.
+        idle_pieces: Idle time by step and cause.
         breakdown: The steps' lengths.
         limits: When a step counts as stalled.
 
@@ -39,11 +47,33 @@ def lost_time(idle: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMI
         As `summed`.
     """
     steps = _whole_steps(breakdown).select("rank", "step", step_ns="window_ns")
-    causes = idle.select("rank", "cause").unique(maintain_order=True)
+    causes = idle_pieces.select("rank", "cause").unique(maintain_order=True)
     rows = steps.join(causes, on="rank", maintain_order="left")
-    lost = idle.select("rank", "step", "cause", lost_ns="idle_ns")
+    lost = _by_step(idle_pieces, steps, limits)
     found = rows.join(lost, on=["rank", "step", "cause"], how="left", maintain_order="left")
-    return summed(found.with_columns(pl.col("lost_ns").fill_null(0)).select(COLUMNS), limits)
+    return summed(found.with_columns(pl.col("lost_ns", "paused_ns").fill_null(0)).select(COLUMNS), limits)
+
+
+def _by_step(pieces: pl.DataFrame, steps: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """What each cause cost in each step, and in its pauses: pieces of one cause that follow on each other are one."""
+    keys = ["rank", "step", "cause"]
+    means = steps.group_by("rank").agg(mean_ns=pl.col("step_ns").mean())
+    follows = (
+        (pl.col("start_ns") == (pl.col("start_ns") + pl.col("duration_ns")).shift(1))
+        & (pl.col("cause") == pl.col("cause").shift(1))
+        & (pl.col("rank") == pl.col("rank").shift(1))
+        & (pl.col("step") == pl.col("step").shift(1))
+    )
+    is_long = pl.col("duration_ns") >= pl.max_horizontal(limits.pause_ns, limits.pause_ratio * pl.col("mean_ns"))
+    return (
+        pieces.sort("rank", "start_ns")
+        .with_columns(gap=(~follows.fill_null(False)).cum_sum())
+        .group_by(*keys, "gap", maintain_order=True)
+        .agg(pl.col("duration_ns").sum())
+        .join(means, on="rank", how="left")
+        .group_by(keys)
+        .agg(lost_ns=pl.col("duration_ns").sum(), paused_ns=pl.col("duration_ns").filter(is_long).sum())
+    )
 
 
 def _whole_steps(breakdown: pl.DataFrame) -> pl.DataFrame:
@@ -68,7 +98,8 @@ def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
 
     Returns:
         One row for each `rank` and `cause`, greatest loss first: `steps` (that count), `lost_ns` (in all of them),
-        `recorded_ns` (their length), `lost_ratio`, `mean_ns` and `median_ns` of a step, `stalled_steps` (numbers of
+        `recorded_ns` (their length), `lost_ratio`, `paused_ns` (part of `lost_ns` that is in long pauses),
+        `paused_ratio` (of `recorded_ns`), `mean_ns` and `median_ns` of a step, `stalled_steps` (numbers of
         those in which it cost far more than in ordinary ones), `stalled_ns` (what it cost in these beyond the
         ordinary), `stalled_ratio` (of `recorded_ns`), `period` (it stalls every so many steps; null if it does not
         come back regularly).
@@ -85,6 +116,7 @@ def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     found = marked.group_by(keys, maintain_order=True).agg(
         steps=pl.len().cast(pl.Int64),
         lost_ns=lost.sum(),
+        paused_ns=pl.col("paused_ns").sum(),
         recorded_ns=pl.col("step_ns").sum(),
         mean_ns=lost.mean().round().cast(pl.Int64),
         median_ns=lost.median().round().cast(pl.Int64),
@@ -94,16 +126,9 @@ def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         numbers=pl.col("step"),
     )
     periods = [period(steps, costs) for steps, costs in found.select("numbers", "excess").iter_rows()]
-    return (
-        found.with_columns(
-            lost_ratio=_share("lost_ns"), stalled_ratio=_share("stalled_ns"), period=pl.Series(periods, dtype=pl.Int64)
-        )
-        .select(
-            *keys, "steps", "lost_ns", "recorded_ns", "lost_ratio", "mean_ns", "median_ns", "stalled_steps",
-            "stalled_ns", "stalled_ratio", "period",
-        )
-        .sort("rank", "lost_ns", "cause", descending=[False, True, False])
-    )  # fmt: skip
+    shares = {f"{name}_ratio": _share(f"{name}_ns") for name in ("lost", "paused", "stalled")}
+    found = found.with_columns(**shares, period=pl.Series(periods, dtype=pl.Int64))
+    return found.select(*keys, *RESULT).sort("rank", "lost_ns", "cause", descending=[False, True, False])
 
 
 def _share(column: str) -> pl.Expr:

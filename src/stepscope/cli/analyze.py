@@ -144,7 +144,8 @@ def _saving(finding: Finding) -> str:
     from stepscope.present import duration, listed
 
     if finding.saving_ns > 0:
-        return f"saves about {duration(finding.saving_ns)} {finding.saved_of} ({finding.saving_ratio:.0%})"
+        average = " on average" if finding.evidence.get("stalled_steps") else ""
+        return f"saves about {duration(finding.saving_ns)} {finding.saved_of}{average} ({finding.saving_ratio:.0%})"
     claimants = finding.evidence.get("claimed_by")
     if claimants:
         return f"its time is counted in the saving of {listed(claimants)}"

@@ -32,10 +32,10 @@ WITHOUT_STEPS = 2
 NAMED = 5
 """Culprits that are named before the rest is only counted."""
 
-LONG_NAMED = 3
+LONG_NAMED = 2
 """Steps that are named as far longer than the others."""
 
-MUCH_IDLE = 0.25
+MUCH_IDLE = 0.5
 """Share of idle time from which it is never called inconspicuous, chosen by us as `idle-time.unexplained_ratio`."""
 
 
@@ -81,7 +81,8 @@ def _long(steps: pl.DataFrame) -> str:
     """The steps that are far longer than the others, e.g. `Step 21 takes 1.52 s, 98 times the median step (69%...).`"""
     named = [_long_step(row) for row in steps.head(LONG_NAMED).iter_rows(named=True)]
     if steps.height > LONG_NAMED:
-        named.append(f"{steps.height - LONG_NAMED} more are long")
+        rest = steps.height - LONG_NAMED
+        named.append(f"{rest} more {'is' if rest == 1 else 'are'} long")
     text = "; ".join(named)
     return text[0].upper() + text[1:] + "."
 
