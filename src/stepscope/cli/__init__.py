@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from stepscope._allocator import spare_memory
 
-EXIT_OK, EXIT_FAILED = 0, 2
+EXIT_OK, EXIT_FAILED, EXIT_INTERRUPTED = 0, 2, 130
 
 GARBAGE = 10_000
 """New objects before Python looks for cycles among them; a command makes few cycles and many objects that stay."""
@@ -25,13 +25,14 @@ def main(arguments: list[str] | None = None) -> int:
 
     Returns:
         0 if the command did its work (inputs that it could not read are listed), 2 if nothing was readable, the
-        words make no sense, or the answer could not be written.
+        words make no sense, or the answer could not be written, 130 after Ctrl-C.
     """
     if arguments is not None:
         return _main(arguments)
     gc.set_threshold(GARBAGE)
     signal.signal(signal.SIGTERM, _end)
     code = _main(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process only ends, so Ctrl-C has nothing to stop any more
     gc.freeze()  # the process ends here: nothing is worth collecting any more
     return code
 
@@ -43,9 +44,9 @@ def _end(number: int, _frame: object) -> NoReturn:
 
 def _main(words: list[str]) -> int:
     debug = "--debug" in words
-    spare_memory()
-    _prepare_output()
     try:
+        spare_memory()
+        _prepare_output()
         code = _run(words)
         sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told
         return code
@@ -53,7 +54,8 @@ def _main(words: list[str]) -> int:
         _drop_output()
         return EXIT_OK
     except KeyboardInterrupt:
-        return _fail("interrupted")
+        _fail("interrupted")
+        return EXIT_INTERRUPTED
     except Exception as error:
         if isinstance(error, OSError):
             _drop_output()
@@ -66,9 +68,12 @@ def _run(words: list[str]) -> int:
     from stepscope.cli.app import app
 
     try:
-        return int(app(words, prog_name="stepscope", standalone_mode=False) or 0)
+        code = int(app(words, prog_name="stepscope", standalone_mode=False) or 0)
     except SystemExit as stop:
         return int(stop.code or 0)
+    if code == EXIT_INTERRUPTED:  # what the command-line library makes of Ctrl-C
+        raise KeyboardInterrupt
+    return code
 
 
 def _prepare_output() -> None:

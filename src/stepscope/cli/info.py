@@ -39,7 +39,7 @@ def info(
     if table not in (None, *TABLES):
         raise StepscopeError(f"--table {table}: there is no such table. There are: {', '.join(TABLES)}")
     with ProgressBar() as progress:
-        runs = open_runs(list(paths), use_store=not no_store, progress=progress)
+        runs = open_runs(list(paths), use_store=not no_store, progress=progress.watch)
     shown = runs if run is None else [named(runs, run)]
     numbered = [(runs.index(each) + 1, each) for each in shown]
     wanted = TABLES if table is None else {table: TABLES[table]}

@@ -34,7 +34,7 @@ def opened(
         StepscopeError: If there is no such run, or the selection of ranks or steps is empty or no list of numbers.
     """
     with ProgressBar(quiet=quiet) as progress:
-        opened = open_run(list(paths), use_store=use_store, run=run, ranks=ranks, steps=steps, progress=progress)
+        opened = open_run(list(paths), use_store=use_store, run=run, ranks=ranks, steps=steps, progress=progress.watch)
     if run is None and opened.others:
         _note(_which(opened))
     _note_missing(opened, ranks, steps)

@@ -3,46 +3,72 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from stepscope.present import printable
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 PATIENCE_S = 1.0
 """Work shorter than this shows no bar."""
 
 
 class ProgressBar:
-    """Call it with bytes done, bytes in all and what is being read; it draws on standard error of a terminal."""
+    """Draws how far reading has come, on standard error of a terminal; a context manager that ends it.
+
+    A thread shows the bar, so that it appears even if a single input says nothing until it is read.
+
+    Args:
+        quiet: Draw nothing.
+    """
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self._started = time.monotonic()
         self._off = quiet or not sys.stderr.isatty()
         self._bar: Progress | None = None
-        self._task: TaskID | None = None
+        self._timer: threading.Timer | None = None
+        self._lock = threading.Lock()
+        self._ended = False
+        self._last = (0, 0, "")
+
+    @property
+    def watch(self) -> Callable[[int, int, str], None] | None:
+        """Takes bytes done, bytes in all and what is being read; None if nobody would see it."""
+        return None if self._off else self
 
     def __call__(self, done: int, total: int, label: str) -> None:
         if self._off or total <= 0:
             return
-        if self._bar is None:
-            if time.monotonic() - self._started < PATIENCE_S:
-                return
-            self._start(total)
-        assert self._bar is not None and self._task is not None
-        self._bar.update(self._task, completed=done, total=total, description=printable(f"reading {label}"))
+        with self._lock:
+            self._last = (done, total, label)
+            if self._bar is not None:
+                self._draw(self._bar)
+            elif self._timer is None:
+                self._timer = threading.Timer(PATIENCE_S, self._start)
+                self._timer.daemon = True
+                self._timer.start()
 
-    def _start(self, total: int) -> None:
+    def _draw(self, bar: Progress) -> None:
+        done, total, label = self._last
+        doing = "reading" if done < total else "sorting what was read of"
+        bar.update(bar.task_ids[0], completed=done, total=total, description=printable(f"{doing} {label}".strip()))
+
+    def _start(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._bar.start()
-        self._task = self._bar.add_task("reading", total=total)
+        text = TextColumn("{task.description}", markup=False)
+        columns = (SpinnerColumn(), text, BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        with self._lock:
+            if self._ended:
+                return
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.add_task("reading", total=None)
+            self._draw(self._bar)
+            self._bar.start()
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -50,5 +76,9 @@ class ProgressBar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._ended = True
+            if self._bar is not None:
+                self._bar.stop()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from stepscope.errors import StepscopeError
 from stepscope.ingest.messages import NotLoaded
+from stepscope.ingest.meter import throttled
 from stepscope.ingest.pool import Outcome, read_in_processes
 from stepscope.ingest.read import Task, printable, read_into_memory, read_into_store
 from stepscope.sources.base import Input, Source
@@ -114,15 +115,13 @@ class _Ingestion:
 
     def _read(self, pending: list[Task]) -> dict[str, Recording]:
         """Read all of `pending`, going on without the store where it fails."""
-        total, finished = sum(task.input_bytes for task in pending), 0
+        watch = _Watch(self.progress, pending)
         done: dict[str, Recording] = {}
-        if self.progress is not None:
-            self.progress(0, total, "")
         if self.store is not None:
             self.store.sweep()
         try:
             while pending:
-                with closing(self._outcomes(pending)) as outcomes:
+                with closing(self._outcomes(pending, watch)) as outcomes:
                     for task, outcome in outcomes:
                         if isinstance(outcome, StoreError):
                             self._leave_store(outcome)
@@ -132,9 +131,7 @@ class _Ingestion:
                             self.result.unread.append(outcome)
                         else:
                             done[task.key] = outcome
-                        finished += task.input_bytes
-                        if self.progress is not None:
-                            self.progress(finished, total, task.item.path.name)
+                        watch.finish(task)
         finally:
             if self.store is not None:
                 self.store.sweep()
@@ -142,7 +139,7 @@ class _Ingestion:
             self.store.evict(self.limit_bytes)
         return done
 
-    def _outcomes(self, pending: Sequence[Task]) -> Generator[tuple[Task, Outcome], None, None]:
+    def _outcomes(self, pending: Sequence[Task], watch: _Watch) -> Generator[tuple[Task, Outcome], None, None]:
         """Read by as many processes as pay for their start, or in this one."""
         alone: list[Task] = []
         worth_bytes = max(_LEAST_PROCESS_BYTES, _WORTH_PROCESSES_BYTES // self.workers)
@@ -151,7 +148,7 @@ class _Ingestion:
             alone.extend(pending)
         else:
             threads = self.workers // count  # processes times threads are never more than the workers asked for
-            with closing(read_in_processes(pending, self.store, count, threads)) as outcomes:
+            with closing(read_in_processes(pending, self.store, count, threads, watch.advance)) as outcomes:
                 for task, outcome in outcomes:
                     if isinstance(outcome, NotLoaded):
                         alone.append(task)
@@ -161,10 +158,10 @@ class _Ingestion:
             worth = self.workers if len(pending) == 1 else 1 + _weight(task) // _WORTH_THREADS_BYTES
             threads = min(self.workers, worth)
             if self.store is None:
-                yield task, read_into_memory(task, threads)
+                yield task, read_into_memory(task, threads, watch.of(task))
                 continue
             try:
-                yield task, read_into_store(task, self.store, threads)
+                yield task, read_into_store(task, self.store, threads, watch.of(task))
             except StoreError as error:
                 yield task, error
 
@@ -201,6 +198,47 @@ class _Ingestion:
             f"{directory}: the store cannot be written ({problem}). The inputs will be read again the next time; "
             "free some space or set STEPSCOPE_CACHE to another directory"
         )
+
+
+class _Watch:
+    """Adds up how far reading has come, for whoever watches.
+
+    Args:
+        progress: Told about it; None if nobody watches.
+        tasks: All that is to be read.
+    """
+
+    def __init__(self, progress: Progress | None, tasks: Sequence[Task]) -> None:
+        self._progress = progress
+        self._total = sum(task.input_bytes for task in tasks)
+        self._finished = 0
+        self._parts: dict[str, int] = {}
+        if progress is not None:
+            progress(0, self._total, "")
+
+    @property
+    def advance(self) -> Callable[[Task, int], None] | None:
+        """Takes how many more bytes of a task were read; None if nobody watches."""
+        return None if self._progress is None else self._advance
+
+    def of(self, task: Task) -> Callable[[int], None] | None:
+        """The same for one task, reported a few times a second."""
+        return None if self._progress is None else throttled(lambda count: self._advance(task, count))
+
+    def _advance(self, task: Task, count: int) -> None:
+        # a file may be read twice, and an input is over only when its rows are written
+        self._parts[task.key] = min(self._parts.get(task.key, 0) + count, task.input_bytes)
+        self._tell(task)
+
+    def finish(self, task: Task) -> None:
+        """A task is done."""
+        self._parts.pop(task.key, None)
+        self._finished += task.input_bytes
+        self._tell(task)
+
+    def _tell(self, task: Task) -> None:
+        if self._progress is not None:
+            self._progress(self._finished + sum(self._parts.values()), self._total, task.item.path.name)
 
 
 def _weight(task: Task) -> int:

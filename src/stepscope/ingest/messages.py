@@ -26,6 +26,7 @@ class Order(msgspec.Struct, frozen=True):
         store: Directory of the store.
         key: The key under which the rows are stored.
         workers: How many processes or threads the source may use.
+        watched: Whether to report how far reading has come.
     """
 
     source: str
@@ -37,10 +38,17 @@ class Order(msgspec.Struct, frozen=True):
     store: str
     key: str
     workers: int
+    watched: bool = False
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
     """The worker has started. It answers each order that it gets now with one of the other messages."""
+
+
+class Advanced(msgspec.Struct, frozen=True, tag=True):
+    """So many more bytes of the input were read; the answer is still to come."""
+
+    count: int
 
 
 class Stored(msgspec.Struct, frozen=True, tag=True):
@@ -65,7 +73,7 @@ class NotLoaded(msgspec.Struct, frozen=True, tag=True):
     """No worker can take the order, e.g. because its source is defined in a notebook."""
 
 
-Answer = Ready | Stored | Refused | StoreFailed | NotLoaded
+Answer = Ready | Advanced | Stored | Refused | StoreFailed | NotLoaded
 
 
 def send(stream: IO[bytes], message: Order | Answer) -> None:

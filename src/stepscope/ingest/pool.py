@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from stepscope.ingest.messages import (
+    Advanced,
     Answer,
     NotLoaded,
     Order,
@@ -34,7 +35,7 @@ Outcome = Recording | Unread | StoreError
 
 
 def read_in_processes(
-    tasks: Sequence[Task], store: Store, count: int, threads: int
+    tasks: Sequence[Task], store: Store, count: int, threads: int, advance: Callable[[Task, int], None] | None = None
 ) -> Generator[tuple[Task, Outcome | NotLoaded], None, None]:
     """Read inputs into the store by several processes.
 
@@ -43,6 +44,7 @@ def read_in_processes(
         store: Where the rows go.
         count: Number of processes.
         threads: How many threads or processes each of them may use.
+        advance: Told how many more bytes of a task were read.
 
     Yields:
         Each task with its outcome, as they come; `NotLoaded` for what this process has to read itself.
@@ -64,10 +66,14 @@ def read_in_processes(
                 for key, _ in selector.select():
                     worker: _Worker = key.data
                     answer = worker.receive()
+                    if isinstance(answer, Advanced):
+                        if advance is not None and worker.task is not None:
+                            advance(worker.task, answer.count)
+                        continue
                     if worker.task is not None:
                         yield worker.task, _outcome(answer, worker, worker.task, store)
                     if answer is not None and waiting:
-                        worker.give(waiting.popleft(), store)
+                        worker.give(waiting.popleft(), store, watched=advance is not None)
                         continue
                     selector.unregister(worker.stdout)
                     worker.end()
@@ -111,7 +117,7 @@ class _Worker:
         self.threads = threads
         self.task: Task | None = None
 
-    def give(self, task: Task, store: Store) -> None:
+    def give(self, task: Task, store: Store, *, watched: bool) -> None:
         """Hand it a task; if it is dead by now, `receive` will tell."""
         self.task = task
         item = task.item
@@ -128,6 +134,7 @@ class _Worker:
                     store=str(store.directory),
                     key=task.key,
                     workers=self.threads,
+                    watched=watched,
                 ),
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,20 +36,23 @@ class Task:
     input_bytes: int
 
 
-def read_into_store(task: Task, store: Store, workers: int) -> Recording | Unread:
+def read_into_store(
+    task: Task, store: Store, workers: int, advance: Callable[[int], None] | None = None
+) -> Recording | Unread:
     """Read one input into the store.
 
     Args:
         task: The input.
         store: Where its rows go.
         workers: How many processes or threads the source may use.
+        advance: Told how many more bytes of it were read.
 
     Raises:
         StoreError: If the store cannot take it; the input itself may be good.
     """
     try:
         with store.drafting(task.key) as draft:
-            sink = StoreSink(draft, task.source.name, workers)
+            sink = StoreSink(draft, task.source.name, workers, advance)
             if unread := _read(task, sink):
                 sink.raise_failure()
                 return unread
@@ -75,9 +79,9 @@ def read_into_store(task: Task, store: Store, workers: int) -> Recording | Unrea
     return recording
 
 
-def read_into_memory(task: Task, workers: int) -> Recording | Unread:
+def read_into_memory(task: Task, workers: int, advance: Callable[[int], None] | None = None) -> Recording | Unread:
     """Read one input and keep its rows in memory."""
-    sink = MemorySink(task.source.name, workers)
+    sink = MemorySink(task.source.name, workers, advance)
     try:
         if unread := _read(task, sink):
             return unread

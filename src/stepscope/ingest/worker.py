@@ -17,6 +17,7 @@ from typing import BinaryIO
 import msgspec
 
 from stepscope.ingest.messages import (
+    Advanced,
     Answer,
     NotLoaded,
     Order,
@@ -28,6 +29,7 @@ from stepscope.ingest.messages import (
     receive,
     send,
 )
+from stepscope.ingest.meter import throttled
 from stepscope.ingest.read import Task, printable, read_into_store
 from stepscope.sources import SOURCES
 from stepscope.sources.base import Input, Source
@@ -45,7 +47,7 @@ def main() -> None:
     answer: Answer = Ready()
     while True:
         send(out, answer)
-        answer = _work(orders.get())
+        answer = _work(orders.get(), out)
 
 
 def _receive(stream: BinaryIO, orders: queue.SimpleQueue[bytes]) -> None:
@@ -56,7 +58,7 @@ def _receive(stream: BinaryIO, orders: queue.SimpleQueue[bytes]) -> None:
             os._exit(0)
 
 
-def _work(payload: bytes) -> Answer:
+def _work(payload: bytes, out: BinaryIO) -> Answer:
     try:
         order = decode_order(payload)
     except msgspec.MsgspecError:
@@ -67,7 +69,8 @@ def _work(payload: bytes) -> Answer:
     item = Input(order.source, Path(order.path), tuple(map(Path, order.files)), order.label)
     task = Task(item, source, order.key, order.input_bytes)
     try:
-        outcome = read_into_store(task, Store(Path(order.store)), order.workers)
+        advance = throttled(lambda count: send(out, Advanced(count))) if order.watched else None
+        outcome = read_into_store(task, Store(Path(order.store)), order.workers, advance)
     except (StoreError, OSError) as error:
         return StoreFailed(printable(str(error)))
     return Refused(outcome) if isinstance(outcome, Unread) else Stored(order.key)

@@ -73,6 +73,9 @@ class Sink(Protocol):
 
         An issue whose `place` is the name of a table says why that table is missing."""
 
+    def advance(self, count: int) -> None:
+        """Note that so many more bytes of the input's files were read; costs nothing if nobody watches."""
+
     def scratch(self) -> Path:
         """A private directory for intermediate files, removed when the input is done.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from abc import abstractmethod
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import polars as pl
 from stepscope.paths import shown
 from stepscope.store.manifest import Part, StoredTable
 from stepscope.tables import ISSUES, RANKS, Table
+
+Advance = Callable[[int], None]
 
 _MAX_ISSUES = 1000
 _PART_BYTES = 8 << 20
@@ -27,8 +30,9 @@ class StoreError(Exception):
 class _Sink:
     """What both kinds of sink share: checking rows, collecting issues and the facts of the rank."""
 
-    def __init__(self, source: str, workers: int) -> None:
+    def __init__(self, source: str, workers: int, advance: Advance | None) -> None:
         self.workers = workers
+        self._advance = advance
         self.facts: dict[str, Any] = dict.fromkeys(column.name for column in RANKS.columns)
         self.facts["format"] = source
         self._issues: list[dict[str, Any]] = []
@@ -70,6 +74,11 @@ class _Sink:
             }
         )
 
+    def advance(self, count: int) -> None:
+        """Note that so many more bytes of the input's files were read."""
+        if self._advance is not None:
+            self._advance(count)
+
     def _learn(self, rows: pl.DataFrame) -> None:
         """Keep the first stated value of each fact."""
         for name in rows.columns:
@@ -100,10 +109,11 @@ class StoreSink(_Sink):
         directory: Where the parts go; private to this sink until the input is done.
         source: Name of the source that writes.
         workers: How many processes or threads the source may use.
+        advance: Told how many more bytes were read.
     """
 
-    def __init__(self, directory: Path, source: str, workers: int = 1) -> None:
-        super().__init__(source, workers)
+    def __init__(self, directory: Path, source: str, workers: int = 1, advance: Advance | None = None) -> None:
+        super().__init__(source, workers, advance)
         self.directory = directory
         self._buffers: dict[str, list[pl.DataFrame]] = {}
         self._buffered: dict[str, int] = {}
@@ -184,8 +194,8 @@ class StoreSink(_Sink):
 class MemorySink(_Sink):
     """Keeps the rows in memory."""
 
-    def __init__(self, source: str, workers: int = 1) -> None:
-        super().__init__(source, workers)
+    def __init__(self, source: str, workers: int = 1, advance: Advance | None = None) -> None:
+        super().__init__(source, workers, advance)
         self._frames: dict[str, list[pl.DataFrame]] = {}
         self._scratch: list[Path] = []
 

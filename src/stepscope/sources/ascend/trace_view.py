@@ -52,7 +52,7 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
         with_cpu_operators: Whether to take MindSpore's operators on the CPU; not where another file tells more of them.
     """
     raw = EventSpool(sink.scratch, MEMORY_BYTES)
-    for batch in read_events(path, layout.LAYOUT, report=sink.issue, workers=sink.workers):
+    for batch in read_events(path, layout.LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
         for name, frame in batch.frames.items():
             if not frame.is_empty():
                 raw.add(name, frame)

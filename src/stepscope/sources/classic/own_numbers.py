@@ -24,6 +24,7 @@ class OwnNumbers:
         self.workers = sink.workers
         self.issue = sink.issue
         self.scratch = sink.scratch
+        self.advance = sink.advance
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
         """See `Sink`. What lies beyond the last step is in no step."""

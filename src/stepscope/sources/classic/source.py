@@ -113,6 +113,7 @@ class _Counting:
         self.rows = 0
         self.damaged: dict[Path, UnreadableInput] = {}
         self.scratch = sink.scratch
+        self.advance = sink.advance
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
         """Hand rows on."""

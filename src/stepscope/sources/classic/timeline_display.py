@@ -118,7 +118,7 @@ def read_display(path: Path, sink: Sink) -> Display:
     spool = EventSpool(sink.scratch)
     bars: list[pl.DataFrame] = []
     operations_ns = 0
-    for batch in read_events(path, _LAYOUT, report=sink.issue, workers=sink.workers):
+    for batch in read_events(path, _LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
         events = batch.frames.get("ranges")
         if events is None or events.is_empty():
             continue

@@ -20,6 +20,9 @@ class Untold:
     def issue(self, *_: object, **__: object) -> None:
         """See `Sink`."""
 
+    def advance(self, count: int) -> None:
+        """See `Sink`."""
+
     def scratch(self) -> Path:
         """See `Sink`.
 

@@ -48,7 +48,7 @@ class KinetoSource:
             UnreadableInput: If the file cannot be opened or holds no list of events.
         """
         events = Events(sink.scratch)
-        decoded = read_events(item.path, LAYOUT, report=sink.issue, workers=sink.workers)
+        decoded = read_events(item.path, LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance)
         for batch in decoded:
             for name, frame in batch.frames.items():
                 events.add(name, frame)

@@ -53,7 +53,8 @@ class KinetoWindows:
     def _add_trace(self, file: Path, window: Window) -> None:
         # the base stands behind the events, so they wait for it
         waiting: Spool[str] = Spool(self._sink.scratch)
-        decoded = read_events(file, LAYOUT, report=self._sink.issue, workers=self._sink.workers)
+        sink = self._sink
+        decoded = read_events(file, LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance)
         last, first_ns = 0, None
         for batch in decoded:
             for name, frame in batch.frames.items():

@@ -24,6 +24,7 @@ class MovedSink:
         self.workers = sink.workers
         self.issue = sink.issue
         self.scratch = sink.scratch
+        self.advance = sink.advance
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
         """See `Sink`. Readers write nothing but arrows before all windows are known."""

@@ -22,7 +22,7 @@ def read_json_events(path: Path, sink: Sink) -> Iterator[pl.DataFrame]:
         UnreadableInput: If the file holds no list of events.
     """
     parts = pl.col("name").str.splitn("::", 3).struct
-    for batch in read_events(path, _LAYOUT, report=sink.issue, workers=sink.workers):
+    for batch in read_events(path, _LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
         if (events := batch.frames.get("events")) is None:
             continue
         rows = events.drop_nulls(["start_ns", "duration_ns", "name"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +17,13 @@ from stepscope.sources.trace_events.workers import Workers
 
 _LARGE_BYTES = 256 << 20
 """A trace from this size on (inflated) leaves more memory behind than is worth keeping for the next one."""
+
+
+Advance = Callable[[int], None]
+
+
+def unwatched(count: int) -> None:
+    """Nobody watches how far reading has come."""
 
 
 class Report(Protocol):
@@ -48,8 +55,10 @@ class TraceEvents:
         report: Report,
         workers: int,
         chunk_bytes: int,
+        advance: Advance,
     ) -> None:
         self._path = path
+        self._advance = advance
         self._layout = layout
         self._report = report
         self._workers = workers
@@ -67,9 +76,11 @@ class TraceEvents:
             values = dict(chunker.header)
             if chunker.header_problem is not None:
                 self._report_keys("before", chunker.header_problem)
-            ended = False
+            ended, read = False, 0
             for decoded in self._decoded(chunker):
                 self._account(decoded.batch)
+                self._advance(stream.position - read)
+                read = stream.position
                 yield decoded.batch
                 if decoded.ended:
                     ended = True
@@ -163,6 +174,7 @@ def read_events(
     report: Report,
     workers: int = 1,
     chunk_bytes: int = CHUNK_BYTES,
+    advance: Advance = unwatched,
 ) -> TraceEvents:
     """Read a trace file, plain or gzip, as batches of columns in file order; memory holds a few chunks only.
 
@@ -172,6 +184,7 @@ def read_events(
         report: Takes what was damaged, once the events are read; usually `sink.issue`.
         workers: Chunks that are decoded at a time, each by a thread.
         chunk_bytes: About how much text is decoded at once.
+        advance: Told how many more bytes of the file were read; usually `sink.advance`.
 
     Returns:
         An iterable of `Batch`, to be used once. Its `header` is complete when the iteration has ended.
@@ -179,4 +192,4 @@ def read_events(
     Raises:
         UnreadableInput: While iterating, if the file cannot be opened or holds no list of events.
     """
-    return TraceEvents(path, layout, report=report, workers=workers, chunk_bytes=chunk_bytes)
+    return TraceEvents(path, layout, report=report, workers=workers, chunk_bytes=chunk_bytes, advance=advance)

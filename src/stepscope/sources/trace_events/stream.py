@@ -19,6 +19,10 @@ class ByteStream(Protocol):
     damage: str | None
     """Why the stream ended early, if it did."""
 
+    @property
+    def position(self) -> int:
+        """Bytes of the file that were read."""
+
     def read(self, size: int) -> bytes:
         """At most `size` bytes; empty at the end."""
 
@@ -39,6 +43,10 @@ class PlainStream:
         except OSError as error:
             self.damage = f"reading failed at byte {self._file.tell()} ({error})"
             return b""
+
+    @property
+    def position(self) -> int:
+        return self._file.tell()
 
     def close(self) -> None:
         self._file.close()
@@ -101,6 +109,10 @@ class GzipStream:
             data = b""
         self._offset += len(data)
         return data
+
+    @property
+    def position(self) -> int:
+        return self._offset
 
     def close(self) -> None:
         self._file.close()
