@@ -21,6 +21,7 @@ from stepscope.analysis.idle import idle, idle_pieces
 from stepscope.analysis.input_operators import input_operators, input_samples
 from stepscope.analysis.input_queues import input_batches, input_queues
 from stepscope.analysis.input_stages import input_stages
+from stepscope.analysis.iterations import iterations
 from stepscope.analysis.kernel_totals import kernel_totals, kernel_type_totals
 from stepscope.analysis.loader import loader, loader_steps
 from stepscope.analysis.lost_time import lost_time
@@ -73,6 +74,7 @@ __all__ = [
     "input_queues",
     "input_samples",
     "input_stages",
+    "iterations",
     "kernel_totals",
     "kernel_type_totals",
     "loader",

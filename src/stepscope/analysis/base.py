@@ -39,6 +39,8 @@ class Analysis:
         whole_job: The answer about one rank depends on the others: where a user selects ranks, it is computed over
             all of them and then narrowed.
         passes: Options that it hands on to the answers that it needs, which have options of these names.
+        as_recorded: It is given the tables as they were recorded. Others find steps in the tables of ranks that mark
+            none, where `iterations` is certain of them.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Analysis:
     whole_job: bool = False
     together: bool = False
     passes: tuple[str, ...] = ()
+    as_recorded: bool = False
 
     @property
     def needs(self) -> dict[str, bool]:
@@ -74,12 +77,19 @@ def ranks_of(table: pl.LazyFrame) -> list[int]:
 
 
 def analysis(
-    scope: Scope, *, whole_job: bool = False, together: bool = False, passes: tuple[str, ...] = ()
+    scope: Scope,
+    *,
+    whole_job: bool = False,
+    together: bool = False,
+    passes: tuple[str, ...] = (),
+    as_recorded: bool = False,
 ) -> Callable[[F], F]:
     """Register a function as an analysis; for the arguments see `Analysis`."""
 
     def register(function: F) -> F:
-        ANALYSES[function.__name__] = Analysis(function.__name__, function, scope, whole_job, together, passes)
+        ANALYSES[function.__name__] = Analysis(
+            function.__name__, function, scope, whole_job, together, passes, as_recorded
+        )
         return function
 
     return register

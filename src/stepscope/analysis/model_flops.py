@@ -10,6 +10,7 @@ import polars as pl
 from stepscope.analysis.base import analysis
 from stepscope.analysis.device_peaks import cube_peak, peak_of
 from stepscope.analysis.shapes import read_json
+from stepscope.analysis.step_windows import is_whole_recording
 from stepscope.errors import Unavailable
 
 _STATED = (
@@ -21,7 +22,7 @@ _STATED = (
 SCHEMA = {
     "rank": pl.Int32,
     **dict.fromkeys(("steps", "step_ns"), pl.Int64),
-    **dict.fromkeys(("step_flops", "step_cube_flops", "step_vector_flops"), pl.Float64),
+    **dict.fromkeys(("step_flops", "step_cube_flops", "step_vector_flops", "recorded_flops"), pl.Float64),
     "total_ns": pl.Int64,
     **dict.fromkeys(("flops_per_s", "cube_flops_per_s", "vector_flops_per_s", "step_flops_per_s"), pl.Float64),
     **dict.fromkeys(("device_name", "data_type"), pl.String),
@@ -52,7 +53,8 @@ def model_flops(
 
     Returns:
         One row: `rank`, `steps` (over which operators were counted), `step_ns` (mean), `step_flops`, `step_cube_flops`,
-        `step_vector_flops` (of one step), `total_ns` (time of the operators that made them, all steps), `flops_per_s`,
+        `step_vector_flops` (of one step; null where no steps are known), `recorded_flops` (of all calls), `total_ns`
+        (time of the operators that made them, all steps), `flops_per_s`,
         `cube_flops_per_s`, `vector_flops_per_s` (operations over the time of the operators that made them, never a mean
         of rates), `step_flops_per_s` (over the time of steps), `device_name`, `data_type` (that most operations are
         made in), `peak_flops_per_s` and `peak_by` (`argument`; `stated`; `device`: cores and clock; `table`; never
@@ -106,6 +108,7 @@ def _sums(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> dict[str, Any]
         row[f"{prefix}flops_per_s"] = whole / time_ns * 1e9 if time_ns else None
         if not prefix:
             row["total_ns"] = time_ns
+            row["recorded_flops"] = whole if is_told else None
     row["step_flops_per_s"] = row["step_flops"] / step_ns * 1e9 if step_ns and row["step_flops"] is not None else None
     known = operators.select(pl.col("count").filter(pl.col("flops").is_not_null()).sum() / pl.col("count").sum())
     types = operators.drop_nulls("data_type").group_by("data_type").agg(made=(pl.col("flops") * pl.col("count")).sum())
@@ -124,14 +127,14 @@ def _steps_counted(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> int:
         return int(operators["count"].mode().sort()[-1])
     if steps is None:
         return 0
-    recorded = steps.filter(pl.col("recorded").fill_null(True))
+    recorded = steps.filter(pl.col("recorded").fill_null(True) & ~is_whole_recording())
     return int(recorded.select(pl.len()).collect().item())
 
 
 def _mean_step(steps: pl.LazyFrame | None) -> int | None:
     if steps is None:
         return None
-    known = steps.filter(pl.col("recorded").fill_null(True) | (pl.col("window") == "stated"))
+    known = steps.filter(~is_whole_recording() & (pl.col("recorded").fill_null(True) | (pl.col("window") == "stated")))
     mean = known.select((pl.col("window_end_ns") - pl.col("window_start_ns")).mean()).collect().item()
     return None if mean is None else round(mean)
 

@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces, union
+from stepscope.analysis.step_windows import is_whole_recording
 from stepscope.errors import Unavailable
 from stepscope.tables.scopes import BACKWARD
 
@@ -32,8 +33,10 @@ UPDATES = r"^Optimizer\.step#"
 """PyTorch's own range of an optimizer, which holds all that its closure does."""
 
 OPERATORS = {
-    "backward": r"^autograd::engine::|::AccumulateGrad$|Backward\d*$|_backward$|^npu::\w+_grad$|" + BACKWARD,
-    "optimizer": r"/optimizer-\w+/",
+    "backward": r"^autograd::engine::|::AccumulateGrad$|Backward\d*$|_backward$|^npu::\w+_grad$|"
+    + BACKWARD
+    + r"|Grad(V\d+)?(-op\d+)?$|Backprop(Filter|Input)(-op\d+)?$",
+    "optimizer": r"/optimizer-\w+/|(^|/)(Fused)?Apply[A-Z]\w*(-op\d+)?$",
 }
 """Operators that tell a phase where nothing marks it: PyTorch's autograd, MindSpore's scopes."""
 
@@ -48,20 +51,25 @@ _RANGE = ["rank", "step", "phase", "start_ns", "end_ns"]
 
 @analysis("rank", together=True)
 def phase_ranges(
-    slices: pl.LazyFrame | None, operators: pl.LazyFrame | None, kernels: pl.LazyFrame | None
+    slices: pl.LazyFrame | None,
+    operators: pl.LazyFrame | None,
+    kernels: pl.LazyFrame | None,
+    steps: pl.LazyFrame | None = None,
 ) -> pl.DataFrame:
     """Find the ranges of the phases.
 
     On the host a phase is what marks it. What an optimizer runs by its closure, forward and backward, is that: only the
     rest is the optimizer. Without a mark, backward is from the first to the last operator of autograd in
     a step, and forward what lies before it, from the first operator that neither loads data nor sets gradients to
-    zero; in a step without backward, to its last operator. On a device a phase lasts from the first to the last
+    zero; in a step without backward, to its last operator. Where no steps are known, only marks tell phases: first and
+    last operators are those of the recording, not of a step. On a device a phase lasts from the first to the last
     kernel that was launched within the host's range.
 
     Args:
         slices: Annotations.
         operators: Operators, for phases that are not marked.
         kernels: Device work.
+        steps: The steps, to know of which ranks none are.
 
     Returns:
         `rank`, `phase` (one of `PHASES`), `start_ns`, `end_ns`, `on_device`.
@@ -70,7 +78,8 @@ def phase_ranges(
         Unavailable: If nothing tells any phase.
     """
     marked = _marked(slices)
-    host = pl.concat([marked, *_unmarked(marked, slices, operators)])
+    known = _in_steps(operators, steps)
+    host = pl.concat([marked, *_unmarked(marked, slices, known)])
     if host.is_empty():
         raise Unavailable("neither annotations nor operators tell forward, backward and optimizer")
     merged = pl.concat(
@@ -84,6 +93,13 @@ def phase_ranges(
     kept = merged.filter(~pl.col("rank").is_in(with_device) | pl.col("phase").is_in(ON_HOST))
     found = pl.concat([kept.with_columns(on_device=False), device.with_columns(on_device=True)])
     return found.sort("rank", "start_ns", "phase")
+
+
+def _in_steps(operators: pl.LazyFrame | None, steps: pl.LazyFrame | None) -> pl.LazyFrame | None:
+    """The operators of ranks whose steps are known."""
+    if operators is None or steps is None:
+        return operators
+    return operators.join(steps.filter(is_whole_recording()).select("rank").unique(), on="rank", how="anti")
 
 
 def _marked(slices: pl.LazyFrame | None) -> pl.DataFrame:

@@ -9,6 +9,8 @@ import polars as pl
 from stepscope.analysis.base import analysis
 from stepscope.analysis.statistics import MAD_TO_SIGMA
 from stepscope.analysis.step_trace import PHASES, POINTS, SECTIONS
+from stepscope.analysis.step_windows import is_whole_recording
+from stepscope.errors import Unavailable
 from stepscope.limits import limit
 
 
@@ -37,7 +39,13 @@ def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.D
         the first often builds things, and has no interval), `min_ns`, `median_ns`, `p95_ns` (an observed value),
         `max_ns`, `share_ratio` of the steps' time, `share_without_first_ratio`, `limit_ns` (above it a step is an
         outlier) and `outlier_steps`.
+
+    Raises:
+        Unavailable: If no steps are known.
     """
+    step_trace = step_trace.filter(~is_whole_recording())
+    if step_trace.is_empty():
+        raise Unavailable("the recording marks no steps")
     phases = ["step_ns", *SECTIONS, *PHASES]
     order = {phase.removesuffix("_ns"): place for place, phase in enumerate(phases)}
     keys = ["rank", "graph"]

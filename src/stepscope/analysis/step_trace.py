@@ -8,6 +8,7 @@ from stepscope.analysis.activity import SPLIT, split
 from stepscope.analysis.base import analysis
 from stepscope.analysis.phase_ranges import PHASES as RANGES
 from stepscope.analysis.step_points import BACKWARD, FORWARD, Evidence, point
+from stepscope.analysis.step_windows import is_whole_recording
 
 SECTIONS = ("interval_ns", "forward_backward_ns", "tail_ns")
 """What two points cut a step into."""
@@ -85,6 +86,9 @@ def step_trace(
     )
     whole = pl.concat([plain, *points], how="horizontal").with_columns(step_ns=pl.col("end_ns") - pl.col("start_ns"))
     named = bool(forward_start or backward_end)
+    if not named:  # where a recording begins and ends, no step does
+        points_known = ~is_whole_recording()
+        whole = whole.with_columns(pl.when(points_known).then(name) for one in points for name in one.columns)
     found = _sections(whole).with_columns(_phases(whole, activity, phase_ranges, named=named))
     return found.select(
         *("rank", "graph", "step", "window", "start_ns", "step_ns", *SECTIONS),

@@ -10,6 +10,11 @@ def known_steps(steps: pl.LazyFrame) -> pl.LazyFrame:
     return steps.filter(pl.col("recorded").fill_null(True))
 
 
+def is_whole_recording() -> pl.Expr:
+    """Whether a row of `steps` is no step, but stands for a recording that marks none."""
+    return pl.col("window") == "recording"
+
+
 def step_windows(steps: pl.LazyFrame) -> pl.DataFrame:
     """Windows as the source set them, in order, those of several ranks one rank after the other.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stepscope.cli.asking import Table, asks
+from stepscope.cli.asking import Table, View, asks
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +26,7 @@ _OF_STEP = {
     "step_flops": "FLOPs per step",
     "step_cube_flops": "cube FLOPs per step",
     "step_vector_flops": "vector FLOPs per step",
+    "recorded_flops": "FLOPs in total",
     "total_ns": "operator time",
     "flops_per_s": "rate while busy",
     "cube_flops_per_s": "cube rate while busy",
@@ -57,12 +58,21 @@ def flops(
         ),
         Table(
             "model_flops",
-            "Operations of a step",
+            "Operations in the recording",
             options,
             every_step=True,
             says=_shares,
-            keeps=("step_ns", "step_flops", "step_flops_per_s", "mfu_ratio", "flops_per_s", "utilization_ratio"),
+            keeps=(
+                "step_ns",
+                "step_flops",
+                "recorded_flops",
+                "step_flops_per_s",
+                "mfu_ratio",
+                "flops_per_s",
+                "utilization_ratio",
+            ),
             titles=_OF_STEP,
+            views=[View("Operations of a step", needs=("step_flops",))],
         ),
         Table(
             "flop_tree",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.advice.units import unit_of
 from stepscope.analysis.time_by_rank import PARTS, time_by_rank
 from stepscope.present import plural
 
@@ -36,11 +37,13 @@ def tables_of(found: Answers) -> Iterator[tuple[str, pl.DataFrame]]:
     get = found.tables.get
     if (breakdown := get("breakdown")) is not None:
         averages = time_by_rank(breakdown)
-        steps = plural(max(averages["steps"].to_list()), "step")
+        per = unit_of(breakdown).per
+        steps = plural(max(averages["steps"].to_list()), per)
         left = averages["left_out_step"].drop_nulls()
-        without = f" without step {left[0]}" if left.len() else ""
+        without = f" without {per} {left[0]}" if left.len() else ""
+        of_what = "whole recording" if per == "recording" else f"mean of {steps}{without}"
         by_rank = averages.select("rank", *PARTS)
-        yield _shortened("Time by rank", by_rank, f", mean of {steps}{without}", rows=RANK_ROWS)
+        yield _shortened("Time by rank", by_rank, f", {of_what}", rows=RANK_ROWS)
     if (slow := get("slow_ranks")) is not None:
         yield _shortened("Slow ranks", slow)
     if (links := get("slow_links")) is not None:

@@ -31,8 +31,12 @@ def print_tables(run: Run, request: Request, asked: Asked) -> None:
     from dataclasses import replace
 
     from stepscope.cli.troubles import show_troubles
+    from stepscope.report.counting import counted
 
     out = Output(wide=request.wide)
+    if sentence := counted(run):
+        out.say(sentence)
+        out.say("")
     listing = replace(request.listing, top=request.listing.top or ROWS)
     for table, answer in asked:
         if isinstance(answer, str):

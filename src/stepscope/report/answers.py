@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.advice import Finding, advise
 from stepscope.errors import Unavailable
+from stepscope.report.counting import counted
 from stepscope.report.reasons import explain
 
 if TYPE_CHECKING:
@@ -36,11 +37,13 @@ class Answers:
         tables: Result of each analysis that the data allows, by name.
         findings: Advice, greatest saving first.
         unavailable: Why an analysis has no result, for people, by name.
+        counted: What times are of where no steps are marked, for people; else empty.
     """
 
     tables: dict[str, pl.DataFrame]
     findings: list[Finding]
     unavailable: dict[str, str] = field(default_factory=dict)
+    counted: str = ""
 
 
 def answers(run: Run) -> Answers:
@@ -55,7 +58,7 @@ def answers(run: Run) -> Answers:
     findings = advise(run)
     if len(run.ranks) == 1:
         findings = [_of_one_rank(finding) for finding in findings]
-    return Answers(tables, findings, unavailable)
+    return Answers(tables, findings, unavailable, counted(run))
 
 
 def _of_one_rank(finding: Finding) -> Finding:

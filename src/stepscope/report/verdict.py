@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from stepscope.advice.base import Per
 from stepscope.advice.platforms import Platform
 from stepscope.advice.slow_rank import VERBS
+from stepscope.advice.units import unit_of
 from stepscope.analysis.statistics import median
 from stepscope.analysis.time_by_rank import long_steps, time_by_rank
 from stepscope.present import duration
@@ -56,7 +58,8 @@ def verdict(answers: Answers) -> str:
     if not findings:
         parts.append(_nothing(answers, averages, unusual))
     if unusual.height:
-        parts.append(_long(unusual))
+        parts.append(_long(unusual, unit_of(breakdown).per))
+    parts.append(answers.counted)
     parts.append(_average(breakdown, averages))
     return " ".join(part for part in parts if part)
 
@@ -77,9 +80,9 @@ def _main_cause(idle: pl.DataFrame) -> str:
     return str(idle.group_by("cause").agg(pl.col("idle_ns").sum()).sort("idle_ns", "cause")["cause"][-1])
 
 
-def _long(steps: pl.DataFrame) -> str:
+def _long(steps: pl.DataFrame, per: Per) -> str:
     """The steps that are far longer than the others, e.g. `Step 21 takes 1.52 s, 98 times the median step (69%...).`"""
-    named = [_long_step(row) for row in steps.head(LONG_NAMED).iter_rows(named=True)]
+    named = [_long_step(row, per) for row in steps.head(LONG_NAMED).iter_rows(named=True)]
     if steps.height > LONG_NAMED:
         rest = steps.height - LONG_NAMED
         named.append(f"{rest} more {'is' if rest == 1 else 'are'} long")
@@ -87,14 +90,16 @@ def _long(steps: pl.DataFrame) -> str:
     return text[0].upper() + text[1:] + "."
 
 
-def _long_step(row: dict[str, Any]) -> str:
-    times = f", {row['window_ns'] / row['median_ns']:.0f} times the median step" if row["median_ns"] else ""
+def _long_step(row: dict[str, Any], per: Per) -> str:
+    times = f", {row['window_ns'] / row['median_ns']:.0f} times the median {per}" if row["median_ns"] else ""
     start = ", as the first one starts things up" if row["is_first"] else ""
-    return f"step {row['step']} takes {duration(row['window_ns'])}{times}{start} ({row['share_ratio']:.0%} of the time)"
+    return (
+        f"{per} {row['step']} takes {duration(row['window_ns'])}{times}{start} ({row['share_ratio']:.0%} of the time)"
+    )
 
 
 def _average(breakdown: pl.DataFrame, averages: pl.DataFrame) -> str:
-    """What a step takes and how it splits, as the table of ranks shows it."""
+    """What a step, or what stands for steps, takes and how it splits, as the table of ranks shows it."""
     mean_ns = _mean(averages, "window_ns")
     median_ns = median(breakdown, pl.col("window_ns"))
     beside = f" (median {duration(median_ns)})" if duration(mean_ns) != duration(median_ns) else ""
@@ -102,7 +107,11 @@ def _average(breakdown: pl.DataFrame, averages: pl.DataFrame) -> str:
     without = f" without step {left[0]}" if left.len() else ""
     shares = {SPLIT[name]: share for name, share in _shares(averages).items() if share >= 0.005}
     split = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
-    return f"The average step{without} takes {duration(mean_ns)}{beside}: {split}."
+    per = unit_of(breakdown).per
+    if per == "recording":
+        who = "the recording" if averages.height == 1 else "the average rank's recording"
+        return f"The work in {who} spans {duration(mean_ns)}{beside}: {split}."
+    return f"The average {per}{without.replace('step', per)} takes {duration(mean_ns)}{beside}: {split}."
 
 
 def _mean(averages: pl.DataFrame, part: str) -> float:

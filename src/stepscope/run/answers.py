@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.errors import StepscopeError, Unavailable
+from stepscope.run.numbering import tables_of
 from stepscope.run.rank import stacked
 from stepscope.tables import ISSUES, TABLES
 
@@ -134,7 +135,7 @@ class Answers:
         supplied: dict[str, Any] = {}
         for name, required in analysis.needs.items():
             if name in TABLES:
-                supplied[name] = self._table(name, ranks)
+                supplied[name] = self._table(name, ranks, as_recorded=analysis.as_recorded)
                 if required and supplied[name] is None:
                     raise Unavailable(f"{analysis.name} needs `{name}`: {self.run.missing(name)}")
                 continue
@@ -156,10 +157,14 @@ class Answers:
             return True
         return False
 
-    def _table(self, name: str, ranks: Sequence[Rank] | None) -> pl.LazyFrame | None:
-        if ranks is None:
-            return self.run.table(name) if self.run.has(name) or name == ISSUES.name else None
-        return stacked(ranks, name) if all(rank.has(name) for rank in ranks) or name == ISSUES.name else None
+    def _table(self, name: str, ranks: Sequence[Rank] | None, *, as_recorded: bool) -> pl.LazyFrame | None:
+        if name == ISSUES.name:
+            return self.run.table(name) if ranks is None else stacked(ranks, name)
+        having = [rank for rank in self.run.ranks if rank.has(name)] if ranks is None else list(ranks)
+        if not having or not all(rank.has(name) for rank in having):
+            return None
+        iterations = None if as_recorded else self.run.iterations
+        return stacked(having, name) if iterations is None else tables_of(having, name, iterations.steps)
 
     def _other(self, name: str, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> Any:
         """Another answer: of the same ranks if it is one that ranks give, else of the whole job."""

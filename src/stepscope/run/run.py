@@ -11,6 +11,7 @@ import polars as pl
 
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run.answers import Answers
+from stepscope.run.numbering import Repetition, iterations_of
 from stepscope.run.query import query
 from stepscope.run.rank import Rank, known_table, stacked
 from stepscope.run.remark import Remark, issue_rows
@@ -57,6 +58,8 @@ class Run:
         """Limits of analyses and rules, by name, that take the place of theirs; see `with_limits`."""
         self.others: list[Run] = []
         """Further runs under the paths that were opened."""
+        self.original: Run = self
+        """The run as it was opened, of which this one may be a selection of ranks or steps."""
         self.whole: Run = self
         """The run with all its ranks, of which this one may be a selection."""
         self._answers = Answers(self)
@@ -148,13 +151,20 @@ class Run:
 
     @cached_property
     def steps(self) -> list[int]:
-        """The training steps that any rank has, as the sources number them."""
+        """The training steps that any rank has, as the sources number them, else the iterations that are certain."""
+        if self.iterations is not None:
+            return [int(step) for step in self.iterations.steps["step"].unique().sort()]
         for name in ("steps", *_STEPPED):
             if self.has(name):
                 found = self.table(name).select(pl.col("step").unique()).collect()["step"].drop_nulls()
                 if found.len():
                     return [int(step) for step in found.unique().sort()]
         return []
+
+    @cached_property
+    def iterations(self) -> Repetition | None:
+        """Steps of ranks that mark none, if their repetition is certain; see `numbering`."""
+        return iterations_of(self) if self.original is self else self.original.iterations
 
     def select(
         self,
@@ -192,6 +202,7 @@ class Run:
         """
         run = self._with_ranks(self.ranks)
         run.limits = {**self.limits, **limits}
+        run.original = run if self.original is self else self.original.with_limits(limits)
         if self.whole is not self:
             run.whole = self.whole.with_limits(limits)
         return run
@@ -209,6 +220,7 @@ class Run:
         )
         run.others = self.others
         run.limits = self.limits
+        run.original = self.original
         return run
 
     def analyse(self, question: str | Callable[..., Any], **options: Any) -> Any:
