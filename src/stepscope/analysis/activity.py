@@ -24,6 +24,9 @@ SPLIT = (*WORK, "data", "phase", "compile")
 COMMUNICATION_CALL = r"^(c10d::|gloo:|nccl:|hccl:|mpi:|ucc:|record_param_comms|_c10d_functional)"
 """Host operators that start or await communication."""
 
+LAUNCH = r"^(cuda|cu|hip)\w*Launch\w*Kernel"
+"""Host calls that launch device work."""
+
 KERNELS = {"compute": "computing", "communication": "communication", "memory": "memory"}
 
 
@@ -35,6 +38,7 @@ def activity(
     operators: pl.LazyFrame | None,
     marks: pl.DataFrame | None,
     ranks: pl.LazyFrame | None,
+    slices: pl.LazyFrame | None,
 ) -> pl.DataFrame:
     """Merge each rank's ranges by what it was doing.
 
@@ -45,6 +49,7 @@ def activity(
         operators: Host operators, for CPU-only recordings.
         marks: What explains idle time.
         ranks: What each rank computes on.
+        slices: Host ranges, for calls that launch device work.
 
     Returns:
         `rank`, `what` (one of `KINDS`), `start_ns`, `end_ns` (merged ranges of one kind) and `on_device`.
@@ -64,6 +69,7 @@ def activity(
         _named(calls.filter(pl.col("on_device") | is_host), pl.lit("communication")),
     ]
     if operators is not None and not on_device.issuperset(ranks_of(steps)):
+        _not_launched(slices, is_host)
         host = _collected(operators.filter(is_host), "name", "start_ns", "duration_ns")
         # MindSpore's collectives are operators like any other, and stand as such beside their call
         others = host.join(calls, on=["rank", "start_ns", "duration_ns"], how="anti")
@@ -77,6 +83,19 @@ def activity(
     if {*ranks_of(steps)} - {*told}:
         raise Unavailable("nothing of what ran in the steps was recorded")
     return found.with_columns(on_device=~is_host)
+
+
+def _not_launched(slices: pl.LazyFrame | None, is_host: pl.Expr) -> None:
+    """See to it that ranks without recorded device work gave no device any.
+
+    Raises:
+        Unavailable: If they did.
+    """
+    if slices is None:
+        return
+    launches = (pl.col("category") == "runtime") & pl.col("name").str.contains(LAUNCH)
+    if slices.filter(is_host & launches).head(1).collect().height:
+        raise Unavailable("kernels were launched and their times not recorded, so what the device did is unknown")
 
 
 def _explaining(

@@ -15,7 +15,7 @@ from stepscope.sources.kineto.segments import Segment
 from stepscope.tables import KERNELS
 
 # copies and fills are not among them: those of no bytes have no device event
-_LAUNCH = r"^(cuda|cu|hip|hipExt|hipModule|hipExtModule)Launch(Cooperative)?Kernel"
+LAUNCH = r"^(cuda|cu|hip|hipExt|hipModule|hipExtModule)Launch(Cooperative)?Kernel"
 _LOST_SHARE = 0.01
 
 
@@ -30,6 +30,8 @@ class DeviceCounts:
     overlapping: int = 0
     launches: int = 0
     without_work: int = 0
+    ranges: int = 0
+    """Counter ranges, which stand where device work was not recorded."""
     by_device: dict[int, int] = field(default_factory=dict)
     """Pieces of work on each device."""
 
@@ -37,6 +39,11 @@ class DeviceCounts:
     def found(self) -> int:
         """Device events, with those that were left out."""
         return self.rows + self.unset + self.too_long
+
+    @property
+    def used_device(self) -> bool:
+        """Whether a device did anything, recorded or not."""
+        return self.found > 0 or self.launches > 0 or self.ranges > 0
 
     @property
     def main_device(self) -> int | None:
@@ -187,6 +194,15 @@ def tell(counts: DeviceCounts, sink: Sink, file: Path) -> None:
             "Busy times are computed as unions, so this does not count twice; single durations may be too long.",
         )
     lost, launches = counts.without_work, counts.launches
+    if launches and not counts.found and not counts.ranges:
+        sink.issue(
+            "warning",
+            file,
+            f"none of {launches} launches has a device event: what the device did is not recorded",
+            "Record device activities too, and check that no other profiler holds CUPTI and that permissions allow it.",
+            place=KERNELS.name,
+            lost=launches,
+        )
     if counts.found and lost > 10 and lost > _LOST_SHARE * launches:
         sink.issue(
             "warning",
@@ -207,7 +223,7 @@ def _overlapping(work: pl.DataFrame) -> int:
 def _count_launches(segment: Segment, work: pl.DataFrame | None, counts: DeviceCounts) -> None:
     """Count the launches of a segment, and those without device work."""
     launches = [
-        frame.filter((pl.col("slice") >= segment.first_slice) & pl.col("name").str.contains(_LAUNCH)).select(
+        frame.filter((pl.col("slice") >= segment.first_slice) & pl.col("name").str.contains(LAUNCH)).select(
             "correlation"
         )
         for frame in segment.frames("runtime", ["name", "correlation", "slice"])

@@ -67,6 +67,20 @@ _MEMORY_ARGS = (
     Arg("Total Reserved", "reserved_bytes", "int"),
 )
 
+_INSTRUCTIONS = tuple(f"{unit}{kind}" for unit in "fhd" for kind in ("add", "mul", "fma"))
+COUNTER_COLUMNS = {
+    **{f"op_{op}": f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum" for op in _INSTRUCTIONS},
+    "tensor": "sm__inst_executed_pipe_tensor.sum",
+    "read": "dram__bytes_read.sum",
+    "written": "dram__bytes_write.sum",
+}
+"""Column to counter of the hardware, of those that PyTorch has names for or documents."""
+
+_COUNTER_ARGS = (
+    Arg("device", "device", "int"),
+    *(Arg(name, column, "float") for column, name in COUNTER_COLUMNS.items()),
+)
+
 LAYOUT = Layout(
     (
         EventClass("call", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS + _COMM_ARGS, names=frozenset({COMM_CALL})),
@@ -96,6 +110,7 @@ LAYOUT = Layout(
             ),
             _DEVICE_ARGS + _COMM_ARGS,
         ),
+        EventClass("counter_range", RANGE, frozenset({"cuda_profiler_range"}), _COUNTER_ARGS),
         EventClass("device_annotation", RANGE, frozenset({"gpu_user_annotation"}), _DEVICE_ARGS[:2]),
         EventClass(
             "memory",

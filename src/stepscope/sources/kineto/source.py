@@ -26,7 +26,7 @@ class KinetoSource:
     """Reads what torch.profiler exports: PyTorch 1.8 and later, on CPU, CUDA and ROCm."""
 
     name = "kineto"
-    version = 6
+    version = 7
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:  # noqa: ARG002
         """None: a Kineto recording is a file, never a directory."""
@@ -71,7 +71,7 @@ def _rank_row(path: Path, header: TraceHeader, written: Written) -> pl.DataFrame
         "world_size": head.small_number(info.get("world_size")),
         "host": host if isinstance(host, str) else None,
         "process": written.facts.process,
-        "device_kind": head.device_kind(values, counts.found > 0),
+        "device_kind": head.device_kind(values, counts.used_device),
         "device": counts.main_device,
         "device_name": head.device_name(values, counts.main_device),
         "framework": "pytorch",

@@ -12,6 +12,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.collectives import Calls, group_rows, numbered
 from stepscope.sources.kineto.compiling import tell_traced
+from stepscope.sources.kineto.counter_ranges import write_counter_ranges
 from stepscope.sources.kineto.device import DeviceCounts, device_work, tell, write_kernels
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.facts import Facts, gather_facts
@@ -102,7 +103,7 @@ def _write_tables(path: Path, events: Events, sink: Sink, beside: Beside, *, wit
         sink.write(GROUPS, groups)
     write_flows(events, sink)
     phases = beside.phases(facts.steps, events)
-    counts, calls = DeviceCounts(), Calls(beside.groups, facts.steps)
+    counts, calls = DeviceCounts(ranges=write_counter_ranges(events, path, sink)), Calls(beside.groups, facts.steps)
     slices, memory = SliceWriter(events, facts.steps, facts.compiling, sink), MemoryWriter(sink)
     spans, recorded = [pl.DataFrame(schema=STREAM_SPANS)], [facts.recorded]
     carried: dict[str, pl.DataFrame] = {}

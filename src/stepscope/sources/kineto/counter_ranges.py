@@ -1,0 +1,52 @@
+"""Ranges of CUPTI's range profiler: hardware counters by kernel, recorded instead of when kernels ran.
+
+The profiler knows no times of its ranges and shares out the recording among them evenly, so they are no device work and
+no host ranges. With `profiler_measure_per_kernel` there is one for each kernel, in the order of the launches.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.sources.kineto.device import LAUNCH
+from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.layout import COUNTER_COLUMNS
+from stepscope.tables import COUNTERS, KERNELS
+
+
+def write_counter_ranges(events: Events, path: Path, sink: Sink) -> int:
+    """Write the counters of each kernel, at the time of its launch, and report that there are no times of kernels.
+
+    Returns:
+        How many ranges there are.
+    """
+    ranges = _sorted(events, "counter_range", [*COUNTER_COLUMNS, "device"])
+    if not ranges.height:
+        return 0
+    launches = _sorted(events, "runtime", ["name"]).filter(pl.col("name").str.contains(LAUNCH))
+    told = [name for name in COUNTER_COLUMNS if ranges[name].count()]
+    if launches.height == ranges.height and told:
+        at = ranges.with_columns(time_ns=launches["start_ns"])
+        rows = at.unpivot(told, index=["time_ns", "device"], variable_name="name").drop_nulls("value")
+        sink.write(COUNTERS, rows.with_columns(pl.col("name").replace(COUNTER_COLUMNS)).sort("time_ns", "name"))
+        where = f"their counters ({len(told)} known) stand in the table `counters`, at the launch of each kernel"
+    else:
+        where = f"they are not read, as {launches.height} launches and {len(told)} known counters stand beside them"
+    sink.issue(
+        "warning",
+        path,
+        f"{ranges.height} counter ranges of CUPTI's range profiler were recorded and no times of kernels; {where}",
+        "Record again without profiler_metrics to see when kernels ran",
+        place=KERNELS.name,
+    )
+    return ranges.height
+
+
+def _sorted(events: Events, name: str, columns: list[str]) -> pl.DataFrame:
+    """Events of a class in order of time."""
+    schema = dict.fromkeys(columns, pl.Float64) | {"start_ns": pl.Int64, "device": pl.Int32, "name": pl.String}
+    empty = pl.DataFrame(schema={column: schema[column] for column in ["start_ns", *columns]})
+    return pl.concat([empty, *events.frames(name, ["start_ns", *columns])]).sort("start_ns", maintain_order=True)
