@@ -139,6 +139,9 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             for transmit in (0, 500)
         ],
         "memory-copies": [{"breakdown": steps}],
+        "single-pause": [
+            {"single_pauses": pl.DataFrame({"rank": [0], "start_ns": [0], "duration_ns": [900], "recorded_ns": [1000]})}
+        ],
         "compile-time": [
             {
                 "compile_time": pl.DataFrame(

@@ -44,6 +44,18 @@ def without_calls(rank: int) -> dict[str, pl.DataFrame]:
     return {**tables, "collectives": tables["collectives"].with_columns(group=pl.lit("own"))}
 
 
+def without_steps(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank whose steps are not marked and whose first kernel ran long before the others."""
+    tables = on_device(rank, 1.0 + rank)
+    first = pl.int_range(pl.len()) == 0
+    early = pl.col("start_ns") - pl.when(first).then(10_000 * MS).otherwise(0)
+    kernels = tables["kernels"].sort("start_ns").with_columns(early)
+    start, end = kernels["start_ns"].min(), tables["steps"]["window_end_ns"].max()
+    window = {"window_start_ns": [start], "window_end_ns": [end], "window": ["recording"]}
+    steps = TABLES["steps"].frame(step=[0], start_ns=[start], end_ns=[end], **window)
+    return {"kernels": kernels, "steps": steps}
+
+
 def fed(rank: int) -> dict[str, pl.DataFrame]:
     """A rank with queues, a loader, samples of its host, and host events."""
     pipeline = [batches("device_queue", [rank, 1, 2]), batches("get_next", [0, rank, 2]), samples({"MapOp_1": [rank]})]
@@ -81,6 +93,7 @@ def _compiled(slices: pl.DataFrame, rank: int) -> pl.DataFrame:
 
 
 RUNS = {
+    "without steps": Run.from_frames({rank: without_steps(rank) for rank in range(2)}),
     "phases": Run.from_frames({rank: in_phases(rank) for rank in range(3)}),
     "input": Run.from_frames({rank: fed(rank) for rank in range(3)}),
     "device": Run.from_frames({rank: on_device(rank, 1 + rank) for rank in range(4)}),

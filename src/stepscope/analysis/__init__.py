@@ -38,6 +38,7 @@ from stepscope.analysis.operator_types import operator_types
 from stepscope.analysis.phase_ranges import phase_ranges
 from stepscope.analysis.segments import segments
 from stepscope.analysis.shape_costs import shape_costs
+from stepscope.analysis.single_pauses import single_pauses
 from stepscope.analysis.slow_groups import slow_groups
 from stepscope.analysis.slow_links import slow_links
 from stepscope.analysis.slow_ranks import slow_ranks
@@ -94,6 +95,7 @@ __all__ = [
     "segments",
     "shape_costs",
     "shape_executions",
+    "single_pauses",
     "slow_groups",
     "slow_links",
     "slow_ranks",

@@ -38,7 +38,7 @@ def activity(
     operators: pl.LazyFrame | None,
     marks: pl.DataFrame | None,
     ranks: pl.LazyFrame | None,
-    slices: pl.LazyFrame | None,
+    slices: pl.LazyFrame | None = None,
 ) -> pl.DataFrame:
     """Merge each rank's ranges by what it was doing.
 

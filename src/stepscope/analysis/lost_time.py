@@ -35,21 +35,30 @@ LIMITS = Limits()
 
 
 @analysis("rank", together=True)
-def lost_time(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+def lost_time(
+    idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, single_pauses: pl.DataFrame, limits: Limits = LIMITS
+) -> pl.DataFrame:
     """Sum up what each cause of idle time cost, with the steps in which it did.
 
     Args:
-        idle_pieces: Idle time by step and cause.
+        idle_pieces: Idle time of each step by cause.
         breakdown: The steps' lengths.
+        single_pauses: Pauses of recordings without steps that do not come back; they are no loss.
         limits: When a step counts as stalled.
 
     Returns:
         As `summed`.
     """
-    steps = _whole_steps(breakdown).select("rank", "step", step_ns="window_ns")
-    causes = idle_pieces.select("rank", "cause").unique(maintain_order=True)
+    once = single_pauses.group_by("rank").agg(once_ns=pl.col("duration_ns").sum())
+    steps = (
+        _whole_steps(breakdown)
+        .join(once, on="rank", how="left", maintain_order="left")
+        .select("rank", "step", step_ns=pl.col("window_ns") - pl.col("once_ns").fill_null(0))
+    )
+    pieces = _without(idle_pieces, single_pauses)
+    causes = pieces.select("rank", "cause").unique(maintain_order=True)
     rows = steps.join(causes, on="rank", maintain_order="left")
-    lost = _by_step(idle_pieces, steps, limits)
+    lost = _by_step(pieces, steps, limits)
     found = rows.join(lost, on=["rank", "step", "cause"], how="left", maintain_order="left")
     return summed(found.with_columns(pl.col("lost_ns", "paused_ns").fill_null(0)).select(COLUMNS), limits)
 
@@ -74,6 +83,13 @@ def _by_step(pieces: pl.DataFrame, steps: pl.DataFrame, limits: Limits) -> pl.Da
         .group_by(keys)
         .agg(lost_ns=pl.col("duration_ns").sum(), paused_ns=pl.col("duration_ns").filter(is_long).sum())
     )
+
+
+def _without(pieces: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
+    """The pieces that lie in none of some pauses."""
+    bounds = pauses.sort("start_ns").select("rank", "start_ns", over_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    last = pieces.sort("start_ns").join_asof(bounds, on="start_ns", by="rank", check_sortedness=False)
+    return last.filter((pl.col("start_ns") >= pl.col("over_ns")).fill_null(True)).drop("over_ns")
 
 
 def _whole_steps(breakdown: pl.DataFrame) -> pl.DataFrame:
