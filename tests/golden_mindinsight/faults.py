@@ -77,6 +77,38 @@ def _is_twice(asked: Asked, difference: Difference, run: Run | None) -> bool:
     return _told(run, "stand twice")
 
 
+def _averages_nothing(asked: Asked, difference: Difference, run: Run | None) -> bool:
+    """Whether theirs is ours with the zeros of a first sample, before which there was nothing to measure."""
+    found: Any = _without_first(asked.answer)
+    for key in difference.place.split("/"):
+        found = found[int(key)] if isinstance(found, list) else found.get(key)
+    return not list(differences(found, difference.ours))
+
+
+def _without_first(answer: Any) -> Any:
+    """Their answer without samples that are zero in all that the machine did."""
+    device = answer["device_info"]
+    if any(part["metrics"][:1] != [0] for part in device.values()):
+        return answer
+    operators = [{**one, "metrics": _later(one["metrics"])} for one in answer["op_info"]["op_list"]]
+    sums = {
+        key: sum(one["metrics"][key]["avg_value"] for one in operators)
+        for key in answer["op_info"]["total_op_avg_value"]
+    }
+    return {
+        **answer,
+        "device_info": _later(device),
+        "process_info": _later(answer["process_info"]),
+        "op_info": {"op_list": operators, "total_op_avg_value": sums},
+        "step_info": answer["step_info"][1:],
+    }
+
+
+def _later(parts: Any) -> dict[str, Any]:
+    kept = {key: part["metrics"][1:] if part["metrics"][:1] == [0] else part["metrics"] for key, part in parts.items()}
+    return {key: {"avg_value": round(sum(rest) / len(rest)), "metrics": rest} for key, rest in kept.items()}
+
+
 def _is_cut_short(asked: Asked, difference: Difference, run: Run | None) -> bool:
     """Whether theirs lacks the last of our samples, or is of those that are left."""
     theirs, ours = difference.theirs, difference.ours
@@ -230,6 +262,13 @@ FAULTS = (
         ".*",
         "MindSpore 2.10 writes each value of the host twice, or a zero behind it; ours takes each once, at its time.",
         _is_twice,
+    ),
+    Fault(
+        "nothing measured",
+        "minddata-cpu-utilization-summary",
+        ".*/metrics|.*/avg_value|step_info|op_info/total_op_avg_value/.*",
+        "The first sample has nothing before it to measure from; its zeros are averaged in, ours are unknown.",
+        _averages_nothing,
     ),
     Fault(
         "sample lost",

@@ -143,12 +143,10 @@ def test_dataset_profiling_fills_the_pipeline_and_the_use_of_the_host(tmp_path: 
     usage = tables["host_usage"].select("scope", "name", "user_ratio", "idle_ratio", "processors")
     host = [("host", None, 0.5, 0.4, 4), ("host", None, None if doubled else 0.6, 0.2, 4)]
     assert usage.rows() == [
-        ("operator", "MapOp_1", 0.0, None, 4),
         ("operator", "MapOp_1", 0.1, None, 4),
         ("operator", "MapOp_1", 0.2, None, 4),
         ("process", None, 0.25, None, 4),
         ("process", None, 0.5, None, 4),
-        ("host", None, 0.0, 0.0, 4),
         *host,
     ]
     assert tables["issues"]["severity"].to_list() == ["warning", "note"][: 1 + doubled]

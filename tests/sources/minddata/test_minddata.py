@@ -227,6 +227,43 @@ def test_the_pace_of_the_host_settles_the_unit_of_the_device(tmp_path: Path) -> 
     assert (costs(other), told) == ([5] * 3, [("note", AI_CPU)])
 
 
+def test_a_first_sample_of_zeros_has_measured_nothing(tmp_path: Path) -> None:
+    busy, idle = {"user_utilization": [0, 40, 80]}, {"user_utilization": [0, 0, 0]}
+    usage = usage_json(
+        device_info={
+            "user_utilization": [0, 50, 60],
+            "sys_utilization": [0, 10, 0],
+            "idle_utilization": [0, 40, 40],
+            "io_utilization": [0, 0, 0],
+            "runable_processes": [0, 2, 3],
+            "context_switch_count": [0, 0, 8],
+        },
+        process_info={"user_utilization": [0, 100, 200], "sys_utilization": [0, 0, 0]},
+        op_info=[{"op_id": 1, "metrics": busy}, {"op_id": 2, "metrics": idle}],
+    )
+
+    tables, _ = read(tmp_path, {USAGE: usage, PIPELINE: pipeline_json(operator(1, "MapOp"), operator(2, "BatchOp"))})
+
+    rows = tables["host_usage"].select("scope", "name", "user_ratio", "runnable", "context_switches")
+    assert rows.rows() == [
+        *(("operator", "MapOp_1", share, None, None) for share in (0.2, 0.4)),
+        *(("operator", "BatchOp_2", 0.0, None, None) for _ in range(2)),
+        *(("process", None, share, None, None) for share in (0.5, 1.0)),
+        ("host", None, 0.5, 2, 0),
+        ("host", None, 0.6, 3, 8),
+    ]
+
+
+def test_an_idle_machine_is_no_sample_of_nothing(tmp_path: Path) -> None:
+    zeros = [0, 0, 0]
+    idle = {"user_utilization": zeros, "sys_utilization": zeros, "io_utilization": zeros, "idle_utilization": [100] * 3}
+
+    tables, _ = read(tmp_path, {USAGE: usage_json(device_info=idle), PIPELINE: pipeline_json(operator(1, "MapOp"))})
+
+    host = tables["host_usage"].filter(pl.col("scope") == "host")
+    assert host.select("user_ratio", "idle_ratio").rows() == [(0.0, 1.0)] * 3
+
+
 def test_shares_are_of_all_processors_and_a_list_that_is_short_lacks_the_first_sample(tmp_path: Path) -> None:
     usage = usage_json(
         device_info={
@@ -247,7 +284,7 @@ def test_shares_are_of_all_processors_and_a_list_that_is_short_lacks_the_first_s
 
     rows = tables["host_usage"]
     operators = rows.filter(pl.col("scope") == "operator")
-    assert operators.select("name", "user_ratio").rows() == [("MapOp_1", 0.0), ("MapOp_1", 0.2), ("MapOp_1", 0.4)]
+    assert operators.select("name", "user_ratio").rows() == [("MapOp_1", 0.2), ("MapOp_1", 0.4)]
     process = rows.filter(pl.col("scope") == "process")
     assert process["user_ratio"].to_list() == [None, 0.5, 1.0]
     assert process["rss_bytes"].to_list() == [3 << 19, 2 << 20, 3 << 20]

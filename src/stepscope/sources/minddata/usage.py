@@ -103,16 +103,25 @@ def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, w
         sink.write(HOST_USAGE, rows.filter(known).with_columns(*counts, **texts))
 
     whole = 100 * processors
+    process, host = _Part(content.get("process_info"), count), _Part(content.get("device_info"), count)
+    empty = host.measured_nothing(_HOST_CPU)
+    nothing = [empty[0] or process.lacks_first(_CPU), *empty[1:]]
     for entry in list_of(content, "op_info"):
         number = small_number(entry.get("op_id")) if isinstance(entry, dict) else None
         if number is not None and number >= 0:  # -1 are threads that are no operator's
             name = pipeline.name(number) or f"Operator_{number}"
-            write("operator", name, _Part(entry.get("metrics"), count).shares(_CPU, whole))
+            operator = _Part(entry.get("metrics"), count)
+            write("operator", name, operator.without_zeros(operator.shares(_CPU, whole), nothing))
     if with_host:
-        process, host = _Part(content.get("process_info"), count), _Part(content.get("device_info"), count)
         memory = _Part(content.get("process_memory_info"), count), _Part(content.get("system_memory_info"), count)
-        write("process", None, process.shares(_CPU, whole) | memory[0].bytes(_PROCESS_MEMORY))
-        write("host", None, host.shares(_HOST_CPU, 100) | host.counts(_HOST_COUNTS) | memory[1].bytes(_HOST_MEMORY))
+        used = process.without_zeros(process.shares(_CPU, whole), nothing)
+        write("process", None, used | memory[0].bytes(_PROCESS_MEMORY))
+        write(
+            "host",
+            None,
+            host.without_zeros(host.shares(_HOST_CPU, 100) | host.counts(_HOST_COUNTS), empty)
+            | memory[1].bytes(_HOST_MEMORY),
+        )
         if host.is_doubled:
             problem = (
                 "values of the host stand twice, or with a zero behind each, and some lists end halfway; the first of "
@@ -143,6 +152,27 @@ class _Part:
     def shares(self, keys: Mapping[str, str], whole: int) -> dict[str, Values]:
         """Percentages as shares of `whole`."""
         return {name: self._values((key,), 1 / whole) for name, key in keys.items()}
+
+    def measured_nothing(self, keys: Mapping[str, str]) -> list[bool]:
+        """For each time whether all shares are zero: those of a machine, which is busy or idle, never are.
+
+        The first sample has nothing before it to measure from.
+        """
+        shares = list(self.shares(keys, 1).values())
+        samples = [[value for value in sample if value is not None] for sample in zip(*shares, strict=True)]
+        return [len(known) > 2 and not any(known) for known in samples]
+
+    def lacks_first(self, keys: Mapping[str, str]) -> bool:
+        """Whether there are values, but none for the first time."""
+        values = self.shares(keys, 1).values()
+        return any(any(v is not None for v in of_key) and of_key[0] is None for of_key in values)
+
+    def without_zeros(self, values: Mapping[str, Values], nothing: Sequence[bool]) -> dict[str, Values]:
+        """The values; zeros are unknown at times when nothing was measured."""
+        return {
+            name: [None if unknown and not value else value for value, unknown in zip(of_key, nothing, strict=True)]
+            for name, of_key in values.items()
+        }
 
     def counts(self, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Values]:
         """Numbers as they are, under the first of several names that is there."""
