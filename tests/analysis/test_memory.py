@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.errors import Unavailable
+from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run import Run
 from stepscope.tables import (
     ALLOCATIONS,
@@ -170,7 +170,7 @@ def test_the_breakdown_at_a_node_lists_what_lives_there() -> None:
         ("b", 20, 1, 2, "ReLU-op2"),
         ("a", 10, 0, 1, "Conv2D-op1"),
     ]
-    assert alive["share_ratio"].sum() == pytest.approx(1)
+    assert alive["share_ratio"].to_list() == [20 / 130, 10 / 130]  # of what is in use there, the static part too
 
 
 def test_without_a_node_the_breakdown_is_that_of_the_peak() -> None:
@@ -184,6 +184,30 @@ def test_of_several_graphs_a_node_is_of_the_lowest_unless_one_is_named() -> None
 
     assert ask(both, "memory_breakdown", node=1)["name"].to_list() == ["b", "a"]
     assert ask(both, "memory_breakdown", node=1, graph=9)["name"].to_list() == ["b9", "a9"]
+
+
+def test_the_share_of_a_block_is_of_the_curve_that_holds_it() -> None:
+    held, part = curve([8, 2]).with_columns(component=pl.lit("all")), curve([1, 1]).with_columns(component=pl.lit("x"))
+    block = ALLOCATIONS.frame(name=["mm"], device=[0], size_bytes=[2], allocation_ns=[0], release_ns=[None])
+
+    found = ask({"memory_curve": pl.concat([held, part]), "allocations": block}, "memory_breakdown", at_ns=MS)
+
+    assert found["share_ratio"].to_list() == [0.25]
+
+
+def test_memory_of_the_host_is_no_share_of_the_device_nor_the_other_way_round() -> None:
+    host = curve([60]).with_columns(device=pl.lit(None, pl.Int32))
+    device = STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[200.0, 140.0])
+    whole = HOST_USAGE.frame(time_ns=[0], scope=["host"], total_bytes=[600])
+
+    rows = ask(graph() | {"memory_curve": host, "stated": device, "host_usage": whole}, "memory_peak")
+
+    assert rows.select("graph", "capacity_bytes", "stated_peak_bytes", "used_ratio").rows() == [
+        (7, 200, 140, 0.75),
+        (None, 600, None, 0.2),
+    ]
+    without = ask(graph() | {"host_usage": whole}, "memory_peak")
+    assert without.select("capacity_bytes", "used_ratio").rows() == [(None, None)]
 
 
 def test_blocks_are_listed_at_the_highest_peak_of_their_device() -> None:
@@ -213,5 +237,7 @@ def test_blocks_are_held_from_allocation_to_release() -> None:
 
 
 def test_a_node_that_there_is_not_has_no_breakdown() -> None:
-    with pytest.raises(Unavailable):
+    with pytest.raises(StepscopeError, match=r"graph 7 has no node 99\. It has node 0-3"):
         ask(graph(), "memory_breakdown", node=99)
+    with pytest.raises(StepscopeError, match=r"no graph 8 was recorded\. There is graph 7"):
+        ask(graph(), "memory_breakdown", graph=8)

@@ -81,6 +81,38 @@ def test_operators_that_communicate_are_calls(tmp_path: Path) -> None:
     ]
 
 
+def test_the_call_of_a_collective_in_pynative_and_its_execution_are_one(tmp_path: Path) -> None:
+    raw = Raw(tmp_path).steps((1, 0, 1000))
+    runs = []
+    for call in range(4):  # each runs after the call has returned, the first while the second is being made
+        size = {"group": "world", "size_bytes": 10 * call, "group_size": 2}
+        raw.mark("collective", "all_reduce", 100 * call, 100 * call + 40, 1, size)
+        runs.append(MindSporeRun("Default/AllReduce-op1", 100 * call + 120, 50))
+    raw.mindspore(0, 0, 800, runs)
+    raw.mark("collective", "all_reduce", 900, 950, 1, {"group": "world", "size_bytes": 99})
+
+    tables, _ = read(raw)
+
+    calls = tables["collectives"].select(pl.col("start_ns") - EPOCH_NS, "duration_ns", "size_bytes", "sequence")
+    assert calls.rows() == [
+        *((100 * call + 120, 50, 10 * call, call) for call in range(4)),
+        (900, 50, 99, 4),  # no window shows where it ran
+    ]
+
+
+def test_a_call_whose_execution_is_lost_takes_no_other_row_with_it(tmp_path: Path) -> None:
+    raw = Raw(tmp_path).steps((1, 0, 1000))
+    for call in range(4):
+        raw.mark("collective", "all_reduce", 100 * call, 100 * call + 40, 1, {"group": "world"})
+    raw.mindspore(0, 0, 800, [MindSporeRun("Default/AllReduce-op1", 100 * call + 150, 20) for call in range(3)])
+
+    tables, _ = read(raw)
+
+    calls = tables["collectives"].select(pl.col("start_ns") - EPOCH_NS, "duration_ns", "group")
+    ran = [(100 * call + 150, 20, "world") for call in range(3)]
+    assert calls.rows() == sorted([*ran, (300, 40, "world")])
+
+
 def test_damaged_executions_are_left_out_and_told(tmp_path: Path) -> None:
     raw = Raw(tmp_path).mindspore(0, 0, 500, [MindSporeRun("Default/Add-op0", 100, 50)])
     file = raw.directory / "windows" / "000000" / "cpu_op_execute_timestamp_0.txt"

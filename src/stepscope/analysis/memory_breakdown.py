@@ -6,7 +6,8 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.memory_lives import alive_at, lives
-from stepscope.errors import Unavailable
+from stepscope.errors import StepscopeError, Unavailable
+from stepscope.selection import describe_numbers
 
 RESULT = {
     "rank": pl.Int32(),
@@ -39,6 +40,7 @@ def memory_breakdown(
     graph_nodes: pl.LazyFrame | None,
     allocations: pl.LazyFrame | None,
     memory_peak: pl.DataFrame | None,
+    memory_usage: pl.DataFrame | None,
     graph: int | None = None,
     node: int | None = None,
     at_ns: int | None = None,
@@ -52,18 +54,21 @@ def memory_breakdown(
         graph_nodes: Names of the nodes that made them.
         allocations: Blocks of an allocator.
         memory_peak: Where the peaks are.
+        memory_usage: How much was in use there.
         graph: Only this graph; with `node`, None is the only one, else the lowest.
         node: The node.
         at_ns: The time.
 
     Returns:
         `rank`, `graph` and `node`, or `time_ns`, `component` and `device`; `tensor`, `name`, `made_by` (the node that
-        made it), `size_bytes`, `share_ratio` (of all that is listed there), `type`, `data_type`, `format`, `shape`; its
+        made it), `size_bytes`, `share_ratio` (of the memory in use there, with its static part and blocks that are not
+        known; of all that is listed where that is unknown or less), `type`, `data_type`, `format`, `shape`; its
         life in nodes `lifetime`, `life_start`, `life_end`, or in time `allocation_ns`, `release_ns` (null: not in the
         recording), `life_ns`. Largest first.
 
     Raises:
         Unavailable: If neither tensors nor blocks were recorded.
+        StepscopeError: If there is no such graph or node; the text says which there are.
     """
     parts = []
     if graph_tensors is not None and at_ns is None:
@@ -74,10 +79,39 @@ def memory_breakdown(
         raise Unavailable("neither the tensors of a graph nor the blocks of an allocator are known there")
     rows = pl.concat([part.select(_columns(part)) for part in parts])
     place = ["rank", "graph", "component", "device"]
-    total = pl.col("size_bytes").sum().over(place)
+    total = pl.coalesce(_in_use(rows, memory_usage), pl.col("size_bytes").sum().over(place))
     return rows.with_columns(share_ratio=pl.when(total > 0).then(pl.col("size_bytes") / total)).sort(
         *place, -pl.col("size_bytes"), "tensor", "allocation_ns", "release_ns", "name", "made_by", maintain_order=True
     )
+
+
+def _in_use(rows: pl.DataFrame, usage: pl.DataFrame | None) -> pl.Series:
+    """What was in use where each row is: the least of the curves that holds all that is listed there."""
+    at = ["graph", "node", "component", "device", "time_ns"]
+    totals: dict[tuple[Any, ...], int | None] = {}
+    for key, listed in rows.partition_by(at, as_dict=True, maintain_order=True).items():
+        least = int(listed["size_bytes"].sum())
+        known = [] if usage is None else [total for total in _totals(usage, *key) if total >= least]
+        totals[key] = min(known, default=None)
+    return pl.Series([totals[key] for key in rows.select(at).iter_rows()], dtype=pl.Int64)
+
+
+def _totals(
+    usage: pl.DataFrame,
+    graph: int | None,
+    node: int | None,
+    component: str | None,
+    device: int | None,
+    at_ns: int | None,
+) -> list[int]:
+    """The totals of curves at a node, or at a time; of the curve of that component, where it has one."""
+    if graph is not None:
+        found = usage.filter((pl.col("graph") == graph) & (pl.col("node") == node))
+    else:
+        before = usage.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)) & (pl.col("time_ns") <= at_ns))
+        own = before.filter(pl.col("component").eq_missing(pl.lit(component, pl.String)))
+        found = (own if own.height else before).group_by("component", maintain_order=True).last()
+    return found["total_bytes"].drop_nulls().to_list()
 
 
 def _columns(part: pl.DataFrame) -> list[pl.Expr]:
@@ -92,8 +126,12 @@ def _of_graphs(
 ) -> list[pl.DataFrame]:
     """The tensors alive at the wanted node of each wanted graph."""
     there = tensors.select(pl.col("graph").unique().sort()).collect()["graph"].to_list()
+    if graph is not None and graph not in there:
+        raise StepscopeError(f"no graph {graph} was recorded. There is graph {describe_numbers(there)}")
     if node is not None:
-        places = {there[0] if graph is None else graph: node}
+        one = there[0] if graph is None else graph
+        _check_node(tensors if nodes is None else nodes, one, node)
+        places = {one: node}
     else:
         known = [] if peak is None else peak.drop_nulls(["graph", "node"]).select("graph", "node").rows()
         places = {one: at for one, at in known if graph is None or one == graph}
@@ -107,6 +145,14 @@ def _of_graphs(
             alive = alive.join(makers, on=["rank", "graph", "node"], how="left")
         found.append(alive.with_columns(node=pl.lit(at, pl.Int32)).collect())
     return found if any(part.height for part in found) else []
+
+
+def _check_node(rows: pl.LazyFrame, graph: int, node: int) -> None:
+    """Refuse a node that a graph does not have."""
+    known = rows.filter((pl.col("graph") == graph) & pl.col("node").is_not_null()).select("node").collect()["node"]
+    if node not in known:
+        there = f"It has node {describe_numbers(known.unique().to_list())}" if len(known) else "Its nodes are unknown"
+        raise StepscopeError(f"graph {graph} has no node {node}. {there}")
 
 
 def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | None) -> list[pl.DataFrame]:

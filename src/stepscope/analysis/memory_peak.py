@@ -31,6 +31,7 @@ def memory_peak(
     stated: pl.LazyFrame | None,
     counters: pl.LazyFrame | None,
     host_usage: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
 ) -> pl.DataFrame:
     """Find the highest point of each curve (`memory_usage`).
 
@@ -57,14 +58,17 @@ def memory_peak(
     if not parts:
         raise Unavailable("no memory was recorded")
     peaks = pl.concat([part.select(_columns(part)) for part in parts])
-    capacities = {**_of_devices(counters), **_of_host(host_usage)}
-    capacity = pl.col("device").replace_strict(
-        list(capacities), list(capacities.values()), default=None, return_dtype=pl.Int64
-    )
-    measured = capacity if capacities else pl.lit(None, pl.Int64)
+    on_host = pl.col("graph").is_null() & pl.col("device").is_null()
+    if _is_on_cpu(ranks):
+        on_host = pl.col("device").is_null()
+    of_rank = ~on_host | on_host.all()  # the source states the memory that the rank trains on
+    measured = _measured(counters, host_usage, on_host)
     highest = pl.max_horizontal("peak_bytes", "stated_peak_bytes", "reserved_peak_bytes")
     return (
-        peaks.with_columns(pl.lit(told.get(column), pl.Int64).alias(column) for column in STATED.values())
+        peaks.with_columns(
+            (pl.when(of_rank).then(pl.lit(told[column])) if column in told else pl.lit(None, pl.Int64)).alias(column)
+            for column in STATED.values()
+        )
         .with_columns(capacity_bytes=pl.coalesce("capacity_bytes", measured))
         .with_columns(used_ratio=pl.when(pl.col("capacity_bytes") > 0).then(highest / pl.col("capacity_bytes")))
         .sort("peak_bytes", *PLACE, descending=[True, *(False for _ in PLACE)], nulls_last=True)
@@ -135,7 +139,21 @@ def _stated(stated: pl.LazyFrame | None) -> dict[str, int]:
     return {STATED[name]: round(value) for name, value in rows.select("name", "value").collect().iter_rows()}
 
 
-def _of_devices(counters: pl.LazyFrame | None) -> dict[int | None, int]:
+def _is_on_cpu(ranks: pl.LazyFrame | None) -> bool:
+    """Whether compiled graphs are in the memory of the host."""
+    return ranks is not None and ranks.select((pl.col("device_kind") == "cpu").any()).collect().item() is True
+
+
+def _measured(counters: pl.LazyFrame | None, usage: pl.LazyFrame | None, on_host: pl.Expr) -> pl.Expr:
+    """The memory there is, of the host or of the device; of graphs, whose device is not stated, of the only one."""
+    devices = _of_devices(counters)
+    only = next(iter(devices.values())) if len(devices) == 1 else None
+    known = pl.col("device").replace_strict(list(devices), list(devices.values()), default=None, return_dtype=pl.Int64)
+    of_device = pl.when(pl.col("device").is_null()).then(pl.lit(only, pl.Int64)).otherwise(known if devices else None)
+    return pl.when(on_host).then(pl.lit(_of_host(usage), pl.Int64)).otherwise(of_device)
+
+
+def _of_devices(counters: pl.LazyFrame | None) -> dict[int, int]:
     """Memory of each device."""
     if counters is None:
         return {}
@@ -148,9 +166,7 @@ def _of_devices(counters: pl.LazyFrame | None) -> dict[int | None, int]:
     return {device: round(value) for device, value in rows.iter_rows()}
 
 
-def _of_host(usage: pl.LazyFrame | None) -> dict[int | None, int]:
-    """Memory of the host, whose device is null."""
-    if usage is None:
-        return {}
-    total = usage.select(pl.col("total_bytes").max()).collect().item()
-    return {} if total is None else {None: total}
+def _of_host(usage: pl.LazyFrame | None) -> int | None:
+    """Memory of the host."""
+    total: int | None = None if usage is None else usage.select(pl.col("total_bytes").max()).collect().item()
+    return total

@@ -8,11 +8,9 @@ from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import Beside
 from stepscope.sources.recording.about import About
+from stepscope.sources.recording.call_pairs import LATE_NS, pairs
 from stepscope.sources.recording.marks import CALLS, Marks
 from stepscope.tables.scopes import BACKWARD
-
-_LATE_NS = 1_000_000_000
-"""A call that was started and not awaited may begin to run that much later."""
 
 _SHORTLY_NS = 100_000
 """By so much, at most, marks and windows may disagree on the time."""
@@ -75,17 +73,19 @@ class Known(Beside):
             self._marks.all_calls()
             .with_row_index("mark")
             .with_columns(
-                until_ns=pl.col("start_ns") + pl.col("duration_ns") + pl.when("is_async").then(_LATE_NS).otherwise(0)
+                until_ns=pl.col("start_ns") + pl.col("duration_ns") + pl.when("is_async").then(LATE_NS).otherwise(0)
             )
         )
         if not marks.height:
             return found
         on_host = found.filter(~pl.col("on_device"))
         shown = self._in_windows(marks["start_ns"])
+        known = pairs(on_host, marks, self._windows)
         if on_host.height == found.height:
-            shown &= marks["mark"].is_in(_marks_of(on_host, marks, by=None)["mark"].to_list())
+            around = _marks_around(on_host, marks)
+            shown &= marks["mark"].is_in(pl.concat([known["mark"], around]).to_list())
         rest = _as_found(marks.filter(~shown).select(*CALLS), steps)
-        told = pl.concat([found.filter("on_device"), _told(on_host, marks)], how="diagonal_relaxed")
+        told = pl.concat([found.filter("on_device"), _told(on_host, marks, known)], how="diagonal_relaxed")
         return pl.concat([told, rest], how="diagonal_relaxed")
 
     def _in_windows(self, times: pl.Series) -> pl.Series:
@@ -108,22 +108,20 @@ def _as_found(calls: pl.DataFrame, steps: Steps) -> pl.DataFrame:
     return calls.drop("is_async").with_columns(on_device=pl.lit(False), step=steps.of(calls["start_ns"]))
 
 
-def _marks_of(found: pl.DataFrame, marks: pl.DataFrame, by: str | None) -> pl.DataFrame:
-    """`call` (row of `found`) and `mark`: the last mark that began before the call and was not over yet."""
-    calls = found.with_row_index("call").select("call", "start_ns", "operation").sort("start_ns")
-    candidates = marks.select("mark", "start_ns", "operation", "until_ns").sort("start_ns")
-    joined = calls.join_asof(candidates, on="start_ns", by=by, check_sortedness=False)
-    return joined.filter(pl.col("start_ns") <= pl.col("until_ns")).unique("mark", keep="first", maintain_order=True)
+def _marks_around(found: pl.DataFrame, marks: pl.DataFrame) -> pl.Series:
+    """The marks in which calls of whatever operation began."""
+    candidates = marks.select("mark", "start_ns", "until_ns").sort("start_ns", "mark")
+    joined = found.select("start_ns").sort("start_ns").join_asof(candidates, on="start_ns", check_sortedness=False)
+    return joined.filter(pl.col("start_ns") <= pl.col("until_ns"))["mark"].unique()
 
 
-def _told(found: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """Calls with group, size and peer from the mark of the same operation around them."""
+def _told(found: pl.DataFrame, marks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Calls with group, size and peer from their marks."""
     texts = ["group", "size_bytes", "element_type", "group_size", "peer"]
     for name in texts:
         if name not in found.columns:
             found = found.with_columns(pl.lit(None, CALLS[name]).alias(name))
-    pairs = _marks_of(found, marks, by="operation").select("call", "mark")
-    known = pairs.join(marks.select("mark", *(pl.col(name).alias(f"{name}_mark") for name in texts)), on="mark")
+    known = known.join(marks.select("mark", *(pl.col(name).alias(f"{name}_mark") for name in texts)), on="mark")
     rows = found.with_row_index("call").join(known.drop("mark"), on="call", how="left", maintain_order="left")
     return (
         rows.select(*found.columns, "call", *(f"{name}_mark" for name in texts))

@@ -30,7 +30,7 @@ class RecordingSource:
     """Reads what the recorder writes, of finished jobs, running ones and killed ones."""
 
     name = "recording"
-    version = 7
+    version = 8
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with a `recording.json` of ours."""
