@@ -62,4 +62,4 @@ def memory(
 def _none(hints: pl.DataFrame) -> Iterator[str]:
     """That nothing was found is an answer too."""
     if hints.is_empty():
-        yield "No leak, fragmentation or want of room shows in what was recorded."
+        yield "No sign of a leak, fragmentation or memory pressure in what was recorded."
