@@ -103,6 +103,20 @@ def test_host_shows_time_memory_and_the_cpu_of_some_steps(profile: Path, capsys:
     assert {row["step"] for row in tables["cpu_utilization"]} == {2}
 
 
+def test_host_says_which_tables_are_of_all_steps(profile: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["host", str(profile), "--steps", "1-2"]) == 0
+
+    out = capsys.readouterr().out
+    assert "Host memory by module, event and stage, all steps" in out
+    assert "Host memory over time, all steps" in out
+
+
+def test_a_node_that_was_not_recorded_ends_with_an_error(profile: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["memory", str(profile), "--graph", "1", "--node", "99"]) != 0
+
+    assert "graph 1 has no node 99" in capsys.readouterr().err
+
+
 def test_analyze_names_the_empty_queue_although_no_step_is_there(
     profile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,20 @@ def test_on_another_clock_they_count_from_the_first() -> None:
         assert (rows["time_ns"].to_list(), told) == ([4], ", times since the first")
 
 
+def test_each_clock_of_a_table_counts_from_its_own_first() -> None:
+    hours = 3_600_000_000_000
+    answer = pl.DataFrame({"queue": ["get_next", "get_next", "host", "host"], "time_ns": [5, 9, 20 * hours, 7]})
+    answer = answer.with_columns(
+        time_ns=pl.when(queue="host").then(20 * hours + pl.col("time_ns")).otherwise("time_ns")
+    )
+
+    rows, told = since_start(answer, answer, {})
+
+    first = 20 * hours + 7
+    assert rows["time_ns"].to_list() == [0, 4, 40 * hours - first, 0]
+    assert told == ", times since the first of each clock"
+
+
 def test_lengths_stay_as_they_are() -> None:
     answer = pl.DataFrame({"start_ns": [5]})  # of a call, since the start of its step
 

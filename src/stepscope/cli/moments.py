@@ -12,6 +12,9 @@ from stepscope.present import MOMENTS
 SLACK_NS = 60_000_000_000
 """Samples may be taken so long before and after the work that is recorded; other clocks are off by far more."""
 
+SERIES = ("queue", "module", "scope", "component")
+"""Columns whose values may have clocks of their own: a queue on the device, one on the host."""
+
 
 def since_start(rows: pl.DataFrame, answer: pl.DataFrame, facts: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:
     """Rows whose moments count from the start of the recording, or from the first moment of the answer.
@@ -29,7 +32,30 @@ def since_start(rows: pl.DataFrame, answer: pl.DataFrame, facts: Mapping[str, An
     known = [first for name in columns if (first := answer[name].min()) is not None]
     if not known:
         return rows, ""
+    origins = _origins(answer, columns)
+    if len(set(origins.values())) > 1:
+        series = [name for name in SERIES if name in answer.columns]
+        own = pl.Series([origins.get(key) for key in rows.select(series).iter_rows()], dtype=pl.Int64)
+        return rows.with_columns(pl.col(columns) - own), ", times since the first of each clock"
     first, start, end = min(known), facts.get("start_ns"), facts.get("end_ns")
     is_within = start is not None and end is not None and start - SLACK_NS <= first <= end + SLACK_NS
     origin, told = (start, "start of the recording") if is_within else (first, "first")
     return rows.with_columns(pl.col(columns) - origin), f", times since the {told}"
+
+
+def _origins(answer: pl.DataFrame, columns: list[str]) -> dict[tuple[Any, ...], int]:
+    """The first moment on the clock of each series: those far apart from all others go by a clock of their own."""
+    series = [name for name in SERIES if name in answer.columns]
+    if not series:
+        return {}
+    spans = answer.group_by(series).agg(
+        first=pl.min_horizontal(pl.col(columns).min()), last=pl.max_horizontal(pl.col(columns).max())
+    )
+    origins: dict[tuple[Any, ...], int] = {}
+    origin, reach = 0, -SLACK_NS - 1
+    for *key, first, last in spans.drop_nulls("first").sort("first", *series).iter_rows():
+        if not origins or first > reach + SLACK_NS:
+            origin, reach = first, last
+        reach = max(reach, last)
+        origins[tuple(key)] = origin
+    return origins
