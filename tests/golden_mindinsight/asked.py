@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ class Asked:
         parameters: Query parameters and body as one.
         status: HTTP status.
         answer: The body.
+        file: Where both are stored.
     """
 
     name: str
@@ -30,11 +32,21 @@ class Asked:
     parameters: dict[str, Any]
     status: int
     answer: Any
+    file: Path
 
     @property
     def rank(self) -> int:
         """The rank asked about."""
         return int(self.parameters["device_id"])
+
+    def beside(self, page: str) -> Any:
+        """What was answered about the same rank on another page, a part of the file's name; None if nothing was."""
+        return _answer(self.file.with_name(f"{page}_dev{self.rank}.json"))
+
+
+@functools.cache
+def _answer(file: Path) -> Any:
+    return json.loads(file.read_bytes())["response"] if file.is_file() else None
 
 
 def all_asked(golden: Path) -> Iterator[Asked]:
@@ -55,4 +67,5 @@ def all_asked(golden: Path) -> Iterator[Asked]:
             parameters=parameters,
             status=stored["status"],
             answer=stored["response"],
+            file=file,
         )

@@ -1,6 +1,7 @@
 """What MindInsight 2.3.1 gets wrong, and how a difference is known to be of that kind.
 
-Each has a check that looks at the difference itself, so that a fault of ours in the same place is not excused.
+Each has a check that looks at the difference itself and, where figures are excused, the right value from the files or
+from MindInsight's other pages: a fault of ours in the same place is not excused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import pages_steps
 import polars as pl
+import raw_files
+import raw_steps
 from asked import Asked
 from differing import MISSING, Difference, differences
 
@@ -28,6 +31,7 @@ class Fault:
         places: Where on them, likewise.
         reason: Why ours is right, in one line.
         check: Whether a difference is of this kind.
+        right: What ours has to be; None if the check itself leaves only one value.
     """
 
     name: str
@@ -35,6 +39,7 @@ class Fault:
     places: str
     reason: str
     check: Callable[[Asked, Difference, Run | None], bool]
+    right: Callable[[Run, Asked, Difference], Any] | None = None
 
     def explains(self, asked: Asked, difference: Difference, run: Run | None) -> bool:
         """Whether it is behind a difference."""
@@ -42,12 +47,44 @@ class Fault:
             re.fullmatch(self.kinds, asked.kind) is not None
             and re.fullmatch(self.places, difference.place) is not None
             and self.check(asked, difference, run)
+            and (self.right is None or run is None or self._is_right(asked, difference, run))
         )
+
+    def _is_right(self, asked: Asked, difference: Difference, run: Run) -> bool:
+        assert self.right is not None
+        return not list(differences(self.right(run, asked, difference), difference.ours))
 
 
 def explain(asked: Asked, difference: Difference, run: Run | None) -> str | None:
     """The name of the fault behind a difference; None if there is none."""
     return next((fault.name for fault in FAULTS if fault.explains(asked, difference, run)), None)
+
+
+Page = Callable[[Run, Asked], Any]
+
+
+def _of(page: Page) -> Callable[[Run, Asked, Difference], Any]:
+    """The value in the place of a difference, of a page that is right."""
+
+    def right(run: Run, asked: Asked, difference: Difference) -> Any:
+        value = page(run, asked)
+        for key in filter(None, difference.place.split("/")):
+            is_list = isinstance(value, list)
+            known = int(key) < len(value) if is_list else key in value
+            value = (value[int(key)] if is_list else value[key]) if known else MISSING
+            if not known:
+                break
+        return value
+
+    return right
+
+
+_PIPELINES: dict[str, Page] = {
+    "minddata-pipeline/op-queue": raw_files.pipeline,
+    "minddata-pipeline/queue": raw_files.pipeline_queue,
+}
+STEPS = _of(raw_steps.page)
+PROCESSORS = _of(raw_files.processors)
 
 
 def _counts_first(asked: Asked, difference: Difference, run: Run | None) -> bool:
@@ -167,8 +204,8 @@ def _is_by_place(asked: Asked, difference: Difference, run: Run | None) -> bool:
     assert run is not None
     lines = (run.ranks[0].path / f"flops_{asked.rank}.txt").read_text().splitlines()
     name = sorted(asked.answer["object"], key=lambda one: one[:2])[int(row)][0]
-    fields = next(line.split(",") for line in lines if line.startswith(f"{name},"))
-    return float(fields[int(column) - 4]) == difference.theirs
+    fields = next((line.split(",") for line in lines if line.startswith(f"{name},")), None)
+    return fields is not None and float(fields[int(column) - 4]) == difference.theirs
 
 
 def _number(value: Any) -> float | None:
@@ -185,6 +222,7 @@ FAULTS = (
         "summary/.*|training_trace_graph/.*",
         "The average row is shown as stored, though it is of more steps than the file holds; ours is of those there.",
         _of_more_steps,
+        STEPS,
     ),
     Fault(
         "average with the first step",
@@ -193,6 +231,7 @@ FAULTS = (
         "The first step has no step before it, so its interval of 0 is no measurement; ours leaves it out (both are "
         "in `step_statistics`).",
         _counts_first,
+        STEPS,
     ),
     Fault(
         "empty segments",
@@ -200,6 +239,7 @@ FAULTS = (
         r"training_trace_graph/\d+(/\d+/.*)?",
         "A call that begins before its step, or in the average after it, is given as empty segments; ours has it.",
         _is_empty,
+        STEPS,
     ),
     Fault(
         "step trace hidden",
@@ -210,6 +250,7 @@ FAULTS = (
         lambda asked, difference, run: (
             difference.theirs is None and _has_file(run, f"step_trace_raw_{asked.rank}_detail_time.csv")
         ),
+        STEPS,
     ),
     Fault(
         "number as text",
@@ -239,6 +280,7 @@ FAULTS = (
             difference.theirs in (None, MISSING)
             and not {"step_trace-iter_interval", "minddata_pipeline-general"} <= asked.answer.keys()
         ),
+        raw_files.advice,
     ),
     Fault(
         "advice on what costs nothing",
@@ -262,6 +304,7 @@ FAULTS = (
         ".*",
         "MindSpore 2.10 writes each value of the host twice, or a zero behind it; ours takes each once, at its time.",
         _is_twice,
+        PROCESSORS,
     ),
     Fault(
         "nothing measured",
@@ -276,6 +319,7 @@ FAULTS = (
         ".*/metrics|.*/avg_value|step_info|op_info/total_op_avg_value/.*",
         "Drops the first time where lists are as long as the times, and with it a sample.",
         _is_cut_short,
+        PROCESSORS,
     ),
     Fault(
         "two recordings in one",
@@ -283,6 +327,7 @@ FAULTS = (
         "sampling_interval|op_info/op_list/.*/num_workers",
         "Files of two recordings lie together: workers are taken from the one and operators from the other.",
         lambda asked, difference, run: _told(run, "lists other operators than"),
+        PROCESSORS,
     ),
     Fault(
         "older word",
@@ -290,6 +335,7 @@ FAULTS = (
         "device_info/(runable_processes|runnable_process)",
         "The key of older files is handed on; ours has one name for both.",
         lambda asked, difference, run: MISSING in (difference.theirs, difference.ours),
+        PROCESSORS,
     ),
     Fault(
         "one file of two",
@@ -301,6 +347,7 @@ FAULTS = (
             and _has_file(run, f"pipeline_profiling_{asked.rank}.json")
             and not _has_file(run, f"minddata_pipeline_raw_{asked.rank}.csv")
         ),
+        lambda run, asked, difference: _PIPELINES[asked.kind](run, asked),
     ),
     Fault(
         "columns by place",
@@ -309,6 +356,7 @@ FAULTS = (
         "Columns of `flops` are taken by place: files of other versions have others there; ours goes by their headers "
         "and computes the rate.",
         _is_by_place,
+        raw_files.flops_cell,
     ),
     Fault(
         "total of other operators",
@@ -330,6 +378,7 @@ FAULTS = (
         r"object/\d+/3",
         "Older files state percent where later ones state a share; both are multiplied by 100. Ours is of the totals.",
         _percent_twice,
+        lambda run, asked, difference: raw_files.share(asked, difference),
     ),
     Fault(
         "peak not of the curve",
@@ -337,5 +386,6 @@ FAULTS = (
         "summary/peak_mem",
         "The stated peak is not the highest point of the file's own curve; ours is (both are in `memory_peak`).",
         lambda asked, difference, run: _told(run, "states a peak of"),
+        lambda run, asked, difference: raw_files.peak(asked),
     ),
 )

@@ -11,6 +11,7 @@ from typing import Any
 import pages_flops
 from asked import Asked
 from differing import Difference, differences
+from requested import ordered
 
 from stepscope import open_run
 from stepscope.errors import StepscopeError
@@ -48,19 +49,14 @@ Explain = Callable[[Asked, Difference, Run | None], str | None]
 def judge(asked: Asked, data: Path, pages: Mapping[str, Page], explain: Explain) -> Judged:
     """Put one request to our functions and compare."""
     run = _rank(data / asked.run, asked.rank)
-    ours: Any = None
-    if run is not None:
-        try:
-            ours = pages[asked.kind](run, asked)
-        except StepscopeError:
-            ours = None
+    said = ours(asked, data, pages)
     theirs = None if says_nothing(asked) else normal(asked)
-    if ours is not None:
-        ours = in_order(asked, ours)
-    if theirs is None or ours is None:
-        found = [] if theirs is ours else [Difference("", theirs, ours)]
+    if said is not None:
+        said = in_order(asked, said)
+    if theirs is None or said is None:
+        found = [] if theirs is said else [Difference("", theirs, said)]
     else:
-        found = list(differences(theirs, ours))
+        found = list(differences(theirs, said))
     faults, unexplained = set(), []
     for difference in found:
         fault = explain(asked, difference, run)
@@ -68,7 +64,16 @@ def judge(asked: Asked, data: Path, pages: Mapping[str, Page], explain: Explain)
             unexplained.append(difference)
         else:
             faults.add(fault)
-    return Judged(asked, frozenset(faults), unexplained, is_empty=theirs is None and ours is None)
+    return Judged(asked, frozenset(faults), unexplained, is_empty=theirs is None and said is None)
+
+
+def ours(asked: Asked, data: Path, pages: Mapping[str, Page]) -> Any:
+    """What our functions say; None where they have nothing to say."""
+    run = _rank(data / asked.run, asked.rank)
+    try:
+        return None if run is None else pages[asked.kind](run, asked)
+    except StepscopeError:
+        return None
 
 
 def normal(asked: Asked) -> Any:
@@ -90,9 +95,11 @@ def _stream(lane: list[Any]) -> int:
 
 
 def in_order(asked: Asked, answer: Any) -> Any:
-    """An answer whose rows stand in the order of what names them, where none was asked for."""
-    if not isinstance(answer, dict) or "object" not in answer or asked.parameters.get("sort_condition"):
+    """An answer whose rows stand in the order of what names them, as far as no other was asked for."""
+    if not isinstance(answer, dict) or "object" not in answer:
         return answer
+    if sort := asked.parameters.get("sort_condition"):
+        return {**answer, "object": ordered(answer["col_name"], answer["object"], sort)}
     names = (int, str) if "op_id" in answer["col_name"] else (str,)
     rows = sorted(answer["object"], key=lambda row: [cell for cell in row if type(cell) in names][:2])
     return {**answer, "object": rows}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from asked import Asked
+from requested import chosen
 from said import Rows, rows
 
 from stepscope.errors import StepscopeError
@@ -68,10 +69,7 @@ def operators(run: Run, asked: Asked) -> Any:
     is_detailed = asked.parameters["filter_condition"].get("is_display_op_detail")
     columns = (*(_DETAILS if is_detailed else _COLUMNS), *_ENDS)
     found = [_operator(run, row) for row in rows(run, "input_operators")]
-    if sort := asked.parameters.get("sort_condition"):
-        found.sort(key=lambda row: row[sort["name"]] or 0, reverse=sort["type"] == "descending")
-    objects = [[row[name] for name in columns] for row in found]
-    return {"col_name": list(columns), "object": objects, "size": len(objects)}
+    return chosen(asked, columns, [[row[name] for name in columns] for row in found])
 
 
 def operator_queue(run: Run, asked: Asked) -> Any:

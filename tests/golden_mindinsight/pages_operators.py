@@ -8,7 +8,8 @@ from typing import Any
 
 from asked import Asked
 from differing import Figure
-from said import figure, rows, table, us
+from requested import chosen
+from said import figure, rows, us
 
 from stepscope.errors import StepscopeError
 from stepscope.run import Run
@@ -122,7 +123,7 @@ def operators(run: Run, asked: Asked) -> Any:
     found = [row for row in rows(run, question) if row["unit"] in units]
     if not found:
         raise StepscopeError(f"no list of {units}")
-    return table(cells, [[cell(row) for cell in cells.values()] for row in found])
+    return chosen(asked, list(cells), [[cell(row) for cell in cells.values()] for row in found])
 
 
 def _flops(value: float | None, unit: float) -> Any:

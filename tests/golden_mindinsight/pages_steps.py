@@ -119,7 +119,8 @@ def _average_lanes(run: Run, means: dict[str, float], which: str) -> list[Any]:
         lane, until = [], means["interval"]
         for call in calls:
             start, length = call[f"mean_start{which}_ns"], call[f"mean{which}_ns"]
-            lane += [_segment("", until, start - until), _segment(call["name"], start, length)]
+            lane += [_segment("", until, start - until)] if lane or start >= until else []
+            lane.append(_segment(call["name"], start, length))
             until = start + length
         lanes.append([*lane, _segment("", until, means["step"] - until)])
     return lanes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
@@ -10,13 +9,21 @@ from differing import Figure
 
 from stepscope.run import Run
 
-Rows = list[dict[str, Any]]
+
+class Row(dict[str, Any]):
+    """A row of an answer of ours; a column that the answer lacks is unknown."""
+
+    def __missing__(self, column: str) -> None:
+        return None
+
+
+Rows = list[Row]
 
 
 def rows(run: Run, question: str, **options: Any) -> Rows:
     """The rows of an answer."""
     answer: pl.DataFrame = run.analyse(question, **options)
-    return answer.to_dicts()
+    return [Row(row) for row in answer.to_dicts()]
 
 
 def ms(value_ns: float, parts: int = 1) -> Figure:
@@ -42,8 +49,3 @@ def figure(value: float) -> Figure:
 def percent(part: float, whole: float) -> Figure:
     """A share as on the page of steps, made of rounded times."""
     return Figure(part / whole * 100, 2, slack=1e-2 * 100 / whole * 1e-2)
-
-
-def table(columns: Iterable[str], objects: list[list[Any]]) -> dict[str, Any]:
-    """A table as `ops/search` and `op-queue` give it."""
-    return {"col_name": list(columns), "object": objects, "size": len(objects)}
