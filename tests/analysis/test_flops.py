@@ -219,3 +219,19 @@ def test_convolutions_without_a_backward_pass_are_those_of_pytorchs_own_counter(
         if not found["input_values"].count():
             pytest.skip("this version of PyTorch records no values of inputs")
         assert int((found["flops"] * found["calls"]).sum()) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("aten::mm", "[[4294967296, 4294967296], [4294967296, 4294967296]]"),
+        ("aten::bmm", "[[9223372036854775807, 2, 3], [9223372036854775807, 3, 5]]"),
+        ("MatMul", "4294967296,4294967296;4294967296,4294967296"),
+        ("aten::mm", "[[-1, 3], [3, 5]]"),
+        ("aten::mm", "[[-1, 3], [3, -5]]"),
+    ],
+)
+def test_operations_beyond_64_bits_and_of_unknown_sizes_are_unknown(name: str, shapes: str) -> None:
+    found = flops_of((name, shapes), ("aten::mm", "[[2, 3], [3, 5]]"))
+
+    assert found == {(name, shapes): None, ("aten::mm", "[[2, 3], [3, 5]]"): 60}

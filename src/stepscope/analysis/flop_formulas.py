@@ -9,6 +9,9 @@ from stepscope.analysis import flop_convolutions as conv
 from stepscope.analysis.flop_convolutions import Call, Convolutions, convolutions
 from stepscope.analysis.shapes import Shape
 
+LARGEST = 2**63 - 1
+"""Operations that a column holds; a device that does 10^16 a second takes a quarter of an hour for so many."""
+
 Formula = Callable[[Call, Convolutions], "int | None"]
 
 
@@ -119,11 +122,17 @@ COUNTED: dict[str, Formula] = {
 
 
 def count(call: Call, known: Convolutions) -> int | None:
-    """Operations of one call; None where its shapes are not those of its kind."""
+    """Operations of one call; None where its shapes are not those of its kind, or are more than any device can do."""
     try:
-        return COUNTED[call.kind](call, known)
+        found = COUNTED[call.kind](call, known)
     except (IndexError, ValueError, ZeroDivisionError, TypeError):
         return None
+    return found if found is not None and 0 <= found <= LARGEST and not _has_negative(call) else None
+
+
+def _has_negative(call: Call) -> bool:
+    """Whether a size is negative: it stands for one that is not known."""
+    return any(size < 0 for shape in (*call.inputs, *call.outputs) for size in shape)
 
 
 def counts(calls: list[Call]) -> list[int | None]:

@@ -52,7 +52,7 @@ def read_into_store(
     """
     try:
         with store.drafting(task.key) as draft:
-            sink = StoreSink(draft, task.source.name, workers, advance)
+            sink = StoreSink(draft, task.source.name, workers, advance, _named(task))
             if unread := _read(task, sink):
                 sink.raise_failure()
                 return unread
@@ -81,13 +81,19 @@ def read_into_store(
 
 def read_into_memory(task: Task, workers: int, advance: Callable[[int], None] | None = None) -> Recording | Unread:
     """Read one input and keep its rows in memory."""
-    sink = MemorySink(task.source.name, workers, advance)
+    sink = MemorySink(task.source.name, workers, advance, _named(task))
     try:
         if unread := _read(task, sink):
             return unread
         return MemoryRecording(task.source.name, task.item.path, task.item.files, sink.facts, sink.close())
     finally:
         sink.discard()
+
+
+def _named(task: Task) -> Path:
+    """What issues of all of an input name: its only file, else the input."""
+    files = task.item.files
+    return files[0] if len(files) == 1 else task.item.path
 
 
 def printable(text: str) -> str:

@@ -31,7 +31,7 @@ def arrows(kind: str, ends: Callable[[], Iterable[pl.DataFrame]], count: int) ->
         tails = known.filter(pl.col("phase") == "s").unique("id", keep="first", maintain_order=True)
         heads = known.filter(pl.col("phase") == "f").unique("id", keep="first", maintain_order=True)
         pairs = tails.join(heads, on="id", suffix="_to").sort("start_ns", "id")
-        yield FLOWS.conform(
+        yield FLOWS.shaped(
             pairs.select(
                 kind=pl.lit(kind),
                 flow="id",

@@ -15,12 +15,14 @@ import polars as pl
 from stepscope.paths import shown
 from stepscope.store.manifest import Part, StoredTable
 from stepscope.tables import ISSUES, RANKS, Table
+from stepscope.tables.base import Fitting
 
 Advance = Callable[[int], None]
 
 _MAX_ISSUES = 1000
 _PART_BYTES = 8 << 20
 _BUFFER_BYTES = 8 << 20
+_UNKNOWN = Path("(unknown file)")
 
 
 class StoreError(Exception):
@@ -30,24 +32,31 @@ class StoreError(Exception):
 class _Sink:
     """What both kinds of sink share: checking rows, collecting issues and the facts of the rank."""
 
-    def __init__(self, source: str, workers: int, advance: Advance | None) -> None:
+    def __init__(self, source: str, workers: int, advance: Advance | None, path: Path) -> None:
         self.workers = workers
         self._advance = advance
+        self._path = path
         self.facts: dict[str, Any] = dict.fromkeys(column.name for column in RANKS.columns)
         self.facts["format"] = source
         self._issues: list[dict[str, Any]] = []
         self._unlisted = 0
+        self._refused: dict[str, Fitting] = {}
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
-        """Add rows to `table`.
+        """Add rows to `table`. Those that it refuses are left out, and one issue at the end counts them.
 
         Raises:
-            ValueError: If the rows do not fit the table.
+            ValueError: For a column that the table does not have.
         """
         if table.name == RANKS.name:
-            self._learn(table.conform(frame, with_rank="rank" in frame.columns))
+            facts = table.facts(frame)
+            self._learn(facts.rows)
+            self._count(table, facts)
         elif frame.height:
-            self._add(table, table.conform(frame))
+            fitting = table.fitting(frame)
+            self._count(table, fitting)
+            if fitting.rows.height:
+                self._add(table, fitting.rows)
 
     def issue(
         self,
@@ -79,6 +88,26 @@ class _Sink:
         if self._advance is not None:
             self._advance(count)
 
+    def _count(self, table: Table, fitting: Fitting) -> None:
+        """Count the rows of a table that it refused; the first of them is the example."""
+        if fitting.lost:
+            before = self._refused.get(table.name, fitting)
+            lost = fitting.lost if before is fitting else before.lost + fitting.lost
+            self._refused[table.name] = Fitting(fitting.rows.clear(), lost, before.example)
+
+    def _report_refused(self) -> None:
+        for name, refused in self._refused.items():
+            what = "values" if name == RANKS.name else "rows"
+            self.issue(
+                "error",
+                self._path,
+                f"{refused.lost} {what} do not fit the table `{name}` and are left out ({refused.example})",
+                "Copy the file again, or record again; all else is read.",
+                place=name,
+                lost=refused.lost,
+            )
+        self._refused = {}
+
     def _learn(self, rows: pl.DataFrame) -> None:
         """Keep the first stated value of each fact."""
         for name in rows.columns:
@@ -87,6 +116,7 @@ class _Sink:
                 self.facts[name] = stated[0]
 
     def _write_issues(self) -> None:
+        self._report_refused()
         if self._unlisted:
             last = self._issues[-1]
             more = f"{self._unlisted} more issues like the ones before are not listed"
@@ -110,10 +140,13 @@ class StoreSink(_Sink):
         source: Name of the source that writes.
         workers: How many processes or threads the source may use.
         advance: Told how many more bytes were read.
+        path: What a user would call the input; the file of issues about rows that a table refuses.
     """
 
-    def __init__(self, directory: Path, source: str, workers: int = 1, advance: Advance | None = None) -> None:
-        super().__init__(source, workers, advance)
+    def __init__(
+        self, directory: Path, source: str, workers: int = 1, advance: Advance | None = None, path: Path = _UNKNOWN
+    ) -> None:
+        super().__init__(source, workers, advance, path)
         self.directory = directory
         self._buffers: dict[str, list[pl.DataFrame]] = {}
         self._buffered: dict[str, int] = {}
@@ -194,8 +227,8 @@ class StoreSink(_Sink):
 class MemorySink(_Sink):
     """Keeps the rows in memory."""
 
-    def __init__(self, source: str, workers: int = 1, advance: Advance | None = None) -> None:
-        super().__init__(source, workers, advance)
+    def __init__(self, source: str, workers: int = 1, advance: Advance | None = None, path: Path = _UNKNOWN) -> None:
+        super().__init__(source, workers, advance, path)
         self._frames: dict[str, list[pl.DataFrame]] = {}
         self._scratch: list[Path] = []
 

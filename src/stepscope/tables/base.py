@@ -5,6 +5,8 @@ Nothing here loads Polars until a schema is asked for, so recorders may use the 
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 DType = Literal["int16", "int32", "int64", "float64", "string", "bool", "list[int32]"]
 
+_SHOWN_CHARACTERS = 40
+
 
 @dataclass(frozen=True)
 class Column:
@@ -24,6 +28,21 @@ class Column:
     dtype: DType
     doc: str
     nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Rows that fit a table, and what became of the others.
+
+    Args:
+        rows: Those that fit, in order, with the table's columns and types.
+        lost: How many others there were.
+        example: What was wrong with one of them, e.g. `rank is 4294967296`; empty if all fit.
+    """
+
+    rows: pl.DataFrame
+    lost: int = 0
+    example: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,21 +86,96 @@ class Table:
         frame = pl.DataFrame({name: pl.Series(name, values) for name, values in columns.items()} if columns else {})
         return self.conform(frame, with_rank="rank" in columns)
 
+    def unchecked(self, **columns: Any) -> pl.DataFrame:
+        """Some columns of this table, with whatever values were read; a sink sorts out which of them fit."""
+        import polars as pl  # noqa: PLC0415 - see the module's first lines
+
+        return pl.DataFrame([pl.Series(name, values, strict=False) for name, values in columns.items()])
+
     def conform(self, frame: pl.DataFrame, *, with_rank: bool = False) -> pl.DataFrame:
         """Give `frame` exactly this table's columns and types; missing columns become null.
 
         Raises:
             ValueError: For a column that the table does not have, or a null where the table allows none.
         """
-        schema = self._types if with_rank else self._stored_types
-        unknown = set(frame.columns) - set(schema)
-        if unknown:
-            raise ValueError(f"table {self.name} has no column {sorted(unknown)}; it has {list(schema)}")
+        schema = self._schema(frame, with_rank=with_rank)
         out = with_schema(frame, schema)
         for column in self.columns:
             if not column.nullable and column.name in schema and out[column.name].null_count():
                 raise ValueError(f"table {self.name}: column {column.name} may not be null")
         return out
+
+    def shaped(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Give `frame` this table's columns; missing ones become null.
+
+        A column with a value that its type does not hold keeps the type that it has: `fitting` decides about its rows.
+
+        Raises:
+            ValueError: For a column that the table does not have.
+        """
+        cells, strays = self._cells(frame, self._schema(frame, with_rank=False))
+        return cells.with_columns(frame[name] for name in strays)
+
+    def fitting(self, frame: pl.DataFrame, *, with_rank: bool = False) -> Fitting:
+        """The rows of `frame` that this table takes: all values fit their types, and none is null that may not be.
+
+        Raises:
+            ValueError: For a column that the table does not have.
+        """
+        cells, strays = self._cells(frame, self._schema(frame, with_rank=with_rank))
+        refused = dict(strays)
+        for column in self.columns:
+            if not column.nullable and column.name in cells.columns and cells[column.name].null_count():
+                refused[column.name] = cells[column.name].is_null()
+        if not refused:
+            return Fitting(cells)
+        every = functools.reduce(operator.or_, refused.values())
+        return Fitting(cells.filter(~every), int(every.sum()), _example(frame, refused))
+
+    def facts(self, frame: pl.DataFrame) -> Fitting:
+        """All rows of `frame`; a value that does not fit its type becomes null, and is counted as lost.
+
+        Raises:
+            ValueError: For a column that the table does not have.
+        """
+        cells, strays = self._cells(frame, self._schema(frame, with_rank="rank" in frame.columns))
+        return Fitting(cells, sum(int(stray.sum()) for stray in strays.values()), _example(frame, strays))
+
+    def _schema(self, frame: pl.DataFrame, *, with_rank: bool) -> dict[str, pl.DataType]:
+        schema = self._types if with_rank else self._stored_types
+        unknown = set(frame.columns) - set(schema)
+        if unknown:
+            raise ValueError(f"table {self.name} has no column {sorted(unknown)}; it has {list(schema)}")
+        return schema
+
+    def _cells(
+        self, frame: pl.DataFrame, schema: Mapping[str, pl.DataType]
+    ) -> tuple[pl.DataFrame, dict[str, pl.Series]]:
+        """The columns of `schema`, null where a value does not fit, and by column which values these are."""
+        cells = with_schema(frame, schema, strict=False)
+        given = {column.name: column for column in frame.get_columns()}
+        strays = {
+            name: given[name].is_not_null() & cells[name].is_null()
+            for name in given
+            if cells[name].null_count() != given[name].null_count()
+        }
+        return cells, strays
+
+
+def _example(frame: pl.DataFrame, refused: Mapping[str, pl.Series]) -> str:
+    """What is wrong with the first row that is refused."""
+    if not refused:
+        return ""
+    name = next(iter(refused))
+    at = int(refused[name].arg_true()[0])
+    value = frame[name][at] if name in frame.columns else None
+    return f"{name} is {'missing' if value is None else shortened(value)}"
+
+
+def shortened(value: object) -> str:
+    """A value in few characters."""
+    text = str(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
 def with_schema(
@@ -108,9 +202,20 @@ def with_schema(
         if column is None:
             column = pl.Series(name, [None], dtype=dtype).new_from_index(0, rows)
         elif column.dtype != dtype:
-            column = column.cast(dtype, strict=strict)
+            column = column.cast(dtype, strict=True) if strict else _cast_or_null(column, dtype)
         out.append(column)
     return pl.DataFrame(out)
+
+
+def _cast_or_null(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+    """The column as `dtype`; what does not fit is null."""
+    import polars as pl  # noqa: PLC0415 - see the module's first lines
+
+    try:
+        cast: pl.Series = column.cast(dtype, strict=False)
+    except pl.exceptions.PolarsError:  # nothing of such a type fits, e.g. a list where a number belongs
+        cast = pl.Series(column.name, [None], dtype=dtype).new_from_index(0, len(column))
+    return cast
 
 
 def polars_type(dtype: DType) -> pl.DataType:

@@ -101,7 +101,7 @@ def collectives(rows: pl.DataFrame, steps: pl.DataFrame, groups: Groups, *, on_h
     ).with_columns(
         step=pl.coalesce("step", pl.when("on_device").then("kernel_step"), "step_analysed"),
     )
-    return COLLECTIVES.conform(
+    return COLLECTIVES.shaped(
         rows.select(
             "collective",
             "group",

@@ -49,7 +49,7 @@ def transports(packets: pl.DataFrame, path: Path, sink: Sink) -> pl.DataFrame:
         packet_bytes=whole(pl.col("packet_mb") * 1e6),
         packets=whole(pl.col("packets")),
     )
-    return TRANSPORTS.conform(rows.sort(*call, "packet_bytes", nulls_last=True))
+    return TRANSPORTS.shaped(rows.sort(*call, "packet_bytes", nulls_last=True))
 
 
 def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.DataFrame:
@@ -94,7 +94,7 @@ def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.Da
         size_bytes=whole(pl.col("size_mb") * 1e6),
         duration_ns=whole(pl.col("time_ms") * 1e6),
     )
-    return LINKS.conform(rows.unique(key, keep="first", maintain_order=True).sort(key))
+    return LINKS.shaped(rows.unique(key, keep="first", maintain_order=True).sort(key))
 
 
 def _check_rates(frame: pl.DataFrame, path: Path, sink: Sink) -> None:

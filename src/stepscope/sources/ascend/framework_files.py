@@ -69,9 +69,9 @@ def take_framework(recording: Recording, files: RankFiles, sink: Sink, *, has_de
         totals.append(read_stages(path, sink))
     if path := files.texts.get("data_preprocess"):
         totals.append(_read_preprocess(path, sink))
-    recording.totals = pl.concat(totals)
+    recording.totals = pl.concat(totals, how="vertical_relaxed")
     if files.cpu.memory is not None:
-        curve = MEMORY_CURVE.conform(read_memory(files.cpu.memory, sink))
+        curve = MEMORY_CURVE.shaped(read_memory(files.cpu.memory, sink))
         both = pl.concat([recording.memory_curve, _own_part(curve, files.path)])
         recording.memory_curve = both.sort("time_ns", "component", nulls_last=True)
 
@@ -113,4 +113,4 @@ def _read_preprocess(path: Path, sink: Sink) -> pl.DataFrame:
         level=pl.lit("operator"),
         core=pl.lit("AI_CPU"),
     )
-    return OPERATOR_TOTALS.conform(named)
+    return OPERATOR_TOTALS.shaped(named)

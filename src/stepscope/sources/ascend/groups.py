@@ -79,7 +79,7 @@ class Groups:
             "name": pl.Series([self.names[key] for key in keys], dtype=pl.String),
             "members": pl.Series([self.members[key] for key in keys], dtype=pl.List(pl.Int32)),
         }
-        return GROUPS.conform(pl.DataFrame(rows))
+        return GROUPS.shaped(pl.DataFrame(rows))
 
 
 OPERATIONS = {

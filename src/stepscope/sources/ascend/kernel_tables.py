@@ -96,7 +96,7 @@ class KernelTables:
         rows = self._with_step(rows).with_row_index("kernel", offset=self._rows)
         self._rows += rows.height
         measured = rows.filter(pl.any_horizontal(pl.col(counted).is_not_null())) if counted else rows.clear()
-        return KERNELS.conform(rows.drop(counted)), measured.select("kernel", *counted)
+        return KERNELS.shaped(rows.drop(counted)), measured.select("kernel", *counted)
 
     def _with_step(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Fill in steps that are not stated: by the operator, else the launch, else the start on the device."""
@@ -173,7 +173,7 @@ class Totals:
         summed = []
         if self._kernels:
             of_kernels = pl.concat(self._kernels).group_by("name", "core").agg(again)
-            summed.append(OPERATOR_TOTALS.conform(of_kernels.with_columns(level=pl.lit("kernel"))))
+            summed.append(OPERATOR_TOTALS.shaped(of_kernels.with_columns(level=pl.lit("kernel"))))
         if self._calls:
             # Names repeat themselves, so they are taken apart once each.
             parts = pl.concat(self._calls).with_columns(parts=pl.col("name").str.splitn("@", 2))
@@ -186,8 +186,8 @@ class Totals:
                 .group_by("level", "name")
                 .agg(again)
             )
-            summed.append(OPERATOR_TOTALS.conform(of_calls))
+            summed.append(OPERATOR_TOTALS.shaped(of_calls))
         levels = [level for frame in summed for level in frame["level"].unique()]
         rest = stated.filter(~pl.col("level").is_in(levels))
         order = ("level", "total_ns", "name", "core")
-        return pl.concat([*summed, rest]).sort(order, descending=[False, True, False, False])
+        return pl.concat([*summed, rest], how="vertical_relaxed").sort(order, descending=[False, True, False, False])

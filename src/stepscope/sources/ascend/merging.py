@@ -119,4 +119,4 @@ def _summed(totals: pl.DataFrame) -> pl.DataFrame:
     summed = pl.col("count", "total_ns").sum()
     waited = pl.when(pl.col("wait_ns").count() > 0).then(pl.col("wait_ns").sum()).alias("wait_ns")
     figures = (summed, waited, pl.min("min_ns"), pl.max("max_ns"), pl.max("operators"))
-    return OPERATOR_TOTALS.conform(totals.group_by(_TOTALS_OF, maintain_order=True).agg(figures))
+    return OPERATOR_TOTALS.shaped(totals.group_by(_TOTALS_OF, maintain_order=True).agg(figures))

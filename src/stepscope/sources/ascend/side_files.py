@@ -62,8 +62,7 @@ class Identity:
         }
         times = {"start_ns": [start_ns], "end_ns": [end_ns]}
         columns: dict[str, Any] = {**single, **{name: [text] for name, text in texts.items()}, **times}
-        schema = {name: RANKS.schema[name] for name in ("rank", *columns)}
-        return pl.DataFrame({"rank": [self.rank], **columns}, schema=schema)
+        return RANKS.unchecked(rank=[self.rank], **columns)
 
     def settle_rank(self, content: object, file: Path | None) -> None:
         """Take the first rank that is stated: in the content, else in a file's name."""

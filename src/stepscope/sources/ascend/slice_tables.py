@@ -78,7 +78,7 @@ class SliceTables:
         """Those of the `rows` that are operators, as rows of `operators`."""
         calls = rows.filter(pl.col("category") == "operator")
         numbered = calls.with_columns(self._stacks.numbers(calls["stack"]).alias("stack"))
-        return OPERATORS.conform(numbered.select(c for c in OPERATORS.stored_schema if c in numbered.columns))
+        return OPERATORS.shaped(numbered.select(c for c in OPERATORS.stored_schema if c in numbered.columns))
 
     def stacks(self) -> pl.DataFrame:
         """Rows of `stacks`, for the operators made so far."""
@@ -106,7 +106,7 @@ _ROWS = {**_COLUMNS, "slice": pl.Int64, "spent_ns": pl.Int64}
 
 def slices_table(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows of `slices` alone."""
-    return SLICES.conform(rows.select(name for name in SLICES.stored_schema if name in rows.columns))
+    return SLICES.shaped(rows.select(name for name in SLICES.stored_schema if name in rows.columns))
 
 
 class QueueFlows:
@@ -127,7 +127,7 @@ class QueueFlows:
         out = first_of_each(queue.filter(pl.col("name").str.starts_with("Dequeue")), "correlation")
         pairs = into.join(out, on="correlation", suffix="_out").sort("start_ns", "correlation")
         self._waiting = into.join(out, on="correlation", how="anti").tail(_QUEUE_LENGTH)
-        return FLOWS.conform(
+        return FLOWS.shaped(
             pairs.select(
                 kind=pl.lit("enqueue_dequeue"),
                 flow=pl.col("correlation").cast(pl.String),

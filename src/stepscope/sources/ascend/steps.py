@@ -92,10 +92,10 @@ def steps_table(ranges: pl.DataFrame, spans: pl.DataFrame, span: tuple[int, int]
     rows = ranges.join(first, on="step", how="left").sort("start_ns")
     if not rows["first_ns"].count():
         host = rows.select("step", "start_ns", "end_ns", window_start_ns="start_ns", window_end_ns="end_ns")
-        return STEPS.conform(host.with_columns(window=pl.lit("host")))
+        return STEPS.shaped(host.with_columns(window=pl.lit("host")))
     windows = device_windows(rows["first_ns"], last_ns)
     laid = pl.concat([rows.select("step", "start_ns", "end_ns"), windows], how="horizontal")
-    return STEPS.conform(laid.with_columns(window=pl.lit("device")))
+    return STEPS.shaped(laid.with_columns(window=pl.lit("device")))
 
 
 def _in_parts(ranges: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:

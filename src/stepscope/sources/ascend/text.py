@@ -175,8 +175,8 @@ def _take_totals(recording: Recording, files: RankFiles, sink: Sink) -> None:
         if frame is not None
     ]
     if stated:
-        whole_rows = pl.concat(stated).drop_nulls(["level", "name", "count", "total_ns"])
-        recording.totals = OPERATOR_TOTALS.conform(whole_rows)
+        whole_rows = pl.concat(stated, how="vertical_relaxed").drop_nulls(["level", "name", "count", "total_ns"])
+        recording.totals = OPERATOR_TOTALS.shaped(whole_rows)
 
 
 def _take_memory(recording: Recording, files: RankFiles, sink: Sink) -> None:
@@ -192,7 +192,7 @@ def _table(table: Table, path: Path | None, layout: FileLayout, sink: Sink) -> p
     frame = _frame(path, layout, sink)
     if frame is None:
         return empty(table.stored_schema)
-    return table.conform(shaped(frame, table.stored_schema))
+    return table.shaped(shaped(frame, table.stored_schema))
 
 
 def _frame(path: Path | None, layout: FileLayout, sink: Sink) -> pl.DataFrame | None:

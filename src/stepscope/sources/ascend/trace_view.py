@@ -208,7 +208,7 @@ def _communication(rows: pl.DataFrame, threads: dict[tuple[str, str], str]) -> t
 def _frequency(rows: pl.DataFrame | None) -> pl.DataFrame:
     if rows is None:
         return no_rows(COUNTERS)
-    return COUNTERS.conform(
+    return COUNTERS.shaped(
         rows.drop_nulls(["start_ns", "value"]).select(
             time_ns="start_ns",
             name=pl.lit("ai_core_frequency_mhz"),

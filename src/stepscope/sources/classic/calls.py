@@ -101,7 +101,7 @@ def _totals(steps: pl.DataFrame, calls: pl.DataFrame, unit_ns: int) -> pl.DataFr
     """Rows of `communication_totals`."""
     of_steps = steps.with_columns(name=pl.lit(None, pl.String))
     both = pl.concat([of_steps.select(CALLS.keys()), calls])
-    return COMMUNICATION_TOTALS.conform(
+    return COMMUNICATION_TOTALS.shaped(
         both.select(
             "step", "name", duration_ns=whole(pl.col("cost") * unit_ns), wait_ns=whole(pl.col("wait") * unit_ns)
         ).drop_nulls("duration_ns")
@@ -111,7 +111,7 @@ def _totals(steps: pl.DataFrame, calls: pl.DataFrame, unit_ns: int) -> pl.DataFr
 def _links(links: pl.DataFrame, unit_ns: int, offset: int) -> pl.DataFrame:
     """Rows of `links`."""
     operator = pl.col("name").str.extract(r"^stream_\d+_\d+_(.+)$", 1)
-    return LINKS.conform(
+    return LINKS.shaped(
         links.select(
             "step",
             "name",

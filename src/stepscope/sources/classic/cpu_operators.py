@@ -63,8 +63,8 @@ def _write_executions(rows: pl.DataFrame, steps: pl.DataFrame, sink: Sink) -> No
     )
     slices = placed.drop("short", "type", "input_shapes")
     extra = {"category": pl.lit("operator"), "depth": pl.lit(0, pl.Int32)}
-    sink.write(SLICES, SLICES.conform(slices.with_columns(**extra)))
-    sink.write(OPERATORS, OPERATORS.conform(placed.drop("short")))
+    sink.write(SLICES, slices.with_columns(**extra))
+    sink.write(OPERATORS, placed.drop("short"))
 
 
 def _traced(files: RankFiles) -> pl.DataFrame:

@@ -27,7 +27,7 @@ def write_device_peak(files: RankFiles, sink: Sink) -> None:
     cores, frequency = as_index(device.get("ai_core_num")), as_index(device.get("aic_frequency"))
     if cores and frequency:
         peak = float(cores * frequency * _MHZ * FLOPS_PER_CYCLE)
-        sink.write(STATED, STATED.frame(name=["device_peak_flops_per_s"], value=[peak]))
+        sink.write(STATED, STATED.unchecked(name=["device_peak_flops_per_s"], value=[peak]))
     else:
         problem = "does not say how many AI cores the device has and at what frequency, so its peak is unknown"
         sink.issue("note", path, problem, "Name the peak of the device where shares of it are asked for.")

@@ -38,7 +38,7 @@ def write_flops_summary(files: RankFiles, sink: Sink) -> None:
         sink.issue("error", path, "states no figure that is known", "Report its form if it is new.")
     stated = {name: value * factor for name, factor in _NAMES.values() if (value := found.get(name)) is not None}
     if stated:
-        sink.write(STATED, STATED.frame(name=list(stated), value=list(stated.values())))
+        sink.write(STATED, STATED.unchecked(name=list(stated), value=list(stated.values())))
 
 
 def write_flop_scopes(files: RankFiles, sink: Sink) -> None:
@@ -50,7 +50,7 @@ def write_flop_scopes(files: RankFiles, sink: Sink) -> None:
     if not content:
         return
     if (levels := as_amount(content.get("max_scope_num"))) is not None:
-        sink.write(STATED, STATED.frame(name=["flop_scope_levels"], value=[levels]))
+        sink.write(STATED, STATED.unchecked(name=["flop_scope_levels"], value=[levels]))
     data = content.get("data")
     links = data.get("links") if isinstance(data, dict) else None
     if not isinstance(links, list):
@@ -65,7 +65,7 @@ def _write_links(path: Path, links: list[Any], sink: Sink) -> None:
         sink.issue("error", path, f"{lost} of {len(links)} links cannot be read", "Copy the file again.", lost=lost)
     if edges:
         parents, scopes, flops = zip(*edges, strict=True)
-        sink.write(FLOP_SCOPES, FLOP_SCOPES.frame(parent=parents, scope=scopes, flops=flops))
+        sink.write(FLOP_SCOPES, FLOP_SCOPES.unchecked(parent=parents, scope=scopes, flops=flops))
 
 
 def _edge(link: Mapping[str, Any]) -> tuple[str, str, float] | None:

@@ -74,4 +74,4 @@ def write_operators(path: Path, rows: pl.DataFrame, unit: str, level: str, sink:
         sink.issue("error", path, problem, "The file was damaged; copy it again.", lost=lost)
     kept = [name for name in rows.columns if name in OPERATOR_TOTALS.stored_schema]
     named = sound.select(kept).with_columns(unit=pl.lit(unit), level=pl.lit(level))
-    sink.write(OPERATOR_TOTALS, OPERATOR_TOTALS.conform(named))
+    sink.write(OPERATOR_TOTALS, named)

@@ -61,7 +61,7 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
         "format": "classic",
         "parallelism": json_text(_parallelism(info, cluster)),
     }
-    sink.write(RANKS, RANKS.frame(**{name: [value] for name, value in row.items()}))
+    sink.write(RANKS, RANKS.unchecked(**{name: [value] for name, value in row.items()}))
 
 
 def read_info(files: RankFiles) -> Mapping[str, Any]:

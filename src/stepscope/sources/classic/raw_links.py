@@ -74,7 +74,7 @@ def write_raw_links(files: RankFiles, steps: pl.DataFrame, sink: Sink) -> None:
     both = pl.concat([totals, calls.with_columns(operation=operation_of(pl.col("name")))], how="diagonal")
     order = ["step", "name", "source", "destination", "transport"]
     placed = both.with_columns(pl.col("source", "destination").cast(pl.Int32) + offset)
-    sink.write(LINKS, LINKS.conform(placed.sort(order, nulls_last=False)))
+    sink.write(LINKS, placed.sort(order, nulls_last=False))
 
 
 def _with_calls(files: Iterable[Path]) -> list[Path]:

@@ -102,7 +102,7 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     number = by_start if rows["iteration"].is_duplicated().any() else pl.col("iteration")
     kept = ("start_ns", "end_ns", "forward_start_ns", "backward_end_ns", "graph")
     window = {"window_start_ns": pl.col("start_ns"), "window_end_ns": pl.col("end_ns"), "window": pl.lit("stated")}
-    return STEPS.conform(rows.select(*kept, step=number, **window))
+    return STEPS.shaped(rows.select(*kept, step=number, **window))
 
 
 def _calls(found: list[Call], steps: pl.DataFrame) -> pl.DataFrame:
@@ -113,7 +113,7 @@ def _calls(found: list[Call], steps: pl.DataFrame) -> pl.DataFrame:
     placed = calls.join_asof(ranges, left_on="start_ns", right_on="at").filter(pl.col("start_ns") <= pl.col("end_ns"))
     told = placed.select("start_ns", "duration_ns", "name", "step", operation=pl.lit("unknown"), group=pl.col("name"))
     sequence = pl.int_range(pl.len()).over("name")
-    return COLLECTIVES.conform(
+    return COLLECTIVES.shaped(
         told.with_columns(sequence=sequence, on_device=pl.lit(value=True)).with_row_index("collective")
     )
 

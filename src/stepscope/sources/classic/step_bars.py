@@ -37,4 +37,4 @@ def steps_of(bars: pl.DataFrame) -> pl.DataFrame:
     ended_ns = pl.col("end_ns").shift().over("start_ns")
     own = ranges.with_columns(start_ns=pl.coalesce(ended_ns, "start_ns"))
     window = {"window_start_ns": pl.col("start_ns"), "window_end_ns": pl.col("end_ns"), "window": pl.lit("stated")}
-    return STEPS.conform(own.sort("start_ns", "step").with_columns(**window))
+    return STEPS.shaped(own.sort("start_ns", "step").with_columns(**window))

@@ -135,7 +135,7 @@ def _steps(path: Path, steps: pl.DataFrame, sink: Sink) -> pl.DataFrame:
             problem = f"{outside} of {steps.height} steps have a {point} outside of them; it counts as unknown"
             sink.issue("warning", path, problem, "Check that the file is whole, and of one profile.")
     columns = [name for name in marked.columns if name in STEPS.stored_schema]
-    return STEPS.conform(
+    return STEPS.shaped(
         marked.select(
             *columns, window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("stated")
         ).with_columns(**{name: pl.when(test).then(pl.col(name)) for name, test in inside.items()})
@@ -150,4 +150,4 @@ def _calls(path: Path, steps: pl.DataFrame, reduces: Reduces, rank: int, sink: S
     sound = sort_out(calls, times.middle_ns, start=pl.col("start_ns"), end=pl.col("start_ns") + pl.col("duration_ns"))
     if sound.lost:
         sink.issue("error", path, f"communication: {sound.problem()}", _REMEDY, lost=sound.lost)
-    return COLLECTIVES.conform(sound.rows.with_row_index("collective"))
+    return COLLECTIVES.shaped(sound.rows.with_row_index("collective"))

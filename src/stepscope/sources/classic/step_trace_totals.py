@@ -79,7 +79,7 @@ def write_step_totals(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Non
             problem = f"has {rows.height} steps where the step trace has {len(known)}; they are numbered from 1"
             sink.issue("warning", path, problem, "Copy both files again: they may be cut or of different profiles.")
         known = pl.Series(range(1, rows.height + 1), dtype=pl.Int32)
-    sink.write(STEP_TOTALS, STEP_TOTALS.conform(rows.with_columns(step=known)))
+    sink.write(STEP_TOTALS, rows.with_columns(step=known))
 
 
 def _read(path: Path, steps: pl.DataFrame | None, sink: Sink) -> pl.DataFrame | None:

@@ -70,7 +70,7 @@ class KernelRows:
         )
         kernels = kernels.with_columns(kind=pl.coalesce("kind", kind) if "kind" in kernels.columns else kind)
         kernels = self._with_steps(kernels).with_columns(kernel=pl.int_range(self.rows, self.rows + pl.len()))
-        self._sink.write(KERNELS, KERNELS.conform(kernels))
+        self._sink.write(KERNELS, kernels)
         self.rows += kernels.height
         self.total_ns += int(kernels["duration_ns"].sum())
         self.span = around([self.span, span_of(kernels)])

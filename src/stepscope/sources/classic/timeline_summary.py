@@ -55,7 +55,7 @@ def write_timeline_summary(path: Path, evidence: Evidence, sink: Sink) -> None:
         stated["timeline_total_ns"] = total * _UNITS[unit]
     known = {name: value for name, value in stated.items() if value is not None}
     if known:
-        sink.write(STATED, STATED.frame(name=list(known), value=list(known.values())))
+        sink.write(STATED, STATED.unchecked(name=list(known), value=list(known.values())))
 
 
 def _unit(path: Path, total: float, streams: float | None, evidence: Evidence, sink: Sink) -> str | None:

@@ -82,4 +82,4 @@ def _rank_row(path: Path, header: TraceHeader, written: Written) -> pl.DataFrame
         "end_ns": span[1] if span else None,
         "options": head.options_json(values),
     }
-    return RANKS.frame(**{key: [value] for key, value in row.items()})
+    return RANKS.unchecked(**{key: [value] for key, value in row.items()})

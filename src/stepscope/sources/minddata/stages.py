@@ -40,6 +40,6 @@ def read_stages(file: Path, sink: Sink) -> pl.DataFrame:
         sink.issue("error", file, f"{lost} rows hold impossible numbers and are left out", "Copy it again.", lost=lost)
     totals = sound.select("name", "type", "count", total_ns=whole(total_us * 1000))
     full_name = pl.format("{}::{}", "type", "name")
-    return OPERATOR_TOTALS.conform(
+    return OPERATOR_TOTALS.shaped(
         totals.with_columns(full_name=full_name, unit=pl.lit("DATASET"), level=pl.lit("stage"))
     )

@@ -70,12 +70,12 @@ def read_totals(files: CpuFiles, unit: Unit, sink: Sink) -> pl.DataFrame:
         types = details.group_by("type", maintain_order=True).agg(sums).with_columns(name="type")
     kinds = ((types, "type"), (details, "operator"))
     rows = [_rows(frame, level, unit) for frame, level in kinds if frame is not None]
-    return pl.concat(rows) if rows else OPERATOR_TOTALS.frame()
+    return pl.concat(rows, how="vertical_relaxed") if rows else OPERATOR_TOTALS.frame()
 
 
 def _rows(frame: pl.DataFrame, level: str, unit: Unit) -> pl.DataFrame:
     kept = [name for name in frame.columns if name in OPERATOR_TOTALS.stored_schema]
-    return OPERATOR_TOTALS.conform(frame.select(*kept, level=pl.lit(level), unit=pl.lit(unit)))
+    return OPERATOR_TOTALS.shaped(frame.select(*kept, level=pl.lit(level), unit=pl.lit(unit)))
 
 
 def _read(path: Path | None, layout: FileLayout, sink: Sink) -> pl.DataFrame | None:

@@ -120,7 +120,7 @@ class About:
         words = ("host", "device_kind", "device_name", "framework_version", "mode", "backend")
         row |= {name: _text(self.values.get(name)) for name in words}
         row["framework"] = self.framework
-        return RANKS.frame(**{name: [value] for name, value in row.items()})
+        return RANKS.unchecked(**{name: [value] for name, value in row.items()})
 
     def _rank(self) -> tuple[int | None, str | None]:
         stated = small_number(self.values.get("rank"))

@@ -68,7 +68,7 @@ class RuntimeProfilerSource:
             raise UnreadableInput(file, "holds no event of the runtime profiler", "Copy it again, or record again")
         steps = steps_of(tables.steps(), pl.concat(lengths))
         if not steps.is_empty():
-            sink.write(STEPS, STEPS.conform(steps))
+            sink.write(STEPS, steps)
         whole = steps.select(pl.min("start_ns"), pl.max("end_ns")).row(0) if steps.height else None
         sink.write(RANKS, _rank_row(item, tables, around([tables.span, whole])))
 
@@ -112,4 +112,4 @@ def _rank_row(item: Input, tables: EventTables, span: tuple[int, int] | None) ->
         "start_ns": start_ns,
         "end_ns": end_ns,
     }
-    return RANKS.frame(**{name: [value] for name, value in row.items()})
+    return RANKS.unchecked(**{name: [value] for name, value in row.items()})

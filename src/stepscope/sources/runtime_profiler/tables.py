@@ -46,7 +46,7 @@ class EventTables:
         ends = pl.col("start_ns") + pl.col("duration_ns")
         self._spans.append(rows.drop_nulls("step").group_by("step").agg(pl.min("start_ns"), end_ns=ends.max()))
         stage = pl.when(pl.col("operator") != "").then("operator")
-        self._sink.write(HOST_EVENTS, HOST_EVENTS.conform(rows.select(pl.exclude("operator"), stage=stage)))
+        self._sink.write(HOST_EVENTS, rows.select(pl.exclude("operator"), stage=stage))
         self._write_slices(rows)
 
     def tell(self, path: Path) -> None:
@@ -87,10 +87,10 @@ class EventTables:
             process=pl.col("process").cast(pl.String),
         )
         kept = [name for name in SLICES.stored_schema if name in named.columns]
-        self._sink.write(SLICES, SLICES.conform(named.select(kept)))
+        self._sink.write(SLICES, named.select(kept))
         kept = [name for name in OPERATORS.stored_schema if name in named.columns]
         launches = named.filter(is_launch & (pl.col("operator") != ""))
-        self._sink.write(OPERATORS, OPERATORS.conform(launches.select(*kept, type="operator")))
+        self._sink.write(OPERATORS, launches.select(*kept, type="operator"))
 
 
 def steps_of(spans: pl.DataFrame, stated: pl.DataFrame) -> pl.DataFrame:
@@ -111,4 +111,4 @@ def steps_of(spans: pl.DataFrame, stated: pl.DataFrame) -> pl.DataFrame:
     start = pl.when(start >= pl.col("before").fill_null(0)).then(start).otherwise("start_ns")
     placed = rows.select("step", "end_ns", start_ns=start)
     window = placed.with_columns(window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("host"))
-    return STEPS.conform(window)
+    return STEPS.shaped(window)
