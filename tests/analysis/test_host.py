@@ -7,7 +7,7 @@ import pytest
 
 from stepscope.errors import Unavailable
 from stepscope.run import Run
-from stepscope.tables import HOST_USAGE
+from stepscope.tables import HOST_USAGE, RANKS, STEPS
 from tests.analysis.inputs import MS, events
 
 
@@ -98,3 +98,50 @@ def test_without_memory_there_is_no_answer() -> None:
     )
     with pytest.raises(Unavailable, match="memory of the host"):
         ask({"host_events": bare}, "host_memory_curve")
+
+
+def one_clock(count: int) -> dict[str, pl.DataFrame]:
+    """Steps of 10 ms each on a rank whose recording has one clock."""
+    starts = [10 * MS * at for at in range(count)]
+    ends = [start + 10 * MS for start in starts]
+    spans = {"start_ns": starts, "end_ns": ends, "window_start_ns": starts, "window_end_ns": ends}
+    steps = STEPS.frame(step=list(range(1, count + 1)), window=["host"] * count, **spans)
+    return {"steps": steps, "ranks": RANKS.frame(start_ns=[0], format=["recording"])}
+
+
+def test_memory_and_time_of_chosen_steps_are_those_of_their_time() -> None:
+    sampled = HOST_USAGE.frame(
+        time_ns=[5 * MS, 12 * MS, 18 * MS, 25 * MS, 95 * MS], scope=["process"] * 5, rss_bytes=[1, 20, 50, 300, 4000]
+    )
+    marked = events([("graph", "compile", 1, 2), ("graph", "compile", 11, 3), ("graph", "run", 21, 4)])
+    run = Run.from_frames({0: {"host_usage": sampled, "host_events": marked, **one_clock(3)}})
+
+    curve = run.analyse("host_memory_curve", chosen="2-3").filter(module="process")
+    assert curve.select("step", "memory_bytes").rows() == [(2, 20), (2, 50), (3, 300)]
+    grown = run.analyse("host_memory", chosen=2).filter(module="process").row(0, named=True)
+    assert (grown["points"], grown["growth_bytes"], grown["steps"]) == (2, 30, 1)
+    compiled = run.analyse("host_memory", chosen=2).filter(event="compile").row(0, named=True)
+    assert (compiled["growth_bytes"], compiled["points"]) == (500, 2)  # of one of its two ranges
+    times = run.analyse("host_time", chosen="2")
+    assert times.select("event", "count", "total_ns", "steps").rows() == [("compile", 1, 3 * MS, 1)]
+    with pytest.raises(Unavailable, match="in the chosen steps"):
+        run.analyse("host_memory_curve", chosen=9)
+
+
+def test_rows_that_say_their_step_need_no_clock() -> None:
+    marked = events([("graph", "compile", 0, 10), ("graph", "run", 20, 10)])
+    stepped = marked.with_columns(step=pl.Series([1, 2], dtype=pl.Int32))
+    run = Run.from_frames({0: {"host_events": stepped}})
+
+    assert run.analyse("host_time", chosen=2)["event"].to_list() == ["run"]
+    assert run.analyse("host_memory", chosen=2)["event"].to_list() == ["run"]
+
+
+def test_on_another_clock_than_that_of_steps_all_rows_count() -> None:
+    sampled = HOST_USAGE.frame(time_ns=[5 * MS, 25 * MS], scope=["process"] * 2, rss_bytes=[1, 300])
+    two_clocks = {**one_clock(3), "ranks": RANKS.frame(start_ns=[None], format=["classic"])}
+    run = Run.from_frames({0: {"host_usage": sampled, **two_clocks}})
+
+    curve = run.analyse("host_memory_curve", chosen=1)
+    assert curve.select("step", "memory_bytes").rows() == [(None, 1), (None, 300)]
+    assert run.analyse("host_memory", chosen=1)["steps"].to_list() == [None]

@@ -38,7 +38,8 @@ class Analysis:
             rows only.
         whole_job: The answer about one rank depends on the others: where a user selects ranks, it is computed over
             all of them and then narrowed.
-        passes: Options that it hands on to the answers that it needs, which have options of these names.
+        passes: Options that it hands on to the answers that it needs, which have options of these names; it may have
+            them itself, too.
         as_recorded: It is given the tables as they were recorded. Others find steps in the tables of ranks that mark
             none, where `iterations` is certain of them.
     """
@@ -61,11 +62,15 @@ class Analysis:
         }
 
     @property
+    def own_options(self) -> tuple[str, ...]:
+        """The remaining parameters."""
+        needs = self.needs
+        return tuple(name for name in inspect.signature(self.function).parameters if name not in needs)
+
+    @property
     def options(self) -> tuple[str, ...]:
         """The remaining parameters, and what it hands on."""
-        needs = self.needs
-        own = (name for name in inspect.signature(self.function).parameters if name not in needs)
-        return (*own, *self.passes)
+        return tuple(dict.fromkeys([*self.own_options, *self.passes]))
 
 
 ANALYSES: dict[str, Analysis] = {}

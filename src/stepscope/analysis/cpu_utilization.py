@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.input_queues import HOST_QUEUES
+from stepscope.analysis.sampled_steps import step_ranges, with_latest, with_range
 from stepscope.selection import Choice, parse_selection
 
 SHARES = ("user_ratio", "system_ratio", "io_ratio", "idle_ratio")
@@ -103,13 +104,9 @@ def _stepped(
     samples: pl.DataFrame, input_pipeline: pl.LazyFrame | None, steps: pl.LazyFrame | None, ranks: pl.LazyFrame
 ) -> pl.DataFrame:
     """Samples with `step`."""
-    if steps is not None:
-        timed = ranks.filter(pl.col("start_ns").is_not_null()).select("rank")
-        known = steps.join(timed, on="rank").select("rank", "step", "start_ns", "end_ns")
-        ranges = known.sort("start_ns", "end_ns", "step").collect()
-        if ranges.height:
-            found = _latest(samples, ranges.rename({"start_ns": "since_ns"}))
-            return found.with_columns(step=pl.when(pl.col("time_ns") <= pl.col("end_ns")).then("step")).drop("end_ns")
+    ranges = step_ranges(steps, ranks)
+    if ranges.height:
+        return with_range(samples, ranges)
     if input_pipeline is None:
         return samples.with_columns(step=pl.lit(None, pl.Int32))
     batches = (
@@ -119,12 +116,4 @@ def _stepped(
         .sort("since_ns", maintain_order=True)
         .collect()
     )
-    return _latest(samples, batches)
-
-
-def _latest(samples: pl.DataFrame, since: pl.DataFrame) -> pl.DataFrame:
-    """Samples joined with the last row of `since` that is not later (`since_ns`)."""
-    ordered = samples.sort("time_ns", maintain_order=True)
-    return ordered.join_asof(since, left_on="time_ns", right_on="since_ns", by="rank", check_sortedness=False).drop(
-        "since_ns", strict=False
-    )
+    return with_latest(samples, batches)

@@ -5,21 +5,38 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.sampled_steps import count_steps, of_steps, step_ranges
 from stepscope.analysis.statistics import duration_statistics, share
+from stepscope.selection import Choice
 
 KEYS = ("module", "event", "stage")
 
 
 @analysis("rank")
-def host_time(host_events: pl.LazyFrame) -> pl.DataFrame:
+def host_time(
+    host_events: pl.LazyFrame,
+    steps: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
+    chosen: Choice = None,
+) -> pl.DataFrame:
     """Sum up the marked ranges.
+
+    Args:
+        host_events: The ranges.
+        steps: Steps.
+        ranks: Whether the recording has one clock.
+        chosen: Only ranges that begin in these steps, e.g. `1-3`; all where their steps are not known.
 
     Returns:
         `rank`, `module`, `event`, `stage`, the statistics of `duration_statistics` (of ranges), `self_ns` (less the
         ranges directly within on the same thread), `share_ratio` (of the self time of all), `points` (marks without a
-        length: moments, and starts without an end). Longest self time first.
+        length: moments, and starts without an end), `steps` (in how many steps they lie; null if that is not known,
+        and all of them count). Longest self time first.
     """
-    rows = host_events.select("rank", *KEYS, "process", "thread", "start_ns", "duration_ns").collect()
+    columns = ("rank", "step", *KEYS, "process", "thread", "start_ns", "duration_ns")
+    marked = host_events.select(columns).collect()
+    rows = of_steps(marked, step_ranges(steps, ranks), chosen, "start_ns")
+    in_steps = rows.group_by("rank", *KEYS).agg(steps=count_steps())
     ranges = rows.filter(pl.col("duration_ns").is_not_null())
     points = rows.filter(pl.col("duration_ns").is_null()).group_by("rank", *KEYS).agg(points=pl.len().cast(pl.Int64))
     sums = _with_self(ranges).group_by("rank", *KEYS).agg(*duration_statistics(), pl.col("self_ns").sum())
@@ -27,6 +44,7 @@ def host_time(host_events: pl.LazyFrame) -> pl.DataFrame:
         sums.join(points, on=["rank", *KEYS], how="full", coalesce=True, nulls_equal=True)
         .with_columns(pl.col("points", "count", "total_ns", "self_ns").fill_null(0))
         .with_columns(share("self_ns"))
+        .join(in_steps, on=["rank", *KEYS], how="left", nulls_equal=True)
         .sort("rank", "self_ns", *KEYS, descending=[False, True, False, False, False], nulls_last=True)
     )
 

@@ -28,19 +28,24 @@ def host(step: OneStep = None, steps: Steps = None) -> Sequence[Table]:
     """Show what the host did for a rank: time and memory by module, event and stage, and use of its processors."""
     chosen = steps if step is None else step
     of_steps = {} if chosen is None else {"chosen": chosen}
-    whole = "" if chosen is None else ", all steps"  # what the framework marks is not tied to steps
     return [
         Table(
             "host_time",
-            f"Host time by module, event and stage{whole}",
+            "Host time by module, event and stage",
+            of_steps,
+            every_step=True,
+            hidden=("steps",),
             keeps=("event", "total_ns", "module", "stage", "count", "self_ns", "share_ratio", "max_ns"),
         ),
         Table(
             "host_memory",
-            f"Host memory by module, event and stage{whole}",
+            "Host memory by module, event and stage",
+            of_steps,
+            every_step=True,
+            hidden=("steps",),
             keeps=("event", "growth_bytes", "module", "stage", "max_bytes", "last_bytes"),
         ),
-        Table("host_memory_curve", f"Host memory over time{whole}", every_step=True),
+        Table("host_memory_curve", "Host memory over time", of_steps, every_step=True),
         cpu_summary(of_steps),
         Table(
             "cpu_utilization",

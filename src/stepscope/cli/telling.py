@@ -45,7 +45,7 @@ def print_tables(run: Run, request: Request, asked: Asked) -> None:
         rows, since = since_start(page.rows, answer, run.ranks[0].facts)
         for view in _views(table, rows):
             shown = _shown(view, table, rows, wide=request.wide)
-            heading = _heading(view.heading, table, page, shown.height, request, since)
+            heading = _heading(view.heading + _all_steps(table, answer), table, page, shown.height, request, since)
             if page.found:
                 out.table(shown, heading, keeps=table.keeps, titles=table.titles, bar=table.bar)
             else:
@@ -95,6 +95,14 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
     known = rows.select(name for name in rows.columns if rows[name].count())
     lists = [name for name, dtype in known.schema.items() if isinstance(dtype, pl.List)]
     return known.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(", ") for name in lists)
+
+
+def _all_steps(table: Table, answer: pl.DataFrame) -> str:
+    """Says that an answer is of all steps although some were chosen: which steps its rows are of is not known."""
+    if table.options.get("chosen") is None:
+        return ""
+    column = next((name for name in ("step", "steps") if name in answer.columns), None)
+    return ", all steps" if column is not None and not answer[column].count() else ""
 
 
 def _heading(what: str, table: Table, page: Page, height: int, request: Request, since: str) -> str:

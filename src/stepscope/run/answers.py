@@ -67,7 +67,7 @@ class Answers:
                     self._known[key] = self._stack(analysis, options)
                 else:
                     passed = {name: value for name, value in options.items() if name in analysis.passes}
-                    own = {name: value for name, value in options.items() if name not in passed}
+                    own = {name: value for name, value in options.items() if name in analysis.own_options}
                     supplied = self._supply(analysis, ranks, passed)
                     self._known[key] = _collected(analysis.function(**supplied, **own))
             except Unavailable as reason:

@@ -184,6 +184,45 @@ def test_a_first_step_that_is_numbered_0_is_a_step(tmp_path: Path, start: int) -
     ]
 
 
+def mean_of(name: object, steps: int, *, without_first: bool) -> list[object]:
+    """The average of a profile of so many steps."""
+    rows = [trace_row(at + 1, start) for at, start in enumerate(starts(steps))][int(without_first) :]
+    return [
+        name,
+        *(sum(int(str(cell)) for cell in column) // len(rows) for column in list(zip(*rows, strict=True))[1:]),
+    ]
+
+
+@pytest.mark.parametrize("without_first", [True, False])
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("left", [(0, 1), (0, 3), (2, 6), (3, 4), (5, 8), (7, 8)])
+def test_the_average_of_steps_that_are_not_in_the_file_is_no_step(
+    tmp_path: Path, left: tuple[int, int], is_first: bool, without_first: bool
+) -> None:
+    rows = [trace_row(at + 1, start) for at, start in enumerate(starts(8))][slice(*left)]
+    average = mean_of(9, 8, without_first=without_first)
+
+    read = Read(write(tmp_path, step_trace=trace(*([average, *rows] if is_first else [*rows, average]))))
+
+    assert read.table("steps")["step"].to_list() == [row[0] for row in rows]
+
+
+@pytest.mark.parametrize("numbers", [(1, 2, 3), (0, 1, 2), (6, 7, 8), (1, 2, 4), (1, 5, 6)])
+def test_steps_without_an_average_all_count(tmp_path: Path, numbers: tuple[int, ...]) -> None:
+    rows = [trace_row(number, starts(9)[number]) for number in numbers]
+
+    assert Read(write(tmp_path, step_trace=trace(*rows))).table("steps")["step"].to_list() == list(numbers)
+
+
+def test_an_average_whose_start_alone_is_zero_is_no_step(tmp_path: Path) -> None:
+    rows = [trace_row(at + 1, 500_000_000 + start) for at, start in enumerate(starts())]
+    average = [4, 0, STEP, STEP, *rows[1][4:]]
+
+    read = Read(write(tmp_path, step_trace=trace(*rows, average)))
+
+    assert read.table("steps")["step"].to_list() == [1, 2, 3]
+
+
 def test_an_average_without_points_does_not_make_ms_of_kernels_us(tmp_path: Path) -> None:
     start = starts()[0] * 1000
     row = [1, start, start + STEP, STEP, start, start + 150_000, 0, 150_000, 50_000]

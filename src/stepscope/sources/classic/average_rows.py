@@ -1,16 +1,24 @@
 """Which row of a table of steps is their average: told by what it is, for it is marked in many ways.
 
-It is the first or the last row. MindSpore calls it `-`, or 0, with points that are 0 or the means of the others'; of a
-profile of one step it may be a copy of that step, or all zeros.
+It is the first or the last row. MindSpore calls it `-`, or 0, or as if it were one more step, with points that are 0 or
+the means of the others'; of a profile of one step it may be a copy of that step, or all zeros. Steps may have been left
+out of a file, so that the average is that of others, too: then it is known by its place, for no step begins before the
+one above it ends, and the start of an average lies where the middle one of its steps begins.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 
 import polars as pl
 
 _NUMBER = r"^\s*\d{1,9}(?:\.0*)?\s*$"
+_FAR = 100
+"""A step with start 0 is followed by the next within so many times its length, chosen by us; else 0 is no time."""
+_NEARER = 4
+"""A row is the average if it begins so many times nearer to the middle of steps than to its own place, chosen by us."""
 _MARKS = ("-", "--", "avg", "average", "mean")
 
 
@@ -39,7 +47,7 @@ def find_average(rows: pl.DataFrame, points: tuple[str, str], rounding: int) -> 
         if name in _MARKS:
             return at
     for at in places:
-        if has_no_time(starts[at], ends[at]) and any(starts):
+        if starts[at] == 0 and any(starts) and (has_no_time(starts[at], ends[at]) or _is_far(starts, ends, at)):
             return at
     doubtful = sorted(places, key=lambda at: (numbers[at] != 0, -(numbers[at] or 0)))
     for at in doubtful:
@@ -48,7 +56,7 @@ def find_average(rows: pl.DataFrame, points: tuple[str, str], rounding: int) -> 
             return at
         if _is_mean(starts, ends, at, others, rounding) or _is_mean(starts, ends, at, others[1:], rounding):
             return at
-    return None
+    return _out_of_place(numbers, starts, ends, doubtful)
 
 
 def is_mean_row(row: Sequence[float | None], means: Sequence[float | None], rounding: float) -> bool:
@@ -70,6 +78,62 @@ def _goes_before(starts: Sequence[int | None], ends: Sequence[int | None], at: i
     if at or start is None or end is None or first is None:
         return False
     return start < end <= first and (start > 0 or end == first)
+
+
+def _is_far(starts: Sequence[int | None], ends: Sequence[int | None], at: int) -> bool:
+    """Whether a row with start 0 is of another clock than the others: these begin long after it ends."""
+    end = ends[at]
+    first = min((start for place, start in enumerate(starts) if place != at and start is not None), default=None)
+    return end is not None and first is not None and end > 0 and first > _FAR * end
+
+
+def _out_of_place(
+    numbers: Sequence[int | None], starts: Sequence[int | None], ends: Sequence[int | None], places: Sequence[int]
+) -> int | None:
+    """The place of a row that is no step where it stands, among others that are all in order; None if there is none."""
+    for at in places:
+        others = [place for place in range(len(starts)) if place != at]
+        spans = [(starts[place], ends[place]) for place in others]
+        if not _follow_each_other(spans):
+            continue
+        start, end = starts[at], ends[at]
+        if start is None or end is None:
+            continue
+        between = [*spans, (start, end)] if at else [(start, end), *spans]
+        if not _follow_each_other(between) or _is_not_due(numbers, starts, ends, at):
+            return at
+    return None
+
+
+def _follow_each_other(spans: Sequence[tuple[int | None, int | None]]) -> bool:
+    """Whether each begins when the one before has ended, or later."""
+    known = [(start, end) for start, end in spans if start is not None and end is not None]
+    return len(known) == len(spans) and all(a[1] <= b[0] for a, b in pairwise(known))
+
+
+def _is_not_due(
+    numbers: Sequence[int | None], starts: Sequence[int | None], ends: Sequence[int | None], at: int
+) -> bool:
+    """Whether a row begins where no step of its number would, by the pace of the others.
+
+    At the end of a file it is the average only if it begins where the middle one of steps 1 to N does, numbered N + 1.
+    """
+    others = [place for place in range(len(numbers)) if place != at]
+    rows = [(numbers[place], starts[place], ends[place]) for place in others]
+    known = [(number, start, end) for number, start, end in rows if None not in (number, start, end)]
+    number, start = numbers[at], starts[at]
+    if number is None or start is None or len(known) < len(others):
+        return False
+    pace = median((end or 0) - (begun or 0) for _, begun, end in known)
+    beside, begun = (known[-1] if at else known[0])[:2]
+    steps = number - (beside or 0)
+    if (at and steps in (0, 1)) or (not at and steps == -1):  # the step that is due
+        return False
+    late = start - (begun or 0)
+    if not at:
+        return steps >= 0 or abs(late - steps * pace) > pace
+    middles = (steps - number / 2, steps - (number - 1) / 2)  # with and without the first step
+    return min(abs(late - middle * pace) for middle in middles) < abs(late - steps * pace) / _NEARER
 
 
 def _is_mean(

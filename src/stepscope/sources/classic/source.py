@@ -25,7 +25,7 @@ class ClassicSource:
     """Reads what MindSpore's own profiler wrote until 2.4."""
 
     name = "classic"
-    version = 4
+    version = 5
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with files of a classic profile: one input a rank.
