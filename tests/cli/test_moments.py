@@ -40,6 +40,23 @@ def test_each_clock_of_a_table_counts_from_its_own_first() -> None:
     assert told == ", times since the first of each clock"
 
 
+def test_clocks_that_happen_to_be_close_are_still_two() -> None:
+    queues = pl.DataFrame({"queue": ["get_next", "device_queue", "get_next"], "time_ns": [5, 7, 9]})
+    memory = pl.DataFrame({"module": ["process", "Dataset", "Compiler"], "time_ns": [5, 7, 9]})
+
+    assert since_start(queues, queues, {})[0]["time_ns"].to_list() == [0, 0, 4]
+    rows, told = since_start(memory, memory, {})
+    assert (rows["time_ns"].to_list(), told) == ([0, 0, 2], ", times since the first of each clock")
+
+
+def test_a_recording_with_one_clock_has_one_for_all_series() -> None:
+    queues = pl.DataFrame({"queue": ["get_next", "device_queue"], "time_ns": [EPOCH + 5, EPOCH + 7]})
+
+    rows, told = since_start(queues, queues, {"start_ns": EPOCH, "end_ns": EPOCH + 10})
+
+    assert (rows["time_ns"].to_list(), told) == ([5, 7], ", times since the start of the recording")
+
+
 def test_lengths_stay_as_they_are() -> None:
     answer = pl.DataFrame({"start_ns": [5]})  # of a call, since the start of its step
 
