@@ -13,12 +13,15 @@ import polars as pl
 import pytest
 
 import stepscope.report
+from every_format import FORMATS
 from stepscope.advice import Finding
+from stepscope.analysis.idle import CAUSES
 from stepscope.cli import main
 from stepscope.cli.analyze import _show_findings
 from stepscope.cli.output import Output
 from stepscope.cli.tables import tables_of
 from stepscope.report.answers import Answers
+from stepscope.tables.steps import WINDOWS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 SCHEMA = Path(stepscope.report.__file__).parent / "analysis.schema.json"
@@ -48,6 +51,22 @@ def test_the_json_follows_its_schema(capfd) -> None:
     found = analyze_json(capfd, EXAMPLE)
 
     jsonschema.validate(found, json.loads(SCHEMA.read_text()))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_json_of_each_format_follows_the_schema(capfd, tmp_path: Path, form: str) -> None:
+    FORMATS[form](tmp_path)
+
+    found = analyze_json(capfd, tmp_path, "--no-store")
+
+    jsonschema.validate(found, json.loads(SCHEMA.read_text()))
+
+
+def test_the_schema_has_all_causes_of_idle_time_and_all_kinds_of_windows() -> None:
+    sections = json.loads(SCHEMA.read_text())["properties"]
+
+    assert sections["idle"]["items"]["properties"]["cause"]["enum"] == list(CAUSES)
+    assert sections["steps"]["items"]["properties"]["window"]["enum"] == list(WINDOWS)
 
 
 def test_the_parts_of_every_step_sum_to_its_window(capfd) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.advice.base import Per, ms
+from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
 
-WINDOWS: dict[str, Per] = {"recording": "recording", "repetition": "iteration"}
+WINDOWS: dict[str, Per] = {WHOLE_RECORDING: "recording", REPETITION: "iteration"}
 """Kinds of windows (`steps.window`) that are no recorded steps."""
 
 

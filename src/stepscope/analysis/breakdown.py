@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.activity import WORK, split
 from stepscope.analysis.base import analysis
 from stepscope.analysis.step_windows import known_steps, step_windows
+from stepscope.tables.steps import WHOLE_RECORDING
 
 SUMS: dict[str, pl.Expr] = {
     "computing_ns": pl.col("computing"),
@@ -99,7 +100,7 @@ def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame
             "start_ns",
             "end_ns",
             step=pl.lit(0, pl.Int32),
-            window_kind=pl.lit("recording"),
+            window_kind=pl.lit(WHOLE_RECORDING),
             preparing_ns=pl.lit(None, pl.Int64),
         )
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.step_windows import is_whole_recording
 from stepscope.errors import Unavailable
 
 
@@ -28,7 +29,7 @@ def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     if ran.is_empty():
         raise Unavailable("no compiler ran while this was recorded")
     ranges = steps.select("rank", "step", "window", since_ns="start_ns", until_ns="end_ns").sort("since_ns").collect()
-    marked = pl.col("window") != "recording"
+    marked = ~is_whole_recording()
     whole = ranges.group_by("rank").agg(
         recorded_steps=pl.when(marked.any()).then(pl.len().cast(pl.Int64)),
         recorded_ns=pl.col("until_ns").max() - pl.col("since_ns").min(),

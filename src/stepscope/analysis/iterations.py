@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.phase_ranges import MARKED, OPERATORS
+from stepscope.analysis.step_windows import is_whole_recording
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
 
@@ -61,7 +62,7 @@ def iterations(
     Raises:
         Unavailable: If steps are marked, or no repetition is certain.
     """
-    if not steps.select((pl.col("window") == "recording").all()).collect().item():
+    if not steps.select(is_whole_recording().all()).collect().item():
         raise Unavailable("the recording marks its steps")
     calls = operators.select("rank", "thread", "start_ns", "name", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     order = ("start_ns", "end_ns", "thread", "name")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.step_windows import is_whole_recording
 from stepscope.limits import limit
 
 RESULT = {"rank": pl.Int32, "start_ns": pl.Int64, "duration_ns": pl.Int64, "recorded_ns": pl.Int64}
@@ -30,7 +31,7 @@ def single_pauses(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Li
     Returns:
         `rank`, `start_ns`, `duration_ns` and `recorded_ns` (of the whole recording).
     """
-    whole = breakdown.filter(pl.col("window") == "recording").select("rank", recorded_ns="window_ns")
+    whole = breakdown.filter(is_whole_recording()).select("rank", recorded_ns="window_ns")
     keys = ["rank", "gap"]
     begins = pl.col("start_ns") != (pl.col("start_ns") + pl.col("duration_ns")).shift(1).over("rank")
     gaps = (

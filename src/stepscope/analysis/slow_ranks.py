@@ -10,6 +10,7 @@ import polars as pl
 from stepscope.analysis.base import analysis
 from stepscope.analysis.segments import STEP_GROUP, WORK
 from stepscope.analysis.statistics import MAD_TO_SIGMA, median
+from stepscope.analysis.step_windows import is_whole_recording
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
 
@@ -101,7 +102,7 @@ def _comparable(segments: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     """Without what cannot be compared: ranks whose steps are not marked, where those of others are; and the calls of
     a group in which a rank has less than half of those that the other members have in the rank's steps."""
     marked = steps.select("rank", "step", "window").collect()
-    unmarked = marked.filter(pl.col("window") == "recording")["rank"]
+    unmarked = marked.filter(is_whole_recording())["rank"]
     if not marked["rank"].is_in(unmarked.implode()).all():
         segments = segments.filter(~pl.col("rank").is_in(unmarked.implode()))
     calls = segments.group_by("group", "step", "rank").len("calls")

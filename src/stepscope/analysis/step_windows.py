@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.tables.steps import WHOLE_RECORDING
+
 
 def known_steps(steps: pl.LazyFrame) -> pl.LazyFrame:
     """Steps without those in which nothing was recorded, though it was in others: they were not idle, but unknown."""
@@ -12,7 +14,7 @@ def known_steps(steps: pl.LazyFrame) -> pl.LazyFrame:
 
 def is_whole_recording() -> pl.Expr:
     """Whether a row of `steps` is no step, but stands for a recording that marks none."""
-    return pl.col("window") == "recording"
+    return pl.col("window") == WHOLE_RECORDING
 
 
 def step_windows(steps: pl.LazyFrame) -> pl.DataFrame:

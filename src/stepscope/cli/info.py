@@ -117,13 +117,14 @@ def _ranks(run: Run) -> pl.DataFrame:
     import polars as pl
 
     from stepscope.tables import STEPS
+    from stepscope.tables.steps import WHOLE_RECORDING
 
     empty = pl.LazyFrame(schema=STEPS.schema)
     steps = (
         (run.table("steps") if run.has("steps") else empty)
         .group_by("rank")
         .agg(
-            steps=pl.when(pl.col("window").first() == "recording")
+            steps=pl.when(pl.col("window").first() == WHOLE_RECORDING)
             .then(pl.lit("no steps"))
             .otherwise(pl.format("{}-{} ({})", pl.col("step").min(), pl.col("step").max(), pl.len()))
         )

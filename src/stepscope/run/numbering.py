@@ -14,12 +14,10 @@ import polars as pl
 from stepscope.errors import Unavailable
 from stepscope.run.rank import Rank, stacked
 from stepscope.tables import RANKS, STEPS, TABLES
+from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
 
 if TYPE_CHECKING:
     from stepscope.run.run import Run
-
-REPETITION, RECORDING = "repetition", "recording"
-"""`steps.window` of such a step, and of the one that stands for a recording without steps."""
 
 UNTIMED = ("links", "transports", "communication_totals", "step_totals", "operator_steps")
 """Tables by step whose rows have no time: a rank that has any keeps its numbers."""
@@ -48,7 +46,7 @@ def marks_no_steps(run: Run) -> bool:
     rows = [rank.rows.get(STEPS.name, 0) for rank in run.ranks]
     if max(rows, default=0) != 1:
         return False
-    return bool(run.table(STEPS.name).select((pl.col("window") == RECORDING).all()).collect().item())
+    return bool(run.table(STEPS.name).select((pl.col("window") == WHOLE_RECORDING).all()).collect().item())
 
 
 def iterations_of(run: Run) -> Repetition | None:

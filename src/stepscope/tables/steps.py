@@ -2,6 +2,12 @@
 
 from stepscope.tables.base import RANK, Column, Table
 
+WHOLE_RECORDING, REPETITION = "recording", "repetition"
+"""`window` of the row that stands for a recording without steps, and of an iteration that was found by repetition."""
+
+WINDOWS = ("device", "stated", "host", WHOLE_RECORDING, REPETITION)
+"""How the window of a step may be set; repetition is found in answers and never stored."""
+
 STEPS = Table(
     name="steps",
     doc="One row per rank and training step.",

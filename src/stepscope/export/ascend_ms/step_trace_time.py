@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.export.ascend_ms.units import csv_text, microseconds
 from stepscope.export.job import Job
+from stepscope.tables.steps import WHOLE_RECORDING
 
 COLUMNS = {
     "Computing": "computing_ns",
@@ -31,6 +32,6 @@ def step_trace_time(job: Job) -> str:
     """
     parts: pl.DataFrame = job.run.analyse("breakdown")
     rows = parts.with_columns(free_ns=pl.col("free_ns") + pl.col("memory_not_overlapped_ns"))
-    step = pl.when(pl.col("window") != "recording").then(pl.col("step").cast(pl.String))
+    step = pl.when(pl.col("window") != WHOLE_RECORDING).then(pl.col("step").cast(pl.String))
     columns = COLUMNS if rows["preparing_ns"].is_null().all() else {**COLUMNS, PREPARING: "preparing_ns"}
     return csv_text(rows.select(step.alias("Step"), *(microseconds(c).alias(title) for title, c in columns.items())))

@@ -19,6 +19,7 @@ from stepscope.export.ascend_ms.trace_tracks import (
 )
 from stepscope.export.forms import us_text
 from stepscope.export.job import Job
+from stepscope.tables.steps import WHOLE_RECORDING
 
 STEP = "ProfilerStep#"
 _PROCESS = {"runtime": RUNTIME, "gc": COLLECTION}
@@ -36,7 +37,7 @@ _ARGUMENTS = {
 
 def step_events(job: Job, tracks: Tracks) -> Iterator[Event]:
     """The steps as ranges of the main thread."""
-    steps = job.rows("steps").filter(pl.col("window") != "recording")
+    steps = job.rows("steps").filter(pl.col("window") != WHOLE_RECORDING)
     for step, start, end in steps.sort("start_ns").select("step", "start_ns", "end_ns").iter_rows():
         track = tracks.thread(HOST, str(tracks.pid))
         yield complete(f"{STEP}{step}", track, start, end - start, cat="cpu_op", args={})

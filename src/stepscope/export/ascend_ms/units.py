@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.export.job import Job
+from stepscope.tables.steps import WHOLE_RECORDING
 
 MEGABYTE = 1_000_000
 """Of communication; memory files count in units of 2^20."""
@@ -34,7 +35,7 @@ def step_word(step: int) -> str:
 def has_steps(job: Job) -> bool:
     """Whether the recording has steps, and not only one window around all of it."""
     steps = job.rows("steps")
-    return bool((steps["window"] != "recording").any())
+    return bool((steps["window"] != WHOLE_RECORDING).any())
 
 
 def csv_text(frame: pl.DataFrame, missing: str = "") -> str:

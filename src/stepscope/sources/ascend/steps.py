@@ -10,6 +10,7 @@ from stepscope.sources.ascend.recording import STEPS as HOST_RANGES
 from stepscope.sources.ascend.recording import empty, no_rows, shaped
 from stepscope.sources.windows import device_windows
 from stepscope.tables import STEPS
+from stepscope.tables.steps import WHOLE_RECORDING
 
 STEP_NAME = r"^ProfilerStep#(\d{1,9})"
 """Name of the host range of a step."""
@@ -87,7 +88,7 @@ def steps_table(ranges: pl.DataFrame, spans: pl.DataFrame, span: tuple[int, int]
             end_ns=[end],
             window_start_ns=[start],
             window_end_ns=[end],
-            window=["recording"],
+            window=[WHOLE_RECORDING],
         )
     rows = ranges.join(first, on="step", how="left").sort("start_ns")
     if not rows["first_ns"].count():

@@ -19,6 +19,7 @@ from stepscope.sources.trace_events import read_events
 from stepscope.sources.trace_events.base import EventClass, Layout
 from stepscope.sources.windows import span_of
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS, OPERATORS, SLICES, STEPS
+from stepscope.tables.steps import WHOLE_RECORDING
 
 _KINDS = ("cpu_types", "cpu_operators", "cpu_times", "cpu_framework", "cpu_memory")
 _EVENTS = Layout((EventClass("events", frozenset({"X"}), None),))
@@ -98,7 +99,7 @@ def _untold(*_: object, **__: object) -> None:
 def _whole(rows: pl.DataFrame) -> pl.DataFrame:
     """One step 0 for all of a recording without steps."""
     start, end = span_of(rows) or (0, 0)
-    window = {"window_start_ns": [start], "window_end_ns": [end], "window": ["recording"]}
+    window = {"window_start_ns": [start], "window_end_ns": [end], "window": [WHOLE_RECORDING]}
     return STEPS.frame(step=[0], start_ns=[start], end_ns=[end], **window)
 
 

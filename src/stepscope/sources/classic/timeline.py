@@ -23,6 +23,7 @@ from stepscope.sources.classic.timeline_display import Display, read_display
 from stepscope.sources.classic.timeline_kernels import KernelRows, read_kernels
 from stepscope.sources.classic.timeline_summary import Evidence, write_timeline_summary
 from stepscope.tables import COLLECTIVES, STEPS
+from stepscope.tables.steps import WHOLE_RECORDING
 
 _PREFERRED = ("ascend_", "timeline_", "gpu_", "cpu_")
 """Of several timelines of a rank, that of the device it trains on."""
@@ -90,7 +91,7 @@ def _with_kernels(
             end_ns=[last],
             window_start_ns=[first],
             window_end_ns=[last],
-            window=["recording"],
+            window=[WHOLE_RECORDING],
         )
     return steps, rows, display
 

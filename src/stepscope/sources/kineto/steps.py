@@ -10,6 +10,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.windows import device_windows, own_spans
+from stepscope.tables.steps import WHOLE_RECORDING
 
 STEP_PREFIX = "ProfilerStep#"
 _NAMED = 3
@@ -110,7 +111,7 @@ def step_rows(
             "end_ns": recording[1],
             "window_start_ns": first,
             "window_end_ns": last,
-            "window": "recording",
+            "window": WHOLE_RECORDING,
         }
         return pl.DataFrame([row])
     rows = steps.ranges if recorded is None else steps.ranges.with_columns(recorded=recorded)
