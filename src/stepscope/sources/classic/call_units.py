@@ -10,8 +10,8 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.ranks import read_info
+from stepscope.sources.classic.silent_sink import SilentSink
 from stepscope.sources.classic.step_trace import read_step_trace
-from stepscope.store.sinks import MemorySink
 
 MS, US = 1_000_000, 1_000
 """Units in ns."""
@@ -85,7 +85,7 @@ def _by_bandwidth(links: pl.DataFrame) -> int | None:
 def _steps_long(files: RankFiles, steps: pl.DataFrame, unit: int) -> float | None:
     """How many steps long the communication of a step is, in the middle; null where no step is known."""
     path = files.one("step_trace")
-    trace = None if path is None else read_step_trace(path, files.rank, MemorySink("classic"))  # told where it is kept
+    trace = None if path is None else read_step_trace(path, files.rank, SilentSink())
     length = None if trace is None else trace.steps.select((pl.col("end_ns") - pl.col("start_ns")).median()).item()
     spent = steps.select((pl.col("cost") + pl.col("wait").fill_null(0)).median()).item()
     if length is None or length <= 0 or spent is None:

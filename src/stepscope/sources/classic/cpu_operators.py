@@ -11,9 +11,9 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import read_flops
 from stepscope.sources.classic.ranks import device_kind
+from stepscope.sources.classic.silent_sink import SilentSink
 from stepscope.sources.classic.step_bars import step_bars, steps_of
 from stepscope.sources.classic.step_trace import read_step_trace
-from stepscope.sources.classic.untold import Untold
 from stepscope.sources.mindspore_cpu import CpuFiles, Unit, read_executions, read_memory, read_totals
 from stepscope.sources.trace_events import read_events
 from stepscope.sources.trace_events.base import EventClass, Layout
@@ -71,7 +71,7 @@ def _write_executions(rows: pl.DataFrame, steps: pl.DataFrame, sink: Sink) -> No
 def _traced(files: RankFiles) -> pl.DataFrame:
     """The steps of the step trace, which `timeline` writes and tells damage of; none where it has none."""
     path = files.one("step_trace")
-    trace = None if path is None else read_step_trace(path, files.rank, Untold())
+    trace = None if path is None else read_step_trace(path, files.rank, SilentSink())
     return STEPS.frame() if trace is None else trace.steps
 
 
@@ -84,16 +84,12 @@ def _steps(timeline: Path | None, workers: int) -> pl.DataFrame:
         return STEPS.frame()
     bars: list[pl.DataFrame] = []
     try:
-        for batch in read_events(timeline, _EVENTS, report=_untold, workers=workers):
+        for batch in read_events(timeline, _EVENTS, report=SilentSink().issue, workers=workers):
             if (events := batch.frames.get("events")) is not None:
                 bars.append(step_bars(events).select("name", "start_ns", "duration_ns"))
     except UnreadableInput:
         return STEPS.frame()
     return steps_of(pl.concat(bars)) if bars else STEPS.frame()
-
-
-def _untold(*_: object, **__: object) -> None:
-    """Takes an issue that is told elsewhere."""
 
 
 def _whole(rows: pl.DataFrame) -> pl.DataFrame:

@@ -7,8 +7,8 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.raw_links import write_raw_links
 from stepscope.sources.classic.raw_steps import read_raw_steps
+from stepscope.sources.classic.silent_sink import SilentSink
 from stepscope.sources.classic.step_events import read_step_events
-from stepscope.store.sinks import MemorySink
 
 _OWN = ("step_trace", "timeline", "timeline_display")
 """What MindSpore makes of the same work, by another clock."""
@@ -30,6 +30,6 @@ def write_by_iteration(files: RankFiles, sink: Sink) -> None:
     exported = files.all("iterations")
     trace = read_raw_steps(files.all("device_steps"), sink) or read_step_events(files.all("device_step_events"), sink)
     if trace is None:  # they are in the files of whole iterations, too
-        trace = read_step_events([file for file in exported if file.name.startswith("msprof_")], MemorySink("classic"))
+        trace = read_step_events([file for file in exported if file.name.startswith("msprof_")], SilentSink())
     steps = write_iterations(exported, None if trace is None else trace.steps, files.path, sink)
     write_raw_links(files, steps, sink)

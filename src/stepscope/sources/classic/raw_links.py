@@ -16,9 +16,9 @@ from stepscope.sources.ascend.iterations import NAME
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.link_ranks import offset_of
+from stepscope.sources.classic.silent_sink import SilentSink
 from stepscope.sources.kineto.communication import operation_of
 from stepscope.sources.trace_events import Arg, EventClass, Layout, read_events
-from stepscope.store.sinks import MemorySink
 from stepscope.tables import LINKS
 
 _ENDS = {"source": "src rank", "destination": "dst rank"}
@@ -90,11 +90,14 @@ def _with_calls(files: Iterable[Path]) -> list[Path]:
 
 
 def _moved(file: Path) -> pl.DataFrame | None:
-    """What each task of a file moved, with the name of its call; None if the file cannot be read, which is told."""
+    """What each task of a file moved, with the name of its call; None if the file cannot be read.
+
+    The reader of iterations reads it as well, and reports its damage.
+    """
     tracks: list[pl.DataFrame] = []
     tasks: list[pl.DataFrame] = []
     try:
-        for batch in read_events(file, _LAYOUT, report=MemorySink("classic").issue, workers=1):
+        for batch in read_events(file, _LAYOUT, report=SilentSink().issue, workers=1):
             if (named := batch.frames.get("metadata")) is not None:
                 tracks.append(named.filter(name="thread_name").select("process", "thread", "label"))
             if (found := batch.frames.get("tasks")) is not None:

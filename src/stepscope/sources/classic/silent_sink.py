@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.tables import Table
 
 
-class Untold:
+class SilentSink:
     """Takes rows and issues, and keeps none of them."""
 
     workers = 1
