@@ -43,19 +43,24 @@ def processors(run: Run, asked: Asked) -> Any:
     host, counts = raw["device_info"], ("context_switch_count", "runnable_process")
     host = {**host, "runnable_process": host.get("runnable_process", host.get("runable_processes"))}
     listed = _operators(folder(run), asked.rank)
+    idle = [
+        not any(shares) and None not in shares for shares in zip(*_samples(host, _HOST, count).values(), strict=True)
+    ]
+    late = any(len(raw["process_info"][key]) < count for key in _SHARES)
+    nothing = [idle[0] or late, *idle[1:]]
     operators = [
         {
             "op_id": one["op_id"],
             "num_workers": listed[one["op_id"]]["num_workers"],
-            "metrics": _metrics(one["metrics"], _SHARES, count, kept),
+            "metrics": _metrics(one["metrics"], _SHARES, nothing, [n for n in kept if n in _measured(one, nothing)]),
         }
         for one in raw["op_info"]
         if one["op_id"] in listed
     ]
     return {
         "cpu_processor_num": raw["cpu_processor_num"],
-        "device_info": _metrics(host, (*_HOST, *counts), count, kept),
-        "process_info": _metrics(raw["process_info"], _SHARES, count, kept),
+        "device_info": _metrics(host, (*_HOST, *counts), idle, kept),
+        "process_info": _metrics(raw["process_info"], _SHARES, nothing, kept),
         "op_info": {
             "op_list": operators,
             "total_op_avg_value": {key: sum(one["metrics"][key]["avg_value"] for one in operators) for key in _SHARES},
@@ -66,13 +71,26 @@ def processors(run: Run, asked: Asked) -> Any:
     }
 
 
-def _metrics(part: dict[str, Any], keys: tuple[str, ...], count: int, kept: list[int]) -> dict[str, Any]:
+def _samples(part: dict[str, Any], keys: tuple[str, ...], count: int) -> dict[str, list[Any]]:
     """Each list as one value a sample: the first of each two where values stand twice, nothing before the first."""
     doubled = max(len(part[key]) for key in keys) >= 2 * count
+    found = {key: part[key][::2] if doubled else [None] * (count - len(part[key])) + part[key] for key in keys}
+    return {key: [*values, *[None] * (count - len(values))] for key, values in found.items()}
+
+
+def _measured(operator: dict[str, Any], nothing: list[bool]) -> set[int]:
+    """The samples of an operator of which something is known: there is no other."""
+    shares = zip(*_samples(operator["metrics"], _SHARES, len(nothing)).values(), strict=True)
+    return {
+        n for n, values in enumerate(shares) if any(values) or (not nothing[n] and values.count(None) < len(values))
+    }
+
+
+def _metrics(part: dict[str, Any], keys: tuple[str, ...], nothing: list[bool], kept: list[int]) -> dict[str, Any]:
+    """The values of each sample and their mean; zeros are none where nothing was measured."""
     said = {}
-    for key in keys:
-        values = part[key][::2] if doubled else [None] * (count - len(part[key])) + part[key]
-        shown = [values[n] if n < len(values) else None for n in kept]
+    for key, values in _samples(part, keys, len(nothing)).items():
+        shown = [None if nothing[n] and values[n] == 0 else values[n] for n in kept]
         known = [value for value in shown if value is not None]
         said[key] = {"avg_value": round(mean(known)) if known else None, "metrics": shown}
     return said
