@@ -154,9 +154,10 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         ],
         "iteration-interval": [
             {
+                "stated_steps": pl.DataFrame({"rank": [0], "step": [1]}),
                 "step_trace": pl.DataFrame(
                     {
-                        **{"rank": [0], "window": ["stated"], "start_ns": [0]},
+                        **{"rank": [0], "step": [1], "start_ns": [0]},
                         **{"interval_ns": [10**9], "step_ns": [10**9]},
                     }
                 ),

@@ -40,6 +40,7 @@ ACTIONS: Choices = {
 
 @rule("iteration-interval")
 def iteration_interval(
+    stated_steps: pl.DataFrame,
     step_trace: pl.DataFrame,
     input_stages: pl.DataFrame | None,
     ranks: pl.LazyFrame | None = None,
@@ -51,7 +52,7 @@ def iteration_interval(
     the limit by, on the rank where it is longest: shorter intervals are not to be had. What timelines tell of idle
     time is the matter of `idle-time`.
     """
-    stated = step_trace.filter((pl.col("window") == "stated") & pl.col("interval_ns").is_not_null())
+    stated = step_trace.join(stated_steps, on=["rank", "step"], how="semi").drop_nulls("interval_ns")
     counted = (pl.int_range(pl.len()).over("rank") > 0) | (pl.len().over("rank") == 1)
     late = (
         stated.sort("rank", "start_ns")

@@ -36,12 +36,14 @@ from stepscope.analysis.operator_instances import operator_instances
 from stepscope.analysis.operator_summary import operator_summary
 from stepscope.analysis.operator_types import operator_types
 from stepscope.analysis.phase_ranges import phase_ranges
+from stepscope.analysis.python_threads import python_threads
 from stepscope.analysis.segments import segments
 from stepscope.analysis.shape_costs import shape_costs
 from stepscope.analysis.single_pauses import single_pauses
 from stepscope.analysis.slow_groups import slow_groups
 from stepscope.analysis.slow_links import slow_links
 from stepscope.analysis.slow_ranks import slow_ranks
+from stepscope.analysis.stated_steps import stated_steps
 from stepscope.analysis.step_reduces import step_reduce_statistics, step_reduces
 from stepscope.analysis.step_statistics import step_statistics
 from stepscope.analysis.step_trace import step_trace
@@ -92,6 +94,7 @@ __all__ = [
     "operator_summary",
     "operator_types",
     "phase_ranges",
+    "python_threads",
     "segments",
     "shape_costs",
     "shape_executions",
@@ -99,6 +102,7 @@ __all__ = [
     "slow_groups",
     "slow_links",
     "slow_ranks",
+    "stated_steps",
     "step_reduce_statistics",
     "step_reduces",
     "step_statistics",

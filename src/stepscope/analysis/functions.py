@@ -9,7 +9,6 @@ import polars as pl
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import union
 from stepscope.analysis.statistics import share
-from stepscope.errors import Unavailable
 
 FUNCTION = ("function", "file", "line", "called_by")
 """What tells one function from the next."""
@@ -24,12 +23,13 @@ NOT_IDLE = ""
 
 
 @analysis("rank")
-def functions(slices: pl.LazyFrame, idle_pieces: pl.DataFrame | None) -> pl.DataFrame:
+def functions(python_threads: pl.DataFrame, slices: pl.LazyFrame, idle_pieces: pl.DataFrame | None) -> pl.DataFrame:
     """Sum up Python functions.
 
     Built-in functions have no place in a file; they are told apart by the function that calls them.
 
     Args:
+        python_threads: Where they ran.
         slices: Python functions, and the operators that they call.
         idle_pieces: When nothing ran, for `idle_ns`.
 
@@ -38,11 +38,8 @@ def functions(slices: pl.LazyFrame, idle_pieces: pl.DataFrame | None) -> pl.Data
         `calls`, `total_ns` (a function that calls itself counts once), `self_ns` (while no other function and no
         operator ran in it), `share_ratio` (of the self time of all), `idle_ns` (part of the self time during which
         the rank had nothing to do; null where that is not known). Longest self time first.
-
-    Raises:
-        Unavailable: If no Python functions were recorded.
     """
-    called = _called(slices)
+    called = _called(python_threads, slices)
     swept = pl.concat(_swept(called, idle_pieces))
     keys = ["rank", *FUNCTION]
     calls = _placed(called, swept)
@@ -64,21 +61,19 @@ def functions(slices: pl.LazyFrame, idle_pieces: pl.DataFrame | None) -> pl.Data
 
 
 @analysis("rank")
-def idle_functions(slices: pl.LazyFrame, idle_pieces: pl.DataFrame) -> pl.DataFrame:
+def idle_functions(python_threads: pl.DataFrame, slices: pl.LazyFrame, idle_pieces: pl.DataFrame) -> pl.DataFrame:
     """Find the Python functions that ran on the training thread while the rank had nothing to do.
 
     Args:
+        python_threads: Where they ran.
         slices: Python functions, and the operators that they call.
         idle_pieces: When nothing ran, and why.
 
     Returns:
         `rank`, `cause` (as of `idle`), `function`, `file`, `line`, `called_by` (as of `functions`), `idle_ns` (while
         it was the innermost function), the longest first.
-
-    Raises:
-        Unavailable: If no Python functions were recorded.
     """
-    called = _called(slices)
+    called = _called(python_threads, slices)
     swept = pl.concat(_swept(called, idle_pieces))
     times = swept.filter(pl.col("cause") != NOT_IDLE).select("call", "cause", "duration_ns")
     return (
@@ -89,19 +84,13 @@ def idle_functions(slices: pl.LazyFrame, idle_pieces: pl.DataFrame) -> pl.DataFr
     )
 
 
-def _called(slices: pl.LazyFrame) -> pl.DataFrame:
+def _called(threads: pl.DataFrame, slices: pl.LazyFrame) -> pl.DataFrame:
     """Python functions and operators of the threads that run Python, numbered (`call`)."""
     names = ["rank", "category", "name", "process", "thread", "start_ns", "duration_ns"]
     kinds = pl.col("category").is_in(["python", "operator"]) & (pl.col("duration_ns") > 0)
-    # most recordings have none, which is soon found out
-    if slices.filter(pl.col("category") == "python").select("category").head(1).collect().is_empty():
-        raise Unavailable("no Python functions were recorded: record with `--stacks` (with_stack=True)")
     rows = slices.filter(kinds).select(names).collect()
-    threads = rows.filter(pl.col("category") == "python").select("process", "thread").unique()
     kept = rows.join(threads, on=["process", "thread"], how="semi", nulls_equal=True, maintain_order="left")
-    return kept.with_columns(
-        call=pl.int_range(pl.len(), dtype=pl.Int64)
-    )  # fmt: skip
+    return kept.with_columns(call=pl.int_range(pl.len(), dtype=pl.Int64))
 
 
 def _swept(called: pl.DataFrame, idle: pl.DataFrame | None) -> Iterator[pl.DataFrame]:
