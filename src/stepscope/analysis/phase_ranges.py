@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces, union
 from stepscope.analysis.step_windows import is_whole_recording
+from stepscope.analysis.turns import ENGINE, in_turns, outside, turn_starts
 from stepscope.errors import Unavailable
 from stepscope.tables.scopes import BACKWARD
 
@@ -28,6 +29,9 @@ OWN = ("validation", "warm_up")
 
 ON_HOST = ("checkpoint",)
 """Phases that a device waits for: they last as long as on the host."""
+
+RESETS = r"(?i)^Optimizer\.zero_grad#|^## ?zero_grad ?##$"
+"""Annotations within which gradients are set to zero."""
 
 UPDATES = r"^Optimizer\.step#"
 """PyTorch's own range of an optimizer, which holds all that its closure does."""
@@ -78,7 +82,7 @@ def phase_ranges(
         Unavailable: If nothing tells any phase.
     """
     marked = _marked(slices)
-    known = _in_steps(operators, steps)
+    known = _in_steps(operators, steps, marked)
     host = pl.concat([marked, *_unmarked(marked, slices, known)])
     if host.is_empty():
         raise Unavailable("neither annotations nor operators tell forward, backward and optimizer")
@@ -95,11 +99,20 @@ def phase_ranges(
     return found.sort("rank", "start_ns", "phase")
 
 
-def _in_steps(operators: pl.LazyFrame | None, steps: pl.LazyFrame | None) -> pl.LazyFrame | None:
-    """The operators of ranks whose steps are known."""
+def _in_steps(operators: pl.LazyFrame | None, steps: pl.LazyFrame | None, marked: pl.DataFrame) -> pl.LazyFrame | None:
+    """The operators of ranks whose steps are known, and of others those in closures that an optimizer calls."""
     if operators is None or steps is None:
         return operators
-    return operators.join(steps.filter(is_whole_recording()).select("rank").unique(), on="rank", how="anti")
+    whole = steps.filter(is_whole_recording()).select("rank").unique()
+    updates = union(marked.lazy().filter(pl.col("phase") == "optimizer"), by=["rank"])
+    bounds = updates.select("rank", "start_ns", update_ns="start_ns", over_ns="end_ns").sort("start_ns")
+    of_whole = operators.join(whole, on="rank", how="semi").sort("start_ns")
+    inside = of_whole.join_asof(bounds, on="start_ns", by="rank", check_sortedness=False).filter(
+        pl.col("start_ns") < pl.col("over_ns")
+    )
+    closes = pl.col("name").str.starts_with(ENGINE).any().over("rank", "update_ns")
+    in_closures = inside.filter(closes).drop("update_ns", "over_ns")
+    return pl.concat([operators.join(whole, on="rank", how="anti"), in_closures])
 
 
 def _marked(slices: pl.LazyFrame | None) -> pl.DataFrame:
@@ -119,14 +132,26 @@ def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.L
         return []
     found: list[pl.DataFrame] = []
     rows = operators.filter(pl.col("step").is_not_null())
+    turns = turn_starts(
+        rows.with_columns(forward=~pl.col("name").str.contains(OPERATORS["backward"])),
+        marked,
+        None if slices is None else _annotated(slices, RESETS),
+        union(_annotated(slices, NO_FORWARD), by=["rank"]) if slices is not None else marked.lazy().clear(),
+    )
     end = pl.col("start_ns") + pl.col("duration_ns")
     for phase, words in OPERATORS.items():
-        ranges = rows.filter(pl.col("name").str.contains(words)).group_by("rank", "step")
-        told = ranges.agg(start_ns=pl.col("start_ns").min(), end_ns=end.max()).with_columns(phase=pl.lit(phase))
-        found.append(_without(told.collect(), marked, phase))
+        ranges = in_turns(rows.filter(pl.col("name").str.contains(words)).collect(), turns)
+        told = ranges.group_by("rank", "step", "turn_ns").agg(start_ns=pl.col("start_ns").min(), end_ns=end.max())
+        found.append(_without(told.with_columns(phase=pl.lit(phase)), marked, phase))
     later = pl.concat([marked, *found]).filter(pl.col("phase").is_in(["backward", "optimizer"]))
-    found.append(_without(_forward(rows, later, slices), marked, "forward"))
+    found.append(_without(_forward(rows, later, slices, turns), marked, "forward"))
     return found
+
+
+def _annotated(slices: pl.LazyFrame, words: str) -> pl.LazyFrame:
+    """The ranges of annotations with such names."""
+    named = slices.filter((pl.col("category") == "annotation") & pl.col("name").str.contains(words))
+    return named.select("rank", "name", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
 
 
 def _without(ranges: pl.DataFrame, marked: pl.DataFrame, phase: str) -> pl.DataFrame:
@@ -135,27 +160,30 @@ def _without(ranges: pl.DataFrame, marked: pl.DataFrame, phase: str) -> pl.DataF
     return ranges.join(told, on=["rank", "step"], how="anti").select(_RANGE)
 
 
-def _forward(operators: pl.LazyFrame, later: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
-    """The operators of each step before its backward pass, or before its optimizer where it has none."""
-    first = later.group_by("rank", "step").agg(
-        until_ns=pl.coalesce(pl.col("start_ns").filter(pl.col("phase") == "backward").min(), pl.col("start_ns").min())
-    )
-    before = operators.join(first.lazy(), on=["rank", "step"], how="left").filter(
-        pl.col("until_ns").is_null() | (pl.col("start_ns") < pl.col("until_ns"))
-    )
+def _forward(
+    operators: pl.LazyFrame, later: pl.DataFrame, slices: pl.LazyFrame | None, turns: pl.DataFrame
+) -> pl.DataFrame:
+    """The operators of each turn before its backward pass; of a step without any, those before its optimizer."""
+    backward = pl.col("phase") == "backward"
+    keys = ["rank", "step", "turn_ns"]
+    first = in_turns(later, turns).filter(backward).group_by(keys).agg(until_ns=pl.col("start_ns").min())
+    without = later.group_by("rank", "step").agg(step_until_ns=pl.col("start_ns").min(), trains=backward.any())
+    before = operators
     if slices is not None:
-        others = slices.filter((pl.col("category") == "annotation") & pl.col("name").str.contains(NO_FORWARD))
-        updates = pl.col("name").str.contains(UPDATES)
-        ends = others.select(
-            "rank", "start_ns", updates.alias("updates"), end_ns=pl.col("start_ns") + pl.col("duration_ns")
-        )
-        closed = later.filter(pl.col("phase") == "backward").lazy()
-        before = _outside(before, union(_but_closures(ends, closed), by=["rank"]))
+        others = _annotated(slices, NO_FORWARD).with_columns(updates=pl.col("name").str.contains(UPDATES))
+        before = outside(before, union(_but_closures(others, later.filter(backward).lazy()), by=["rank"]))
+    rows = in_turns(before.select("rank", "step", "start_ns", "duration_ns").collect(), turns)
+    known = rows.join(first, on=keys, how="left", nulls_equal=True).join(without, on=["rank", "step"], how="left")
+    until = pl.coalesce("until_ns", pl.when(~pl.col("trains")).then("step_until_ns"))
+    trains = pl.col("trains").fill_null(False)
+    kept = known.with_columns(until_ns=until, turn_ns=pl.when(trains).then("turn_ns")).filter(
+        (pl.col("start_ns") < pl.col("until_ns")) | (pl.col("until_ns").is_null() & ~trains)
+    )
     end = (pl.col("start_ns") + pl.col("duration_ns")).max()
-    told = before.group_by("rank", "step").agg(
+    told = kept.group_by(keys).agg(
         start_ns=pl.col("start_ns").min(), end_ns=pl.coalesce(pl.col("until_ns").first(), end)
     )
-    return told.with_columns(phase=pl.lit("forward")).collect()
+    return told.with_columns(phase=pl.lit("forward"))
 
 
 def _but_closures(others: pl.LazyFrame, backward: pl.LazyFrame) -> pl.LazyFrame:
@@ -192,13 +220,6 @@ def _without_closures(merged: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFram
         "rank", "start_ns", phase=pl.lit("optimizer"), end_ns=pl.col("start_ns") + pl.col("duration_ns")
     ).collect()
     return pl.concat([merged.filter(~optimizer), rest.select(merged.columns)])
-
-
-def _outside(rows: pl.LazyFrame, ranges: pl.LazyFrame) -> pl.LazyFrame:
-    """The rows that start in none of some disjoint ranges."""
-    bounds = ranges.sort("rank", "start_ns").select("rank", "start_ns", over_ns="end_ns")
-    last = rows.sort("rank", "start_ns").join_asof(bounds, on="start_ns", by="rank", check_sortedness=False)
-    return last.filter(pl.col("over_ns").is_null() | (pl.col("start_ns") >= pl.col("over_ns"))).drop("over_ns")
 
 
 def _on_device(
