@@ -11,7 +11,7 @@ from stepscope.advice import Finding
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
 from stepscope.run import Run
-from stepscope.tables import INPUT_PIPELINE, OPERATORS, RANKS, SLICES, STEPS
+from stepscope.tables import HOST_USAGE, INPUT_PIPELINE, KERNELS, OPERATORS, RANKS, SLICES, STEPS
 
 MS = 1_000_000
 COMPUTE = 20 * MS
@@ -188,3 +188,61 @@ def test_a_pause_of_one_of_many_ranks_is_not_that_of_the_typical_rank() -> None:
     findings, _ = told(on_cpu(every(4, 60 * MS), "data: Loader"), *[on_cpu(lambda _: 0)] * 3)
 
     assert not [finding for finding in findings if finding.rule == "idle-time"]
+
+
+def only_the_device(*, launches: bool = False) -> dict[str, pl.DataFrame]:
+    """A rank of which the device was recorded: each step computes for a fifth of its length."""
+    starts = [step * 100 * MS for step in range(1, 6)]
+    known = {"launch_start_ns": starts, "launch_end_ns": [start + 1000 for start in starts]} if launches else {}
+    return {
+        "ranks": RANKS.frame(device_kind=["npu"], framework=["mindspore"]),
+        "steps": STEPS.frame(
+            step=range(1, 6), start_ns=starts, end_ns=[start + 100 * MS for start in starts], window_start_ns=starts,
+            window_end_ns=[start + 100 * MS for start in starts], window=["stated"] * 5,
+        ),
+        "kernels": KERNELS.frame(
+            kernel=range(5), start_ns=[start + 5 * MS for start in starts], duration_ns=[20 * MS] * 5,
+            kind=["compute"] * 5, name=["Conv2D"] * 5, device=[0] * 5, stream=[1] * 5, step=range(1, 6), **known,
+        ),
+    }  # fmt: skip
+
+
+def test_where_only_the_device_was_recorded_its_idle_time_is_not_judged() -> None:
+    (finding,), text = told(only_the_device())
+
+    assert finding.evidence["cause"] == "not_recorded"
+    assert (finding.saving_ns, finding.saving_ratio, finding.severity) == (0, 0.0, "medium")
+    assert "No operator" not in finding.cause and "--stacks" not in finding.action
+    assert "Record the host as well" in finding.action
+    assert "80% idle. Why the devices are idle was not recorded." in text
+
+
+def test_a_few_operators_of_a_graph_on_the_host_do_not_show_what_the_host_did() -> None:
+    some = only_the_device()
+    some["operators"] = OPERATORS.frame(
+        slice=[0], start_ns=[240 * MS], duration_ns=[MS], name=["EmbeddingLookup"], step=[2]
+    )
+
+    (finding,), _ = told(some)
+
+    assert finding.evidence["cause"] == "not_recorded"
+
+
+def test_launches_show_what_the_host_did() -> None:
+    findings, text = told(only_the_device(launches=True))
+
+    assert not [finding for finding in findings if finding.evidence.get("cause") == "not_recorded"]
+    assert "was not recorded" not in text
+
+
+def test_the_greater_severity_comes_first_where_no_saving_is_known() -> None:
+    findings, _ = told({**only_the_device(), "host_usage": busy_host()})
+
+    assert [finding.rule for finding in findings] == ["idle-time", "cpu-busy"]
+
+
+def busy_host() -> pl.DataFrame:
+    return HOST_USAGE.frame(
+        time_ns=[0, MS, 2 * MS], scope=["host"] * 3, processors=[2] * 3, user_ratio=[0.9] * 3,
+        system_ratio=[0.1] * 3, idle_ratio=[0.0] * 3, io_ratio=[0.0] * 3,
+    )  # fmt: skip

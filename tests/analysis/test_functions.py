@@ -91,3 +91,11 @@ def test_a_function_that_calls_itself_counts_once() -> None:
 def test_without_python_functions_the_remedy_is_named() -> None:
     with pytest.raises(Unavailable, match="--stacks"):
         run_of([call for call in CALLS if call[0] == "operator"]).analyse("functions")
+
+
+def test_a_recording_without_any_ranges_says_what_to_record() -> None:
+    run = Run.from_frames({0: {"steps": STEPS.frame(step=[1], start_ns=[0], end_ns=[MS], window_start_ns=[0],
+                                                    window_end_ns=[MS], window=["stated"])}})  # fmt: skip
+
+    with pytest.raises(Unavailable, match="--stacks"):
+        run.analyse("functions")

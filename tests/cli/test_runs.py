@@ -43,7 +43,7 @@ def test_the_run_that_answers_is_named_on_standard_error(capfd, folder: Path, co
 
     out, err = capfd.readouterr()
     first = err.splitlines()[0]
-    assert first.startswith("stepscope: this is run pair, 1 of 2. Choose with --run NAME; others: rank-2 ")
+    assert first.startswith("stepscope: this is run pair, one of 2 runs. Choose with --run NAME; others: rank-2 ")
     assert "this is run" not in out
 
 

@@ -25,7 +25,7 @@ from stepscope.advice import (
     slow_link,
     slow_rank,
 )
-from stepscope.advice.base import RULES, Finding
+from stepscope.advice.base import RULES, SEVERITIES, Finding
 from stepscope.advice.claims import claimed_once
 from stepscope.errors import Unavailable
 
@@ -57,7 +57,7 @@ MODULES = (
 
 
 def advise(run: Run) -> list[Finding]:
-    """All findings about a run, greatest saving first; no saving is claimed twice (`claims`).
+    """All findings about a run, greatest saving first, then by severity; no saving is claimed twice (`claims`).
 
     A rule whose data is missing has nothing to say; what is missing is told by the run's coverage.
     """
@@ -68,4 +68,4 @@ def advise(run: Run) -> list[Finding]:
             findings.extend(run.analyse(function, **changed))
         except Unavailable:
             continue
-    return sorted(claimed_once(findings), key=lambda f: (-f.saving_ns, f.rule, f.summary))
+    return sorted(claimed_once(findings), key=lambda f: (-f.saving_ns, SEVERITIES.index(f.severity), f.rule, f.summary))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Severity = Literal["high", "medium", "low"]
+SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 Per = Literal["step", "iteration", "recording"]
 
 HIGH_RATIO, MEDIUM_RATIO = 0.05, 0.03

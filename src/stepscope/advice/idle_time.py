@@ -37,6 +37,9 @@ UNEXPLAINED = ("python", "other")
 """Causes of which every healthy job has some between its operators. Of these it matters whether there are pauses, or
 steps that stall, or very much of it."""
 
+NOT_RECORDED = "not_recorded"
+"""Cause of idle time where only the device was recorded. What would remove it is unknown, so it claims no saving."""
+
 _LAUNCHES = "Launch less and larger work: bigger batches, "
 _SYNCHRONISING = "Remove synchronising calls from the step, or do them every N steps"
 
@@ -96,6 +99,14 @@ TEXTS: dict[str, tuple[str, str, Choices]] = {
             "of the framework's profiler), then `stepscope functions`.",
         },
     ),
+    NOT_RECORDED: (
+        "stands idle for a cause that was not recorded",
+        "Only the device was recorded: neither what its host ran nor when it launched work is known.",
+        {
+            (None, None): "Record the host as well, for a few steps: `stepscope record`, or the framework's profiler "
+            "with ProfilerActivity.CPU beside the device's activity."
+        },
+    ),
 }
 """Cause to verb, reason and action."""
 
@@ -104,8 +115,8 @@ NO_FUNCTION = (
     "processors, a suspended container), and for work on threads that were not recorded."
 )
 
-OF_DEVICES = ("dispatch", "synchronisation")
-"""Causes that only work on a device has: on a CPU the host launches nothing and waits for nothing."""
+OF_DEVICES = ("dispatch", "synchronisation", NOT_RECORDED)
+"""Causes that only work on a device has: on a CPU the host launches nothing, waits for nothing and is the work."""
 
 
 @rule("idle-time")
@@ -121,8 +132,9 @@ def idle_time(
 
     A rank that is slower than the others is the matter of `slow-rank`; here the median over all ranks counts, of what
     each lost in all steps but its first. The saving is that total, as an average over the steps; of Python code and
-    unknown causes, where some steps stall, what these cost beyond ordinary ones. Of the loader that was waited for
-    longest, its workers say what helps.
+    unknown causes, where some steps stall, what these cost beyond ordinary ones. Where only the device was recorded,
+    the finding asks for the host and claims nothing. Of the loader that was waited for longest, its workers say what
+    helps.
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
     unit, platform = unit_of(breakdown), platform_of(ranks)
@@ -137,13 +149,14 @@ def idle_time(
         told = idle_functions_of(idle_functions, row["rank"], cause) if in_loop else ""
         lost_ns = row["stalled_ns"] if cause in UNEXPLAINED and is_stalling(row) else row["lost_ns"]
         step_ns = row["recorded_ns"] / row["steps"]
+        saved_ns = 0 if cause == NOT_RECORDED else lost_ns
         yield Finding(
             rule="idle-time",
             summary=f"The typical rank {verb}: {_how_much(row, lost_ns, unit)}.",
             cause=why + told,
             action=loader_action(slowest, platform) if loading else _action(action, cause, idle_functions, platform),
-            saving_ns=round(lost_ns / row["steps"]),
-            saving_ratio=lost_ns / row["recorded_ns"],
+            saving_ns=round(saved_ns / row["steps"]),
+            saving_ratio=saved_ns / row["recorded_ns"],
             evidence={
                 "cause": cause,
                 "idle_ns": row["mean_ns"],
@@ -151,6 +164,7 @@ def idle_time(
                 **occurrence_facts(row),
                 **(loader_facts(slowest) if loading else {}),
             },
+            least="medium" if cause == NOT_RECORDED else "low",
             per=unit.per,
         )
 

@@ -8,7 +8,9 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import union
+from stepscope.analysis.python_threads import NO_FUNCTIONS
 from stepscope.analysis.statistics import share
+from stepscope.errors import Unavailable
 
 FUNCTION = ("function", "file", "line", "called_by")
 """What tells one function from the next."""
@@ -23,7 +25,9 @@ NOT_IDLE = ""
 
 
 @analysis("rank")
-def functions(python_threads: pl.DataFrame, slices: pl.LazyFrame, idle_pieces: pl.DataFrame | None) -> pl.DataFrame:
+def functions(
+    python_threads: pl.DataFrame, slices: pl.LazyFrame | None, idle_pieces: pl.DataFrame | None
+) -> pl.DataFrame:
     """Sum up Python functions.
 
     Built-in functions have no place in a file; they are told apart by the function that calls them.
@@ -61,7 +65,9 @@ def functions(python_threads: pl.DataFrame, slices: pl.LazyFrame, idle_pieces: p
 
 
 @analysis("rank")
-def idle_functions(python_threads: pl.DataFrame, slices: pl.LazyFrame, idle_pieces: pl.DataFrame) -> pl.DataFrame:
+def idle_functions(
+    python_threads: pl.DataFrame, slices: pl.LazyFrame | None, idle_pieces: pl.DataFrame
+) -> pl.DataFrame:
     """Find the Python functions that ran on the training thread while the rank had nothing to do.
 
     Args:
@@ -84,10 +90,12 @@ def idle_functions(python_threads: pl.DataFrame, slices: pl.LazyFrame, idle_piec
     )
 
 
-def _called(threads: pl.DataFrame, slices: pl.LazyFrame) -> pl.DataFrame:
+def _called(threads: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
     """Python functions and operators of the threads that run Python, numbered (`call`)."""
     names = ["rank", "category", "name", "process", "thread", "start_ns", "duration_ns"]
     kinds = pl.col("category").is_in(["python", "operator"]) & (pl.col("duration_ns") > 0)
+    if slices is None:
+        raise Unavailable(NO_FUNCTIONS)
     rows = slices.filter(kinds).select(names).collect()
     kept = rows.join(threads, on=["process", "thread"], how="semi", nulls_equal=True, maintain_order="left")
     return kept.with_columns(call=pl.int_range(pl.len(), dtype=pl.Int64))

@@ -18,11 +18,16 @@ CAUSES = (
     "dependency",
     "python",
     "other",
+    "not_recorded",
 )
 """Causes of idle time: a compiler runs; the training loop waits for a batch; Python collects garbage; a checkpoint is
 written; the host waits for the device and so gives it no work; the host launches the next kernel too late; the next
 kernel was launched in time but waits for another stream, an event or the hardware; (CPU) Python code outside any
-operator; none of these is visible."""
+operator; none of these is visible; only the device was recorded, so that no cause could be."""
+
+SEEN_STEPS = 0.5
+"""Share of the steps with host operators from which the host counts as recorded, chosen by us: graphs run a few
+operators on the host, which say nothing about the thread that launches."""
 
 
 @analysis("rank", together=True)
@@ -45,8 +50,17 @@ def idle_pieces(
     steps: pl.LazyFrame,
     activity: pl.DataFrame,
     kernels: pl.LazyFrame | None,
+    operators: pl.LazyFrame | None = None,
+    marks: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Cut the free time of each step into pieces of one cause.
+
+    Args:
+        steps: The steps.
+        activity: What the rank was doing when.
+        kernels: Device work, with the calls that launched it.
+        operators: Host operators; with `marks` they show that the host was recorded.
+        marks: What the host did.
 
     Returns:
         `rank`, `step`, `cause` (one of `CAUSES`), `start_ns`, `duration_ns`, in order of time.
@@ -86,6 +100,8 @@ def idle_pieces(
         .then(pl.lit("dependency"))
         .when("python")
         .then(pl.lit("python"))
+        .when(is_on_device(activity) & ~_host_recorded(windows, kernels, operators, marks))
+        .then(pl.lit("not_recorded"))
         .otherwise(pl.lit("other"))
     )
     return (
@@ -95,3 +111,19 @@ def idle_pieces(
         .sort("rank", "start_ns")
         .collect()
     )
+
+
+def _host_recorded(
+    windows: pl.DataFrame, kernels: pl.LazyFrame | None, operators: pl.LazyFrame | None, marks: pl.DataFrame | None
+) -> pl.Expr:
+    """Whether anything is known of what a rank's host did: launches, marks, or operators in most steps."""
+    found = [] if marks is None else marks["rank"].unique().to_list()
+    if kernels is not None:
+        launched = kernels.filter(pl.col("launch_end_ns").is_not_null()).select(pl.col("rank").unique())
+        found += launched.collect()["rank"].to_list()
+    if operators is not None:
+        counts = windows.group_by("rank").agg(steps=pl.col("step").n_unique())
+        seen = operators.group_by("rank").agg(seen=pl.col("step").drop_nulls().n_unique()).collect()
+        most = seen.join(counts, on="rank").filter(pl.col("seen") >= SEEN_STEPS * pl.col("steps"))
+        found += most["rank"].to_list()
+    return pl.col("rank").is_in(sorted({*found}))

@@ -113,7 +113,7 @@ def _explain(error: Exception) -> int:
 
 
 def _fail(message: str) -> int:
-    from stepscope.present import printable
+    from stepscope.cli.notes import note
 
-    print(f"stepscope: {printable(message, keep=chr(10))}", file=sys.stderr)
+    note(message)
     return EXIT_FAILED

@@ -6,7 +6,6 @@ Such a command is a function that names the tables it shows; `asks` makes the co
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -201,13 +200,12 @@ def one_rank(run: Run, number: int | None) -> Run:
     Raises:
         StepscopeError: If there is no such rank; the text says which there are.
     """
-    from stepscope.present import printable
+    from stepscope.cli.notes import note
     from stepscope.selection import describe_numbers
 
     ranks = [rank.rank for rank in run.ranks]
     if number is None and len(ranks) > 1:
-        told = f"stepscope: this is rank {ranks[0]} of ranks {describe_numbers(ranks)} in {run.name}; choose by --rank"
-        print(printable(told), file=sys.stderr)
+        note(f"this is rank {ranks[0]} of ranks {describe_numbers(ranks)} in {run.name}; choose another with --rank")
     return run.select(ranks=ranks[0] if number is None else number)
 
 

@@ -15,6 +15,14 @@ def functions() -> Sequence[Table]:
     nothing else to do.
     """
     return [
-        Table("functions", "Python functions, by self time"),
-        Table("idle_functions", "Python functions while the rank is idle, by cause"),
+        Table(
+            "functions",
+            "Python functions, by self time",
+            keeps=("function", "self_ns", "file", "line", "idle_ns", "total_ns", "calls", "share_ratio"),
+        ),
+        Table(
+            "idle_functions",
+            "Python functions while the rank is idle, by cause",
+            keeps=("function", "idle_ns", "cause", "file", "line", "share_ratio"),
+        ),
     ]

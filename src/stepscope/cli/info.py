@@ -125,7 +125,7 @@ def _ranks(run: Run) -> pl.DataFrame:
         .group_by("rank")
         .agg(
             steps=pl.when(pl.col("window").first() == WHOLE_RECORDING)
-            .then(pl.lit("no steps"))
+            .then(pl.lit(_unmarked(run)))
             .otherwise(pl.format("{}-{} ({})", pl.col("step").min(), pl.col("step").max(), pl.len()))
         )
     )
@@ -142,6 +142,11 @@ def _ranks(run: Run) -> pl.DataFrame:
         .sort("rank")
         .collect()
     )
+
+
+def _unmarked(run: Run) -> str:
+    """What stands for the steps of a recording that marks none; the other commands count the same."""
+    return "no steps" if run.iterations is None else f"no steps; {run.iterations.count} iterations"
 
 
 def _coverage(run: Run) -> pl.DataFrame:

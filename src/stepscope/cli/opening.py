@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from stepscope.cli.notes import note
 from stepscope.cli.progress import ProgressBar
-from stepscope.present import printable
 from stepscope.run import Run, open_run
 from stepscope.selection import Choice, describe_ranges, parse_selection
 
@@ -36,7 +35,7 @@ def opened(
     with ProgressBar(quiet=quiet) as progress:
         opened = open_run(list(paths), use_store=use_store, run=run, ranks=ranks, steps=steps, progress=progress.watch)
     if run is None and opened.others:
-        _note(_which(opened))
+        note(_which(opened))
     _note_missing(opened, ranks, steps)
     return opened
 
@@ -46,13 +45,9 @@ def _which(run: Run) -> str:
     there = [each.name for each in run.others]
     named = ", ".join(there[:NAMED]) + (", ..." if len(there) > NAMED else "")
     return (
-        f"this is run {run.name}, 1 of {len(there) + 1}. Choose with --run NAME; others: {named} (`stepscope info` "
-        "lists all)"
+        f"this is run {run.name}, one of {len(there) + 1} runs. Choose with --run NAME; others: {named} "
+        "(`stepscope info` lists all)"
     )
-
-
-def _note(text: str) -> None:
-    print(printable(f"stepscope: {text}"), file=sys.stderr)
 
 
 def _note_missing(run: Run, ranks: str | None, steps: str | None) -> None:
@@ -62,7 +57,7 @@ def _note_missing(run: Run, ranks: str | None, steps: str | None) -> None:
     }
     for what, numbers in absent.items():
         if numbers:
-            _note(f"no {what} {numbers} in {run.name}; the other chosen {what}s are used")
+            note(f"no {what} {numbers} in {run.name}; the other chosen {what}s are used")
 
 
 def missing(chosen: Choice, there: Sequence[int], what: str) -> str:

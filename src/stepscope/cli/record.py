@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from stepscope.cli.notes import note
 from stepscope.cli.options import Debug
 from stepscope.errors import StepscopeError
 
@@ -80,7 +80,7 @@ def _run(command: list[str], options: dict[str, Any]) -> int:
             said.look()
             if said.of(signs.ANALYSING) and not shown:
                 shown.append("analysing what was recorded (Ctrl-C ends this; the recording is kept)")
-                _say(shown[0])
+                note(shown[0])
 
         try:
             code = run_command(command, environment, look)
@@ -90,13 +90,8 @@ def _run(command: list[str], options: dict[str, Any]) -> int:
                 "stepscope record -- python train.py"
             ) from error
         said.look()
-        _say(outcome(said, options.get("framework")))
+        note(outcome(said, options.get("framework")))
     return code
-
-
-def _say(text: str) -> None:
-    """Say it where it does not mix with what the command prints for others."""
-    print(f"stepscope: {text}", file=sys.stderr, flush=True)
 
 
 def _check(options: dict[str, Any]) -> None:

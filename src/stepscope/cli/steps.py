@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 _PARTS = ("interval_ns", "forward_backward_ns", "tail_ns")
 """What the two points cut a step into: another decomposition than phases, so a table of its own."""
 
+PHASES = (
+    *("data_wait_ns", "compile_ns", "forward_ns", "backward_ns", "exposed_communication_ns", "optimizer_ns"),
+    *("validation_ns", "warm_up_ns", "checkpoint_ns", "other_ns"),
+)
+"""The columns of `stepscope.analysis.step_trace.PHASES`; the command's help loads no analysis."""
+
 _STEP_KEEPS = (
     *("step", "step_ns", "exposed_communication_ns", "data_wait_ns", "backward_ns", "forward_ns", "optimizer_ns"),
     *("forward_backward_ns", "interval_ns", "tail_ns"),
@@ -60,7 +66,7 @@ def steps(
             keeps=_STEP_KEEPS,
             bar="step_ns",
             views=[
-                View("Steps by phase", without=_PARTS),
+                View("Steps by phase", without=_PARTS, needs=PHASES),
                 View(
                     "Steps cut at the start of forward and the end of backward",
                     shows=("graph", "step", "step_ns", *_PARTS),
@@ -97,6 +103,8 @@ def steps(
 
 def _points(trace: pl.DataFrame) -> Iterator[str]:
     """Where forward starts and backward ends, and how that was found."""
+    if all(trace[name].null_count() == trace.height for name in PHASES):
+        yield "Phases are not known: what ran in the steps was not recorded."
     for what, side in (("Forward starts", "forward_start"), ("Backward ends", "backward_end")):
         known = trace.drop_nulls(f"{side}_by")
         if known.is_empty():

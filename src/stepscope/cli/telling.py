@@ -51,9 +51,10 @@ def print_tables(run: Run, request: Request, asked: Asked) -> None:
             else:
                 out.say(heading, "bold")
             out.say("")
-        for sentence in table.says(answer) if table.says else ():
+        sentences = list(table.says(answer)) if table.says else []
+        for sentence in sentences:
             out.say(sentence)
-        if table.says:
+        if sentences:
             out.say("")
     for reason, questions in _lacking(asked).items():
         out.say(f"{', '.join(questions)}: {reason}", "dim", indent=2)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.advice.base import Per
+from stepscope.advice.idle_time import NOT_RECORDED
 from stepscope.advice.platforms import Platform
 from stepscope.advice.slow_rank import VERBS
 from stepscope.advice.units import unit_of
@@ -40,6 +41,8 @@ LONG_NAMED = 2
 MUCH_IDLE = 0.5
 """Share of idle time from which it is never called inconspicuous, chosen by us as `idle-time.unexplained_ratio`."""
 
+WHY_UNKNOWN = "Why the devices are idle was not recorded."
+
 
 def verdict(answers: Answers) -> str:
     """What costs this job the time: the greatest finding, then slow ranks and links, then how the step splits."""
@@ -61,6 +64,7 @@ def verdict(answers: Answers) -> str:
         parts.append(_long(unusual, unit_of(breakdown).per))
     parts.append(answers.counted)
     parts.append(_average(breakdown, averages))
+    parts.append(_unknown(answers, averages))
     return " ".join(part for part in parts if part)
 
 
@@ -74,6 +78,14 @@ def _nothing(answers: Answers, averages: pl.DataFrame, unusual: pl.DataFrame) ->
     if unusual.filter(~pl.col("is_first")).height:
         return ""
     return "No rank, link or stage stands out." if "slow_ranks" in answers.tables else "Nothing stands out."
+
+
+def _unknown(answers: Answers, averages: pl.DataFrame) -> str:
+    """That most of the time is idle and nothing says why, which no finding may hide."""
+    causes = answers.tables.get("idle")
+    if causes is None or causes.is_empty() or _shares(averages)["free_ns"] < MUCH_IDLE:
+        return ""
+    return WHY_UNKNOWN if _main_cause(causes) == NOT_RECORDED else ""
 
 
 def _main_cause(idle: pl.DataFrame) -> str:
