@@ -312,6 +312,7 @@ FAULTS = (
         ".*/metrics|.*/avg_value|step_info|op_info/total_op_avg_value/.*",
         "The first sample has nothing before it to measure from; its zeros are averaged in, ours are unknown.",
         _averages_nothing,
+        PROCESSORS,
     ),
     Fault(
         "sample lost",

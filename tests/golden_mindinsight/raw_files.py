@@ -43,24 +43,23 @@ def processors(run: Run, asked: Asked) -> Any:
     host, counts = raw["device_info"], ("context_switch_count", "runnable_process")
     host = {**host, "runnable_process": host.get("runnable_process", host.get("runable_processes"))}
     listed = _operators(folder(run), asked.rank)
-    idle = [
-        not any(shares) and None not in shares for shares in zip(*_samples(host, _HOST, count).values(), strict=True)
-    ]
-    late = any(len(raw["process_info"][key]) < count for key in _SHARES)
-    nothing = [idle[0] or late, *idle[1:]]
+    machine = _values(host, (*_HOST, *counts), count)
+    process = _values(raw["process_info"], _SHARES, count)
+    empty = {n for n, sample in enumerate(machine) if all(sample[key] == 0 for key in _HOST)}
+    nothing = empty | ({0} if process[0][_SHARES[0]] is None else set())  # the process lacks what measured nothing
     operators = [
         {
             "op_id": one["op_id"],
             "num_workers": listed[one["op_id"]]["num_workers"],
-            "metrics": _metrics(one["metrics"], _SHARES, nothing, [n for n in kept if n in _measured(one, nothing)]),
+            "metrics": _metrics(_values(one["metrics"], _SHARES, count), kept, nothing),
         }
         for one in raw["op_info"]
         if one["op_id"] in listed
     ]
     return {
         "cpu_processor_num": raw["cpu_processor_num"],
-        "device_info": _metrics(host, (*_HOST, *counts), idle, kept),
-        "process_info": _metrics(raw["process_info"], _SHARES, nothing, kept),
+        "device_info": _metrics(machine, kept, empty),
+        "process_info": _metrics(process, kept, nothing),
         "op_info": {
             "op_list": operators,
             "total_op_avg_value": {key: sum(one["metrics"][key]["avg_value"] for one in operators) for key in _SHARES},
@@ -71,28 +70,22 @@ def processors(run: Run, asked: Asked) -> Any:
     }
 
 
-def _samples(part: dict[str, Any], keys: tuple[str, ...], count: int) -> dict[str, list[Any]]:
-    """Each list as one value a sample: the first of each two where values stand twice, nothing before the first."""
+def _values(part: dict[str, Any], keys: tuple[str, ...], count: int) -> list[dict[str, Any]]:
+    """The values of each sample: the first of each two where values stand twice; a shorter list lacks the first."""
     doubled = max(len(part[key]) for key in keys) >= 2 * count
-    found = {key: part[key][::2] if doubled else [None] * (count - len(part[key])) + part[key] for key in keys}
-    return {key: [*values, *[None] * (count - len(values))] for key, values in found.items()}
+    lists = {key: part[key][::2] if doubled else [None] * (len(part[key]) < count) + part[key] for key in keys}
+    return [{key: found[n] if n < len(found) else None for key, found in lists.items()} for n in range(count)]
 
 
-def _measured(operator: dict[str, Any], nothing: list[bool]) -> set[int]:
-    """The samples of an operator of which something is known: there is no other."""
-    shares = zip(*_samples(operator["metrics"], _SHARES, len(nothing)).values(), strict=True)
-    return {
-        n for n, values in enumerate(shares) if any(values) or (not nothing[n] and values.count(None) < len(values))
-    }
-
-
-def _metrics(part: dict[str, Any], keys: tuple[str, ...], nothing: list[bool], kept: list[int]) -> dict[str, Any]:
-    """The values of each sample and their mean; zeros are none where nothing was measured."""
+def _metrics(samples: list[dict[str, Any]], kept: list[int], nothing: set[int]) -> dict[str, Any]:
+    """The values of the samples that have any, and their means. A zero at a time that measured nothing is unknown."""
+    known = [{key: None if n in nothing and not value else value for key, value in samples[n].items()} for n in kept]
+    shown = [sample for sample in known if any(value is not None for value in sample.values())]
     said = {}
-    for key, values in _samples(part, keys, len(nothing)).items():
-        shown = [None if nothing[n] and values[n] == 0 else values[n] for n in kept]
-        known = [value for value in shown if value is not None]
-        said[key] = {"avg_value": round(mean(known)) if known else None, "metrics": shown}
+    for key in samples[0]:
+        values = [sample[key] for sample in shown]
+        measured = [value for value in values if value is not None]
+        said[key] = {"avg_value": round(mean(measured)) if measured else None, "metrics": values}
     return said
 
 
