@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias
-from urllib.parse import quote_from_bytes
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
 
 import polars as pl
 
+from stepscope.sources.ascend.database_access import Access, bounded, open_access
 from stepscope.sources.ascend.database_values import as_series
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file makes of a query; the message of an error may itself be damaged."""
 _ROWS_AT_ONCE = 50_000
-_NUMBERS_AT_ONCE = 500_000
+_NUMBERS_AT_ONCE = 100_000
+_HELD_BYTES = 32 << 20
+"""About how much text is gathered before it becomes columns."""
+_LEAST_ROWID = -(2**63)
 REMEDY = "Export the profile again, or copy the file again if it was cut."
 FILLS = {
     "TASK": "kernels",
@@ -40,6 +43,7 @@ FILLS = {
 """Tables of a recording, in upper case, to the table here that is missing without them: the place of an issue."""
 _TIMED = ("TASK", "PYTORCH_API", "CANN_API", "COMMUNICATION_OP", "STEP_TIME", "MSTX_EVENTS")
 _SAMPLES = 500
+_VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 
 
 _Parameters = ParamSpec("_Parameters")
@@ -61,13 +65,16 @@ class Database:
 
     Args:
         path: The file.
+        access: Asks it.
         sink: Where damage is told.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, sink: Sink) -> None:
+    def __init__(self, path: Path, access: Access, sink: Sink) -> None:
         self.path = path
-        self._connection = connection
+        self._access = access
         self.sink = sink
+        self._refused: dict[str, str] = {}
+        """Names in upper case of what stands where a table should, to what it is; told when it is asked for."""
         self.tables: dict[str, dict[str, str]] = {}
         """Table name in upper case to its columns: name in lower case to the name as it stands."""
         self._strings: pl.DataFrame | None = None
@@ -78,14 +85,20 @@ class Database:
         Raises:
             sqlite3.DatabaseError: If the file is no database.
         """
-        names = self._connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-        for (name,) in names.fetchall():
-            if isinstance(name, str):
-                columns = self._connection.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()
-                self.tables[name.upper()] = {str(row[1]).lower(): str(row[1]) for row in columns}
+        made = self._access.all("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view')")
+        for kind, name, statement in made:
+            if not isinstance(name, str):
+                continue
+            if kind == "view" or not isinstance(statement, str) or _VIRTUAL.match(statement):
+                self._refused[name.upper()] = "a view" if kind == "view" else "a virtual table"
+                continue
+            columns = self._access.all(f"PRAGMA table_info({_quoted(name)})")
+            self.tables[name.upper()] = {str(row[1]).lower(): str(row[1]) for row in columns}
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether the database has the table, and all these columns of it."""
+        if (kind := self._refused.pop(table.upper(), None)) is not None:
+            self.tell(table, f"is {kind}; only real tables are read", "Export the profile again with its own tool.")
         known = self.tables.get(table.upper())
         return known is not None and all(column.lower() in known for column in columns)
 
@@ -108,7 +121,7 @@ class Database:
             needed: Columns without which the table is of no use.
         """
         types = {name: (schema or {}).get(name, pl.Int64) for name in wanted}
-        known = self.tables.get(table.upper(), {})
+        known = self.tables[table.upper()] if self.has(table) else {}
         chosen: dict[str, str] = {}
         for name, spellings in wanted.items():
             options = (spellings,) if isinstance(spellings, str) else spellings
@@ -121,7 +134,7 @@ class Database:
         if missing or not chosen:
             yield pl.DataFrame(schema=types)
             return
-        columns = ", ".join(_quoted(column) for column in chosen.values())
+        columns = ", ".join(bounded(_quoted(column)) for column in chosen.values())
         query = f"SELECT {columns} FROM {_quoted(table)} {where and 'WHERE ' + where}"
         for frame in self._batches(table, query, {name: types[name] for name in chosen}):
             yield frame.select(
@@ -174,11 +187,13 @@ class Database:
             if not self.has(table, "startNs"):
                 continue
             try:
-                low, high = self._connection.execute(f"SELECT min(rowid), max(rowid) FROM {_quoted(table)}").fetchone()
-                rows = range(low, high + 1, max(1, (high - low) // _SAMPLES)) if low is not None else ()
+                ((low, high),) = self._access.all(f"SELECT min(rowid), max(rowid) FROM {_quoted(table)}")
+                if not isinstance(low, int) or not isinstance(high, int):
+                    continue
+                rows = range(low, high + 1, max(1, (high - low) // _SAMPLES))
                 marks = ",".join("?" * len(rows))
-                query = f"SELECT startNs FROM {_quoted(table)} WHERE rowid IN ({marks})"
-                starts = [row[0] for row in self._connection.execute(query, list(rows)).fetchall()]
+                query = f"SELECT {bounded('startNs')} FROM {_quoted(table)} WHERE rowid IN ({marks})"
+                starts = [row[0] for row in self._access.all(query, list(rows))]
             except DATABASE_ERRORS:
                 continue  # told when the table itself is read
             times.add(as_series("start_ns", tuple(starts), pl.Int64))
@@ -189,7 +204,7 @@ class Database:
         if not self.has(table):
             return False
         try:
-            return bool(self._connection.execute(f"SELECT 1 FROM {_quoted(table)} LIMIT 1").fetchall())
+            return bool(self._access.all(f"SELECT 1 FROM {_quoted(table)} LIMIT 1"))
         except DATABASE_ERRORS:
             return True  # told when it is read
 
@@ -213,18 +228,19 @@ class Database:
     def _batches(self, table: str, query: str, schema: dict[str, type[pl.DataType]]) -> Iterator[pl.DataFrame]:
         """The rows of a query, at least one batch."""
         yield pl.DataFrame(schema=schema)
-        try:
-            cursor = self._connection.execute(query)
-            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-                columns = zip(*rows, strict=True)
-                yield pl.DataFrame(
-                    [
-                        as_series(name, values, dtype)
-                        for (name, dtype), values in zip(schema.items(), columns, strict=True)
-                    ]
-                )
-        except DATABASE_ERRORS as error:
-            self.tell(table, f"cannot be read to its end: {error}")
+        pieces, held, before = self._access.rows(query), [], self._access.given_bytes
+        while True:
+            try:
+                piece = next(pieces, [])
+            except DATABASE_ERRORS as error:
+                self.tell(table, f"cannot be read to its end: {error}")
+                piece = []
+            held += piece
+            if held and (not piece or len(held) >= _ROWS_AT_ONCE or self._access.given_bytes - before >= _HELD_BYTES):
+                yield _columns(held, schema)
+                held, before = [], self._access.given_bytes
+            if not piece:
+                return
 
     def number_batches(
         self, table: str, columns: dict[str, str], schema: Mapping[str, type[pl.DataType]]
@@ -237,18 +253,23 @@ class Database:
         name = _quoted(table)
         inner = ", ".join(_quoted(column) for column in columns.values())
         outer = ", ".join(f"group_concat(ifnull({_quoted(column)}, ''))" for column in columns.values())
-        query = f"SELECT {outer} FROM (SELECT {inner} FROM {name} WHERE rowid > ? AND rowid <= ?)"
+        query = (
+            f"SELECT max(rowid), {outer} FROM "
+            f"(SELECT rowid, {inner} FROM {name} WHERE rowid >= ? ORDER BY rowid LIMIT {_NUMBERS_AT_ONCE})"
+        )
+        start: int | None = _LEAST_ROWID
         try:
-            low, high = self._connection.execute(f"SELECT min(rowid), max(rowid) FROM {name}").fetchone()
-            for start in range((low or 1) - 1, high or 0, _NUMBERS_AT_ONCE):
-                texts = self._connection.execute(query, (start, start + _NUMBERS_AT_ONCE)).fetchone()
-                if texts[0] is not None:
+            while start is not None:
+                ((last, *texts),) = self._access.all(query, (start,))
+                if last is not None:
                     yield pl.DataFrame(
                         [
                             pl.Series(column, [text]).str.split(",").explode().cast(schema[column], strict=False)
                             for column, text in zip(columns, texts, strict=True)
                         ]
                     )
+                # a column may be called rowid, and hold anything
+                start = last + 1 if isinstance(last, int) and start <= last < -_LEAST_ROWID - 1 else None
         except (*DATABASE_ERRORS, pl.exceptions.PolarsError) as error:
             self.tell(table, f"cannot be read to its end: {error}")
 
@@ -285,21 +306,22 @@ class Database:
 
 @contextmanager
 def open_database(path: Path, sink: Sink) -> Iterator[Database]:
-    """Open a SQLite file for reading alone: immutable, so that no journal is made or looked for beside it.
+    """Open a SQLite file as `open_access` does, and learn its tables.
 
     Raises:
         sqlite3.Error: If it cannot be opened or is no database.
     """
-    address = f"file:{quote_from_bytes(os.fsencode(path.absolute()))}?mode=ro&immutable=1"
-    connection = sqlite3.connect(address, uri=True)
-    try:
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        connection.execute("PRAGMA trusted_schema=OFF")
-        database = Database(path, connection, sink)
+    with open_access(path) as access:
+        database = Database(path, access, sink)
         database.load_schema()
         yield database
-    finally:
-        connection.close()
+
+
+def _columns(rows: list[tuple[Any, ...]], schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
+    columns = zip(*rows, strict=True)
+    return pl.DataFrame(
+        [as_series(name, values, dtype) for (name, dtype), values in zip(schema.items(), columns, strict=True)]
+    )
 
 
 def _quoted(name: str) -> str:
