@@ -98,8 +98,8 @@ def test_a_reader_sees_at_most_64_kib(tmp_path: Path, monkeypatch: pytest.Monkey
         ("zeros.json", b"\0" * 5000, "holds zeros"),
         ("binary.json", b"\x89PNG\r\n\x1a\n\0\0\0", "is binary"),
         ("binary.json.gz", gzip.compress(b"\x89PNG\0\0", mtime=0), "is binary"),
-        ("text.json", b"step 1 done\n", "its text is no JSON"),
-        ("toml.json", b'[project]\nname = "x"\n', "no JSON from byte 1"),
+        ("text.json", b"step 1 done\n", "is not valid JSON"),
+        ("toml.json", b'[project]\nname = "x"\n', "not valid JSON from byte 1"),
         ("numbers.json", b"[" + b"1.25," * 40_000 + b"1]", "is JSON, but no recording"),
     ],
 )

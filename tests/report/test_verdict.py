@@ -57,7 +57,7 @@ def test_culprits_come_with_their_cost_the_dearest_first() -> None:
         "Rank 2 computes slowly (5.00 ms a step, 5%); "
         "link 0-1 has 35% of the typical bandwidth (3.00 ms a step, 3%); "
         "rank 6 computes slowly (2.50 ms a step, 2%); "
-        "group dp (ranks 0, 1) takes 2.0 times as long to transmit as its like (2.00 ms a step, 2%). "
+        "group dp (ranks 0, 1) takes 2.0 times as long to transmit as comparable groups (2.00 ms a step, 2%). "
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 Per = Literal["step", "iteration", "recording"]
+EACH: Mapping[Per, str] = {"step": "a step", "iteration": "an iteration"}
+"""Behind a time that each step, or iteration, takes."""
 
 HIGH_RATIO, MEDIUM_RATIO = 0.05, 0.03
 """Saving as a share of the step from which a finding is of high or medium severity: the limits of the Ascend
@@ -46,7 +48,7 @@ class Finding:
     @property
     def saved_of(self) -> str:
         """What the saving is of, behind its time: `a step`, `an iteration`, `of the recording`."""
-        return {"step": "a step", "iteration": "an iteration", "recording": "of the recording"}[self.per]
+        return EACH.get(self.per, f"of the {self.per}")
 
     @property
     def severity(self) -> Severity:

@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 
 from stepscope.advice.base import Finding, rule
+from stepscope.advice.occurrence import in_steps
 from stepscope.advice.platforms import PYTORCH, Choices, Platform, platform_of
 from stepscope.advice.ranks import named, on_rank, place
 from stepscope.limits import limit
 from stepscope.present import duration, plural
-from stepscope.selection import describe_numbers
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _once(rows: list[dict[str, Any]], platform: Platform) -> Finding:
     worst = max(rows, key=lambda row: row["once_ns"])
     ranks = [row["rank"] for row in rows]
     ratio = worst["once_ns"] / worst["recorded_ns"] if worst["recorded_ns"] else 0.0
-    where = _in_steps(worst["once_steps"]) + on_rank(worst["rank"], ranks)
+    where = _behind(in_steps(worst["once_steps"])) + on_rank(worst["rank"], ranks)
     return Finding(
         rule="compile-time",
         summary=(
@@ -126,8 +126,8 @@ def _again(rows: list[dict[str, Any]], platform: Platform) -> Finding:
             f"{on_rank(worst['rank'], ranks)}: {duration(worst['again_ns'])} in total, "
             f"{ratio:.0%} of the recorded time."
         ),
-        cause=f"The compiled code did not fit what came later{_in_steps(worst['again_steps'])}, so it was made anew "
-        f"{plural(worst['times'], 'time')}. Sizes of batches that vary are the usual reason.",
+        cause=f"The compiled code did not fit what came later{_behind(in_steps(worst['again_steps']))}, so it was made "
+        f"anew {plural(worst['times'], 'time')}. Sizes of batches that vary are the usual reason.",
         action=platform.pick(AGAIN),
         saving_ns=round(worst["again_ns"] / max(worst["recorded_steps"] or 1, 1)),
         saving_ratio=ratio,
@@ -143,8 +143,6 @@ def _again(rows: list[dict[str, Any]], platform: Platform) -> Finding:
     )
 
 
-def _in_steps(steps: list[int]) -> str:
-    """Words for the steps; nothing where none are marked."""
-    if not steps:
-        return ""
-    return f" in step {steps[0]}" if len(steps) == 1 else f" in steps {describe_numbers(steps)}"
+def _behind(words: str) -> str:
+    """Words behind others; nothing if there are none."""
+    return f" {words}" if words else ""

@@ -18,7 +18,7 @@ from stepscope.limits import limit
 class Limits:
     """When exposed memory operations are worth a finding."""
 
-    exposed_ratio: float = limit(0.05, "of the step, in which the device only copies", "our own")
+    exposed_ratio: float = limit(0.05, "of the step, in which the device only copies", "chosen by us")
 
 
 LIMITS = Limits()

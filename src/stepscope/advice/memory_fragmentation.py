@@ -13,13 +13,13 @@ from stepscope.advice.ranks import named, on_rank, place
 from stepscope.analysis.memory_hints import FRAGMENTATION
 from stepscope.present import size
 
-_SHAPES = "eep shapes the same from step to step (padding, buckets)."
+_SHAPES = "keep shapes the same from step to step (padding, buckets)."
 ACTIONS: Choices = {
-    (PYTORCH, CUDA): f"Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or max_split_size_mb; k{_SHAPES}",
-    (PYTORCH, ROCM): f"Set PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:512, or garbage_collection_threshold; k{_SHAPES}",
-    (PYTORCH, NPU): f"Set PYTORCH_NPU_ALLOC_CONF=expandable_segments:True, or max_split_size_mb; k{_SHAPES}",
-    (MINDSPORE, NPU): f"Set MS_ALLOC_CONF=enable_vmm:True, so that pieces are joined; k{_SHAPES}",
-    (None, None): f"K{_SHAPES}",
+    (PYTORCH, CUDA): f"Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or max_split_size_mb; {_SHAPES}",
+    (PYTORCH, ROCM): f"Set PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:512, or garbage_collection_threshold; {_SHAPES}",
+    (PYTORCH, NPU): f"Set PYTORCH_NPU_ALLOC_CONF=expandable_segments:True, or max_split_size_mb; {_SHAPES}",
+    (MINDSPORE, NPU): f"Set MS_ALLOC_CONF=enable_vmm:True, so that pieces are joined; {_SHAPES}",
+    (None, None): _SHAPES.capitalize(),
 }
 
 

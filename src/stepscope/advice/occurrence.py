@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from stepscope.advice.base import Per
 from stepscope.advice.units import Unit
 from stepscope.present import plural
 from stepscope.selection import describe_numbers
@@ -37,16 +39,21 @@ def occurrence(row: dict[str, Any], unit: Unit) -> str:
     if row["period"] is not None:
         return f"in every {_ordinal(row['period'])} {unit.per}"
     if len(steps) <= NAMED:
-        return f"in {unit.per}{'' if len(steps) == 1 else 's'} {describe_numbers(steps)}"
+        return in_steps(steps, unit.per)
     return f"in {len(steps)} of {plural(row['steps'], unit.per)}"
+
+
+def in_steps(steps: Sequence[int], per: Per = "step") -> str:
+    """Which steps, e.g. `in step 3`, `in steps 3-5,9`; empty if there are none."""
+    if not steps:
+        return ""
+    return f"in {per}{'' if len(steps) == 1 else 's'} {describe_numbers(steps)}"
 
 
 def occurrence_facts(row: dict[str, Any]) -> dict[str, Any]:
     """The same as evidence."""
-    return {
-        name: row[name]
-        for name in ("lost_ns", "recorded_ns", "steps", "stalled_steps", "stalled_ns", "period")
-    }  # fmt: skip
+    names = ("lost_ns", "recorded_ns", "steps", "stalled_steps", "stalled_ns", "period")
+    return {name: row[name] for name in names}
 
 
 def _ordinal(number: int) -> str:

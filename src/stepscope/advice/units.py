@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.base import Per, ms
+from stepscope.advice.base import EACH, Per, ms
 from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
 
 WINDOWS: dict[str, Per] = {WHOLE_RECORDING: "recording", REPETITION: "iteration"}
@@ -26,7 +26,7 @@ class Unit:
     @property
     def each(self) -> str:
         """Behind a time: `a step`, `an iteration`, `in the recording`."""
-        return {"step": "a step", "iteration": "an iteration", "recording": "in the recording"}[self.per]
+        return EACH.get(self.per, f"in the {self.per}")
 
     def of(self, ns: float) -> str:
         """Behind a part of such a time: `of a 20.0 ms step`, `of the 20.0 ms recording`."""

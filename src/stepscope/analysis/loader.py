@@ -21,9 +21,11 @@ NO_WORKERS, HOST_CPU, WORKER_CPU, READING = "no workers", "host CPU", "worker CP
 class Limits:
     """When a loader's workers are called busy or idle."""
 
-    busy_worker: float = limit(0.8, "processors that each worker keeps busy", "our own: the rest is hand-over")
-    idle_worker: float = limit(0.3, "processors that each worker keeps busy", "our own: it waits for what it reads")
-    host_idle: float = limit(0.1, "of all processors, idle", "our own: below it workers wait for a processor")
+    busy_worker: float = limit(0.8, "processors that each worker keeps busy", "chosen by us: the rest is hand-over")
+    idle_worker: float = limit(
+        0.3, "processors that each worker keeps busy", "chosen by us: it waits for what it reads"
+    )
+    host_idle: float = limit(0.1, "of all processors, idle", "chosen by us: below it workers wait for a processor")
 
 
 LIMITS = Limits()

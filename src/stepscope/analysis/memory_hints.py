@@ -42,21 +42,27 @@ class Limits:
     """When the use of memory gives a hint."""
 
     near_capacity_ratio: float = limit(
-        0.9, "of the memory there is, at the peak", "our own: one more batch in ten fits"
+        0.9, "of the memory there is, at the peak", "chosen by us: one more batch in ten fits"
     )
-    growth_steps: int = limit(4, "steps after the first", "our own: fewer show no trend")
-    growth_rising_ratio: float = limit(0.8, "of the pairs of steps, the later higher", "our own: Kendall's tau of 0.6")
-    growth_ratio: float = limit(0.01, "of the peak, grown over the recording", "our own: below it is caching")
-    growth_bytes: int = limit(1_000_000, "bytes, grown over the recording", "our own: below it nothing is lost")
-    unreleased_steps: int = limit(3, "steps that leave blocks, and that pass without a release", "our own")
-    unreleased_bytes: int = limit(1_000_000, "bytes that one operator never released", "our own")
-    fragmentation_ratio: float = limit(0.3, "of the reserved memory, never in use", "our own: caches of 20 % are usual")
+    growth_steps: int = limit(4, "steps after the first", "chosen by us: fewer show no trend")
+    growth_rising_ratio: float = limit(
+        0.8, "of the pairs of steps, the later higher", "chosen by us: Kendall's tau of 0.6"
+    )
+    growth_ratio: float = limit(0.01, "of the peak, grown over the recording", "chosen by us: below it is caching")
+    growth_bytes: int = limit(1_000_000, "bytes, grown over the recording", "chosen by us: less is not worth a finding")
+    unreleased_steps: int = limit(3, "steps that leave blocks, and that pass without a release", "chosen by us")
+    unreleased_bytes: int = limit(1_000_000, "bytes that one operator never released", "chosen by us")
+    fragmentation_ratio: float = limit(
+        0.3, "of the reserved memory, never in use", "chosen by us: caches of 20 % are usual"
+    )
     fragmentation_reserved_ratio: float = limit(
-        0.5, "of the memory there is, reserved; where that is known", "our own: below it nobody runs short"
+        0.5, "of the memory there is, reserved; where that is known", "chosen by us: below it nobody runs short"
     )
-    fragmentation_bytes: int = limit(256_000_000, "bytes reserved and never in use", "our own: below it nothing is won")
+    fragmentation_bytes: int = limit(
+        256_000_000, "bytes reserved and never in use", "chosen by us: less is not worth a finding"
+    )
     fragmentation_forced_ratio: float = limit(
-        0.5, "of those bytes, reserved although as much lay free", "our own: the rest is the size of a pool"
+        0.5, "of those bytes, reserved although as much lay free", "chosen by us: the rest is the size of a pool"
     )
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.export.allocator_rows import allocator_rows
 from stepscope.export.forms import csv_text
 from stepscope.export.job import Job
-from stepscope.tables.memory_curve import SHARED_MEMORY
 
 RECORD_HEADER = "Timestamp(ns),Total Allocated(Byte),Total Reserved(Byte),Total Active(Byte)"
 MAX_NODES = 1000
@@ -26,9 +26,7 @@ def write_memory_usage(job: Job) -> None:
     """Write all three; nothing where memory was not recorded."""
     summary, details = f"memory_usage_summary_{job.rank}.json", f"memory_usage_details_{job.rank}.json"
     record = f"cpu_ms_memory_record_{job.rank}.txt"
-    of_allocator = pl.col("component").ne_missing(pl.lit(SHARED_MEMORY))
-    curve = job.rows("memory_curve").filter(of_allocator)
-    every = job.within(curve, "time_ns").drop_nulls("allocated_bytes").sort("time_ns")
+    every = job.within(allocator_rows(job, "memory_curve"), "time_ns").drop_nulls("allocated_bytes").sort("time_ns")
     if every.is_empty():
         reason = "the allocator was not recorded (profile_memory is off, or the framework does not tell)"
         for name in (summary, details, record):
@@ -85,8 +83,7 @@ def _thinned(curve: pl.DataFrame) -> pl.DataFrame:
 
 
 def _graph(job: Job, nodes: pl.DataFrame, device: Any, static: int) -> dict[str, Any]:
-    of_allocator = pl.col("component").ne_missing(pl.lit(SHARED_MEMORY))
-    blocks = job.rows("allocations").filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)) & of_allocator)
+    blocks = allocator_rows(job, "allocations").filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)))
     blocks = blocks.sort("size_bytes", descending=True).with_row_index("number")
     times = nodes["time_ns"].to_list()
     names = dict(blocks.select("allocation_ns", "name").iter_rows())

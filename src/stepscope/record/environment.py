@@ -54,7 +54,7 @@ def stated_identity(environment: Mapping[str, str] | None = None, *, quiet: bool
             if text.isdecimal():
                 return int(text)
             if not quiet:
-                log.warning("Profiler: %s is %r, which is no number; 0 is used", name, text)
+                log.warning("Profiler: %s is %r, which is not a number; 0 is used", name, text)
             return 0
         return None
 
@@ -120,7 +120,7 @@ def _parsed(name: str) -> dict[str, Any] | None:
     try:
         options = json.loads(text)
     except ValueError as error:
-        log.error('%s is no JSON (%s); nothing is recorded. Example: {"start": true}', name, error)
+        log.error('%s is not valid JSON (%s); nothing is recorded. Example: {"start": true}', name, error)
         return None
     if not isinstance(options, dict):
         log.error('%s must be a JSON object like {"start": true}, not %s; nothing is recorded', name, text[:80])

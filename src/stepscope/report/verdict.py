@@ -170,5 +170,7 @@ def _accusation(finding: Finding) -> str:
     if finding.rule == "slow-group":
         name = where["group_name"] or where["group"]
         factor = evidence["slowdown_factor"]
-        return f"group {name} (ranks {where['ranks']}) takes {factor:.1f} times as long to transmit as its like"
+        return (
+            f"group {name} (ranks {where['ranks']}) takes {factor:.1f} times as long to transmit as comparable groups"
+        )
     return finding.summary.rstrip(".")

@@ -291,11 +291,11 @@ def _why_unclaimed(file: Path, head: bytes | None) -> Unread | None:
 def _what_instead(file: Path, head: bytes | None) -> str:
     """What a file holds that is named like JSON and is none."""
     if head is not None and is_json(head):
-        return f"is no JSON from byte {broken_at(head)} on"
+        return f"is not valid JSON from byte {broken_at(head)} on"
     with file.open("rb") as stream:
         start = stream.read(_PEEK_BYTES)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")) or (b"\0" in start[:2] and start.strip(b"\0")):
         return "is UTF-16 text; only UTF-8 is read"
     if not start.strip(b"\0"):
         return "holds zeros: it was never written to the end"
-    return "is binary" if b"\0" in start else "its text is no JSON"
+    return "is binary" if b"\0" in start else "is not valid JSON"

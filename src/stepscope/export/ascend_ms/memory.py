@@ -5,12 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.errors import Unavailable
+from stepscope.export.allocator_rows import allocator_rows
 from stepscope.export.ascend_ms.identity import rank_facts
 from stepscope.export.ascend_ms.units import csv_text, instants, microseconds
 from stepscope.export.job import Job
-from stepscope.tables.memory_curve import SHARED_MEMORY
 
-_OF_ALLOCATOR = pl.col("component").ne_missing(pl.lit(SHARED_MEMORY))
 KIB, MIB = 1 << 10, 1 << 20
 _LEVELS = {"Allocated": "allocated_bytes", "Reserved": "reserved_bytes", "Active": "active_bytes"}
 _COMPONENTS = {"pytorch": "PyTorch", "mindspore": "MindSpore"}
@@ -22,11 +21,11 @@ def operator_memory(job: Job) -> str:
     Raises:
         Unavailable: If memory was not recorded.
     """
-    blocks = job.rows("allocations").filter(_OF_ALLOCATOR).sort("allocation_ns")
+    blocks = allocator_rows(job, "allocations").sort("allocation_ns")
     if blocks.is_empty():
         raise Unavailable(job.run.missing("allocations") or "no memory blocks in the wanted steps")
     for when in ("allocation", "release"):
-        blocks = _with_levels(blocks, job.rows("memory_curve").filter(_OF_ALLOCATOR), when)
+        blocks = _with_levels(blocks, allocator_rows(job, "memory_curve"), when)
     lived = pl.col("release_ns") - pl.col("allocation_ns")
     active = pl.col("active_release_ns") - pl.col("allocation_ns")
     rows = blocks.sort("allocation_ns").select(
@@ -54,7 +53,7 @@ def memory_record(job: Job) -> str:
     Raises:
         Unavailable: If memory was not recorded.
     """
-    curve = job.rows("memory_curve").filter(_OF_ALLOCATOR).sort("time_ns")
+    curve = allocator_rows(job, "memory_curve").sort("time_ns")
     if curve.is_empty():
         raise Unavailable(job.run.missing("memory_curve") or "no memory was recorded")
     framework = str(rank_facts(job).get("framework"))
