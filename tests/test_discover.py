@@ -90,7 +90,7 @@ def test_a_reader_sees_at_most_64_kib(tmp_path: Path, monkeypatch: pytest.Monkey
         ("empty.db", b"", "is empty"),
         ("broken.json.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 100, "damaged gzip"),
         ("stub.json.gz", gzip.compress(b"{}", mtime=0)[:10], "ends before any data"),
-        ("other.json", b'{"loss": 1}', "no recording"),
+        ("other.json", b'{"loss": 1}', "not in a trace format"),
         ("strange.json", b'{"traceEvents": []}', "no known writer"),
         ("trace.json.zst", b"\x28\xb5\x2f\xfd", "compressed"),
         ("wide.json", '{"traceEvents": []}'.encode("utf-16"), "UTF-16"),
@@ -100,7 +100,7 @@ def test_a_reader_sees_at_most_64_kib(tmp_path: Path, monkeypatch: pytest.Monkey
         ("binary.json.gz", gzip.compress(b"\x89PNG\0\0", mtime=0), "is binary"),
         ("text.json", b"step 1 done\n", "is not valid JSON"),
         ("toml.json", b'[project]\nname = "x"\n', "not valid JSON from byte 1"),
-        ("numbers.json", b"[" + b"1.25," * 40_000 + b"1]", "is JSON, but no recording"),
+        ("numbers.json", b"[" + b"1.25," * 40_000 + b"1]", "is JSON, but not in a trace format"),
     ],
 )
 def test_what_looks_like_a_trace_and_is_none_is_told(tmp_path: Path, name: str, content: bytes, problem: str) -> None:

@@ -73,7 +73,7 @@ def test_an_empty_host_queue_is_a_finding_without_any_other_file() -> None:
 
     (finding,) = found(tables, "host-queue")
 
-    assert "44 of 100 (44%)" in finding.summary
+    assert "44 of 100 batches (44%)" in finding.summary
     assert finding.saving_ns == 2 * MS  # not the first batch
     assert finding.saving_ratio == pytest.approx(0.2)
     assert finding.severity == "high"
@@ -84,7 +84,7 @@ def test_the_rank_whose_host_queue_is_empty_most_often_is_told() -> None:
         rank: {"input_pipeline": batches("device_queue", sizes)} for rank, sizes in enumerate(([0, 0, 5], [0] * 3))
     }
 
-    assert "3 of 3 (100%) found the host queue empty on rank 1" in found(ranks, "host-queue")[0].summary
+    assert "3 of 3 batches (100%) found the host queue empty on rank 1" in found(ranks, "host-queue")[0].summary
 
 
 def test_a_queue_to_the_device_says_nothing_about_the_saving() -> None:

@@ -123,7 +123,7 @@ def test_analyze_names_the_empty_queue_although_no_step_is_there(
     assert main(["analyze", "-q", str(profile)]) == 0
 
     out = capsys.readouterr().out
-    assert out.startswith("Rank 0 makes batches too slowly: 4 of 10 (40%) found the host queue empty.")
+    assert out.startswith("Rank 0 makes batches too slowly: 4 of 10 batches (40%) found the host queue empty.")
     assert "No step could be analysed" not in out
 
 

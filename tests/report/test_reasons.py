@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope import Run, open_run
 from stepscope.report.answers import answers
-from stepscope.report.reasons import missing_data, unanswered
+from stepscope.report.reasons import explain, missing_data, unanswered
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 
@@ -51,3 +51,9 @@ def test_one_rank_is_not_called_typical() -> None:
     summaries = [finding.summary for finding in answers(run).findings]
 
     assert any(summary.startswith("This rank waits for input data") for summary in summaries)
+
+
+def test_a_rank_that_lacks_a_table_is_named_without_the_words_of_the_code() -> None:
+    reason = "no compute kernels. breakdown needs `steps`: rank 1,3 lacks `steps` (read as classic)."
+
+    assert explain(open_run(EXAMPLE), "step_trace", reason) == "no compute kernels. rank 1,3 has no steps"

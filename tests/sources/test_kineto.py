@@ -468,3 +468,15 @@ def test_the_ranks_of_a_dlrm_job_make_the_same_calls(shared: Path) -> None:
     assert calls.group_by("sequence").agg(pl.n_unique("operation"), pl.len()).select(
         "operation", "len"
     ).unique().rows() == [(1, 8)]
+
+
+def test_shapes_of_an_indented_trace_are_those_of_any_other(tmp_path: Path) -> None:
+    trace = Trace().add("cpu_op", "aten::mm", 0, 9, dims=[[2, 3], [3, 4], []], types=["float", "float", ""])
+    compact = trace.read(tmp_path)["operators"].row(0, named=True)
+    path = tmp_path / "indented.json"
+    path.write_text(json.dumps({**trace.header, "traceEvents": trace.events}, indent=1))
+
+    indented = Tables(path)["operators"].row(0, named=True)
+
+    assert (indented["input_shapes"], indented["input_types"]) == (compact["input_shapes"], compact["input_types"])
+    assert indented["input_shapes"] == "[[2, 3], [3, 4], []]"

@@ -57,7 +57,7 @@ def host_queue(
         rule="host-queue",
         summary=(
             f"{named(late, 'makes', 'make')} batches too slowly: {worst['empty']} of {worst['batches']} "
-            f"({worst['empty_ratio']:.0%}) found the host queue empty{where}."
+            f"batches ({worst['empty_ratio']:.0%}) found the host queue empty{where}."
         ),
         cause=f"The dataset pipeline on the host makes batches more slowly than training takes them.{told}",
         action=platform_of(ranks, late).pick(ACTIONS),

@@ -51,7 +51,7 @@ def shape_executions(
     found = pl.concat(parts) if parts else pl.DataFrame(schema={"rank": pl.Int32})
     if found.is_empty():
         recorded = "operators have the same shapes in all steps" if shaped else "no shapes of operators were recorded"
-        raise Unavailable(f"{recorded}, so there are no dynamic shapes to tell of")
+        raise Unavailable(f"{recorded}, so there are no dynamic shapes to show")
     return found
 
 

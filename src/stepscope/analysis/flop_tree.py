@@ -34,7 +34,7 @@ def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | N
         parts.append(_of_operators(known if stated is None else known.join(stated, on="rank", how="anti")))
     found = pl.concat(parts, how="diagonal") if parts else pl.DataFrame()
     if found.is_empty():
-        raise Unavailable("no tree of scopes is stated, and operators do not tell their place in the model")
+        raise Unavailable("no tree of scopes was recorded, and operators do not name their place in the model")
     parents = found.group_by("rank", scope="parent").agg(children=pl.col("flops").sum())
     own = found.group_by("rank", "scope").agg(own=pl.col("flops").first())
     whole = parents.join(own, on=["rank", "scope"], how="left")

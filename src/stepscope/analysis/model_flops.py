@@ -68,7 +68,7 @@ def model_flops(
     """
     told = _stated_values(stated)
     if operator_flops is None and not any(name in told for name in _STATED[:6]):
-        raise Unavailable("neither operators nor the source itself tell floating point operations")
+        raise Unavailable("neither operators nor the source itself state floating point operations")
     about = _about(ranks)
     row: dict[str, Any] = {f"stated_{name}": told.get(name) for name in _STATED[:7]}
     row |= {"rank": about.get("rank", 0), "device_name": about.get("device_name")}

@@ -27,7 +27,7 @@ from stepscope.cli.steps import steps
 
 app = typer.Typer(
     name="stepscope",
-    help="Says which step, rank, operator, link or input stage of a training job costs the time, and why.",
+    help="Show which step, rank, operator, link or input stage of a training job costs the time, and why.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

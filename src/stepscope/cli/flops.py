@@ -104,4 +104,4 @@ def _shares(model: pl.DataFrame) -> Iterator[str]:
             "else times, shapes or the peak are not those of this device."
         )
     if row["known_ratio"] is not None and row["known_ratio"] < 1:
-        yield f"Shapes do not tell the operations of {1 - row['known_ratio']:.1%} of the calls that are counted."
+        yield f"The operations of {1 - row['known_ratio']:.1%} of the calls that are counted are unknown."

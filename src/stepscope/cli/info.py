@@ -65,7 +65,7 @@ def _show(out: Output, run: Run, number: str, tables: Tables) -> None:
 
     ranks = _ranks(run)
     alike = [name for name in FACTS if ranks[name].n_unique() == 1]
-    facts = [f"{name} {ranks[name][0]}" for name in alike if ranks[name][0] is not None]
+    facts = [f"{name.replace('_', ' ')} {ranks[name][0]}" for name in alike if ranks[name][0] is not None]
     out.say(f"{number}{run.name}: {plural(len(run.ranks), 'rank')}", "bold")
     out.say(", ".join(facts), indent=2)
     for name, make in tables.items():

@@ -15,31 +15,41 @@ from stepscope.cli.notes import note
 from stepscope.cli.options import Debug
 from stepscope.errors import StepscopeError
 
-_Range = Annotated[str | None, typer.Option(help="First and last, counted from 1, e.g. 10-20. All by default.")]
+_Range = Annotated[
+    str | None, typer.Option(help="Record only these, counted from 1, e.g. 10-20. Default: all.", metavar="FIRST-LAST")
+]
 
 
 def record(
     command: Annotated[list[str], typer.Argument(help="The training command, behind `--`.", metavar="-- COMMAND...")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Directory for what is recorded.")] = Path("data"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the recording.", metavar="DIR")] = Path(
+        "data"
+    ),
     steps: _Range = None,
     epochs: _Range = None,
     schedule: Annotated[
-        str | None, typer.Option(help="Steps in cycles, e.g. wait=10,warmup=2,active=5,repeat=1,skip_first=0.")
+        str | None,
+        typer.Option(
+            help="Record steps in cycles, e.g. wait=10,warmup=2,active=5,repeat=1,skip_first=0.", metavar="CYCLE"
+        ),
     ] = None,
-    operators: Annotated[bool, typer.Option(help="Record operators; without, only steps, phases and samples.")] = True,
+    operators: Annotated[bool, typer.Option(help="Record operators. Without them: steps, phases and samples.")] = True,
     memory: Annotated[bool, typer.Option(help="Record allocations.")] = False,
     stacks: Annotated[bool, typer.Option(help="Record Python stacks.")] = False,
     shapes: Annotated[bool, typer.Option(help="Record input shapes of operators.")] = True,
-    framework: Annotated[str | None, typer.Option(help="torch or mindspore, where a program loads both.")] = None,
+    framework: Annotated[
+        str | None, typer.Option(metavar="NAME", help="torch or mindspore, if a program loads both.")
+    ] = None,
     option: Annotated[
-        list[str] | None, typer.Option("--option", help="Any other option of the Profiler: name=value, value as JSON.")
+        list[str] | None,
+        typer.Option("--option", help="Any other option of the Profiler, its value as JSON.", metavar="NAME=VALUE"),
     ] = None,
     debug: Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
-    """Run a command and record each process in it that trains, e.g. `stepscope record -- torchrun ... train.py`.
+    """Run a command and record every training process it starts, e.g. `stepscope record -- torchrun ... train.py`.
 
     The exit code is the command's. Each rank writes to a directory of its own below OUTPUT/profiler, and files for
-    people are made when it ends. The last line says what was recorded, or why nothing was.
+    people are made when it ends. The last line says what was recorded, or why nothing was recorded.
     """
     options: dict[str, Any] = {
         "output_path": str(output.absolute()),

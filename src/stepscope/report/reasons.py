@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -128,6 +129,9 @@ ANSWERS = {
 }
 """What an analysis gives; its name without underscores where nothing else stands here."""
 
+_LACKING = re.compile(r"\w+ needs `(\w+)`: rank ([\d,-]+) lacks `\1` \(read as [^)]*\)")
+"""How an analysis reports that some of the ranks lack a table."""
+
 
 def explain(run: Run, question: str, reason: str) -> str:
     """Why a run cannot answer a question.
@@ -139,7 +143,7 @@ def explain(run: Run, question: str, reason: str) -> str:
     """
     table = _missing_table(run, question)
     if table is None:
-        return reason.rstrip(".")
+        return _LACKING.sub(lambda match: f"rank {match[2]} has no {_noun(match[1])}", reason).rstrip(".")
     return "; ".join([f"the recording has no {_noun(table)}", *(why for why in _why(run, table) if why != _UNKNOWN)])
 
 

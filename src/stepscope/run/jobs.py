@@ -296,7 +296,7 @@ def _job(pieces: Sequence[_Piece]) -> Job:
         name = _directory_name(path)
     stated = max((piece.world_size for piece in pieces if piece.world_size is not None), default=0)
     if stated > len(members):
-        problem = f"{len(members)} of the job's {stated} ranks are here"
+        problem = f"{len(members)} of the job's {stated} ranks {'is' if len(members) == 1 else 'are'} here"
         remarks.append(Remark("note", str(path), problem, "Open the recordings of all ranks together to compare them"))
     newest = max(piece.end if piece.end is not None else piece.written for piece in pieces)
     return Job(members, name, path, newest, remarks)

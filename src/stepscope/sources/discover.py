@@ -275,8 +275,8 @@ def _why_unclaimed(file: Path, head: bytes | None) -> Unread | None:
         if broken_at(head) is None:
             return Unread(
                 shown(file),
-                "is JSON, but no recording that stepscope knows",
-                "None needed if it is not meant to be one; else give the file that the profiler itself wrote",
+                "is JSON, but not in a trace format that stepscope reads",
+                "Nothing to do if it is not a recording; otherwise give the file that the profiler itself wrote",
                 "note",
             )
     if name.endswith((".json", ".json.gz")):

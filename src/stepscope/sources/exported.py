@@ -124,7 +124,7 @@ def _pass_leftovers(directory: Path, names: Sequence[str], found: Exported) -> N
         return
     found.passed |= left | ({_FOLDER} & set(names))
     problem = f"{len(left)} files and folders beside the recordings of the same ranks are not read: {_named(left)}"
-    remedy = "None needed if an analysis was interrupted; move what another profiler wrote elsewhere to open it"
+    remedy = "Nothing to do if an analysis was interrupted; move what another profiler wrote elsewhere to open it"
     found.remarks.append(Remark(directory, problem, remedy, "note"))
 
 

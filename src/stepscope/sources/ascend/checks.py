@@ -61,5 +61,5 @@ def _compare(stated: int, summed: int, what: str, files: RankFiles, part: str, s
             "note",
             files.texts.get(part, files.path),
             f"{what} as {stated} ns, its events give {summed} ns",
-            "None needed: the events are used. The file may be cut, or hold other steps.",
+            "Nothing to do: the events are used. The file may be cut, or hold other steps.",
         )

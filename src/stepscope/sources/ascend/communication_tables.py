@@ -114,5 +114,5 @@ def _tell(count: int, problem: str, path: Path, sink: Sink) -> None:
             "note",
             path,
             f"{problem} by more than {_TOLERANCE:.0%} in {count} places",
-            "None needed: sizes and times are used, and rates computed from them.",
+            "Nothing to do: sizes and times are used, and rates computed from them.",
         )

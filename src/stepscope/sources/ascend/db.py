@@ -78,7 +78,7 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
             "note",
             item.path,
             "holds both exports, text and database; the database is read",
-            "None needed: both hold the same recording.",
+            "Nothing to do: both hold the same recording.",
         )
     identity, groups = read_side_files(files, AscendDb.name, sink)
     recording = Recording(identity, groups, Timeline(sink.scratch))

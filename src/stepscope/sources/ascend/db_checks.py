@@ -69,7 +69,7 @@ def check_events(database: Database, recording: Recording, *, has_marks: bool = 
             wanted.append(_STEPS)
         elif identity.framework == "pytorch":
             database.note(
-                "STEP_TIME", "is missing; steps are taken from the host's ProfilerStep ranges", "None needed."
+                "STEP_TIME", "is missing; steps are taken from the host's ProfilerStep ranges", "Nothing to do."
             )
     for essential in wanted:
         if not database.is_filled(essential.table):

@@ -122,7 +122,7 @@ def _counter_columns(database: Database) -> dict[int, str]:
         database.note(
             "TASK_PMU_INFO",
             f"has counters that are not known and left out: {', '.join(sorted(unknown))}",
-            "None needed; a newer stepscope may know them.",
+            "Nothing to do; a newer stepscope may know them.",
         )
     return columns
 

@@ -152,7 +152,7 @@ def _take_details(recording: Recording, path: Path, sink: Sink) -> None:
         if recording.identity.device is None and len(device):
             recording.identity.device = int(device[0])
     if is_empty:
-        sink.issue("note", path, "holds no kernels", "None needed if nothing ran on the device.")
+        sink.issue("note", path, "holds no kernels", "Nothing to do if nothing ran on the device.")
     elif calls:
         taken = ["correlation", "size_bytes", "element_type"]
         recording.communication = joined(pl.concat(calls), recording.communication, ["start_ns", "name"], taken)

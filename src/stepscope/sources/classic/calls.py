@@ -133,7 +133,7 @@ def _compare_average(rows: pl.DataFrame, steps: pl.DataFrame, path: Path, sink: 
     stated = float(average[-1])
     if not _is_known(stated, steps):
         problem = f"states an average cost of {stated:g}, its steps give {next(_defined(steps)):g}"
-        sink.issue("note", path, problem, "None needed: averages are computed. Some steps may be cut off.")
+        sink.issue("note", path, problem, "Nothing to do: averages are computed. Some steps may be cut off.")
 
 
 def _is_known(cost: float, steps: pl.DataFrame) -> bool:

@@ -54,7 +54,7 @@ def read_flops(path: Path | None, sink: Sink) -> pl.DataFrame | None:
     rows = rows.with_columns(lacking)
     if not _states_unit(path):
         problem = "does not state in what its operations are counted; they are read as millions, as later files do"
-        sink.issue("note", path, problem, "None needed.", place="line 1")
+        sink.issue("note", path, problem, "Nothing to do.", place="line 1")
     return rows.unique("full_name", keep="first", maintain_order=True).select(
         "full_name",
         "cube_rate",
@@ -82,7 +82,7 @@ def check_rates(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
     differing = known.filter(pl.any_horizontal(*(test.fill_null(value=False) for test in off))).height
     if differing:
         problem = f"the stated rate of {differing} of {known.height} operators is not operations over time"
-        sink.issue("note", path, problem, "None needed.")
+        sink.issue("note", path, problem, "Nothing to do.")
 
 
 def _states_unit(path: Path) -> bool:

@@ -110,8 +110,12 @@ def _paired(edges: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 def _tell_unpaired(file: Path, starts: int, ends: int, sink: Sink) -> None:
     """Tell of starts without an end, which are kept, and of ends without a start, which are not."""
-    remedy = "None needed for what was under way when recording began or ended; else copy the file again."
+    remedy = "Nothing to do for what was under way when recording began or ended; else copy the file again."
     if starts:
-        sink.issue("note", file, f"{starts} starts have no end, and so no duration", remedy)
+        sink.issue(
+            "note", file, f"{starts} {'start has' if starts == 1 else 'starts have'} no end, and so no duration", remedy
+        )
     if ends:
-        sink.issue("note", file, f"{ends} ends have no start and are left out", remedy, lost=ends)
+        sink.issue(
+            "note", file, f"{ends} {'end has' if ends == 1 else 'ends have'} no start, left out", remedy, lost=ends
+        )

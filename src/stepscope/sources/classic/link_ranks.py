@@ -30,7 +30,9 @@ def offset_of(files: RankFiles, links: pl.DataFrame, path: Path, sink: Sink) -> 
         return 0
     for own, what in ((_in_stage(files), "their pipeline stage"), (_device(files), "their host")):
         if own is not None and own in common:
-            sink.issue("note", path, f"links count ranks within {what}; they are those of the job here", "None needed")
+            sink.issue(
+                "note", path, f"links count ranks within {what}; they are those of the job here", "Nothing to do"
+            )
             return files.rank - own
     problem = f"links name none of the numbers of rank {files.rank}, so which ranks they join is not known"
     sink.issue("warning", path, problem, "Keep profiler_info beside the file", place="links", lost=links.height)

@@ -65,7 +65,7 @@ def _stated(summary: Path | None, sink: Sink) -> dict[str, int]:
     values = {name: value if value is None or value >= 0 else None for name, value in values.items()}
     if lacking := [key for key, name in (_SIZES | _COUNTS).items() if values[name] is None]:
         problem = f"has no number for {', '.join(lacking)}"
-        sink.issue("warning", summary, problem, "None needed if nothing asks for them; else profile again.")
+        sink.issue("warning", summary, problem, "Nothing to do if nothing asks for them; else profile again.")
     return {name: value for name, value in values.items() if value is not None}
 
 

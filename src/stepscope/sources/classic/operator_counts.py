@@ -30,7 +30,7 @@ def known_counts(path: Path, rows: pl.DataFrame, types: pl.DataFrame | None, sin
         problem = "states average times only; how often operators ran is taken from their types"
         if lacking:
             problem = f"{problem}, and {lacking} of {rows.height} that have none count once"
-        sink.issue("note", path, problem, "None needed.", place="line 1")
+        sink.issue("note", path, problem, "Nothing to do.", place="line 1")
         rows = rows.with_columns(count=pl.col("count").fill_null(1))
     return rows.with_columns(total_ns=whole(pl.col("mean_ms") * _MS_NS * pl.col("count")))
 

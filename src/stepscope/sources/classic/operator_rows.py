@@ -55,7 +55,7 @@ def check_shares(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
     differing = rows.filter((pl.col("share") - pl.col("total_ns") / whole * unit).abs() > _ROUNDING[unit]).height
     if differing:
         problem = f"the stated share of {differing} of {rows.height} rows is not that of its total, which counts"
-        sink.issue("note", path, problem, "None needed, unless rows are missing from the file.")
+        sink.issue("note", path, problem, "Nothing to do, unless rows are missing from the file.")
 
 
 def write_operators(path: Path, rows: pl.DataFrame, unit: str, level: str, sink: Sink) -> None:

@@ -31,7 +31,7 @@ def write_ai_cpu(files: RankFiles, sink: Sink) -> None:
     if rows is None or path is None:
         return
     if rows.is_empty():
-        sink.issue("note", path, "lists no kernels of the AI CPU", "None needed if the model has none.")
+        sink.issue("note", path, "lists no kernels of the AI CPU", "Nothing to do if the model has none.")
         return
     sound = rows.filter(pl.col("duration_ns") >= 0)
     if lost := rows.height - sound.height:

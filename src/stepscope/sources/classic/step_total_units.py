@@ -39,7 +39,7 @@ def unit_ns(path: Path, headers: list[str], rows: pl.DataFrame, steps: pl.DataFr
     unit = fitting[0] if len(fitting) == 1 else usual
     if unit != "ms":
         why = "the steps of the step trace are as long" if fitting == [unit] else "they are whole numbers, as those are"
-        sink.issue("note", path, f"its times are read as {unit}: {why}", "None needed.", place="line 1")
+        sink.issue("note", path, f"its times are read as {unit}: {why}", "Nothing to do.", place="line 1")
     return _CANDIDATES[unit]
 
 

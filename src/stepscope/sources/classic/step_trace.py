@@ -112,7 +112,7 @@ def _known_steps(path: Path, rows: pl.DataFrame, sink: Sink) -> pl.DataFrame:
         sink.issue("error", path, sound.problem(), _REMEDY, lost=sound.lost)
     steps = sound.rows.sort("start_ns", maintain_order=True)
     if steps["step"].is_duplicated().any():
-        sink.issue("note", path, "numbers steps more than once; they are numbered by their start", "None needed.")
+        sink.issue("note", path, "numbers steps more than once; they are numbered by their start", "Nothing to do.")
         steps = steps.with_columns(step=place)
     return steps
 

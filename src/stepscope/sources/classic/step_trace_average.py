@@ -36,7 +36,7 @@ def check_phases(path: Path, steps: pl.DataFrame, sink: Sink) -> None:
         differing = steps.filter((pl.col(name) - length).abs() > ROUNDING_NS).height
         if differing:
             problem = f"{name} of {differing} of {steps.height} steps is not what their points give, which count"
-            sink.issue("note", path, problem, "None needed.")
+            sink.issue("note", path, problem, "Nothing to do.")
 
 
 def check_average(path: Path, steps: pl.DataFrame, average: pl.DataFrame, sink: Sink) -> None:
@@ -57,7 +57,7 @@ def check_average(path: Path, steps: pl.DataFrame, average: pl.DataFrame, sink: 
     means = [rows.select(**lengths).mean().row(0) for rows in (steps, steps.slice(1))]
     if any(stated) and not any(is_mean_row(stated, mean, ROUNDING_NS) for mean in means):
         problem = "its average row is not that of the steps in the file, with or without the first; it is not used"
-        sink.issue("note", path, problem, "None needed, unless steps are missing from the file.")
+        sink.issue("note", path, problem, "Nothing to do, unless steps are missing from the file.")
 
 
 def _lengths(steps: pl.DataFrame) -> dict[str, pl.Expr]:

@@ -82,7 +82,7 @@ def _with_kernels(
         display = display if trace is None else _display(path, sink)
         problem = None if display is None else display.write_kernels(rows, steps, calls)
         if problem is not None and path is not None:
-            sink.issue("note", path, problem, "None needed: the step trace tells the steps.", place="kernels")
+            sink.issue("note", path, problem, "Nothing to do: the step trace tells the steps.", place="kernels")
     if steps is None and rows.span is not None:
         first, last = rows.span
         steps = STEPS.frame(

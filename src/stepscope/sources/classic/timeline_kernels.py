@@ -100,7 +100,7 @@ def read_kernels(path: Path, steps: pl.DataFrame | None, rows: KernelRows, sink:
         return
     if unit is None:
         problem = "its clock is not that of the step trace, so its kernels are left out"
-        sink.issue("note", path, problem, "None needed, if both are of one profile.", place="kernels")
+        sink.issue("note", path, problem, "Nothing to do, if both are of one profile.", place="kernels")
         return
     for part in read_csv_parts(path, _layout(unit), sink):
         rows.add(part)
@@ -137,7 +137,7 @@ def _unit(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Kind | None:
     if found is not None and found != headed:
         words = {"time": "us", "time_ms": "ms"}
         problem = f"start_time is headed {words[headed]}, and read as {words[found]}, which alone fits the rest"
-        sink.issue("note", path, problem, "None needed.", place="line 1")
+        sink.issue("note", path, problem, "Nothing to do.", place="line 1")
     return found
 
 

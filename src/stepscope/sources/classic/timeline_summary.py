@@ -68,5 +68,5 @@ def _unit(path: Path, total: float, streams: float | None, evidence: Evidence, s
         first, last = evidence.steps.select(pl.min("start_ns"), pl.max("end_ns")).row(0)
         guess = "ms" if total * _UNITS["ms"] <= (last - first) * max(streams or 1, 1) else "us"
     read_as = f"read as {guess}, which fits the length of the steps" if guess else "left out: nothing tells its unit"
-    sink.issue("note", path, f"{_TOTAL} states no unit; it is {read_as}", "None needed.", place=_TOTAL)
+    sink.issue("note", path, f"{_TOTAL} states no unit; it is {read_as}", "Nothing to do.", place=_TOTAL)
     return guess

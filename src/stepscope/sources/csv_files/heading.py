@@ -98,7 +98,7 @@ def report_order(path: Path, heading: Heading, sink: Sink) -> None:
         return
     if heading.headers:
         problem = "has no header; its columns are read in the order in which their writer writes them"
-        sink.issue("note", path, problem, "None needed if the figures look right.", place="line 1")
+        sink.issue("note", path, problem, "Nothing to do if the figures look right.", place="line 1")
         return
     problem = f"has no header, and its {heading.width} columns are in no order that stepscope knows"
     remedy = "Put the header of its writer above the first row, or export the profile again."

@@ -77,7 +77,7 @@ def read_csv_parts(
             "note",
             path,
             f"columns not known and left out: {', '.join(unknown)}",
-            "None needed; a newer stepscope may know them.",
+            "Nothing to do; a newer stepscope may know them.",
             place="line 1",
         )
 
@@ -198,7 +198,9 @@ class _Rows:
             and not (self._rows or self._problem or self._cut or self._unclosed)
         ):
             problem = "has a header and no rows"
-            sink.issue("warning", self._path, problem, "None needed if there was nothing to list; else copy it again.")
+            sink.issue(
+                "warning", self._path, problem, "Nothing to do if there was nothing to list; else copy it again."
+            )
         if self._open and self._layout.tells_cells and not self._layout.may_end_open:
             problem = "its last row has no end of line; if the file was cut there, the row's last value is wrong"
             sink.issue("warning", self._path, problem, remedy, place=f"row {self._rows}")

@@ -72,5 +72,5 @@ def tell_traced(count: int, path: Path, sink: Sink) -> None:
             path,
             f"{count} operators lie within torch.compile's compiling; they traced the model and are not counted among "
             "the operators that ran",
-            "None needed; record after the first steps to leave compiling out of the recording",
+            "Nothing to do; record after the first steps to leave compiling out of the recording",
         )

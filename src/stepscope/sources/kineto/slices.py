@@ -133,8 +133,8 @@ class SliceWriter:
                 "name",
                 *(["type"] if "type" in placed.columns else []),
                 "thread",
-                "input_shapes",
-                "input_types",
+                _on_one_line("input_shapes"),
+                _on_one_line("input_types"),
                 *([_values()] if "input_values" in placed.columns else []),
                 "sequence",
                 "forward_thread",
@@ -143,6 +143,13 @@ class SliceWriter:
                 stack=self._stacks.numbers(placed["stack_text"]),
             ),
         )
+
+
+def _on_one_line(column: str) -> pl.Expr:
+    """Lists of a trace that was indented as those of any other, so that equal shapes are equal texts."""
+    text = pl.col(column)
+    joined = text.str.replace_all(r"\s*\n\s*", "").str.replace_all(",", ", ", literal=True)
+    return pl.when(text.str.contains("\n", literal=True)).then(joined).otherwise(text).alias(column)
 
 
 _SLICE_COLUMNS = tuple(c.name for c in SLICES.columns if c.name != "rank")

@@ -26,7 +26,7 @@ class KinetoSource:
     """Reads what torch.profiler exports: PyTorch 1.8 and later, on CPU, CUDA and ROCm."""
 
     name = "kineto"
-    version = 7
+    version = 8
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:  # noqa: ARG002
         """None: a Kineto recording is a file, never a directory."""

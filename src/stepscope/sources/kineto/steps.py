@@ -161,7 +161,7 @@ def tell_rest(rows: pl.DataFrame, recorded: pl.Series | None, path: Path, sink: 
             path,
             f"no work was recorded in {empty.height} of {rows.height} steps ({first}{more}); they are left out where "
             "time is split",
-            "None needed if the profiler was stopped when a step had just begun",
+            "Nothing to do if the profiler was stopped when a step had just begun",
             place="steps",
         )
 

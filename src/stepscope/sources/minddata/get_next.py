@@ -71,5 +71,5 @@ def _settled(file: Path, unit_ns: int, pace: int | None, pace_ns: int | None, si
         return unit_ns
     names = {1: "ns", 1000: "us"}
     problem = f"its times are taken for {names[other]}, not {names[unit_ns]}: only so do they keep the host's pace"
-    sink.issue("note", file, problem, "None needed; compare with the length of a step if in doubt.")
+    sink.issue("note", file, problem, "Nothing to do; compare with the length of a step if in doubt.")
     return other

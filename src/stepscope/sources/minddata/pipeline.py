@@ -139,7 +139,7 @@ def _from_csv(file: Path, sink: Sink) -> list[Operator]:
         sink.issue("error", file, problem, AGAIN, place="output_queue_size", lost=damaged)
     if wrong:
         problem = f"means or usage of {wrong} queues are not those of their samples, which count"
-        sink.issue("note", file, problem, "None needed; they are computed anew.")
+        sink.issue("note", file, problem, "Nothing to do; they are computed anew.")
     return operators
 
 

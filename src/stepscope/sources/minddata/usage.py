@@ -56,7 +56,7 @@ def read_usage(file: Path | None, sink: Sink) -> Usage:
     times = [time for time in map(whole_number, stamps) if time is not None and 0 <= time < _LATEST_MS]
     if file is not None and content.get("time_stamp") == []:
         problem = "holds no samples: what was recorded was shorter than the time between two of them"
-        sink.issue("note", file, problem, "None needed; record for longer if they matter.", place="time_stamp")
+        sink.issue("note", file, problem, "Nothing to do; record for longer if they matter.", place="time_stamp")
         return Usage(file, content)
     if file is not None and (len(times) < len(stamps) or not times):
         problem = "has times that are no numbers: its samples are left out" if stamps else "holds no times of samples"
@@ -127,7 +127,7 @@ def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, w
                 "values of the host stand twice, or with a zero behind each, and some lists end halfway; the first of "
                 "each two counts"
             )
-            remedy = "None needed; what is missing at the end is unknown."
+            remedy = "Nothing to do; what is missing at the end is unknown."
             sink.issue("note", usage.path, problem, remedy, place="device_info")
 
 

@@ -39,7 +39,7 @@ def read_executions(times: Path, launches: Path | None, sink: Sink) -> pl.DataFr
     lines = _lines(times, sink)
     calls = _calls(lines)
     if lines.is_empty():
-        sink.issue("note", times, "lists no executions of operators", "None needed if none ran on the CPU")
+        sink.issue("note", times, "lists no executions of operators", "Nothing to do if none ran on the CPU")
     readable = pl.col("start_ns").is_between(0, _LARGEST_NS) & (pl.col("duration_ns") >= 0)
     rows = calls.filter(readable & pl.col("thread").is_not_null() & pl.col("name").is_not_null())
     if lost := calls.height - rows.height:

@@ -111,4 +111,4 @@ def _compare(rows: pl.DataFrame, path: Path, sink: Sink) -> None:
     for name, count in off.items():
         if count:
             problem = f"{count} of {rows.height} rows state {name}s that totals and counts do not give"
-            sink.issue("note", path, problem, f"None needed: {name}s are computed. Rows may be missing")
+            sink.issue("note", path, problem, f"Nothing to do: {name}s are computed. Rows may be missing")

@@ -108,7 +108,7 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
         )
     if steps.restarts:
         problem = f"the step numbers start anew {steps.restarts} times; later steps are numbered on from the last one"
-        sink.issue("note", path, problem, "None needed: the training loop was entered several times", place="step")
+        sink.issue("note", path, problem, "Nothing to do: the training loop was entered several times", place="step")
     return marks
 
 

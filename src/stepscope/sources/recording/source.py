@@ -133,7 +133,7 @@ def _tell_unrecorded(count: int, steps: int, path: Path, sink: Sink) -> None:
             "note",
             path,
             f"operators were not recorded in {count} of {steps} steps, which are left out where time is split",
-            "None needed if these steps are beyond the last window or left out on purpose; else see recorder.log",
+            "Nothing to do if these steps are beyond the last window or left out on purpose; else see recorder.log",
         )
 
 
