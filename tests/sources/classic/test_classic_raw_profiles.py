@@ -330,3 +330,38 @@ def test_a_sample_with_a_raw_profile_of_each_rank_keeps_the_peak_of_its_device(s
     peaks = run.table("stated").filter(pl.col("name") == "device_peak_flops_per_s").collect()
     assert sorted(peaks.select("rank", "value").rows()) == [(rank, 32 * 1000e6 * 8192) for rank in range(4)]
     assert run.table("ranks").collect().sort("rank")["device"].to_list() == [0, 1, 2, 3]
+
+
+def told_ranks(tmp_path: Path, ranks: list[int], devices: dict[int, int | None]) -> dict[int, int | None]:
+    """Rank to device of a folder with files of MindSpore by rank, and raw profiles by device."""
+    files = {f"step_trace_raw_{rank}_detail_time.csv": STEP_TRACE for rank in ranks}
+    for device, stated in devices.items():
+        rank = {} if stated is None else {"rank_id": stated}
+        raw = f"PROF_00000{device}_20240501100000{device:03}_ABC/device_{device}/info.json.{device}"
+        files[raw] = json.dumps({**rank, "DeviceInfo": [{"id": device, "ai_core_num": 2, "aic_frequency": 9}]})
+    profile(tmp_path, dict(files))
+    run = stepscope.open_run(tmp_path, use_store=False)
+    return dict(run.table("ranks").select("rank", "device").collect().iter_rows())
+
+
+STEP_TRACE = (
+    "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail\n"
+    "1,1000,2000,1000,1000,1900,0,900,100\n2,2000,3000,1000,2100,2900,100,800,100\n"
+    "-,2000,3000,1000,2100,2900,100,800,100\n"
+)
+
+
+def test_devices_of_a_second_host_are_its_ranks_in_their_order(tmp_path: Path) -> None:
+    assert told_ranks(tmp_path, [8, 9, 10], {0: None, 1: None, 2: -1}) == {8: 0, 9: 1, 10: 2}
+
+
+def test_devices_that_overlap_with_other_ranks_are_in_their_order(tmp_path: Path) -> None:
+    assert told_ranks(tmp_path, [1, 2], {0: None, 1: None}) == {1: 0, 2: 1}
+
+
+def test_a_rank_that_all_devices_state_is_that_of_none(tmp_path: Path) -> None:
+    assert told_ranks(tmp_path, [0, 1], {0: 0, 1: 0}) == {0: 0, 1: 1}
+
+
+def test_stated_ranks_count_whatever_the_numbers_of_devices(tmp_path: Path) -> None:
+    assert told_ranks(tmp_path, [8, 9], {0: 9, 1: 8}) == {8: 1, 9: 0}

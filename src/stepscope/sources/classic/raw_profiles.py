@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from stepscope.paths import natural
@@ -13,6 +13,8 @@ from stepscope.sources.json_files import peek_object
 
 _NAME = re.compile(r"PROF_\d*_?(\d{14,17})?.*")
 _DEVICE = re.compile(r"device_(\d+)")
+_Device = tuple[int | None, int]
+"""The rank that a device states, and its number."""
 
 
 def is_raw(name: str) -> bool:
@@ -20,30 +22,59 @@ def is_raw(name: str) -> bool:
     return name.startswith("PROF_")
 
 
-def newest_by_rank(directory: Path, names: Sequence[str]) -> dict[int, list[tuple[str, Path]]]:
+def newest_by_rank(
+    directory: Path, names: Sequence[str], ranks: Collection[int] = ()
+) -> dict[int, list[tuple[str, Path]]]:
     """The files of the newest raw profile of each rank, by the times in their names.
 
-    The rank is the one that `info.json` states, else the number of the device.
+    The rank is the one that `info.json` states; else see `_ranks_of`.
 
     Args:
         directory: Where they lie.
         names: The names there.
+        ranks: Those that MindSpore's own files there name.
 
     Returns:
         Rank to files, with their names relative to `directory`.
     """
-    newest: dict[int, list[tuple[str, Path]]] = {}
+    newest: dict[_Device, list[tuple[str, Path]]] = {}
     for name in sorted(filter(is_raw, names), key=_age):
-        newest.update(by_rank(directory / name, directory))
-    return newest
+        for device, files in _by_device(directory / name, directory).items():
+            newest.pop(device, None)
+            newest[device] = files
+    placed = _ranks_of(newest, ranks)
+    return {placed[device]: files for device, files in newest.items()}
+
+
+def _ranks_of(devices: Collection[_Device], ranks: Collection[int]) -> dict[_Device, int]:
+    """Device to rank: the stated one, unless several devices state the same and have files by their own numbers.
+
+    Else the rank has the number of the device if MindSpore's files name all of these; or else ranks have devices in
+    their order, where there are as many: those of the second host of a job are 8 to 15, its devices 0 to 7.
+    """
+    stated = {rank for rank, _ in devices}
+    numbers = sorted({number for _, number in devices})
+    is_default = len(stated) == 1 and len(numbers) > 1 and set(numbers) <= set(ranks)
+    if None not in stated and not is_default:
+        return {device: rank for device in devices if (rank := device[0]) is not None}
+    fits = len(ranks) == len(numbers) and not set(numbers) <= set(ranks)
+    own = dict(zip(numbers, sorted(ranks) if fits else numbers, strict=True))
+    return {device: own[device[1]] if device[0] is None or is_default else device[0] for device in devices}
 
 
 def by_rank(profile: Path, root: Path) -> dict[int, list[tuple[str, Path]]]:
     """The files of a raw profile by the rank of their device, with their names relative to `root`."""
+    found = _by_device(profile, root)
+    placed = _ranks_of(found, ())
+    return {placed[device]: files for device, files in found.items()}
+
+
+def _by_device(profile: Path, root: Path) -> dict[_Device, list[tuple[str, Path]]]:
+    """The files of each device."""
     devices = [path for path in _entries(profile) if _DEVICE.fullmatch(path.name) and path.is_dir()]
     files = sorted(profile.rglob("*")) if devices else []
     numbered = sort_files([(file.relative_to(root).as_posix(), file) for file in files])
-    return {_rank(device): numbered.get(device_number(device), []) for device in devices}
+    return {(_stated_rank(path), device_number(path)): numbered.get(device_number(path), []) for path in devices}
 
 
 def device_number(device: Path) -> int:
@@ -52,13 +83,11 @@ def device_number(device: Path) -> int:
     return as_index(match[1]) or 0 if match else 0
 
 
-def _rank(device: Path) -> int:
+def _stated_rank(device: Path) -> int | None:
     """The stated rank; `-1` and the like are none."""
-    for info in (path for path in _entries(device) if path.name.startswith("info.json.")):
-        rank = as_index(peek_object(info).get("rank_id"))
-        if rank is not None:
-            return rank
-    return device_number(device)
+    infos = (path for path in _entries(device) if path.name.startswith("info.json."))
+    ranks = (as_index(peek_object(info).get("rank_id")) for info in infos)
+    return next((rank for rank in ranks if rank is not None), None)
 
 
 def _age(name: str) -> tuple[str, list[tuple[int, str]]]:

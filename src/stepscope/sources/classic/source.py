@@ -43,7 +43,7 @@ class ClassicSource:
         if cluster is not None:
             inputs = [self._seated(cluster, cluster.seat(directory, n), files) for n, files in numbered.items()]
         else:
-            raw = raw_profiles.newest_by_rank(directory, names)
+            raw = raw_profiles.newest_by_rank(directory, names, numbered)
             ranks = sorted({*numbered, *raw})
             inputs = [self._ranked(directory, n, [*numbered.get(n, []), *raw.get(n, [])]) for n in ranks]
         rest = tuple(name for name in names if not _is_ours(name))
