@@ -137,6 +137,16 @@ def test_kernels_of_an_ascend_device_stand_under_the_core_that_ran_them() -> Non
     ]
 
 
+def test_copies_of_an_ascend_device_are_no_work_of_its_cores() -> None:
+    work = [("compute", "MatMul-op1", None, 0, 10), ("memory", "MEMCPY_ASYNC", None, 10, 100)]
+    npu = RANKS.frame(device_kind=["npu"])
+
+    found = Run.from_frames({0: {"kernels": kernels(work), "ranks": npu}}).analyse("operator_types")
+
+    rows = found.select("unit", "type", "share_ratio").rows()
+    assert rows == [("AI_CORE", "MatMul-op1", 1.0), ("MEMORY", "MEMCPY_ASYNC", 1.0)]
+
+
 def test_a_kernel_of_an_ascend_device_whose_core_is_not_known_is_one_of_its_cores() -> None:
     run = Run.from_frames({0: {"kernels": kernels(WORK[:1]), "ranks": RANKS.frame(device_kind=["npu"])}})
 

@@ -7,10 +7,10 @@ import polars as pl
 from stepscope.tables.scopes import INSTANCE
 from stepscope.tables.scopes import PLACE as PLACE_IN_MODEL
 
-UNITS = ("AI_CORE", "AI_CPU", "GPU", "CUDA", "PYNATIVE", "HOST_CPU", "CPU")
-"""The lists, see `operator_totals.unit`."""
+UNITS = ("AI_CORE", "AI_CPU", "MEMORY", "GPU", "CUDA", "PYNATIVE", "HOST_CPU", "CPU")
+"""The lists, see `operator_totals.unit`; `MEMORY` has the copies of an Ascend device."""
 
-DEVICE_UNITS, HOST_UNITS = UNITS[:5], UNITS[5:]
+DEVICE_UNITS, HOST_UNITS = UNITS[:6], UNITS[6:]
 """Of a rank of which one of these is stated, no list is made of its kernels, or of its operators."""
 
 PLACE = (
@@ -57,7 +57,7 @@ def stated_rows(totals: pl.LazyFrame | None) -> pl.DataFrame:
 
 
 def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFrame:
-    """Kernels as operators: those of an Ascend device by core, those of a GPU as `CUDA`.
+    """Kernels as operators: those of an Ascend device by core, its copies as `MEMORY`, those of a GPU as `CUDA`.
 
     A kernel without type has that of its function, without template and arguments, or the one that its place in the
     model ends in.
@@ -71,6 +71,8 @@ def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFra
     unit = (
         pl.when(pl.col("core") == "AI_CPU")
         .then(pl.lit("AI_CPU"))
+        .when(pl.col("npu") & (pl.col("kind") == "memory"))
+        .then(pl.lit("MEMORY"))
         .when("npu")
         .then(pl.lit("AI_CORE"))
         .otherwise(pl.lit("CUDA"))

@@ -20,7 +20,8 @@ _HIDDEN = (
 def ops() -> Sequence[Table]:
     """Show which operators and kernels of a rank cost the time, by type and one by one.
 
-    Every list (`unit`) stands by itself: AI_CORE, AI_CPU, GPU, CUDA, PYNATIVE of a device, HOST_CPU, CPU of the host.
+    Every list (`unit`) stands by itself: AI_CORE, AI_CPU, MEMORY (copies), GPU, CUDA, PYNATIVE of a device; HOST_CPU,
+    CPU of the host.
     """
     return [
         Table(

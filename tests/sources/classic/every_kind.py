@@ -38,7 +38,7 @@ NAMES: Mapping[str, str] = {
     "device_info": f"{RAW}/device_0/info.json.0",
     "device_steps": f"{RAW}/mindstudio_profiler_output/step_trace_20240501100050.csv",
 }
-"""Kind of file to its name; the exports of a raw profile by iteration stand alone and have tests of their own."""
+"""Kind of file to its name; the exports of a raw profile stand alone and have tests of their own."""
 ALTERNATIVES = {
     "timeline_display": ("timeline",),
     "device_steps": ("step_trace",),

@@ -247,3 +247,85 @@ def test_questions_are_answered(tmp_path: Path) -> None:
     assert trace["forward_backward_ns"].null_count() == 0
     types = run.analyse("operator_types").filter(rank=0, unit="AI_CORE")
     assert types.select("type", "count").rows()[:3] == [("AllReduce", 3), ("MatMul", 3), ("Cast", 9)]
+
+
+SUMMARY = "Device_id,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Block Dim,Input Shapes"
+
+
+def whole_trace(device: int, rank: int, time: str = "20230818150000", parts: int = 1) -> dict[str, str | bytes]:
+    """Files of a device as later versions export them: one trace of all, a step trace, and a list of kernels."""
+    profile_of, output = f"PROF_00000{device}_20230818142704322_ABCDEF", "mindstudio_profiler_output"
+    works = [hardware(number) + tasks(number, rank, ((rank + 1) % 2, rank + 4)) for number in (1, 2, 3)]
+    names = [f"msprof_{time}"] if parts == 1 else [f"msprof_slice_{part}_{time}" for part in range(parts)]
+    files = {name: [event for work in works[at::parts] for event in work] for at, name in enumerate(names)}
+    texts: dict[str, str | bytes] = {f"{profile_of}/{output}/{name}.json": json.dumps(e) for name, e in files.items()}
+    texts[f"{profile_of}/{output}/step_trace_{time}.json"] = json.dumps(marks("Model ID:2"))
+    texts[f"{profile_of}/device_{device}/info.json.{device}"] = json.dumps({"rank_id": rank})
+    return texts
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_raw_profile_alone_with_one_trace_has_ranks_and_steps(tmp_path: Path, parts: int) -> None:
+    profile(tmp_path, whole_trace(0, 8, parts=parts) | whole_trace(1, 9, parts=parts))
+    profile(tmp_path / "old", export(0, 0) | export(1, 1))
+
+    run, old = (
+        stepscope.open_run(tmp_path / "PROF_000000_20230818142704322_ABCDEF"),
+        stepscope.open_run(tmp_path / "old"),
+    )
+    both = [run for run in stepscope.open_runs(tmp_path) if run.ranks[0].path.parent == tmp_path]
+
+    assert [rank.rank for rank in run.ranks] == [8]
+    assert [[rank.rank for rank in one.ranks] for one in both] == [[8, 9]]
+    columns = ["step", "step_ns", "interval_ns", "forward_backward_ns", "tail_ns"]
+    asked, expected = (one.analyse("step_trace").select(columns).head(3).rows() for one in (run, old))
+    assert asked == expected
+    types = run.analyse("operator_types").filter(unit="AI_CORE").select("type", "count", "total_ns").rows()
+    assert (
+        types == old.analyse("operator_types").filter(rank=0, unit="AI_CORE").select("type", "count", "total_ns").rows()
+    )
+    assert run.table("links").collect().height == old.table("links").filter(rank=0).collect().height
+
+
+def test_of_several_exports_of_a_raw_profile_the_newest_counts(tmp_path: Path) -> None:
+    profile(tmp_path, whole_trace(0, 0) | whole_trace(0, 0, time="20230819150000"))
+
+    run = stepscope.open_run(tmp_path)
+
+    assert run.analyse("operator_types").filter(type="MatMul")["count"].to_list() == [3]
+    assert run.analyse("step_trace").height == 3
+
+
+def test_a_list_of_kernels_adds_what_the_trace_lacks(tmp_path: Path) -> None:
+    at = begins()[0] + 2 * FIRST_US
+    row = f'0,{MATMUL},MatMulV2,AI_CORE,{at},100.0,20,"""2,3;3,4"""'
+    name = "PROF_000000_20230818142704322_ABCDEF/mindstudio_profiler_output/op_summary_20230818150000.csv"
+    profile(tmp_path, whole_trace(0, 0) | {name: f"{SUMMARY}\n{row}\n"})
+
+    kernels = stepscope.open_run(tmp_path).table("kernels").filter(name=MATMUL).collect().sort("start_ns")
+
+    assert kernels.select("type", "block_dim", "input_shapes").row(0) == ("MatMulV2", 20, "2,3;3,4")
+    assert kernels.height == 3
+
+
+@pytest.mark.parametrize("text", ["", "[{", "{}", "kernel,time\n"])
+def test_a_damaged_trace_of_all_iterations_costs_no_other_rank(tmp_path: Path, text: str) -> None:
+    damaged = {name: text if "msprof_2" in name else content for name, content in whole_trace(0, 0).items()}
+    profile(tmp_path, damaged | whole_trace(1, 1))
+
+    (run,) = stepscope.open_runs(tmp_path)
+
+    assert run.analyse("step_trace").filter(rank=1).height == 3
+    told = run.issues.filter(pl.col("severity") != "note")
+    assert any(file.endswith("msprof_20230818150000.json") or "PROF_000000" in file for file in told["file"])
+
+
+@pytest.mark.parametrize("text", ["", "kernel,time\n1,2\n", "Op Name\n"])
+def test_a_damaged_list_of_kernels_costs_what_it_adds(tmp_path: Path, text: str) -> None:
+    name = "PROF_000000_20230818142704322_ABCDEF/mindstudio_profiler_output/op_summary_20230818150000.csv"
+    profile(tmp_path, whole_trace(0, 0) | {name: text})
+
+    run = stepscope.open_run(tmp_path)
+
+    assert run.analyse("operator_types").filter(type="MatMul")["count"].to_list() == [3]
+    assert [file for file in run.issues.filter(severity="error")["file"] if file.endswith(".csv")] != []

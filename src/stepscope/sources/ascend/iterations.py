@@ -1,6 +1,7 @@
 """Exports of the device's profiler by iteration, as up to CANN 7.0: `device_<d>/timeline/<what>_<d>_<model>_<n>.json`.
 
-An iteration of a model is a file: `msprof` with all of it, or `task_time` (kernels) and `hccl` (communication).
+An iteration of a model is a file: `msprof` with all of it, or `task_time` (kernels) and `hccl` (communication). Later
+ones have one trace of all, `msprof_<time>.json`, in parts if it is large, and the kernels with shapes in `op_summary`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.rank_files import RankFiles
 from stepscope.sources.ascend.recording import STEPS, Recording, shaped
 from stepscope.sources.ascend.side_files import Identity
+from stepscope.sources.ascend.text import take_details
 from stepscope.sources.ascend.timeline import Kind, Timeline
 from stepscope.sources.ascend.trace_view import read_trace_view
 from stepscope.sources.windows import around, span_of
@@ -28,10 +30,12 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"(msprof|task_time|hccl)_(\d+)_(\d+)_(\d+)(?:_(\d+))?\.json")
 """What, device, model, iteration; very large ones have parts."""
-_DEVICE_KINDS: tuple[Kind, ...] = ("compute", "communication", "tasks")
-
 Iteration = tuple[int, int]
 """Model and number."""
+_WHOLE: Iteration = (0, 0)
+"""Stands for all iterations, in one trace."""
+_DEVICE_KINDS: tuple[Kind, ...] = ("compute", "communication", "tasks")
+
 Spans = dict[Iteration, tuple[int, int]]
 _NUMBER = r"-op\d+$"
 """Behind the type of an operator in its name."""
@@ -50,7 +54,9 @@ class _Stated(Beside):
         return self._steps
 
 
-def write_iterations(files: Iterable[Path], steps: pl.DataFrame | None, path: Path, sink: Sink) -> pl.DataFrame:
+def write_iterations(
+    files: Iterable[Path], steps: pl.DataFrame | None, path: Path, sink: Sink, details: Iterable[Path] = ()
+) -> pl.DataFrame:
     """Write kernels, calls and steps of one device.
 
     Args:
@@ -59,6 +65,7 @@ def write_iterations(files: Iterable[Path], steps: pl.DataFrame | None, path: Pa
             step, from its first to its last work.
         path: The profile, for issues.
         sink: Takes the rows; told about damage.
+        details: Lists of kernels that state more than the traces.
 
     Returns:
         The range of each step: `step`, `start_ns`, `end_ns`.
@@ -77,6 +84,9 @@ def write_iterations(files: Iterable[Path], steps: pl.DataFrame | None, path: Pa
         raise UnreadableInput(path, "none of its iterations can be read", "Export the profile again")
     if calls:
         recording.communication = pl.concat(calls)
+    for listed in details:
+        take_details(recording, listed, sink)
+    if calls:
         recording.timeline.add("communication", recording.communication)
     stated = steps if steps is not None and steps.height >= len(spans) else None
     ranges = recording.steps = shaped(stated, STEPS) if stated is not None else _steps(spans)
@@ -90,6 +100,8 @@ def _by_iteration(files: Iterable[Path]) -> Mapping[Iteration, list[Path]]:
     for file in files:
         if match := NAME.fullmatch(file.name):
             found[int(match[3]), int(match[4])][match[1]].append(file)
+        else:
+            found[_WHOLE]["msprof"].append(file)
     return {
         iteration: sorted(kinds.get("msprof") or [file for named in kinds.values() for file in named])
         for iteration, kinds in sorted(found.items())

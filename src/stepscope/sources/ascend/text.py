@@ -130,12 +130,12 @@ def _take_kernels(recording: Recording, view: TraceView, files: RankFiles, sink:
     recording.communication = view.communication
     path = files.texts.get("kernels")
     if path:
-        _take_details(recording, path, sink)
+        take_details(recording, path, sink)
     if recording.identity.device_kind != "cpu":  # a host's calls are among its ranges already
         recording.timeline.add("communication", recording.communication)
 
 
-def _take_details(recording: Recording, path: Path, sink: Sink) -> None:
+def take_details(recording: Recording, path: Path, sink: Sink) -> None:
     """Take the rows of kernel_details.csv: kernels, and calls with what the trace knows of them."""
     calls: list[pl.DataFrame] = []
     is_empty = False

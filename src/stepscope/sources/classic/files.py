@@ -57,6 +57,8 @@ KINDS: Mapping[str, str] = {
         r"(?:PROF_[^/]*/)?(?:mindstudio_profiler_output|device_(\d+)/(?:timeline|summary))/step_trace_[\d_]+\.json"
     ),
     "iterations": r"(?:PROF_[^/]*/)?device_(\d+)/timeline/(?:msprof|task_time|hccl)_\d+_\d+_\d+(?:_\d+)?\.json",
+    "device_trace": r"(?:PROF_[^/]*/)?mindstudio_profiler_output/msprof_(?:slice_\d+_)?\d{14,}\.json",
+    "device_summary": r"(?:PROF_[^/]*/)?mindstudio_profiler_output/op_summary_(?:slice_\d+_)?\d{14,}\.csv",
 }
 """Kind of file to its name relative to the profile; the group is the rank (of a device in the oldest layout)."""
 

@@ -1,6 +1,8 @@
-"""Raw profiles that were exported by iteration: read where MindSpore's own files do not tell steps and kernels."""
+"""Raw profiles that were exported, by iteration or in one trace, where MindSpore's files tell no steps and kernels."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from stepscope.sources.ascend.iterations import write_iterations
 from stepscope.sources.base import Sink
@@ -15,8 +17,19 @@ _OWN = ("step_trace", "timeline", "timeline_display")
 
 
 def has_iterations(files: RankFiles) -> bool:
-    """Whether a rank's steps and kernels are told by iterations alone."""
-    return bool(files.all("iterations")) and not any(files.all(kind) for kind in _OWN)
+    """Whether a rank's steps and kernels are told by the export of its raw profile alone."""
+    return bool(exported(files)) and not any(files.all(kind) for kind in _OWN)
+
+
+def exported(files: RankFiles) -> list[Path]:
+    """The traces of the export: of its iterations, else the newest one of all."""
+    return files.all("iterations") or _newest(files.all("device_trace"))
+
+
+def _newest(paths: list[Path]) -> list[Path]:
+    """The parts of the export that has the latest time in its name."""
+    times = {path: path.stem.rsplit("_", 1)[-1] for path in paths}
+    return [path for path in paths if times[path] == max(times.values())]
 
 
 def write_by_iteration(files: RankFiles, sink: Sink) -> None:
@@ -27,9 +40,14 @@ def write_by_iteration(files: RankFiles, sink: Sink) -> None:
     """
     if not has_iterations(files):
         return
-    exported = files.all("iterations")
-    trace = read_raw_steps(files.all("device_steps"), sink) or read_step_events(files.all("device_step_events"), sink)
+    traces = exported(files)
+    is_whole = not files.all("iterations")
+    stated, marks = files.all("device_steps"), files.all("device_step_events")
+    trace = read_raw_steps(_newest(stated) if is_whole else stated, sink)
+    trace = trace or read_step_events(_newest(marks) if is_whole else marks, sink)
     if trace is None:  # they are in the files of whole iterations, too
-        trace = read_step_events([file for file in exported if file.name.startswith("msprof_")], SilentSink())
-    steps = write_iterations(exported, None if trace is None else trace.steps, files.path, sink)
-    write_raw_links(files, steps, sink)
+        trace = read_step_events([file for file in traces if file.name.startswith("msprof_")], SilentSink())
+    known = None if trace is None else trace.steps
+    details = _newest(files.all("device_summary")) if is_whole else []
+    steps = write_iterations(traces, known, files.path, sink, details)
+    write_raw_links(files, traces, steps, sink)

@@ -18,7 +18,7 @@ _CLUSTER_FILE = re.compile(r"(ascend|gpu)_cluster_analyse_([a-z-]+)_(\d+)_(\d+)_
 _FRAMEWORKS = ("mindspore", "pytorch")
 _OF_NPU = {"device_types", "device_operators", "pynative_types", "pynative_operators", "ai_cpu", "framework"}
 _OF_NPU |= {"timeline", "ai_cpu_queue", "recommendation"}
-_OF_RAW = {"device_info", "device_steps", "device_step_events", "iterations"}
+_OF_RAW = {"device_info", "device_steps", "device_step_events", "iterations", "device_trace", "device_summary"}
 _OF_NPU |= _OF_RAW
 _FIRST_OF_NPU = {"flops", "flops_summary", "flops_scope", "calls", "operator_memory"}
 """Kinds that MindSpore writes of Ascend devices only, and exports of other recordings of any device."""

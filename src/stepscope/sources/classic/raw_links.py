@@ -47,15 +47,15 @@ _CALLS = r"^Communication|Communication$"
 """Name of the track on which whole calls stand; their tasks stand on planes."""
 
 
-def write_raw_links(files: RankFiles, steps: pl.DataFrame, sink: Sink) -> None:
+def write_raw_links(files: RankFiles, exported: list[Path], steps: pl.DataFrame, sink: Sink) -> None:
     """Write `links`: totals of each step, and what each call moved.
 
     Args:
         files: The rank.
+        exported: The traces of its export.
         steps: Range of each step: `step`, `start_ns`, `end_ns`.
         sink: Takes the rows; told if the ends of links are no ranks of the job.
     """
-    exported = files.all("iterations")
     moved = [rows for file in _with_calls(exported) if (rows := _moved(file)) is not None and rows.height]
     if not moved:
         return
@@ -78,7 +78,8 @@ def write_raw_links(files: RankFiles, steps: pl.DataFrame, sink: Sink) -> None:
 
 
 def _with_calls(files: Iterable[Path]) -> list[Path]:
-    """The files that have the tasks of calls, each iteration once."""
+    """The files that have the tasks of calls, each iteration once; traces of all iterations have them, too."""
+    files = list(files)
     best: dict[tuple[str, ...], list[Path]] = {}
     for kind in ("hccl", "msprof"):
         found: dict[tuple[str, ...], list[Path]] = {}
@@ -86,7 +87,8 @@ def _with_calls(files: Iterable[Path]) -> list[Path]:
             if (match := NAME.fullmatch(file.name)) and match[1] == kind:
                 found.setdefault(match.group(2, 3, 4), []).append(file)
         best = {**found, **best}
-    return sorted(file for named in best.values() for file in named)
+    whole = [file for file in files if NAME.fullmatch(file.name) is None]
+    return sorted([*whole, *(file for named in best.values() for file in named)])
 
 
 def _moved(file: Path) -> pl.DataFrame | None:

@@ -25,7 +25,7 @@ class ClassicSource:
     """Reads what MindSpore's own profiler wrote until 2.4."""
 
     name = "classic"
-    version = 5
+    version = 6
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with files of a classic profile: one input a rank.
@@ -83,11 +83,16 @@ class ClassicSource:
             )
 
     def _raw(self, directory: Path) -> Found | None:
-        """A raw profile that was exported by iteration, and lies by itself: one input a device."""
+        """A raw profile that was exported, and lies by itself: one input a device.
+
+        A trace of several devices in one is left to others, for it does not tell whose its events are.
+        """
+        devices = raw_profiles.by_rank(directory, directory)
+        enough = {"iterations", "device_trace"} if len(devices) == 1 else {"iterations"}
         inputs = [
             self._ranked(directory, rank, named)
-            for rank, named in raw_profiles.by_rank(directory, directory).items()
-            if any(found[0] == "iterations" for name, _ in named if (found := kind_of(name)))
+            for rank, named in devices.items()
+            if any(found[0] in enough for name, _ in named if (found := kind_of(name)))
         ]
         return Found(tuple(inputs)) if inputs else None
 
