@@ -98,7 +98,8 @@ def write_whole(target: Path, text: bytes) -> None:
         ) from error
 
 
-def described(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+@functools.cache  # the same for most commands, and slow to find out
+def described(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     """Parameters with their annotations as objects, to be given by name."""
     hints = typing.get_type_hints(function, include_extras=True)
     return {
