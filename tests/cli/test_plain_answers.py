@@ -135,3 +135,12 @@ def in_terminal(monkeypatch: Any, columns: int, print_: Callable[[], None]) -> l
         text = os.read(ours, 65536).decode()
     os.close(ours)
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
+
+
+def test_long_names_are_cut_where_they_are_alike() -> None:
+    kernel = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>>(int, " + "x" * 99 + ")"
+    operator = "Gradients/Default/network-TrainOneStepCell/" + "y/" * 40 + "Conv2D-op24"
+
+    assert steps._short("aten::mm") == "aten::mm"
+    assert steps._short(kernel) == kernel[: steps.LONGEST_NAME] + "…"
+    assert steps._short(operator) == "…" + operator[-steps.LONGEST_NAME :]

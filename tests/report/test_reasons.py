@@ -56,4 +56,5 @@ def test_one_rank_is_not_called_typical() -> None:
 def test_a_rank_that_lacks_a_table_is_named_without_the_words_of_the_code() -> None:
     reason = "no compute kernels. breakdown needs `steps`: rank 1,3 lacks `steps` (read as classic)."
 
-    assert explain(open_run(EXAMPLE), "step_trace", reason) == "no compute kernels. rank 1,3 has no steps"
+    assert explain(open_run(EXAMPLE), "step_trace", reason) == "no compute kernels; rank 1,3 has no steps"
+    assert explain(open_run(EXAMPLE), "step_trace", reason[20:]) == "rank 1,3 has no steps"

@@ -40,7 +40,7 @@ _FOUND_BY = {
     "phases": "by what ran in which phase",
 }
 
-LONGEST_NAME = 200
+LONGEST_NAME = 90
 """Characters of an operator in a sentence; names of kernels can be longer than a page."""
 
 
@@ -111,5 +111,13 @@ def _points(trace: pl.DataFrame) -> Iterator[str]:
             yield f"{what}: not known."
             continue
         name, by = known.select(f"{side}_operator", f"{side}_by").row(0)
-        at = "" if name is None else f" at {name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + '…'},"
+        at = "" if name is None else f" at {_short(name)},"
         yield f"{what}{at} {_FOUND_BY[by]}."
+
+
+def _short(name: str) -> str:
+    """A name that fits a line: of kernels the beginning, of operators in scopes the end tells one from the next."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    in_scopes = "/" in name and "(" not in name
+    return "…" + name[-LONGEST_NAME:] if in_scopes else name[:LONGEST_NAME] + "…"

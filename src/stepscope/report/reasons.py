@@ -129,7 +129,7 @@ ANSWERS = {
 }
 """What an analysis gives; its name without underscores where nothing else stands here."""
 
-_LACKING = re.compile(r"\w+ needs `(\w+)`: rank ([\d,-]+) lacks `\1` \(read as [^)]*\)")
+_LACKING = re.compile(r"(?:\. )?\w+ needs `(\w+)`: rank ([\d,-]+) lacks `\1` \(read as [^)]*\)")
 """How an analysis reports that some of the ranks lack a table."""
 
 
@@ -143,7 +143,8 @@ def explain(run: Run, question: str, reason: str) -> str:
     """
     table = _missing_table(run, question)
     if table is None:
-        return _LACKING.sub(lambda match: f"rank {match[2]} has no {_noun(match[1])}", reason).rstrip(".")
+        told = _LACKING.sub(lambda match: f"; rank {match[2]} has no {_noun(match[1])}", reason)
+        return told.removeprefix("; ").rstrip(".")
     return "; ".join([f"the recording has no {_noun(table)}", *(why for why in _why(run, table) if why != _UNKNOWN)])
 
 
