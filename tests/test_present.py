@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.cli.tables import CALL_COLUMNS, STEP_COLUMNS
+from stepscope.analysis.time_by_rank import PARTS
+from stepscope.cli.tables import CALL_COLUMNS
 from stepscope.present import EXPENDABLE, EXPENDABLE_TEXTS, cell, is_expendable, listed, plural, printable, title
 
 
 @pytest.mark.parametrize(
-    "columns", [STEP_COLUMNS, CALL_COLUMNS, ("cost_ns", "cost_ratio"), ("bandwidth_bytes_per_s", "bandwidth_ratio")]
+    "columns", [PARTS, CALL_COLUMNS, ("cost_ns", "cost_ratio"), ("bandwidth_bytes_per_s", "bandwidth_ratio")]
 )
 def test_no_two_columns_of_a_table_have_one_title(columns: tuple[str, ...]) -> None:
     titles = [title(column) for column in columns]
