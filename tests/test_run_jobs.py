@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from builders import EPOCH_NS, toy_recording
 from stepscope.run.jobs import Job, group
 from stepscope.store import MemoryRecording
@@ -195,3 +197,12 @@ def test_thousands_of_ranks_are_grouped_quickly() -> None:
     (job,) = group(at(f"job/{r}.json", 0, rank=r, world_size=4096) for r in range(4096))
 
     assert len(job.members) == 4096
+
+
+def test_a_last_recording_that_holds_no_work_does_not_hide_the_one_before() -> None:
+    """As a profiler leaves that its schedule had just begun anew when training ended."""
+    first, last = at("a/1.json", 0), at("a/2.json", 60)
+    first.frames = {"steps": pl.DataFrame({"step": [1]}), "operators": pl.DataFrame({"name": ["aten::mm"]})}
+    last.frames = {"steps": pl.DataFrame({"step": [2]})}
+
+    assert all_members(last, first) == [{0: "a/1.json"}, {0: "a/2.json"}]

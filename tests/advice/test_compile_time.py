@@ -11,7 +11,7 @@ from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
 MS = 1_000_000
 
 
-def told(compiles: dict[int, int], count: int = 10, ranks: int = 1, *, marked: bool = True) -> list[Finding]:
+def told(compiles: dict[float, int], count: int = 10, ranks: int = 1, *, marked: bool = True) -> list[Finding]:
     """What the rule says of `count` steps of 100 ms of which some (from 1) compile for so many ms."""
     starts = [k * 100 * MS for k in range(count)]
     ends = [start + 100 * MS for start in starts]
@@ -23,7 +23,7 @@ def told(compiles: dict[int, int], count: int = 10, ranks: int = 1, *, marked: b
         steps = STEPS.frame(step=[0], start_ns=[0], end_ns=[last], **window)
     slices = SLICES.frame(
         slice=list(range(len(compiles))),
-        start_ns=[starts[step - 1] + 5 * MS for step in compiles],
+        start_ns=[round((step - 1) * 100 * MS) + 5 * MS for step in compiles],
         duration_ns=[length * MS for length in compiles.values()],
         category=["compile"] * len(compiles),
         name=["entire_frame_compile"] * len(compiles),
@@ -45,6 +45,14 @@ def test_compiling_at_the_start_saves_nothing_in_a_step() -> None:
 
     assert finding.summary == "Rank 0 spends 90.00 ms compiling in step 1 (9% of the recorded time), once."
     assert (finding.saving_ns, finding.saving_ratio, finding.severity) == (0, 0.0, "medium")
+
+
+def test_what_is_compiled_after_the_last_step_is_a_part_of_what_was_recorded() -> None:
+    (finding,) = told({1: 90, 11: 2000})
+
+    assert finding.summary == (
+        "Rank 0 spends 2.09 s compiling in step 1 and outside of steps (70% of the recorded time), once."
+    )
 
 
 def test_a_short_compilation_is_no_finding() -> None:

@@ -150,6 +150,23 @@ def test_python_between_operators_is_ordinary() -> None:
     assert findings == []
 
 
+def test_python_between_operators_of_a_small_model_is_no_pause() -> None:
+    """It takes a millisecond or two, which is much of a step of a few; what is longer is looked at."""
+    tables = on_cpu(lambda _: 2 * MS)
+    short = tables["operators"].with_columns(pl.lit(COMPUTE // 4, pl.Int64).alias("duration_ns"))
+    moved = pl.col("start_ns") - (pl.col("step") - 1) * (COMPUTE - COMPUTE // 4)
+    ends = short.select(moved)["start_ns"].to_list()
+    window = {"start_ns": ends, "end_ns": [*ends[1:], ends[-1] + COMPUTE // 4 + 2 * MS + NOTHING]}
+    steps = tables["steps"].with_columns(
+        *(pl.Series(name, times) for name, times in window.items()),
+        *(pl.Series(f"window_{name}", times) for name, times in window.items()),
+    )
+
+    findings, _ = told({**tables, "operators": short.with_columns(moved), "steps": steps})
+
+    assert findings == []
+
+
 def test_a_loader_of_which_only_batches_are_known_is_judged_by_its_total() -> None:
     waits = [60 * MS if step % 4 == 0 else 0 for step in range(1, 41)]
     numbers = list(range(1, 41))

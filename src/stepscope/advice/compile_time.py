@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.advice.base import Finding, rule
 from stepscope.advice.occurrence import in_steps
-from stepscope.advice.platforms import PYTORCH, Choices, Platform, platform_of
+from stepscope.advice.platforms import MINDSPORE, PYTORCH, Choices, Platform, platform_of
 from stepscope.advice.ranks import named, on_rank, place
 from stepscope.limits import limit
 from stepscope.present import duration, plural
@@ -39,6 +39,11 @@ ONCE: Choices = {
         "compiler's cache between starts (TORCHINDUCTOR_CACHE_DIR on a disk that stays), compile one repeated block "
         "instead of the whole model, and avoid mode='max-autotune'. Record later steps to see training alone."
     ),
+    (MINDSPORE, None): (
+        "Nothing needs to change if the job runs long enough: this time is paid at each start. To pay less, keep the "
+        "compiler's cache between starts (MS_COMPILER_CACHE_ENABLE=1, and MS_COMPILER_CACHE_PATH on a disk that "
+        "stays). Record later steps to see training alone."
+    ),
     (None, None): (
         "Nothing needs to change if the job runs long enough: this time is paid at each start. To pay less, keep the "
         "compiler's cache between starts. Record later steps to see training alone."
@@ -49,6 +54,11 @@ AGAIN: Choices = {
         "Find what changed with TORCH_LOGS=recompiles. If sizes vary, use torch.compile(dynamic=True) or "
         "torch._dynamo.mark_dynamic, or pad batches to a few sizes and set drop_last=True in the loader; keep Python "
         "numbers and flags that change out of the compiled function."
+    ),
+    (MINDSPORE, None): (
+        "If sizes vary, declare them as dynamic (Cell.set_inputs with None in the shape), or pad batches to a few "
+        "sizes and leave out the last, smaller one (batch(drop_remainder=True)); pass numbers that change as Tensor; "
+        "create compiled cells and functions once, before the loop."
     ),
     (None, None): (
         "If sizes vary, declare them as dynamic, or pad batches to a few sizes and leave out the last, smaller batch; "
@@ -87,6 +97,7 @@ def _of_rank(rows: pl.DataFrame, limits: Limits) -> dict[str, Any]:
         "recorded_steps": rows["recorded_steps"][0],
         "once_ns": once["compile_ns"].sum(),
         "once_steps": once["step"].drop_nulls().to_list(),
+        "once_outside": once["step"].has_nulls(),
         "again_ns": again["compile_ns"].sum(),
         "again_steps": again["step"].to_list(),
         "times": again["times"].sum(),
@@ -97,7 +108,8 @@ def _once(rows: list[dict[str, Any]], platform: Platform) -> Finding:
     worst = max(rows, key=lambda row: row["once_ns"])
     ranks = [row["rank"] for row in rows]
     ratio = worst["once_ns"] / worst["recorded_ns"] if worst["recorded_ns"] else 0.0
-    where = _behind(in_steps(worst["once_steps"])) + on_rank(worst["rank"], ranks)
+    beside = " and outside of steps" if worst["once_steps"] and worst["once_outside"] else ""
+    where = _behind(in_steps(worst["once_steps"])) + beside + on_rank(worst["rank"], ranks)
     return Finding(
         rule="compile-time",
         summary=(

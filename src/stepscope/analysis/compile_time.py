@@ -20,7 +20,8 @@ def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     Returns:
         One row a step in which a compiler ran, in order: `rank`, `step` (null outside of all steps), `compile_ns`,
         `times` (how often it began), `recorded_steps` (how many steps the rank has; null where none are marked) and
-        `recorded_ns` (what they last on the host; all that was recorded where none are marked).
+        `recorded_ns` (what they last on the host, and the compiler before and after them; all that was recorded where
+        none are marked).
 
     Raises:
         Unavailable: If no compiler ran.
@@ -32,8 +33,12 @@ def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     marked = ~is_whole_recording()
     whole = ranges.group_by("rank").agg(
         recorded_steps=pl.when(marked.any()).then(pl.len().cast(pl.Int64)),
-        recorded_ns=pl.col("until_ns").max() - pl.col("since_ns").min(),
+        since_ns=pl.col("since_ns").min(),
+        until_ns=pl.col("until_ns").max(),
     )
+    spent = ran.group_by("rank").agg(pl.col("start_ns").min(), pl.col("end_ns").max()).join(whole, on="rank")
+    first, last = pl.min_horizontal("start_ns", "since_ns"), pl.max_horizontal("end_ns", "until_ns")
+    recorded = spent.select("rank", "recorded_steps", recorded_ns=last - first)
     placed = ran.join_asof(
         ranges.filter(marked), left_on="start_ns", right_on="since_ns", by="rank", check_sortedness=False
     )
@@ -46,7 +51,7 @@ def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
             compile_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
             times=pl.len().cast(pl.Int64),
         )
-        .join(whole, on="rank", how="left")
+        .join(recorded, on="rank", how="left")
         .sort("rank", "first_ns")
         .drop("first_ns")
     )

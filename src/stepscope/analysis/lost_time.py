@@ -26,7 +26,7 @@ class Limits:
 
     ordinary_factor: float = limit(2.0, "times the rank's lower quartile", "chosen by us: beyond ordinary variation")
     excess_ratio: float = limit(0.05, "of the mean step, beyond that quartile", "chosen by us: below it nobody looks")
-    pause_ns: int = limit(1_000_000, "ns without a break", "chosen by us: longer than Python between two operators")
+    pause_ns: int = limit(5_000_000, "ns without a break", "measured: Python between operators of small models is less")
     pause_ratio: float = limit(0.1, "of the mean step, without a break", "chosen by us: twice `excess_ratio`")
     least_ratio: float = limit(0.25, "of the excess of the costliest step", "chosen by us: less is another matter")
 

@@ -24,6 +24,9 @@ _NAMELESS = ("recording", "profiler", "cluster_profiler")
 _MADE = re.compile(r".*_\d{14,}_ascend_(?:pt|ms)|rank[_-]?\d+")
 """Names that profilers give to the directory of a rank: host, process and time, or the rank."""
 
+BARE = frozenset({"ranks", "groups", "steps", "slices", "stated", "issues"})
+"""Tables that hold nothing but marks, and what is known of the rank."""
+
 SLACK_NS = 10_000_000_000
 """How far clocks of hosts may differ, and starts of recordings lie apart, in one job."""
 
@@ -90,8 +93,9 @@ class _Piece:
 
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
-    """Sort recordings into jobs, the largest first, then the newest.
+    """Sort recordings into jobs, the largest first, of these those with any work in them, then the newest.
 
+    A profiler that goes on by its schedule leaves a last recording that was stopped when it had just begun.
     Recordings are of one job when their windows overlap (give or take `SLACK_NS`), their formats are of one
     family and the world sizes that they state agree. Several recordings of each rank, one after the other, make
     as many runs. A second recording of a rank at the same time is a copy, or belongs to another job if it lies
@@ -109,9 +113,14 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
     for job in jobs:
         paths = {str(member.recording.path) for member in job.members}
         job.remarks.extend(remark for kept, remark in remarks if kept in paths)
-    jobs.sort(key=lambda job: (-len(job.members), -job.newest, job.name))
+    jobs.sort(key=lambda job: (-len(job.members), _is_bare(job), -job.newest, job.name))
     _tell_apart(jobs)
     return jobs
+
+
+def _is_bare(job: Job) -> bool:
+    """Whether a job holds nothing but marks of steps."""
+    return all(BARE.issuperset(member.recording.rows) for member in job.members)
 
 
 def _piece(recording: Recording) -> _Piece:

@@ -234,12 +234,14 @@ def other_profiler_begins() -> None:
 
 
 def detached() -> None:
+    from mindspore._c_expression import GraphExecutor_
     from mindspore.dataset.engine.iterators import Iterator
     from mindspore.graph import api
 
     places = [
         (nn.Cell, "__call__"), (api._JitExecutor, "__call__"), (Model, "_transform_callbacks"),
         (Iterator, "__next__"), (Iterator, "__init__"), (ms, "save_checkpoint"), (ops.AllReduce, "__call__"),
+        (GraphExecutor_, "compile"),
     ]  # fmt: skip
     before = [getattr(*place) for place in places]
     many(places)

@@ -147,6 +147,14 @@ def test_a_compiled_function_is_a_step_only_if_it_trains(outcome: Outcome) -> No
     assert outcome.about("jit_with_evaluation")["mode"] == ("jit" if outcome.mode == "pynative" else "graph")
 
 
+def test_compiling_is_marked_where_a_graph_is_compiled(outcome: Outcome) -> None:
+    """The training function was compiled before the recording began. A method is known by its object."""
+    compiled = outcome.marks("jit_with_evaluation", "compile")
+
+    assert [row["name"] for row in compiled] == ["Training"]
+    assert all(int(row["end_ns"]) - int(row["start_ns"]) > 1_000_000 for row in compiled)
+
+
 def test_two_optimizers_make_one_step(outcome: Outcome) -> None:
     assert len(outcome.steps("two_optimizers")) == 3
     assert len(outcome.marks("two_optimizers", "optimizer")) == 6

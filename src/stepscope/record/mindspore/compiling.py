@@ -1,0 +1,44 @@
+"""The graph compiler: a hook on where it is at work, which is where a compiled function is first called."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import Any
+
+from stepscope.record.hooks import Hooks
+from stepscope.record.steps import Steps
+
+_EXECUTORS = ("GraphExecutor_", "JitExecutor_")
+"""What compiles in graph mode, and for `ms.jit` in later releases."""
+
+
+class Compiling:
+    """Marks each time that a graph is compiled; calls of compiled graphs do not pass here.
+
+    Args:
+        steps: Takes the marks.
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def install(self, hooks: Hooks) -> None:
+        """Put the hook in place."""
+        from mindspore import _c_expression
+
+        for name in _EXECUTORS:
+            executor = getattr(_c_expression, name, None)
+            if "compile" in vars(executor or object):
+                hooks.around(executor, "compile", self._enter, self._leave)
+
+    def _enter(self, args: tuple[Any, ...], _: dict[str, Any]) -> tuple[str, int] | None:
+        start_ns = perf_counter_ns()
+        if not self._steps.active:
+            return None
+        compiled = args[1] if len(args) > 1 else None
+        return getattr(compiled, "__qualname__", type(compiled).__name__), start_ns
+
+    def _leave(self, token: tuple[str, int], returned: bool) -> None:
+        name, start_ns = token
+        if returned:
+            self._steps.mark("compile", name, start_ns, perf_counter_ns())
