@@ -12,7 +12,7 @@ from stepscope.tables import GROUPS
 
 _PLACE = re.compile(r"^(?:.*/)?(?P<word>[^/]+?)-op\d+(?:_\d+)*$")
 """A call of MindSpore by its place in the model: `Default/AllReduce-op534_0`."""
-_OP_NAME = re.compile(r"^(?P<operation>.+?)__(?P<tag>\d+)_(?P<sequence>\d+)_\d+$")
+_OP_NAME = re.compile(r"^(?P<operation>.+?)__(?P<tag>\d+)_(?P<sequence>\d{1,18})_\d+$")
 
 
 def group_key(communicator: str) -> str:

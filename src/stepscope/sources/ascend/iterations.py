@@ -28,7 +28,7 @@ from stepscope.sources.windows import around, span_of
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
 
-NAME = re.compile(r"(msprof|task_time|hccl)_(\d+)_(\d+)_(\d+)(?:_(\d+))?\.json")
+NAME = re.compile(r"(msprof|task_time|hccl)_(\d{1,9})_(\d+)_(\d{1,9})(?:_(\d+))?\.json")
 """What, device, model, iteration; very large ones have parts."""
 Iteration = tuple[int, int]
 """Model and number."""

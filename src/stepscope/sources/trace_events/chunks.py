@@ -17,11 +17,17 @@ from stepscope.sources.trace_events.stream import ByteStream
 
 CHUNK_BYTES = 4 << 20
 MAX_EVENT_BYTES = 64 << 20
-MAX_HEADER_BYTES = 64 << 20
+MAX_HEADER_BYTES = 16 << 20
+"""Most that may stand before the events, and behind them: lists of all groups of a job take a few MB. As objects it may
+take twenty times as much."""
+_CLEANED_BYTES = 4 << 20
+"""Up to this size, keys that are no clean JSON are read as far as they can be; it takes forty times as much memory."""
 
 _ARRAY_START = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TAIL_BYTES = 1 << 16
 _READ_BYTES = 1 << 20
+_MOST_TRIES = 100
+"""Places named `traceEvents` of which all that stands before is read; of further ones only the brackets are counted."""
 _ADVICE = "Give a trace that torch.profiler or another Chrome trace writer made."
 
 
@@ -64,7 +70,7 @@ class Chunker:
         self._find_array()
 
     def _find_array(self) -> None:
-        text, searched = b"", 0
+        text, searched, tries = b"", 0, 0
         depth = _Depth()
         while True:
             more = self._stream.read(_READ_BYTES)
@@ -81,7 +87,8 @@ class Chunker:
             if text[start] != 0x7B:  # {
                 raise UnreadableInput(self._path, f"no JSON at byte {start}", _ADVICE)
             for match in _ARRAY_START.finditer(text, max(start, searched - 64)):
-                header, problem = _members(text[start : match.start()])
+                tries += 1
+                header, problem = _members(text[start : match.start()]) if tries <= _MOST_TRIES else (None, None)
                 if header is not None or depth.at(text, match.start()) == 1:
                     self.header, self.header_problem = header or {}, problem
                     self._offset, self._held = match.end(), text[match.end() :]
@@ -158,9 +165,9 @@ def _members(text: bytes) -> tuple[dict[str, Any] | None, str | None]:
 def _object(before: bytes, text: bytes, behind: bytes) -> tuple[dict[str, Any] | None, str | None]:
     """The object that `text` completes, clean or not, without its empty key; else None and the problem."""
     problem = None
-    for candidate in (text, cleaned(text)):
+    for clean in (bytes, cleaned) if len(text) <= _CLEANED_BYTES else (bytes,):
         try:
-            found = msgspec.json.decode(before + candidate + behind)
+            found = msgspec.json.decode(before + clean(text) + behind)
         except RecursionError:
             problem = "nested too deeply"
         except DECODE_ERRORS:
@@ -189,6 +196,5 @@ class _Depth:
 
 def _document_start(text: bytes) -> int | None:
     start = 3 if text.startswith(b"\xef\xbb\xbf") else 0  # a byte order mark
-    while start < len(text) and text[start] in b" \t\r\n":
-        start += 1
+    start += len(text) - start - len(text[start:].lstrip(b" \t\r\n"))
     return start if start < len(text) else None

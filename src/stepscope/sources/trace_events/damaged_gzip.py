@@ -8,6 +8,8 @@ from typing import Any, BinaryIO
 CHECKSUM = "incorrect data check"
 """The problem if all inflates and only the sum over it does not fit: nobody knows where the damage is."""
 _STEP_BYTES = 1 << 12
+_MOST_BYTES = 16 << 20
+"""More than an inflater keeps for itself in one call; what follows is given up."""
 
 
 def inflate_to_damage(file: BinaryIO, start: int, skip: int) -> tuple[bytes, int, str]:
@@ -27,7 +29,8 @@ def inflate_to_damage(file: BinaryIO, start: int, skip: int) -> tuple[bytes, int
     inflater: Any = zlib.decompressobj(wbits=31)
     place = start
     found: list[bytes] = []
-    while data := file.read(_STEP_BYTES):
+    held = 0
+    while held < _MOST_BYTES and (data := file.read(_STEP_BYTES)):
         before = inflater.copy()
         try:
             text = inflater.decompress(data)
@@ -35,6 +38,7 @@ def inflate_to_damage(file: BinaryIO, start: int, skip: int) -> tuple[bytes, int
             text, good, problem = _bytewise(before, data)
             return b"".join([*found, text[skip:]]), place + good, problem
         found.append(text[skip:])
+        held += len(found[-1])
         skip = max(0, skip - len(text))
         place += len(data)
         if inflater.eof:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 from stepscope.sources.base import Severity
 from stepscope.sources.trace_events import native
 from stepscope.sources.trace_events.base import Batch, Layout, Problem, TraceHeader
-from stepscope.sources.trace_events.chunks import CHUNK_BYTES, Chunker, trailing_members
+from stepscope.sources.trace_events.chunks import CHUNK_BYTES, MAX_HEADER_BYTES, Chunker, trailing_members
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder
 from stepscope.sources.trace_events.salvage import CUT_OFF
 from stepscope.sources.trace_events.stream import open_stream
@@ -39,6 +39,16 @@ class Report(Protocol):
         place: str | None = None,
         lost: int | None = None,
     ) -> None: ...
+
+
+def _joined(texts: Iterable[bytes]) -> bytes:
+    """The texts in one; of what is longer than keys may be only the start, which then cannot be read."""
+    found, size = [], 0
+    for text in texts:
+        if size <= MAX_HEADER_BYTES:
+            found.append(text)
+        size += len(text)
+    return b"".join(found)
 
 
 class TraceEvents:
@@ -111,8 +121,7 @@ class TraceEvents:
                 else:
                     decoded = ready
                 if decoded.ended:  # much may follow the array
-                    later = b"".join(c.gap + c.text for c, _ in chunks)
-                    decoded.rest += later
+                    decoded.rest += _joined(c.gap + c.text for c, _ in chunks)
                     yield decoded
                     return
                 rest = decoded.rest
