@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from recordings import EPOCH_NS, MS, Raw
 from stepscope import open_run
 from stepscope.errors import NothingReadable
 from stepscope.store import MemorySink, StoreSink
@@ -125,3 +126,15 @@ def test_numbers_beyond_32_bits_in_names_of_raw_files_end_in_a_reason(tmp_path: 
 
     with pytest.raises(NothingReadable, match="none of"):
         open_run(tmp_path, use_store=False)
+
+
+@pytest.mark.parametrize("processors", [-(2**31) - 1, 2**40])
+def test_a_number_of_processors_that_no_machine_has_ends_no_recording(tmp_path: Path, processors: int) -> None:
+    raw = Raw(tmp_path).steps((1, 0, 10 * MS))
+    worker = [MS, MS, "", "", 4096, 4096, "", "", 0, 0, 2, 3, "", processors]
+    raw.add("host", *([EPOCH_NS + at * MS, "worker", 9, "loader", *worker] for at in (1, 2)))
+
+    run = open_run(tmp_path, use_store=False)
+
+    assert not run.unread
+    assert run.table("host_usage").collect()["processors"].to_list() == [None, None]

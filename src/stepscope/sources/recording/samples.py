@@ -35,6 +35,8 @@ _BATCHES = {
     "queue_capacity": pl.Int64,
     "workers": pl.Int32,
 }
+_MOST_PROCESSORS = 2**16
+"""More than any machine has: what is beyond is damage."""
 
 
 def write_host_samples(about: About, sink: Sink) -> bool:
@@ -42,7 +44,8 @@ def write_host_samples(about: About, sink: Sink) -> bool:
     rows = read_whole(about.directory / "host.csv", _HOST, ("time_ns", "scope"), sink.issue)
     if not rows.height:
         return False
-    processors = int(rows["processors"].max() or 0) or None  # type: ignore[arg-type]
+    known = rows["processors"].filter(rows["processors"].is_between(1, _MOST_PROCESSORS))
+    processors = int(known.max()) if known.len() else None
     sink.write(HOST_USAGE, _usage(rows, processors).with_columns(pl.col("time_ns") + about.shift_ns))
     return True
 
