@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.record.pace import LEAST_NS, MOST_COST_NS, MOST_EVENTS, Pace
+from stepscope.record.pace import FIRST_NS, LEAST_NS, MOST_COST_NS, MOST_EVENTS, Pace
 
 SECOND = 1_000_000_000
 
@@ -58,14 +58,14 @@ def test_windows_shorter_than_the_least_stay_as_asked_for(asked_ns: int) -> None
 
 def test_a_window_holds_so_many_events_at_most() -> None:
     pace = Pace(5 * SECOND, counts=True)
-    step_ns = LEAST_NS // 10
+    step_ns = FIRST_NS // 10
     assert ends(pace, step_ns, 16) == [8, 16]  # until it is known how many there are, windows are short
     pace.counted(MOST_EVENTS, 5)
     assert ends(pace, step_ns, 16) == [4, 8, 12, 16]
     pace.counted(MOST_EVENTS * 7, 2)
     assert ends(pace, step_ns, 3) == [1, 2, 3]
     pace.counted(100, 10)
-    assert ends(pace, step_ns, 300) == [128, 256]
+    assert ends(pace, LEAST_NS // 10, 300) == [128, 256]
 
 
 def test_where_nothing_is_counted_windows_are_as_long_as_asked_for() -> None:
@@ -75,16 +75,16 @@ def test_where_nothing_is_counted_windows_are_as_long_as_asked_for() -> None:
 def test_what_takes_long_to_end_is_followed_by_a_pause() -> None:
     pace = Pace(5 * SECOND, spares=True)
     pace.began(1, 0)
-    pace.cost(SECOND // 5, SECOND // 4)  # ended after 50 ms, in 200 ms
+    pace.cost(SECOND // 5, SECOND // 4, SECOND // 6)  # ended after 50 ms, in 200 ms
     assert not pace.resumes(2, SECOND // 4)
     assert pace.resumes(9, 2 * SECOND // 5)  # half of the time since it began
     pace.began(10, SECOND)
-    pace.cost(SECOND // 5, 2 * SECOND)  # it was long enough for that
+    pace.cost(SECOND // 5, 2 * SECOND, SECOND // 6)  # it was long enough for that
     assert pace.resumes(11, 2 * SECOND)
 
 
 def test_where_each_step_was_asked_for_there_is_no_pause() -> None:
     pace = Pace(5 * SECOND)
     pace.began(1, 0)
-    pace.cost(SECOND, SECOND)
+    pace.cost(SECOND, SECOND, SECOND)
     assert pace.resumes(2, SECOND)

@@ -9,6 +9,9 @@ LEAST_NS = 250_000_000
 """They do not get shorter than this, or as asked for if that is less: there would be too many files."""
 
 
+FIRST_NS = 50_000_000
+"""Windows are so long while it is not known how many events a step has: it takes some 1.5 us at least to record one, so
+that none of these holds more than `MOST_EVENTS` by much."""
 MOST_EVENTS = 50_000
 """A window holds about so many at most: ended, each takes some 2.2 kB (torch 2.13, with shapes), in the process and, as
 far as it is changed there, in the one that writes. A window is one step at least."""
@@ -17,7 +20,7 @@ MOST_SHARE = 0.5
 
 
 WORTH_NS = 50_000_000
-"""A window that ends in less time leaves no pause behind it."""
+"""A window that takes less processor time to end is followed by no pause."""
 
 
 class Pace:
@@ -35,8 +38,9 @@ class Pace:
 
     def __init__(self, window_ns: int, *, counts: bool = False, spares: bool = False) -> None:
         self._asked_ns = self._window_ns = window_ns
-        self._awaits_count = counts
-        self._may_spare = spares
+        self.awaits_count = counts
+        """It is not known yet how many events a step has: the first window is not written yet."""
+        self._spares = spares
         self._start_ns = 0
         self._first_step = 1
         self._most_steps = 0
@@ -48,7 +52,7 @@ class Pace:
 
     def is_over(self, step: int, now_ns: int) -> bool:
         """Whether the window ends with `step`, which ends now."""
-        window_ns = min(self._window_ns, LEAST_NS) if self._awaits_count else self._window_ns
+        window_ns = min(self._window_ns, FIRST_NS) if self.awaits_count else self._window_ns
         spent_ns = now_ns - self._start_ns
         if spent_ns >= window_ns or (self._most_steps and step % self._most_steps == 0):
             return True
@@ -62,19 +66,22 @@ class Pace:
         """A window of so many steps held so many events. Called from any thread."""
         if steps > 0 and events > 0:
             self._most_steps = _power_of_two(MOST_EVENTS * steps // events)
-            self._awaits_count = False
+            self.awaits_count = False
 
-    def cost(self, cost_ns: int, now_ns: int = 0) -> None:
-        """Ending the last window took so long, until now."""
+    def cost(self, cost_ns: int, now_ns: int = 0, worked_ns: int = 0) -> None:
+        """The last window has ended.
+
+        Args:
+            cost_ns: How long that took.
+            now_ns: Now.
+            worked_ns: Processor time that it took: a thread that waits for a busy machine is no reason to record less.
+        """
         if cost_ns > MOST_COST_NS:
             least_ns = min(LEAST_NS, self._asked_ns)
             self._window_ns = max(self._window_ns * MOST_COST_NS // cost_ns, least_ns)
         resume_ns = self._start_ns + round(cost_ns / MOST_SHARE)
-        self._resume_ns = resume_ns if self.spares(cost_ns) and resume_ns > now_ns else 0
-
-    def spares(self, cost_ns: int) -> bool:
-        """Whether a window that took so long to end may be followed by a pause."""
-        return self._may_spare and cost_ns >= WORTH_NS
+        may_pause = self._spares and worked_ns >= WORTH_NS
+        self._resume_ns = resume_ns if may_pause and resume_ns > now_ns else 0
 
     def refused(self, now_ns: int) -> None:
         """No window could begin: try again later."""

@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 
 from stepscope.record.backend import Backend
 from stepscope.record.marks import Marks
@@ -273,9 +273,10 @@ class Recorder:
                 self._begin_window(number + 1)
         elif self._pace.is_over(number, now_ns):
             self.steps.interrupted()
+            began_ns = thread_time_ns()
             self._end_window(number)
             ended_ns = perf_counter_ns()
-            self._pace.cost(ended_ns - now_ns, ended_ns)
+            self._pace.cost(ended_ns - now_ns, ended_ns, thread_time_ns() - began_ns)
             self._pauses = not self._pace.resumes(number, ended_ns)
             if not self._pauses:
                 self._begin_window(number + 1)
@@ -290,7 +291,7 @@ class Recorder:
         windows = self.session.windows
         assert windows is not None
         self.steps.interrupted()
-        windows.begin(step, patient=not self._plan.is_always)
+        windows.begin(step, patient=not self._plan.is_always or self._pace.awaits_count)
         now_ns, self._pauses = perf_counter_ns(), False
         if windows.is_open:
             self._pace.began(step, now_ns)

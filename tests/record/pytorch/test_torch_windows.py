@@ -222,7 +222,7 @@ def test_a_forked_child_does_not_go_on_recording(tmp_path: Path) -> None:
 def test_windows_are_cut_by_the_number_of_their_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What ending a window takes grows with its events, and at first nobody knows how many a step has."""
     monkeypatch.setattr(pace, "MOST_EVENTS", 400)
-    monkeypatch.setattr(pace, "LEAST_NS", 50_000_000)
+    monkeypatch.setattr(pace, "FIRST_NS", 20_000_000)
     profiler = stepscope.Profiler(output_path=str(tmp_path), framework="torch", steps=(1, 60))
     model, optimizer = make()
     for _ in range(60):
