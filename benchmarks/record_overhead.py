@@ -96,9 +96,12 @@ def show(title: str, found: Found, memory: dict[str, float]) -> None:
                 statistics.median(found[mode][what]) / statistics.median(found[other][what])
                 for what in ("step_ms", "cpu_ms")
             )
+            mean = statistics.fmean(found[mode]["step_ms"]) / statistics.fmean(found[other]["step_ms"])
             fast = tenth(found[mode]["step_ms"]) / tenth(found[other]["step_ms"])
             aim = "" if limit is None else f"   aim: at most {limit}"
-            print(f"  {mode} / {other}: step {wall:.4f} (of fast steps {fast:.4f}), cpu {cpu:.4f}{aim}")
+            print(
+                f"  {mode} / {other}: step {wall:.4f} (mean {mean:.4f}, of fast steps {fast:.4f}), cpu {cpu:.4f}{aim}"
+            )
 
 
 def main() -> None:
