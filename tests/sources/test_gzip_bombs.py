@@ -84,7 +84,7 @@ def test_a_trace_that_unpacks_to_far_more_is_read_within_memory_and_costs_no_oth
 
 
 def test_reading_one_can_be_interrupted(tmp_path: Path) -> None:
-    bomb(tmp_path, "events of no kind")
+    bomb(tmp_path, "events of no kind", 8 * SIZE_BYTES)  # more than is read until it is interrupted
     command = [sys.executable, "-m", "stepscope", "analyze", str(tmp_path), "--no-store"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(2.5)

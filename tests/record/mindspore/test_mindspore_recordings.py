@@ -161,7 +161,7 @@ def test_two_optimizers_make_one_step(outcome: Outcome) -> None:
 
 
 def test_a_cell_that_trains_is_seen_through_where_possible(outcome: Outcome) -> None:
-    kinds = Counter(row["kind"] for row in outcome.rows("train_step_cell"))
+    kinds = Counter(row["kind"] for row in outcome.rows("train_step_cell") if row["kind"] != "compile")
 
     expected = {"step": 3, "forward": 3}
     assert kinds == (expected if outcome.mode == "graph" else {**expected, "backward": 3, "optimizer": 3})
