@@ -193,8 +193,8 @@ def test_a_framework_that_refuses_is_told_once_and_marks_go_on(
     assert caplog.text.count("another profiler is active") == 1
     assert about(recorded(profiler))["problems"] == [
         "operators are not recorded: another profiler is active",
-        "operators are missing in 3 of 3 steps (1-3), since they could not be recorded there (the reason is reported "
-        "above)",
+        "operators are missing in 3 of 3 steps (1-3), since they could not be recorded there (another "
+        "message gives the reason)",
     ]
 
 

@@ -8,10 +8,10 @@ _MOST_RANGES = 5
 """So many ranges are named; the others are counted."""
 
 _SPARED = (
-    "so that recording takes about half of the time at most. Phases are recorded in all steps. To record operators in "
-    "every step of a range, give steps=(first, last)"
+    "so that recording takes about half of the time at most. Answers that split time use the other steps. To record "
+    "operators in every step of a range, give steps=(first, last)"
 )
-_REFUSED = "since they could not be recorded there (the reason is reported above)"
+_REFUSED = "since they could not be recorded there (another message gives the reason)"
 
 
 class Missing:
