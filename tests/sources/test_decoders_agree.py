@@ -30,6 +30,24 @@ SHARED = [
     *sorted((ROOT.parent / "shared/data/ascend").glob("text_8rank/*_ascend_pt/*/trace_view.json"))[:1],
 ]
 EVENTS_OF_A_KIND = 6
+ASCEND_EVENTS: list[dict[str, object]] = [
+    {"ph": "X", "name": name, "pid": 440320320, "tid": n, "ts": f"17600000000{n}2.180", "dur": 6.492, "args": args}
+    for n, (name, args) in enumerate(
+        [
+            ("MatMulV2", {"Task Type": "AI_CORE", "connection_id": 77, "Stream Id": 2, "Task Id": 12}),
+            ("hcom_allReduce__303_0_1", {"connection_id": 4294967295, "count": 1024, "data_type": "FP32"}),
+            ("Memcpy", {"size(B)": 4096, "dest addr": "0x12c0", "notify_id": "18446744073709551615"}),
+            ("Computing", {}),
+            ("AscendCL@aclnnMatmul", {"Mode": "ACL_OP", "connection_id": 1004}),
+        ]
+        * 12
+    )
+] + [
+    {"ph": "X", "name": f"Enqueue@{n}", "pid": 1, "tid": 2, "ts": "1760000000000443.627", "dur": 1, "cat": "enqueue",
+     "args": {"correlation_id": n}}
+    for n in range(20)
+]  # fmt: skip
+"""As an Ascend device's profiler writes them: times as text, no categories."""
 
 
 @cache
@@ -44,7 +62,7 @@ def some_events() -> list[bytes]:
             kept = found.setdefault(kind, [])
             if len(kept) < EVENTS_OF_A_KIND:
                 kept.append(msgspec.json.encode(event))
-    return [text for kept in found.values() for text in kept]
+    return [text for kept in found.values() for text in kept] + [msgspec.json.encode(one) for one in ASCEND_EVENTS]
 
 
 def told(decoded: Decoded) -> tuple[object, ...]:
@@ -74,7 +92,7 @@ def test_both_decoders_read_the_same(layout: Layout, seed: int, last: bool) -> N
             different.append(whole)
 
     assert not different, f"{len(different)} texts, e.g. {min(different, key=len)!r}"
-    assert accepted > MUTATIONS // 4 // 5  # else nothing was compared
+    assert accepted > MUTATIONS // 4 // 10  # else nothing was compared
 
 
 @pytest.mark.parametrize(("layout", "seed"), [(KINETO, 3), (ASCEND, 4)], ids=["kineto", "ascend"])
