@@ -237,3 +237,14 @@ def test_every_list_of_a_real_recording_adds_up(shared) -> None:
     own_ns = run.table("operators").select(pl.col("self_ns").sum()).collect().item()
     sums = dict(found.group_by("unit").agg(pl.coalesce("self_ns", "total_ns").sum()).rows())
     assert sums == {"CUDA": kernel_ns, "HOST_CPU": own_ns}
+
+
+@pytest.mark.parametrize("question", ["operator_instances", "operator_types"])
+def test_the_mean_of_what_never_ran_is_unknown(question: str) -> None:
+    never = [{**one, "count": 0, "total_ns": 0} for one in STATED if one["unit"] == "AI_CORE"]
+    run = Run.from_frames({0: {"operator_totals": totals([*never, *STATED[3:]])}})
+
+    found = run.analyse(question)
+
+    assert set(found.filter(pl.col("count") == 0)["mean_ns"]) == {None}
+    assert found.filter(pl.col("count") > 0)["mean_ns"].null_count() == 0

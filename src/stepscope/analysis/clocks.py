@@ -68,7 +68,8 @@ def clocks(collectives: pl.LazyFrame, ranks: pl.LazyFrame, limits: Limits = LIMI
         everyone.with_columns(clock=host)
         .join(
             found.with_columns(
-                offset_ns=offset.round().cast(pl.Int64), spread_ns=pl.col("spread").round().cast(pl.Int64)
+                offset_ns=offset.round().cast(pl.Int64, strict=False),
+                spread_ns=pl.col("spread").round().cast(pl.Int64, strict=False),
             ),
             on="clock",
             how="left",

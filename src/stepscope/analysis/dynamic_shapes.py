@@ -103,5 +103,5 @@ def _summed(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     return rows.group_by(keys, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("count"),
         duration.sum().alias("total_ns"),
-        duration.mean().round().cast(pl.Int64).alias("mean_ns"),
+        duration.mean().round().cast(pl.Int64, strict=False).alias("mean_ns"),
     )

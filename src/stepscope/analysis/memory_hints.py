@@ -249,7 +249,8 @@ def _unreleased(blocks: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> li
         )
         .filter((pl.col("steps") >= limits.unreleased_steps) & (pl.col("bytes") >= limits.unreleased_bytes))
         .with_columns(
-            kind=pl.lit(UNRELEASED), per_step_bytes=(pl.col("bytes") / pl.col("steps")).round().cast(pl.Int64)
+            kind=pl.lit(UNRELEASED),
+            per_step_bytes=(pl.col("bytes") / pl.col("steps")).round().cast(pl.Int64, strict=False),
         )
         .sort(-pl.col("bytes"), "rank", "device", "name")
     )

@@ -66,4 +66,4 @@ def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rounded(value: pl.Expr) -> pl.Expr:
-    return value.round().cast(pl.Int64)
+    return value.round().cast(pl.Int64, strict=False)

@@ -50,7 +50,7 @@ def slow_groups(
     calls = _sized(matched, links, limits.alike_factor)
     by_group = calls.group_by("group", *SAME).agg(
         pl.col("transmit_ns").median(),
-        pl.col("sent_bytes").median().round().cast(pl.Int64),
+        pl.col("sent_bytes").median().round().cast(pl.Int64, strict=False),
         calls=pl.len() / pl.col("step").n_unique().clip(lower_bound=1),
     )
     compared = (
@@ -79,10 +79,10 @@ def slow_groups(
             "operation",
             "size_bytes",
             "sent_bytes",
-            pl.col("transmit_ns", "typical_ns").round().cast(pl.Int64),
+            pl.col("transmit_ns", "typical_ns").round().cast(pl.Int64, strict=False),
             "slowdown_factor",
             "calls",
-            cost.round().cast(pl.Int64).alias("cost_ns"),
+            cost.round().cast(pl.Int64, strict=False).alias("cost_ns"),
             "score",
         )
         .sort(

@@ -89,8 +89,8 @@ def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
             pl.col("rate").alias("bandwidth_bytes_per_s"),
             pl.col("typical").alias("typical_bytes_per_s"),
             "bandwidth_ratio",
-            (excess / pl.col("steps")).round().cast(pl.Int64).alias("cost_ns"),
-            (pl.col("size_bytes") / pl.col("steps")).round().cast(pl.Int64).alias("size_bytes"),
+            (excess / pl.col("steps")).round().cast(pl.Int64, strict=False).alias("cost_ns"),
+            (pl.col("size_bytes") / pl.col("steps")).round().cast(pl.Int64, strict=False).alias("size_bytes"),
             "score",
         )
         .sort("cost_ns", *LINK, descending=[True, False, False, False])

@@ -17,7 +17,7 @@ def duration_statistics(column: str = "duration_ns") -> list[pl.Expr]:
     return [
         pl.len().cast(pl.Int64).alias("count"),
         value.sum().alias("total_ns"),
-        value.mean().round().cast(pl.Int64).alias("mean_ns"),
+        value.mean().round().cast(pl.Int64, strict=False).alias("mean_ns"),
         value.min().alias("min_ns"),
         value.quantile(0.5, "lower").cast(pl.Int64).alias("median_ns"),
         value.quantile(0.95, "higher").cast(pl.Int64).alias("p95_ns"),

@@ -64,7 +64,10 @@ def step_reduce_statistics(step_reduces: pl.DataFrame) -> pl.DataFrame:
     }
     return (
         rows.group_by(keys)
-        .agg(steps=pl.len().cast(pl.Int64), **{name: mean.round().cast(pl.Int64) for name, mean in means.items()})
+        .agg(
+            steps=pl.len().cast(pl.Int64),
+            **{name: mean.round().cast(pl.Int64, strict=False) for name, mean in means.items()},
+        )
         .sort("rank", "graph", "stream", "mean_start_ns", *keys)
     )
 

@@ -92,7 +92,7 @@ def _summed(rows: pl.DataFrame, keys: list[str], limits: Limits) -> pl.DataFrame
 
 
 def _rounded(value: pl.Expr) -> pl.Expr:
-    return value.round().cast(pl.Int64)
+    return value.round().cast(pl.Int64, strict=False)
 
 
 def _share(chosen: pl.Expr) -> pl.Expr:

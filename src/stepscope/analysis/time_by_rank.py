@@ -54,7 +54,7 @@ def time_by_rank(breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFra
     counted = rows.filter(~pl.col("left_out"))
     parts = [part for part in PARTS if part in breakdown.columns]
     means = counted.group_by("rank").agg(
-        pl.len().cast(pl.Int64).alias("steps"), pl.col(parts).mean().round().cast(pl.Int64)
+        pl.len().cast(pl.Int64).alias("steps"), pl.col(parts).mean().round().cast(pl.Int64, strict=False)
     )
     left = rows.filter("left_out").select("rank", left_out_step="step", left_out_ns="window_ns")
     return means.join(left, on="rank", how="left").sort("rank")
