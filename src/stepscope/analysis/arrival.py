@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.statistics import rounded
 from stepscope.tables.collectives import POINT_TO_POINT
 
 CALL = ("group", "sequence")
@@ -72,10 +73,7 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame) -> pl.DataFrame:
             point_to_point=point_to_point,
             members=pl.when(matched).then(pl.len().over(CALL)).otherwise(1).cast(pl.Int32),
             arrival=pl.when(matched).then(start.rank("ordinal").over(CALL) - 1).cast(pl.Int32),
-            lateness_ns=pl.when(matched)
-            .then(after_first - after_first.median().over(CALL))
-            .round()
-            .cast(pl.Int64, strict=False),
+            lateness_ns=pl.when(matched).then(rounded(after_first - after_first.median().over(CALL))),
             is_last=pl.when(matched).then((start == last) & (start > start.min().over(CALL))),
             wait_ns=wait,
         )

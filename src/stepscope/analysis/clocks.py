@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.statistics import MAD_TO_SIGMA
+from stepscope.analysis.statistics import MAD_TO_SIGMA, rounded
 from stepscope.limits import limit
 
 
@@ -68,8 +68,8 @@ def clocks(collectives: pl.LazyFrame, ranks: pl.LazyFrame, limits: Limits = LIMI
         everyone.with_columns(clock=host)
         .join(
             found.with_columns(
-                offset_ns=offset.round().cast(pl.Int64, strict=False),
-                spread_ns=pl.col("spread").round().cast(pl.Int64, strict=False),
+                offset_ns=rounded(offset),
+                spread_ns=rounded(pl.col("spread")),
             ),
             on="clock",
             how="left",

@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.operator_lists import kernel_rows, operator_rows
+from stepscope.analysis.statistics import rounded
 from stepscope.errors import Unavailable
 
 OPERATOR = ["rank", "unit", "type", "name", "full_name"]
@@ -103,5 +104,5 @@ def _summed(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     return rows.group_by(keys, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("count"),
         duration.sum().alias("total_ns"),
-        duration.mean().round().cast(pl.Int64, strict=False).alias("mean_ns"),
+        rounded(duration.mean()).alias("mean_ns"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.statistics import rounded
 from stepscope.errors import Unavailable
 
 DATA_QUEUE = "get_next"
@@ -84,9 +85,7 @@ def input_queues(input_batches: pl.DataFrame) -> pl.DataFrame:
             total_ns=_sum("duration_ns"),
             get_ns=_sum("get_ns"),
             push_ns=_sum("push_ns"),
-            interval_ns=pl.when(pl.len() > 1).then(
-                (span / pl.max_horizontal(pl.len() - 1, 1)).round().cast(pl.Int64, strict=False)
-            ),
+            interval_ns=pl.when(pl.len() > 1).then(rounded(span / pl.max_horizontal(pl.len() - 1, 1))),
         )
         .sort("rank", pl.col("queue").replace_strict({name: n for n, name in enumerate(QUEUES)}, default=9))
     )

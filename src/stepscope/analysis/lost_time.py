@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.recurrence import period
+from stepscope.analysis.statistics import rounded
 from stepscope.limits import limit
 
 COLUMNS = ("rank", "cause", "step", "lost_ns", "paused_ns", "step_ns")
@@ -134,8 +135,8 @@ def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         lost_ns=lost.sum(),
         paused_ns=pl.col("paused_ns").sum(),
         recorded_ns=pl.col("step_ns").sum(),
-        mean_ns=lost.mean().round().cast(pl.Int64, strict=False),
-        median_ns=lost.median().round().cast(pl.Int64, strict=False),
+        mean_ns=rounded(lost.mean()),
+        median_ns=rounded(lost.median()),
         stalled_steps=pl.col("step").filter(pl.col("excess_ns") > 0),
         stalled_ns=pl.col("excess_ns").sum(),
         excess=pl.col("excess_ns"),

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.statistics import rounded
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
 
@@ -250,7 +251,7 @@ def _unreleased(blocks: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> li
         .filter((pl.col("steps") >= limits.unreleased_steps) & (pl.col("bytes") >= limits.unreleased_bytes))
         .with_columns(
             kind=pl.lit(UNRELEASED),
-            per_step_bytes=(pl.col("bytes") / pl.col("steps")).round().cast(pl.Int64, strict=False),
+            per_step_bytes=rounded(pl.col("bytes") / pl.col("steps")),
         )
         .sort(-pl.col("bytes"), "rank", "device", "name")
     )

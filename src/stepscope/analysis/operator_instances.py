@@ -16,7 +16,7 @@ from stepscope.analysis.operator_lists import (
     operator_rows,
     stated_rows,
 )
-from stepscope.analysis.statistics import sum_known
+from stepscope.analysis.statistics import rounded, sum_known
 from stepscope.errors import Unavailable
 
 _NAMES = ("full_name", "name")
@@ -92,8 +92,8 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
     # With the reciprocal, as in `share`: the same to the last digit, with however many ranks it is asked.
     per_s = pl.when(pl.col("total_ns") > 0).then(1 / pl.col("total_ns")) * pl.col("count") * 1e9
     derived = rows.with_columns(
-        mean_ns=(pl.col("total_ns") / pl.col("count")).round().cast(pl.Int64, strict=False),
-        mean_wait_ns=(pl.col("wait_ns") / pl.col("count")).round().cast(pl.Int64, strict=False),
+        mean_ns=rounded(pl.col("total_ns") / pl.col("count")),
+        mean_wait_ns=rounded(pl.col("wait_ns") / pl.col("count")),
         share_ratio=pl.when(whole > 0).then(own * (1 / whole)).otherwise(0.0),
         cube_flops_per_s=pl.col("cube_flops") * per_s,
         vector_flops_per_s=pl.col("vector_flops") * per_s,

@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.operator_lists import UNITS
-from stepscope.analysis.statistics import sum_known
+from stepscope.analysis.statistics import rounded, sum_known
 
 _SUMS = ("total_ns", "self_ns", "wait_ns", "activity_ns", "activities")
 
@@ -41,7 +41,7 @@ def operator_types(operator_instances: pl.DataFrame, operator_totals: pl.LazyFra
     whole = own.sum().over("rank", "unit")
     return (
         found.with_columns(
-            mean_ns=(pl.col("total_ns") / pl.col("count")).round().cast(pl.Int64, strict=False),
+            mean_ns=rounded(pl.col("total_ns") / pl.col("count")),
             share_ratio=pl.when(whole > 0).then(own * (1 / whole)).otherwise(0.0),
         )
         .select(*keys, "operators", "count", "total_ns", "mean_ns", "share_ratio", *_SUMS[1:])

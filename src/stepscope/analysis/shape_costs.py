@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.dynamic_shapes import OPERATOR
+from stepscope.analysis.statistics import rounded
 from stepscope.errors import Unavailable
 
 _SHAPE = [*OPERATOR, "input_shapes"]
@@ -48,11 +49,11 @@ def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
         .agg(
             shapes=pl.len().cast(pl.Int64),
             once=(count == 1).sum().cast(pl.Int64),
-            total_ns=_rounded((mean * count).sum()),
-            fastest_ns=_rounded(mean.min()),
-            slowest_ns=_rounded(mean.max()),
-            spread_ns=_rounded(((mean - mean.min()) * count).sum()),
-            first_call_ns=_rounded(excess.sum()),
+            total_ns=rounded((mean * count).sum()),
+            fastest_ns=rounded(mean.min()),
+            slowest_ns=rounded(mean.max()),
+            spread_ns=rounded(((mean - mean.min()) * count).sum()),
+            first_call_ns=rounded(excess.sum()),
             count=count.sum(),
         )
         .join(steps, on=OPERATOR, nulls_equal=True)
@@ -63,7 +64,3 @@ def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
             *("shapes", "once", "steps", "count", "total_ns", "fastest_ns", "slowest_ns", "spread_ns", "first_call_ns"),
         )
     )
-
-
-def _rounded(value: pl.Expr) -> pl.Expr:
-    return value.round().cast(pl.Int64, strict=False)

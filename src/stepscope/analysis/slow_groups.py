@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.statistics import log_score
+from stepscope.analysis.statistics import log_score, rounded
 from stepscope.limits import limit
 
 SAME = ["operation", "size_bytes", "sent_class", "members"]
@@ -50,7 +50,7 @@ def slow_groups(
     calls = _sized(matched, links, limits.alike_factor)
     by_group = calls.group_by("group", *SAME).agg(
         pl.col("transmit_ns").median(),
-        pl.col("sent_bytes").median().round().cast(pl.Int64, strict=False),
+        rounded(pl.col("sent_bytes").median()),
         calls=pl.len() / pl.col("step").n_unique().clip(lower_bound=1),
     )
     compared = (
@@ -79,10 +79,10 @@ def slow_groups(
             "operation",
             "size_bytes",
             "sent_bytes",
-            pl.col("transmit_ns", "typical_ns").round().cast(pl.Int64, strict=False),
+            rounded(pl.col("transmit_ns", "typical_ns")),
             "slowdown_factor",
             "calls",
-            cost.round().cast(pl.Int64, strict=False).alias("cost_ns"),
+            rounded(cost).alias("cost_ns"),
             "score",
         )
         .sort(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.statistics import log_score
+from stepscope.analysis.statistics import log_score, rounded
 from stepscope.limits import limit
 
 LINK = ["rank_a", "rank_b", "transport"]
@@ -89,8 +89,8 @@ def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
             pl.col("rate").alias("bandwidth_bytes_per_s"),
             pl.col("typical").alias("typical_bytes_per_s"),
             "bandwidth_ratio",
-            (excess / pl.col("steps")).round().cast(pl.Int64, strict=False).alias("cost_ns"),
-            (pl.col("size_bytes") / pl.col("steps")).round().cast(pl.Int64, strict=False).alias("size_bytes"),
+            rounded(excess / pl.col("steps")).alias("cost_ns"),
+            rounded(pl.col("size_bytes") / pl.col("steps")).alias("size_bytes"),
             "score",
         )
         .sort("cost_ns", *LINK, descending=[True, False, False, False])

@@ -17,7 +17,7 @@ def duration_statistics(column: str = "duration_ns") -> list[pl.Expr]:
     return [
         pl.len().cast(pl.Int64).alias("count"),
         value.sum().alias("total_ns"),
-        value.mean().round().cast(pl.Int64, strict=False).alias("mean_ns"),
+        rounded(value.mean()).alias("mean_ns"),
         value.min().alias("min_ns"),
         value.quantile(0.5, "lower").cast(pl.Int64).alias("median_ns"),
         value.quantile(0.95, "higher").cast(pl.Int64).alias("p95_ns"),
@@ -31,6 +31,11 @@ def share(column: str = "total_ns") -> pl.Expr:
     # Polars divides by one number with its reciprocal, and by several exactly: with the reciprocal, a rank's shares
     # are the same to the last digit whichever ranks it is asked with.
     return pl.when(total > 0).then(pl.col(column) * (1 / total)).otherwise(0.0).alias("share_ratio")
+
+
+def rounded(value: pl.Expr) -> pl.Expr:
+    """The nearest whole number; null where there is none, e.g. for the mean of what never ran."""
+    return value.round().cast(pl.Int64, strict=False)
 
 
 def sum_known(column: str) -> pl.Expr:

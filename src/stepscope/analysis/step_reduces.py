@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.statistics import rounded
 from stepscope.analysis.step_trace import POINTS
 from stepscope.errors import Unavailable
 
@@ -66,7 +67,7 @@ def step_reduce_statistics(step_reduces: pl.DataFrame) -> pl.DataFrame:
         rows.group_by(keys)
         .agg(
             steps=pl.len().cast(pl.Int64),
-            **{name: mean.round().cast(pl.Int64, strict=False) for name, mean in means.items()},
+            **{name: rounded(mean) for name, mean in means.items()},
         )
         .sort("rank", "graph", "stream", "mean_start_ns", *keys)
     )

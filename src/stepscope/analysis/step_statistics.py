@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.statistics import MAD_TO_SIGMA
+from stepscope.analysis.statistics import MAD_TO_SIGMA, rounded
 from stepscope.analysis.step_trace import PHASES, POINTS, SECTIONS
 from stepscope.analysis.step_windows import is_whole_recording
 from stepscope.errors import Unavailable
@@ -77,22 +77,18 @@ def _summed(rows: pl.DataFrame, keys: list[str], limits: Limits) -> pl.DataFrame
         .group_by(keys)
         .agg(
             steps=pl.len().cast(pl.Int64),
-            mean_ns=_rounded(ns.mean()),
-            mean_without_first_ns=_rounded(ns.filter(later).mean()),
+            mean_ns=rounded(ns.mean()),
+            mean_without_first_ns=rounded(ns.filter(later).mean()),
             min_ns=ns.min(),
-            median_ns=_rounded(ns.median()),
-            p95_ns=_rounded(ns.quantile(0.95, "higher")),
+            median_ns=rounded(ns.median()),
+            p95_ns=rounded(ns.quantile(0.95, "higher")),
             max_ns=ns.max(),
             share_ratio=_share(pl.lit(True)),
             share_without_first_ratio=_share(later),
-            limit_ns=_rounded(pl.col("limit").first()),
+            limit_ns=rounded(pl.col("limit").first()),
             outlier_steps=pl.col("step").filter(ns > pl.col("limit")).sort(),
         )
     )
-
-
-def _rounded(value: pl.Expr) -> pl.Expr:
-    return value.round().cast(pl.Int64, strict=False)
 
 
 def _share(chosen: pl.Expr) -> pl.Expr:

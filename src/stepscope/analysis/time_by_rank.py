@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.statistics import MAD_TO_SIGMA
+from stepscope.analysis.statistics import MAD_TO_SIGMA, rounded
 from stepscope.limits import limit
 
 PARTS = (
@@ -53,9 +53,7 @@ def time_by_rank(breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFra
     rows = marked.with_columns(left_out=starts)
     counted = rows.filter(~pl.col("left_out"))
     parts = [part for part in PARTS if part in breakdown.columns]
-    means = counted.group_by("rank").agg(
-        pl.len().cast(pl.Int64).alias("steps"), pl.col(parts).mean().round().cast(pl.Int64, strict=False)
-    )
+    means = counted.group_by("rank").agg(pl.len().cast(pl.Int64).alias("steps"), rounded(pl.col(parts).mean()))
     left = rows.filter("left_out").select("rank", left_out_step="step", left_out_ns="window_ns")
     return means.join(left, on="rank", how="left").sort("rank")
 
