@@ -6,12 +6,16 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from stepscope.cli import main
 from stepscope.cli.app import app
@@ -161,6 +165,27 @@ def test_the_help_names_the_tables(capfd, command: str) -> None:
 
     names = refusal.partition("There are: ")[2].strip()
     assert f"Show only this table: {names}." in text
+
+
+def test_the_help_of_an_option_names_no_option_that_the_command_lacks() -> None:
+    def leaves(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+        inner = getattr(command, "commands", {})
+        for name, each in inner.items():
+            yield from leaves(each, f"{path} {name}")
+        if not inner:
+            yield path, command
+
+    commands = dict(leaves(typer.main.get_command(app), "stepscope"))
+    known = {path: {word for each in command.params for word in each.opts} for path, command in commands.items()}
+    named = {
+        (path, word)
+        for path, command in commands.items()
+        for option in command.params
+        for word in re.findall(r"(?<![\w-])--[a-z][\w-]*", getattr(option, "help", None) or "")
+    }
+
+    assert ("stepscope steps", "--table") in named
+    assert {(path, word) for path, word in named if word not in known[path]} == set()
 
 
 def test_csv_of_a_table_that_is_not_recorded_names_the_others(capfd) -> None:

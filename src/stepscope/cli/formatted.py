@@ -34,7 +34,10 @@ def formatted(command: Callable[..., None]) -> Callable[..., None]:
             command(**words, form=form, wide=mine["wide"])
 
     own = {name: each for name, each in described(command).items() if name not in ("form", "wide")}
-    return signed(with_options, {**own, **described(_options)})
+    options = dict(described(_options))
+    if "table" in own:
+        options["csv"] = options["csv"].replace(annotation=shared.AsCsvOfTables)
+    return signed(with_options, {**own, **options})
 
 
 def _options(

@@ -50,7 +50,10 @@ FormatOption = Annotated[
     Format | None, typer.Option("--format", "-f", help="How to print the answer. Default: table.", show_default=False)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
-AsCsv = Annotated[bool, typer.Option("--csv", help="Short for --format csv: one table, the main one or --table.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Short for --format csv.")]
+AsCsvOfTables = Annotated[
+    bool, typer.Option("--csv", help="Short for --format csv: one table, the main one or --table.")
+]
 OutputFile = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Write the answer to FILE instead of the screen.", metavar="FILE"),
