@@ -13,6 +13,7 @@ import json
 import random
 import sqlite3
 import tempfile
+import zlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -47,7 +48,7 @@ def mutated(source: random.Random, content: bytes) -> bytes:
     try:
         change = source.choice(RAW) if source.random() < 0.15 else _change_for(content)
         return change(source, content)
-    except (ValueError, LookupError, TypeError, RecursionError, OSError, EOFError):  # not with such content
+    except (ValueError, LookupError, TypeError, RecursionError, OSError, EOFError, zlib.error):  # not with such content
         return _flip(source, content)
 
 

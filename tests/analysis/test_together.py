@@ -5,7 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 from jobs import MS, job
+from phases import marks as phase_marks
 from phases import on_host
+from phases import steps as phase_steps
 from polars.testing import assert_frame_equal
 
 from stepscope.analysis import ANALYSES
@@ -83,6 +85,14 @@ def in_phases(rank: int) -> dict[str, pl.DataFrame]:
     return {**tables, "operators": operators, "slices": _compiled(tables["slices"], rank)}
 
 
+def partly_recorded(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank with operators in its first step only, and marked phases in all, each rank with a length of its own."""
+    operators = on_host(1).rank(0).table("operators").collect().filter(pl.col("step") == 1)
+    wanted = [("data: loader", 0, 100), ("forward: Net", 100, 500 + rank), ("backward", 500 + rank, 950)]
+    some = phase_steps(3, recorded=[True, False, False])
+    return {"operators": operators, "slices": phase_marks(wanted, 3), "steps": some}
+
+
 def _compiled(slices: pl.DataFrame, rank: int) -> pl.DataFrame:
     """Slices of which one, of a length of its own on each rank, is a compiler's."""
     number = slices["slice"].max() + 1
@@ -97,6 +107,7 @@ RUNS = {
     "phases": Run.from_frames({rank: in_phases(rank) for rank in range(3)}),
     "input": Run.from_frames({rank: fed(rank) for rank in range(3)}),
     "device": Run.from_frames({rank: on_device(rank, 1 + rank) for rank in range(4)}),
+    "partly recorded": Run.from_frames({rank: partly_recorded(rank) for rank in range(3)}),
     "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),
     "without calls": Run.from_frames({0: on_device(0, 1.0), 1: without_calls(1), 2: on_device(2, 1.5)}),
 }

@@ -147,7 +147,7 @@ def idle_time(
         loading = cause == "data_loading"
         in_loop = cause in UNEXPLAINED or (loading and slowest is not None and not slowest["workers"])
         told = idle_functions_of(idle_functions, row["rank"], cause) if in_loop else ""
-        lost_ns = row["stalled_ns"] if cause in UNEXPLAINED and is_stalling(row) else row["lost_ns"]
+        lost_ns = _claimed(row, cause, limits)
         step_ns = row["recorded_ns"] / row["steps"]
         saved_ns = 0 if cause == NOT_RECORDED else lost_ns
         yield Finding(
@@ -191,10 +191,17 @@ def _is_worth_it(row: dict[str, Any], cause: str, limits: Limits) -> bool:
     )
 
 
+def _claimed(row: dict[str, Any], cause: str, limits: Limits) -> int:
+    """What of the idle time can be saved; of unexplained causes what stalls cost beyond ordinary steps, if any do."""
+    stalls = row["stalled_ratio"] >= limits.idle_ratio or is_stalling(row)
+    ends = row["period"] != 1
+    return int(row["stalled_ns"] if cause in UNEXPLAINED and stalls and ends else row["lost_ns"])
+
+
 def _how_much(row: dict[str, Any], lost_ns: int, unit: Unit) -> str:
     """The time lost: of a step, or of all steps and in which."""
     recorded, steps = row["recorded_ns"], row["steps"]
-    if when := occurrence(row, unit):
+    if when := occurrence(row | {"lost_ns": lost_ns}, unit):
         most = "" if lost_ns < row["lost_ns"] else "most of it "
         return f"{ms(lost_ns)} of {ms(recorded)} ({lost_ns / recorded:.0%}), {most}{when}"
     return f"{ms(lost_ns / steps)} {unit.of(recorded / steps)} ({lost_ns / recorded:.0%})"

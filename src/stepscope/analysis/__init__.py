@@ -17,7 +17,7 @@ from stepscope.analysis.flops import flops
 from stepscope.analysis.functions import functions, idle_functions
 from stepscope.analysis.host_memory import host_memory, host_memory_curve
 from stepscope.analysis.host_time import host_time
-from stepscope.analysis.idle import idle, idle_pieces
+from stepscope.analysis.idle import idle, idle_marked, idle_pieces
 from stepscope.analysis.input_operators import input_operators, input_samples
 from stepscope.analysis.input_queues import input_batches, input_queues
 from stepscope.analysis.input_stages import input_stages
@@ -25,6 +25,7 @@ from stepscope.analysis.iterations import iterations
 from stepscope.analysis.kernel_totals import kernel_totals, kernel_type_totals
 from stepscope.analysis.loader import loader, loader_steps
 from stepscope.analysis.lost_time import lost_time
+from stepscope.analysis.marked_steps import timed_steps
 from stepscope.analysis.marks import marks
 from stepscope.analysis.memory_breakdown import memory_breakdown
 from stepscope.analysis.memory_hints import memory_hints
@@ -71,6 +72,7 @@ __all__ = [
     "host_time",
     "idle",
     "idle_functions",
+    "idle_marked",
     "idle_pieces",
     "input_batches",
     "input_operators",
@@ -108,4 +110,5 @@ __all__ = [
     "step_statistics",
     "step_trace",
     "time_by_rank",
+    "timed_steps",
 ]

@@ -12,6 +12,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis, ranks_of
 from stepscope.analysis.intervals import pieces
+from stepscope.analysis.marked_steps import phases_of_unrecorded
 from stepscope.analysis.marks import KINDS as MARKS
 from stepscope.analysis.marks import merged
 from stepscope.errors import Unavailable
@@ -43,7 +44,7 @@ def activity(
     """Merge each rank's ranges by what it was doing.
 
     Args:
-        steps: Only for the ranks' numbers.
+        steps: For the ranks' numbers, and to know in which operators were not recorded.
         kernels: Device work; without any, the host's operators and collectives count.
         collectives: Communication calls.
         operators: Host operators, for CPU-only recordings.
@@ -78,7 +79,7 @@ def activity(
         parts.append(_named(others, what))
     found = merged(pl.concat(parts))
     if marks is not None:
-        found = pl.concat([found, _explaining(marks, found, on_device, ranks)])
+        found = pl.concat([found, _explaining(marks, found, on_device, ranks, steps)])
     told = found.filter(pl.col("what").is_in([*WORK, "phase"]))["rank"]
     if {*ranks_of(steps)} - {*told}:
         raise Unavailable("nothing of what ran in the steps was recorded")
@@ -99,12 +100,14 @@ def _not_launched(slices: pl.LazyFrame | None, is_host: pl.Expr) -> None:
 
 
 def _explaining(
-    marks: pl.DataFrame, found: pl.DataFrame, on_device: set[int], ranks: pl.LazyFrame | None
+    marks: pl.DataFrame, found: pl.DataFrame, on_device: set[int], ranks: pl.LazyFrame | None, steps: pl.LazyFrame
 ) -> pl.DataFrame:
-    """`marks` without the phases of ranks whose work was recorded: only of others they are all that is known."""
+    """`marks` without the phases where work was recorded: only of other ranks and steps they are all that is known."""
     is_phase = pl.col("what") == "phase"
     working = [*on_device, *found.filter(pl.col("what") == "computing")["rank"].unique()]
-    kept = marks.filter(~is_phase | ~pl.col("rank").is_in(working))
+    on_host = found.filter(~pl.col("rank").is_in(sorted(on_device)))
+    left_out = phases_of_unrecorded(marks, on_host, steps)
+    kept = pl.concat([marks.filter(~is_phase | ~pl.col("rank").is_in(working)), left_out])
     if ranks is not None and (marked := kept.filter(is_phase)["rank"].unique().to_list()):
         kinds = ranks.filter(pl.col("rank").is_in(marked)).select("device_kind").collect().to_series()
         if (kinds.drop_nulls() != "cpu").any():

@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.activity import KINDS, is_on_device, split
 from stepscope.analysis.base import analysis
+from stepscope.analysis.marked_steps import marked_steps
 from stepscope.analysis.step_windows import known_steps, step_windows
 
 CAUSES = (
@@ -66,6 +67,27 @@ def idle_pieces(
         `rank`, `step`, `cause` (one of `CAUSES`), `start_ns`, `duration_ns`, in order of time.
     """
     windows = step_windows(known_steps(steps))
+    return _pieces(windows, activity, kernels, _host_recorded(windows, kernels, operators, marks))
+
+
+@analysis("rank", together=True)
+def idle_marked(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
+    """Cut the time beside the phases of steps of which only these are known into pieces of one cause.
+
+    Args:
+        steps: The steps.
+        activity: What the rank was doing when.
+
+    Returns:
+        As `idle_pieces`.
+    """
+    return _pieces(step_windows(marked_steps(steps, activity)), activity, None, pl.lit(True))
+
+
+def _pieces(
+    windows: pl.DataFrame, activity: pl.DataFrame, kernels: pl.LazyFrame | None, host_recorded: pl.Expr
+) -> pl.DataFrame:
+    """Free time within windows: `rank`, `step`, `cause`, `start_ns`, `duration_ns`."""
     cut = split(activity, windows.lazy(), KINDS)
     free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("rank", "start_ns")
     if kernels is not None:
@@ -100,7 +122,7 @@ def idle_pieces(
         .then(pl.lit("dependency"))
         .when("python")
         .then(pl.lit("python"))
-        .when(is_on_device(activity) & ~_host_recorded(windows, kernels, operators, marks))
+        .when(is_on_device(activity) & ~host_recorded)
         .then(pl.lit("not_recorded"))
         .otherwise(pl.lit("other"))
     )

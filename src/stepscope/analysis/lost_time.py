@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.marked_steps import idle_in_phases, phase_time
 from stepscope.analysis.recurrence import period
 from stepscope.analysis.statistics import rounded
 from stepscope.limits import limit
 
-COLUMNS = ("rank", "cause", "step", "lost_ns", "paused_ns", "step_ns")
-"""What `summed` takes: of each step what each cause cost in it, what of that in pauses, and how long it took."""
+COLUMNS = ("rank", "cause", "step", "by_phases", "lost_ns", "paused_ns", "step_ns")
+"""What `summed` takes: of each step what each cause cost in it, what of that in pauses, and how long it took; and
+whether that is known by its marked phases alone."""
 
 
 RESULT = (
@@ -37,13 +39,23 @@ LIMITS = Limits()
 
 @analysis("rank", together=True)
 def lost_time(
-    idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, single_pauses: pl.DataFrame, limits: Limits = LIMITS
+    idle_pieces: pl.DataFrame,
+    idle_marked: pl.DataFrame,
+    timed_steps: pl.DataFrame,
+    marks: pl.DataFrame | None,
+    single_pauses: pl.DataFrame,
+    limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Sum up what each cause of idle time cost, with the steps in which it did.
 
+    Where only the phases of a step are marked, what is idle beside them is known; within them the share of idle time
+    is taken to be that of the steps with operators. Stalls are judged among steps of one kind.
+
     Args:
         idle_pieces: Idle time of each step by cause.
-        breakdown: The steps' lengths.
+        idle_marked: The same beside the phases of the other steps.
+        timed_steps: The steps' lengths.
+        marks: Phases, for the time within them.
         single_pauses: Pauses of recordings without steps that do not come back; they are no loss.
         limits: When a step counts as stalled.
 
@@ -52,16 +64,38 @@ def lost_time(
     """
     once = single_pauses.group_by("rank").agg(once_ns=pl.col("duration_ns").sum())
     steps = (
-        _whole_steps(breakdown)
+        _whole_steps(timed_steps)
         .join(once, on="rank", how="left", maintain_order="left")
-        .select("rank", "step", step_ns=pl.col("window_ns") - pl.col("once_ns").fill_null(0))
+        .select("rank", "step", "by_phases", step_ns=pl.col("window_ns") - pl.col("once_ns").fill_null(0))
     )
-    pieces = _without(idle_pieces, single_pauses)
+    pieces = _without(pl.concat([idle_pieces, idle_marked]), single_pauses)
     causes = pieces.select("rank", "cause").unique(maintain_order=True)
     rows = steps.join(causes, on="rank", maintain_order="left")
     lost = _by_step(pieces, steps, limits)
     found = rows.join(lost, on=["rank", "step", "cause"], how="left", maintain_order="left")
-    return summed(found.with_columns(pl.col("lost_ns", "paused_ns").fill_null(0)).select(COLUMNS), limits)
+    found = found.with_columns(pl.col("lost_ns", "paused_ns").fill_null(0))
+    if marks is not None and timed_steps["by_phases"].any():
+        found = _with_phases(found, idle_pieces, timed_steps, marks)
+    return summed(found.select(COLUMNS), limits)
+
+
+def _with_phases(
+    rows: pl.DataFrame, idle_pieces: pl.DataFrame, timed_steps: pl.DataFrame, marks: pl.DataFrame
+) -> pl.DataFrame:
+    """Rows of which those of marked steps have what is lost within phases as well, as in the steps with operators."""
+    phases = phase_time(timed_steps, marks)
+    recorded = phases.filter(~pl.col("by_phases")).group_by("rank").agg(recorded_ns=pl.col("phase_ns").sum())
+    rates = (
+        idle_in_phases(idle_pieces, marks)
+        .join(recorded.filter(pl.col("recorded_ns") > 0), on="rank")
+        .select("rank", "cause", rate=pl.col("idle_ns") / pl.col("recorded_ns"))
+    )
+    inside = pl.when("by_phases").then(rounded(pl.col("rate") * pl.col("phase_ns"))).fill_null(0)
+    return (
+        rows.join(phases.drop("by_phases"), on=["rank", "step"], how="left", maintain_order="left")
+        .join(rates, on=["rank", "cause"], how="left", maintain_order="left")
+        .with_columns(lost_ns=pl.col("lost_ns") + inside)
+    )
 
 
 def _by_step(pieces: pl.DataFrame, steps: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -93,7 +127,7 @@ def _without(pieces: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
     return last.filter((pl.col("start_ns") >= pl.col("over_ns")).fill_null(True)).drop("over_ns")
 
 
-def _whole_steps(breakdown: pl.DataFrame) -> pl.DataFrame:
+def _whole_steps(timed_steps: pl.DataFrame) -> pl.DataFrame:
     """The steps in order, without each rank's first and last where these are not like the others.
 
     The first one starts things up, and no batch can be ready for it. The last one, where windows are those of the
@@ -101,7 +135,7 @@ def _whole_steps(breakdown: pl.DataFrame) -> pl.DataFrame:
     """
     start = pl.col("window_start_ns")
     left = pl.len().over("rank") > 1
-    later = breakdown.sort("rank", "window_start_ns").filter(~left | (start > start.min().over("rank")))
+    later = timed_steps.sort("rank", "window_start_ns").filter(~left | (start > start.min().over("rank")))
     cut = (pl.col("window") == "device") & (start == start.max().over("rank"))
     return later.filter(~left | ~cut)
 
@@ -122,7 +156,7 @@ def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         come back regularly).
     """
     keys, lost = ["rank", "cause"], pl.col("lost_ns")
-    ordinary = lost.quantile(0.25, "lower").over(keys)
+    ordinary = lost.quantile(0.25, "lower").over(*keys, "by_phases")
     excess = lost - ordinary
     stalled = (
         (lost > ordinary * limits.ordinary_factor)

@@ -38,7 +38,8 @@ def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.D
         `points` or `phases`; null of the step itself), `steps`, `mean_ns`, `mean_without_first_ns` (null of one step:
         the first often builds things, and has no interval), `min_ns`, `median_ns`, `p95_ns` (an observed value),
         `max_ns`, `share_ratio` of the steps' time, `share_without_first_ratio`, `limit_ns` (above it a step is an
-        outlier) and `outlier_steps`.
+        outlier; null if operators were recorded in some of the steps only, as these and the others have limits of their
+        own) and `outlier_steps`.
 
     Raises:
         Unavailable: If no steps are known.
@@ -51,8 +52,8 @@ def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.D
     keys = ["rank", "graph"]
     is_first = pl.col("start_ns") == pl.col("start_ns").min().over(keys)
     whole = pl.col("step_ns").alias("whole_ns")
-    rows = step_trace.select(*keys, "step", whole, is_first.alias("first"), *phases).unpivot(
-        phases, index=[*keys, "step", "whole_ns", "first"], variable_name="phase", value_name="ns"
+    rows = step_trace.select(*keys, "step", "by_phases", whole, is_first.alias("first"), *phases).unpivot(
+        phases, index=[*keys, "step", "by_phases", "whole_ns", "first"], variable_name="phase", value_name="ns"
     )
     rows = rows.drop_nulls("ns").with_columns(pl.col("phase").str.strip_suffix("_ns"), split=_split(pl.col("phase")))
     return _summed(rows, [*keys, "phase", "split"], limits).sort(
@@ -67,10 +68,11 @@ def _split(phase: pl.Expr) -> pl.Expr:
 
 def _summed(rows: pl.DataFrame, keys: list[str], limits: Limits) -> pl.DataFrame:
     ns, later = pl.col("ns"), ~pl.col("first")
-    median = ns.median().over(keys)
-    spread = (ns - median).abs().median().over(keys) * MAD_TO_SIGMA
+    alike = [*keys, "by_phases"]  # recording operators takes time
+    median = ns.median().over(alike)
+    spread = (ns - median).abs().median().over(alike) * MAD_TO_SIGMA
     limit = median + pl.max_horizontal(
-        limits.score * spread, limits.excess_ratio * pl.col("whole_ns").median().over(keys)
+        limits.score * spread, limits.excess_ratio * pl.col("whole_ns").median().over(alike)
     )
     return (
         rows.with_columns(limit=limit)
@@ -85,7 +87,7 @@ def _summed(rows: pl.DataFrame, keys: list[str], limits: Limits) -> pl.DataFrame
             max_ns=ns.max(),
             share_ratio=_share(pl.lit(True)),
             share_without_first_ratio=_share(later),
-            limit_ns=rounded(pl.col("limit").first()),
+            limit_ns=pl.when(pl.col("by_phases").n_unique() == 1).then(rounded(pl.col("limit").first())),
             outlier_steps=pl.col("step").filter(ns > pl.col("limit")).sort(),
         )
     )

@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.activity import SPLIT, split
 from stepscope.analysis.base import analysis
+from stepscope.analysis.marked_steps import marked_steps
 from stepscope.analysis.phase_ranges import PHASES as RANGES
 from stepscope.analysis.step_points import BACKWARD, FORWARD, Evidence, point
 from stepscope.analysis.step_windows import is_whole_recording
@@ -46,8 +47,8 @@ def step_trace(
     """Split each step's window at the start of forward and the end of backward, and by what the rank did.
 
     Args:
-        steps: The steps, with the points where the source states them. Of those in which nothing was recorded, only
-            what a step table states is told.
+        steps: The steps, with the points where the source states them. Of those in which no operators were recorded,
+            only what a step table states or marks of phases show is told.
         activity: What the rank was doing when.
         phase_ranges: When it went forward, backward and updated.
         operators: Host operators, for names.
@@ -58,7 +59,8 @@ def step_trace(
         backward_end: Likewise at which backward ends.
 
     Returns:
-        One row a step: `rank`, `graph`, `step`, `window`, `start_ns`, `step_ns`; `interval_ns` (from the window's start
+        One row a step: `rank`, `graph`, `step`, `window`, `by_phases` (whether operators were recorded in other steps
+        and only marked phases in this one), `start_ns`, `step_ns`; `interval_ns` (from the window's start
         to the start of forward), `forward_backward_ns` and `tail_ns` (from the end of backward), which are the step;
         in a step without backward, `forward_ns` is all from the start of forward, and those two are null. Where what
         ran is recorded, the columns of `PHASES`, which are the step too: communication that computing does not hide
@@ -70,8 +72,8 @@ def step_trace(
     Raises:
         Unavailable: If no step has an operator that is named by argument.
     """
-    windows = steps.sort("window_start_ns", "window_end_ns", "step").collect()
-    windows = windows.filter((pl.col("window") == "stated") | pl.col("recorded").fill_null(True))
+    named = bool(forward_start or backward_end)
+    windows = _windows(steps, None if named else activity)
     known = Evidence(operators, kernels, phase_ranges, stated, ranks)
     points = [
         point(windows, side, known, named).select(
@@ -82,19 +84,30 @@ def step_trace(
         for side, named in ((FORWARD, forward_start), (BACKWARD, backward_end))
     ]
     plain = windows.select(
-        *("rank", "graph", "step", "window", "recorded"), start_ns="window_start_ns", end_ns="window_end_ns"
+        *("rank", "graph", "step", "window", "recorded", "by_phases"),
+        start_ns="window_start_ns",
+        end_ns="window_end_ns",
     )
     whole = pl.concat([plain, *points], how="horizontal").with_columns(step_ns=pl.col("end_ns") - pl.col("start_ns"))
-    named = bool(forward_start or backward_end)
+    names = [one.columns[2] for one in points]
+    whole = whole.with_columns(pl.when(~pl.col("by_phases")).then(pl.col(names)))
     if not named:  # where a recording begins and ends, no step does
         points_known = ~is_whole_recording()
         whole = whole.with_columns(pl.when(points_known).then(name) for one in points for name in one.columns)
     found = _sections(whole).with_columns(_phases(whole, activity, phase_ranges, named=named))
     return found.select(
-        *("rank", "graph", "step", "window", "start_ns", "step_ns", *SECTIONS),
+        *("rank", "graph", "step", "window", "by_phases", "start_ns", "step_ns", *SECTIONS),
         *(pl.coalesce("forward_ns", "inference_ns").alias(c) if c == "forward_ns" else pl.col(c) for c in PHASES),
         *(name for point_columns in points for name in point_columns.columns),
     )
+
+
+def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame:
+    """The steps of which anything is known, in order of time, with `by_phases`."""
+    marked = marked_steps(steps, activity).select("rank", "step", by_phases=pl.lit(True))
+    every = steps.join(marked, on=["rank", "step"], how="left").with_columns(pl.col("by_phases").fill_null(False))
+    known = (pl.col("window") == "stated") | pl.col("recorded").fill_null(True) | pl.col("by_phases")
+    return every.filter(known).sort("window_start_ns", "window_end_ns", "step").collect()
 
 
 def _sections(steps: pl.DataFrame) -> pl.DataFrame:
@@ -150,7 +163,7 @@ def _phases(
         .collect()
     )
     every = numbered.join(sums, on="window", how="left", maintain_order="left").select(
-        pl.when(steps["recorded"].fill_null(True)).then(pl.col(PHASES).fill_null(0))
+        pl.when(steps["recorded"].fill_null(True) | steps["by_phases"]).then(pl.col(PHASES).fill_null(0))
     )
     unmarked = [f"{phase}_ns" for phase, layer in layers.items() if layer.select(pl.len()).collect().item() == 0]
     for mark, column in (("data", "data_wait_ns"), ("compile", "compile_ns")):

@@ -61,9 +61,14 @@ def time_by_rank(breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFra
 def long_steps(breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """The steps that are far longer than their rank's others, each on the rank where it is longest.
 
+    Args:
+        breakdown: The steps, or `timed_steps`, of which those with operators and those without have medians of their
+            own: recording operators takes time.
+        limits: When a step is far longer.
+
     Returns:
-        `step`, `rank`, `window_ns`, `median_ns` (of the rank's steps), `share_ratio` (of the rank's recorded time),
-        `is_first` (of the rank), the longest first.
+        `step`, `rank`, `window_ns`, `median_ns` (of the rank's steps of its kind), `share_ratio` (of the rank's
+        recorded time), `is_first` (of the rank), the longest first.
     """
     found = _measured(breakdown, limits).filter("is_long").sort("window_ns", "rank", descending=[True, False])
     longest = found.unique("step", keep="first", maintain_order=True)
@@ -72,11 +77,12 @@ def long_steps(breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame
 
 def _measured(breakdown: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """The steps with `median_ns`, `share_ratio`, `is_first` and `is_long`."""
+    alike = [name for name in ("rank", "by_phases") if name in breakdown.columns]
     window, step = pl.col("window_ns"), pl.col("step")
-    deviation = (window - pl.col("median_ns")).abs().median().over("rank") * MAD_TO_SIGMA
+    deviation = (window - pl.col("median_ns")).abs().median().over(alike) * MAD_TO_SIGMA
     excess = window - pl.col("median_ns")
     total = window.sum().over("rank")
-    return breakdown.with_columns(median_ns=window.median().over("rank")).with_columns(
+    return breakdown.with_columns(median_ns=window.median().over(alike)).with_columns(
         share_ratio=pl.when(total > 0).then(window / total).otherwise(0.0),
         is_first=step == step.min().over("rank"),
         is_long=(window > limits.length_factor * pl.col("median_ns"))

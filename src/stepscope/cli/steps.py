@@ -27,7 +27,7 @@ _STEP_KEEPS = (
 )
 
 _HIDDEN = (
-    "start_ns",
+    *("start_ns", "by_phases"),
     *("forward_start_ns", "forward_start_by", "forward_start_operator"),
     *("backward_end_ns", "backward_end_by", "backward_end_operator"),
 )
@@ -105,6 +105,8 @@ def _points(trace: pl.DataFrame) -> Iterator[str]:
     """Where forward starts and backward ends, and how that was found."""
     if all(trace[name].null_count() == trace.height for name in PHASES):
         yield "Phases are not known: what ran in the steps was not recorded."
+    if marked := trace["by_phases"].sum():
+        yield f"No operators were recorded in {marked} of these {trace.height} steps: their phases are as marked."
     for what, side in (("Forward starts", "forward_start"), ("Backward ends", "backward_end")):
         known = trace.drop_nulls(f"{side}_by")
         if known.is_empty():

@@ -41,7 +41,8 @@ def tables_of(found: Answers) -> Iterator[tuple[str, pl.DataFrame]]:
         steps = plural(max(averages["steps"].to_list()), per)
         left = averages["left_out_step"].drop_nulls()
         without = f" without {per} {left[0]}" if left.len() else ""
-        of_what = "whole recording" if per == "recording" else f"mean of {steps}{without}"
+        which = " with operators" if found.timed_steps is not None and found.timed_steps["by_phases"].any() else ""
+        of_what = "whole recording" if per == "recording" else f"mean of {steps}{which}{without}"
         by_rank = averages.select("rank", *PARTS)
         yield _shortened("Time by rank", by_rank, f", {of_what}", rows=RANK_ROWS)
     if (slow := get("slow_ranks")) is not None:

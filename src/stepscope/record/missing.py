@@ -8,8 +8,8 @@ _MOST_RANGES = 5
 """So many ranges are named; the others are counted."""
 
 _SPARED = (
-    "so that recording takes about half of the time at most. Answers that split time use the other steps. To record "
-    "operators in every step of a range, give steps=(first, last)"
+    "so that recording takes about half of the time at most. The phases of these steps are marked all the same. To "
+    "record operators in every step of a range, give steps=(first, last)"
 )
 _REFUSED = "since they could not be recorded there (another message gives the reason)"
 

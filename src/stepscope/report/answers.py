@@ -38,12 +38,15 @@ class Answers:
         findings: Advice, greatest saving first.
         unavailable: Why an analysis has no result, for people, by name.
         counted: What times are of where no steps are marked, for people; else empty.
+        timed_steps: The steps of which it is known when they were busy, also those that `breakdown` cannot split; None
+            if of none.
     """
 
     tables: dict[str, pl.DataFrame]
     findings: list[Finding]
     unavailable: dict[str, str] = field(default_factory=dict)
     counted: str = ""
+    timed_steps: pl.DataFrame | None = None
 
 
 def answers(run: Run) -> Answers:
@@ -58,7 +61,8 @@ def answers(run: Run) -> Answers:
     findings = advise(run)
     if len(run.ranks) == 1:
         findings = [_of_one_rank(finding) for finding in findings]
-    return Answers(tables, findings, unavailable, counted(run))
+    timed_steps = run.analyse("timed_steps") if "breakdown" in tables else None
+    return Answers(tables, findings, unavailable, counted(run), timed_steps)
 
 
 def _of_one_rank(finding: Finding) -> Finding:

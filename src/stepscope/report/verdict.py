@@ -13,7 +13,7 @@ from stepscope.advice.slow_rank import VERBS
 from stepscope.advice.units import unit_of
 from stepscope.analysis.statistics import median
 from stepscope.analysis.time_by_rank import long_steps, time_by_rank
-from stepscope.present import duration
+from stepscope.present import duration, plural
 
 if TYPE_CHECKING:
     from stepscope.advice import Finding
@@ -56,14 +56,15 @@ def verdict(answers: Answers) -> str:
         parts.append(findings[0].summary)
     if culprits:
         parts.append(_sentence(culprits))
-    unusual = long_steps(breakdown)
+    steps = breakdown if answers.timed_steps is None else answers.timed_steps
+    unusual = long_steps(steps)
     averages = time_by_rank(breakdown)
     if not findings:
         parts.append(_nothing(answers, averages, unusual))
     if unusual.height:
         parts.append(_long(unusual, unit_of(breakdown).per))
     parts.append(answers.counted)
-    parts.append(_average(breakdown, averages))
+    parts.append(_average(breakdown, averages) if steps.height == breakdown.height else _some(steps, averages))
     parts.append(_unknown(answers, averages))
     return " ".join(part for part in parts if part)
 
@@ -112,18 +113,40 @@ def _long_step(row: dict[str, Any], per: Per) -> str:
 
 def _average(breakdown: pl.DataFrame, averages: pl.DataFrame) -> str:
     """What a step, or what stands for steps, takes and how it splits, as the table of ranks shows it."""
-    mean_ns = _mean(averages, "window_ns")
-    median_ns = median(breakdown, pl.col("window_ns"))
-    beside = f" (median {duration(median_ns)})" if duration(mean_ns) != duration(median_ns) else ""
-    left = averages["left_out_step"].drop_nulls()
-    without = f" without step {left[0]}" if left.len() else ""
-    shares = {SPLIT[name]: share for name, share in _shares(averages).items() if share >= 0.005}
-    split = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
+    length, split = _length(breakdown, averages), _split(averages)
     per = unit_of(breakdown).per
     if per == "recording":
         who = "the recording" if averages.height == 1 else "the average rank's recording"
-        return f"The work in {who} spans {duration(mean_ns)}{beside}: {split}."
-    return f"The average {per}{without.replace('step', per)} takes {duration(mean_ns)}{beside}: {split}."
+        return f"The work in {who} spans {length}: {split}."
+    return f"The average {per}{_without(averages).replace('step', per)} takes {length}: {split}."
+
+
+def _some(steps: pl.DataFrame, averages: pl.DataFrame) -> str:
+    """What a step takes where operators of some steps only were recorded, which alone can be split."""
+    every = time_by_rank(steps)
+    count, split = int(every["steps"].sum()), int(averages["steps"].sum())
+    return (
+        f"The average step{_without(every)} takes {_length(steps, every)}. Operators were recorded in {split} of "
+        f"{plural(count, 'step')}, which take {duration(_mean(averages, 'window_ns'))} on average: {_split(averages)}."
+    )
+
+
+def _length(steps: pl.DataFrame, averages: pl.DataFrame) -> str:
+    """Mean and median length."""
+    mean, median_ns = duration(_mean(averages, "window_ns")), duration(median(steps, pl.col("window_ns")))
+    return mean if mean == median_ns else f"{mean} (median {median_ns})"
+
+
+def _without(averages: pl.DataFrame) -> str:
+    """Which step is left out."""
+    left = averages["left_out_step"].drop_nulls()
+    return f" without step {left[0]}" if left.len() else ""
+
+
+def _split(averages: pl.DataFrame) -> str:
+    """The shares of the parts."""
+    shares = {SPLIT[name]: share for name, share in _shares(averages).items() if share >= 0.005}
+    return ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
 
 
 def _mean(averages: pl.DataFrame, part: str) -> float:

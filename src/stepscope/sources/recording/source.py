@@ -132,7 +132,7 @@ def _tell_unrecorded(count: int, steps: int, path: Path, sink: Sink) -> None:
         sink.issue(
             "note",
             path,
-            f"operators were not recorded in {count} of {steps} steps, which are left out where time is split",
+            f"operators were not recorded in {count} of {steps} steps: of these no more than marked phases is known",
             "Nothing to do if these steps are beyond the last window or left out on purpose; else see recorder.log",
         )
 
