@@ -126,7 +126,7 @@ def test_an_empty_data_queue_behind_a_full_host_queue_is_a_finding_about_sending
 
     (finding,) = found({"input_pipeline": late}, "data-queue")
 
-    assert "2 of 4 steps (50%)" in finding.summary
+    assert "2 of 4 batches (50%)" in finding.summary
     assert "sending" in finding.cause
     assert finding.saving_ns == 1 * MS  # 3 ms of one step over three; the first starts the pipeline up
 

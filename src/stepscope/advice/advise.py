@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stepscope.advice import (
@@ -27,6 +28,7 @@ from stepscope.advice import (
 )
 from stepscope.advice.base import RULES, SEVERITIES, Finding
 from stepscope.advice.claims import claimed_once
+from stepscope.advice.units import unit_of
 from stepscope.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -68,4 +70,6 @@ def advise(run: Run) -> list[Finding]:
             findings.extend(run.analyse(function, **changed))
         except Unavailable:
             continue
+    per = run.analyse(unit_of).per  # also of those that claim no saving, which leave it open
+    findings = [finding if finding.saving_ns else replace(finding, per=per) for finding in findings]
     return sorted(claimed_once(findings), key=lambda f: (-f.saving_ns, SEVERITIES.index(f.severity), f.rule, f.summary))

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
-Per = Literal["step", "iteration", "recording"]
-EACH: Mapping[Per, str] = {"step": "a step", "iteration": "an iteration"}
-"""Behind a time that each step, or iteration, takes."""
+Per = Literal["step", "iteration", "recording", "batch"]
+EACH: Mapping[Per, str] = {"step": "a step", "iteration": "an iteration", "batch": "a batch"}
+"""Behind a time that each step, iteration or batch takes."""
 
 HIGH_RATIO, MEDIUM_RATIO = 0.05, 0.03
 """Saving as a share of the step from which a finding is of high or medium severity: the limits of the Ascend
@@ -31,7 +31,8 @@ class Finding:
         where: Ranks, links or steps that it is about.
         evidence: The figures behind it, with units in their names.
         least: Severity that it has in any case, for what threatens more than time.
-        per: What `saving_ns` is of: each step; where none are recorded, each iteration or the whole recording.
+        per: What `saving_ns` is of: each step; where none are marked, each iteration or the whole recording; where
+            only batches were recorded, each batch.
     """
 
     rule: str

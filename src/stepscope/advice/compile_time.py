@@ -12,6 +12,7 @@ from stepscope.advice.base import Finding, rule
 from stepscope.advice.occurrence import in_steps
 from stepscope.advice.platforms import MINDSPORE, PYTORCH, Choices, Platform, platform_of
 from stepscope.advice.ranks import named, on_rank, place
+from stepscope.advice.units import Unit, unit_of
 from stepscope.limits import limit
 from stepscope.present import duration, plural
 
@@ -69,20 +70,25 @@ AGAIN: Choices = {
 
 @rule("compile-time")
 def compile_time(
-    compile_time: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS
+    compile_time: pl.DataFrame,
+    ranks: pl.LazyFrame | None = None,
+    steps: pl.LazyFrame | None = None,
+    limits: Limits = LIMITS,
 ) -> Iterator[Finding]:
     """Report ranks that wait for a compiler at the start, and ranks that compile again in later steps.
 
     What is compiled once is a total of the job and not of a step, so it claims no saving of a step. What is compiled
-    again in at least `again_steps` later steps is claimed as its mean over all recorded steps.
+    again in at least `again_steps` later steps is claimed as its mean over all recorded steps. Where none are marked,
+    iterations that were found take their place.
     """
     found = [_of_rank(rows, limits) for rows in compile_time.partition_by("rank", maintain_order=True)]
     at_start = [row for row in found if row["once_ns"] >= limits.once_ratio * row["recorded_ns"]]
     later = [row for row in found if row["again_ns"] > 0 and row["again_ns"] >= limits.again_ratio * row["recorded_ns"]]
+    unit = unit_of(steps)
     if at_start:
-        yield _once(at_start, platform_of(ranks, [row["rank"] for row in at_start]))
+        yield _once(at_start, unit, platform_of(ranks, [row["rank"] for row in at_start]))
     if later:
-        yield _again(later, platform_of(ranks, [row["rank"] for row in later]))
+        yield _again(later, unit, platform_of(ranks, [row["rank"] for row in later]))
 
 
 def _of_rank(rows: pl.DataFrame, limits: Limits) -> dict[str, Any]:
@@ -104,12 +110,12 @@ def _of_rank(rows: pl.DataFrame, limits: Limits) -> dict[str, Any]:
     }
 
 
-def _once(rows: list[dict[str, Any]], platform: Platform) -> Finding:
+def _once(rows: list[dict[str, Any]], unit: Unit, platform: Platform) -> Finding:
     worst = max(rows, key=lambda row: row["once_ns"])
     ranks = [row["rank"] for row in rows]
     ratio = worst["once_ns"] / worst["recorded_ns"] if worst["recorded_ns"] else 0.0
-    beside = " and outside of steps" if worst["once_steps"] and worst["once_outside"] else ""
-    where = _behind(in_steps(worst["once_steps"])) + beside + on_rank(worst["rank"], ranks)
+    beside = f" and outside of {unit.per}s" if worst["once_steps"] and worst["once_outside"] else ""
+    where = _behind(in_steps(worst["once_steps"], unit.per)) + beside + on_rank(worst["rank"], ranks)
     return Finding(
         rule="compile-time",
         summary=(
@@ -123,10 +129,11 @@ def _once(rows: list[dict[str, Any]], platform: Platform) -> Finding:
         where=place(ranks),
         evidence={"kind": "once", "compile_ns": worst["once_ns"], "steps": worst["once_steps"], "ratio": ratio},
         least="medium",
+        per=unit.per,
     )
 
 
-def _again(rows: list[dict[str, Any]], platform: Platform) -> Finding:
+def _again(rows: list[dict[str, Any]], unit: Unit, platform: Platform) -> Finding:
     worst = max(rows, key=lambda row: row["again_ns"])
     ranks = [row["rank"] for row in rows]
     ratio = worst["again_ns"] / worst["recorded_ns"] if worst["recorded_ns"] else 0.0
@@ -134,12 +141,12 @@ def _again(rows: list[dict[str, Any]], platform: Platform) -> Finding:
     return Finding(
         rule="compile-time",
         summary=(
-            f"{named(ranks, 'compiles', 'compile')} again in {plural(steps, 'step')} after the first"
+            f"{named(ranks, 'compiles', 'compile')} again in {plural(steps, unit.per)} after the first"
             f"{on_rank(worst['rank'], ranks)}: {duration(worst['again_ns'])} in total, "
             f"{ratio:.0%} of the recorded time."
         ),
-        cause=f"The compiled code did not fit what came later{_behind(in_steps(worst['again_steps']))}, so it was made "
-        f"anew {plural(worst['times'], 'time')}. Sizes of batches that vary are the usual reason.",
+        cause=f"The compiled code did not fit what came later{_behind(in_steps(worst['again_steps'], unit.per))}, so "
+        f"it was made anew {plural(worst['times'], 'time')}. Sizes of batches that vary are the usual reason.",
         action=platform.pick(AGAIN),
         saving_ns=round(worst["again_ns"] / max(worst["recorded_steps"] or 1, 1)),
         saving_ratio=ratio,
@@ -152,6 +159,7 @@ def _again(rows: list[dict[str, Any]], platform: Platform) -> Finding:
             "times": worst["times"],
             "ratio": ratio,
         },
+        per=unit.per,
     )
 
 

@@ -11,6 +11,7 @@ from stepscope.advice.base import Finding, ms, rule
 from stepscope.advice.loader_texts import loader_action, loader_facts
 from stepscope.advice.platforms import platform_of
 from stepscope.advice.ranks import named, on_rank, place
+from stepscope.advice.units import unit_of
 from stepscope.limits import limit
 
 
@@ -26,7 +27,11 @@ LIMITS = Limits()
 
 @rule("data-loader")
 def data_loader(
-    loader: pl.DataFrame, idle: pl.DataFrame | None, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS
+    loader: pl.DataFrame,
+    idle: pl.DataFrame | None,
+    ranks: pl.LazyFrame | None = None,
+    steps: pl.LazyFrame | None = None,
+    limits: Limits = LIMITS,
 ) -> Iterator[Finding]:
     """Report loaders for which the training loop waits long.
 
@@ -39,6 +44,7 @@ def data_loader(
     slow = loader.filter((pl.col("wait_ratio") >= limits.wait_ratio) & (pl.col("steps") > 1)).sort(
         "wait_ratio", descending=True
     )
+    unit = unit_of(steps)
     for (name,), rows in slow.partition_by("loader", as_dict=True, maintain_order=True).items():
         worst = rows.row(0, named=True)
         late = rows["rank"].to_list()
@@ -46,13 +52,14 @@ def data_loader(
         yield Finding(
             rule="data-loader",
             summary=(
-                f"{named(late, 'waits', 'wait')} for {name}: {ms(worst['mean_wait_ns'])} in a step on average{where}, "
-                f"{worst['wait_ratio']:.0%} of all steps' time."
+                f"{named(late, 'waits', 'wait')} for {name}: {ms(worst['mean_wait_ns'])} {unit.within} on average"
+                f"{where}, {worst['wait_ratio']:.0%} of {unit.time}."
             ),
             cause="The training loop asks for its next batch before it is ready.",
             action=loader_action(worst, platform_of(ranks, late)),
-            saving_ns=round(worst["mean_wait_ns"]),
+            saving_ns=unit.saved(worst["mean_wait_ns"], worst["steps"]),
             saving_ratio=worst["wait_ratio"],
             where=place(late),
             evidence=loader_facts(worst),
+            per=unit.per,
         )

@@ -10,6 +10,7 @@ import polars as pl
 from stepscope.advice.base import Finding, rule
 from stepscope.advice.platforms import MINDSPORE, PYTORCH, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
+from stepscope.advice.units import unit_of_batches
 from stepscope.analysis.input_queues import FIRST
 from stepscope.analysis.input_stages import BOTTLENECK, PROCESSING
 
@@ -37,19 +38,22 @@ def host_queue(
     input_operators: pl.DataFrame | None,
     idle: pl.DataFrame | None,
     ranks: pl.LazyFrame | None = None,
+    steps: pl.LazyFrame | None = None,
 ) -> Iterator[Finding]:
     """Report ranks whose data processing is the bottleneck (`input_stages`), as one finding.
 
-    The saving is what the training loop waited for a batch, mean without the first, on the rank that waited most. It is
-    known only where the loop itself takes from the queue (`dataset_iterator`), and claimed only where the idle time of
-    the device is not known, since `idle-time` claims it else.
+    The saving is what the training loop waited for a batch, mean without the first (of a recording without steps, the
+    sum), on the rank that waited most. It is known only where the loop itself takes from the queue
+    (`dataset_iterator`), and claimed only where the idle time of the device is not known, since `idle-time` claims it
+    else.
     """
     slow = input_stages.filter((pl.col("stage") == PROCESSING) & (pl.col("verdict") == BOTTLENECK))
     if slow.is_empty():
         return
     late = slow["rank"].to_list()
     worst = slow.sort("empty_ratio", descending=True).row(0, named=True)
-    waited, interval = (0.0, 0) if idle is not None else _waits(input_batches, input_queues, late)
+    waited, interval, batches = (0.0, 0, 0) if idle is not None else _waits(input_batches, input_queues, late)
+    unit = unit_of_batches(steps)
     chains = _chains(input_operators, late)
     told = f" The operators that hold it up: {', '.join(chains)}." if chains else ""
     where = on_rank(worst["rank"], late)
@@ -61,7 +65,7 @@ def host_queue(
         ),
         cause=f"The dataset pipeline on the host makes batches more slowly than training takes them.{told}",
         action=platform_of(ranks, late).pick(ACTIONS),
-        saving_ns=round(waited),
+        saving_ns=unit.saved(waited, batches),
         saving_ratio=waited / interval if interval else 0.0,
         where=place(late),
         evidence={
@@ -70,21 +74,26 @@ def host_queue(
             "operators": chains,
             "data_queue": _data_queue(input_stages, worst["rank"]),
         },
+        per=unit.per,
     )
 
 
-def _waits(batches: pl.DataFrame, queues: pl.DataFrame, ranks: list[int]) -> tuple[float, int]:
-    """What the loop waited for a batch on the rank that waited most, and its time from batch to batch, in ns."""
+def _waits(batches: pl.DataFrame, queues: pl.DataFrame, ranks: list[int]) -> tuple[float, int, int]:
+    """What the loop waited for a batch on the rank that waited most, its time from batch to batch (in ns), and the
+    batches but the first."""
     of_loop = (pl.col("queue") == "dataset_iterator") & pl.col("rank").is_in(ranks)
     waits = (
         batches.filter(of_loop & (pl.col("number") > FIRST))
         .group_by("rank")
-        .agg(pl.col("get_ns").mean())
+        .agg(pl.col("get_ns").mean(), batches=pl.col("get_ns").count().cast(pl.Int64))
         .join(queues.filter(of_loop).select("rank", "interval_ns"), on="rank")
         .drop_nulls()
         .sort("get_ns", descending=True)
     )
-    return (float(waits["get_ns"][0]), int(waits["interval_ns"][0])) if waits.height else (0.0, 0)
+    if waits.is_empty():
+        return 0.0, 0, 0
+    most = waits.row(0, named=True)
+    return float(most["get_ns"]), int(most["interval_ns"]), int(most["batches"])
 
 
 def _chains(operators: pl.DataFrame | None, ranks: list[int]) -> list[str]:

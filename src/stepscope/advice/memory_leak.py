@@ -10,8 +10,9 @@ from stepscope.advice.base import Finding, rule
 from stepscope.advice.memory_texts import of_what
 from stepscope.advice.platforms import MINDSPORE, PYTORCH, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
+from stepscope.advice.units import unit_of
 from stepscope.analysis.memory_hints import GROWTH, UNRELEASED
-from stepscope.present import size
+from stepscope.present import plural, size
 
 NAMED = 5
 """Operators whose blocks were never released that are named."""
@@ -33,7 +34,9 @@ ACTIONS: Choices = {
 
 
 @rule("memory-leak")
-def memory_leak(memory_hints: pl.DataFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
+def memory_leak(
+    memory_hints: pl.DataFrame, ranks: pl.LazyFrame | None = None, steps: pl.LazyFrame | None = None
+) -> Iterator[Finding]:
     """Report memory that grows step by step, with the operators that leave blocks behind (limits: `memory_hints`)."""
     growing = memory_hints.filter(pl.col("kind") == GROWTH).sort("per_step_bytes", descending=True)
     kept = memory_hints.filter(pl.col("kind") == UNRELEASED).sort("bytes", descending=True)
@@ -41,6 +44,7 @@ def memory_leak(memory_hints: pl.DataFrame, ranks: pl.LazyFrame | None = None) -
         return
     worst = growing.row(0, named=True)
     numbers = growing["rank"].to_list()
+    per = unit_of(steps).per
     where = on_rank(worst["rank"], numbers)
     owners = kept["name"].drop_nulls().unique(maintain_order=True).to_list()
     told = f" Never released were blocks of {', '.join(owners[:NAMED])}." if owners else ""
@@ -48,13 +52,14 @@ def memory_leak(memory_hints: pl.DataFrame, ranks: pl.LazyFrame | None = None) -
         rule="memory-leak",
         summary=(
             f"{named(numbers, 'needs', 'need')} {size(worst['per_step_bytes'])} more memory{of_what(worst)} in each "
-            f"step{where}: {size(worst['bytes'])} over {worst['steps']} steps."
+            f"{per}{where}: {size(worst['bytes'])} over {plural(worst['steps'], per)}."
         ),
-        cause=f"Something that each step makes stays alive: what is in use between steps rises.{told}",
+        cause=f"Something that each {per} makes stays alive: what is in use between {per}s rises.{told}",
         action=platform_of(ranks, numbers).pick(ACTIONS),
         saving_ns=0,
         saving_ratio=0.0,
         least="medium",
+        per=per,
         where=place(numbers),
         evidence={
             **{name: worst[name] for name in ("per_step_bytes", "bytes", "steps", "ratio", "peak_bytes")},

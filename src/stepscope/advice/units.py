@@ -32,10 +32,36 @@ class Unit:
         """Behind a part of such a time: `of a 20.0 ms step`, `of the 20.0 ms recording`."""
         return f"of {'the' if self.per == 'recording' else 'a'} {ms(ns)} {self.per}"
 
+    @property
+    def within(self) -> str:
+        """Behind a time that was spent there: `in a step`, `in an iteration`, `in the recording`."""
+        return f"in {EACH[self.per]}" if self.per in EACH else self.each
 
-def unit_of(breakdown: pl.DataFrame) -> Unit:
-    """What the windows of `breakdown` are; a job in which any rank has steps is told by steps."""
-    if "window" not in breakdown.columns or breakdown.is_empty():
+    @property
+    def time(self) -> str:
+        """What a share is of: `all steps' time`, `all iterations' time`, `the recording's time`."""
+        return f"the {self.per}'s time" if self.per == "recording" else f"all {self.per}s' time"
+
+    def saved(self, mean_ns: float, count: int) -> int:
+        """What is saved of each window, if that is the mean of `count` steps or batches: of a recording, their sum."""
+        return round(mean_ns * (count if self.per == "recording" else 1))
+
+
+def unit_of(steps: pl.DataFrame | pl.LazyFrame | None) -> Unit:
+    """What the windows of a job are; a job in which any rank has steps is told by steps.
+
+    Args:
+        steps: A breakdown, or the table of steps; without any there is only the recording.
+    """
+    if steps is None:
+        return Unit("recording")
+    if "window" not in steps.lazy().collect_schema():
         return Unit()
-    found = {WINDOWS.get(kind, "step") for kind in breakdown["window"].unique()}
-    return Unit(next(per for per in ("step", "iteration", "recording") if per in found))
+    kinds = steps.lazy().select(pl.col("window").unique()).collect()["window"]
+    found = {WINDOWS.get(kind, "step") for kind in kinds}
+    return Unit(next((per for per in ("step", "iteration", "recording") if per in found), "step"))
+
+
+def unit_of_batches(steps: pl.LazyFrame | None) -> Unit:
+    """What costs of batches are told by: as those of all else; where no table of steps was recorded, a batch."""
+    return Unit("batch") if steps is None else unit_of(steps)
