@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
-from stepscope.analysis.phase_ranges import MARKED, OPERATORS
+from stepscope.analysis.operator_phases import OPERATORS
+from stepscope.analysis.phase_ranges import MARKED
 from stepscope.analysis.step_windows import is_whole_recording
 from stepscope.errors import Unavailable
 from stepscope.limits import limit

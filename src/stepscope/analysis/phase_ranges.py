@@ -6,10 +6,10 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces, union
+from stepscope.analysis.operator_phases import OPERATORS, phases_by_operators
 from stepscope.analysis.step_windows import is_whole_recording
 from stepscope.analysis.turns import ENGINE, in_turns, outside, turn_starts
 from stepscope.errors import Unavailable
-from stepscope.tables.scopes import BACKWARD
 
 PHASES = ("forward", "backward", "optimizer", "validation", "warm_up", "checkpoint")
 
@@ -35,14 +35,6 @@ RESETS = r"(?i)^Optimizer\.zero_grad#|^## ?zero_grad ?##$"
 
 UPDATES = r"^Optimizer\.step#"
 """PyTorch's own range of an optimizer, which holds all that its closure does."""
-
-OPERATORS = {
-    "backward": r"^autograd::engine::|::AccumulateGrad$|Backward\d*$|_backward$|^npu::\w+_grad$|"
-    + BACKWARD
-    + r"|Grad(V\d+)?(-op\d+)?$|Backprop(Filter|Input)(-op\d+)?$",
-    "optimizer": r"/optimizer-\w+/|(^|/)(Fused)?Apply[A-Z]\w*(-op\d+)?$",
-}
-"""Operators that tell a phase where nothing marks it: PyTorch's autograd, MindSpore's scopes."""
 
 NO_FORWARD = (
     r"(?i)^Optimizer\.(step|zero_grad)#|__next__|^(data|validation|warm_up|checkpoint)(: |$)"
@@ -130,7 +122,6 @@ def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.L
     """The phases of steps in which operators were recorded and no mark tells the phase."""
     if operators is None:
         return []
-    found: list[pl.DataFrame] = []
     rows = operators.filter(pl.col("step").is_not_null())
     turns = turn_starts(
         rows.with_columns(forward=~pl.col("name").str.contains(OPERATORS["backward"])),
@@ -138,11 +129,8 @@ def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.L
         None if slices is None else _annotated(slices, RESETS),
         union(_annotated(slices, NO_FORWARD), by=["rank"]) if slices is not None else marked.lazy().clear(),
     )
-    end = pl.col("start_ns") + pl.col("duration_ns")
-    for phase, words in OPERATORS.items():
-        ranges = in_turns(rows.filter(pl.col("name").str.contains(words)).collect(), turns)
-        told = ranges.group_by("rank", "step", "turn_ns").agg(start_ns=pl.col("start_ns").min(), end_ns=end.max())
-        found.append(_without(told.with_columns(phase=pl.lit(phase)), marked, phase))
+    told = phases_by_operators(rows, turns)
+    found = [_without(told.filter(pl.col("phase") == phase), marked, phase) for phase in OPERATORS]
     later = pl.concat([marked, *found]).filter(pl.col("phase").is_in(["backward", "optimizer"]))
     found.append(_without(_forward(rows, later, slices, turns), marked, "forward"))
     return found
