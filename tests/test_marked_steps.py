@@ -150,3 +150,13 @@ def test_the_exact_split_is_of_the_steps_with_operators(tmp_path: Path) -> None:
 
     assert run.analyse("breakdown")["step"].to_list() == list(FEW)
     assert set(run.analyse("idle")["step"]) == set(FEW)
+
+
+def test_communication_is_unknown_where_the_operators_that_call_are(tmp_path: Path) -> None:
+    made = raw(tmp_path, FEW)
+    made.mark("collective", "all_reduce", 20 * MS, 30 * MS, 1)  # step 1 has operators
+    made.mark("collective", "all_reduce", 280 * MS, 290 * MS, 3)
+
+    exposed = run_of(tmp_path).analyse("step_trace")["exposed_communication_ns"].to_list()
+
+    assert [time for time in exposed if time is not None] == [0, 10 * MS, 0, 0, 0, 0]

@@ -77,10 +77,34 @@ def test_what_takes_long_to_end_is_followed_by_a_pause() -> None:
     pace.began(1, 0)
     pace.cost(SECOND // 5, SECOND // 4, SECOND // 6)  # ended after 50 ms, in 200 ms
     assert not pace.resumes(2, SECOND // 4)
-    assert pace.resumes(9, 2 * SECOND // 5)  # half of the time since it began
+    assert not pace.resumes(7, 2 * SECOND // 5)  # half of the time since it began, but not a step of all ranks
+    assert pace.resumes(8, 2 * SECOND // 5)
     pace.began(10, SECOND)
     pace.cost(SECOND // 5, 2 * SECOND, SECOND // 6)  # it was long enough for that
     assert pace.resumes(11, 2 * SECOND)
+
+
+def test_ranks_that_pause_for_about_as_long_record_the_same_steps() -> None:
+    slow, quick = spared(41_000_000, 300_000_000), spared(40_000_000, 170_000_000)
+
+    assert len(slow) >= 15
+    assert set(slow) <= set(quick)
+
+
+def spared(step_ns: int, cost_ns: int) -> list[int]:
+    """The first 300 steps with operators, in windows of one step that take so long to end."""
+    pace, now, recorded, is_open = Pace(step_ns // 2, spares=True), 0, [], True
+    pace.began(1, 0)
+    for step in range(1, 301):
+        now += step_ns
+        if is_open:
+            recorded.append(step)
+            now += cost_ns
+            pace.cost(cost_ns, now, cost_ns)
+        is_open = pace.resumes(step, now)
+        if is_open:
+            pace.began(step + 1, now)
+    return recorded
 
 
 def test_where_each_step_was_asked_for_there_is_no_pause() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.call_positions import positions
 from stepscope.analysis.statistics import rounded
 from stepscope.tables.collectives import POINT_TO_POINT
 
@@ -17,12 +18,12 @@ CLOCK_NOISE_NS = 1_000_000
 
 
 @analysis("job", whole_job=True)
-def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame) -> pl.DataFrame:
+def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame | None = None) -> pl.DataFrame:
     """Match each collective over the ranks and order its members by when they entered it.
 
-    Calls are matched by group and position in the group; times are put on one clock first (see `clocks`). A call
-    whose members disagree on the operation, do not overlap in time or (sums) differ in size is not matched. Within a
-    call, a rank waits from its own arrival to the last one; what remains is transmission.
+    Calls are matched by group and position in the group (see `call_positions`); times are put on one clock first (see
+    `clocks`). A call whose members disagree on the operation, do not overlap in time or (sums) differ in size is not
+    matched. Within a call, a rank waits from its own arrival to the last one; what remains is transmission.
 
     Returns:
         One row a rank and call: `rank`, `step`, `group`, `sequence`, `operation`, `name`, `size_bytes`,
@@ -34,7 +35,8 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame) -> pl.DataFrame:
         the source states it) and `transmit_ns` (duration less wait).
     """
     calls = (
-        collectives.join(clocks.lazy().select("rank", "offset_ns"), on="rank", how="left")
+        positions(collectives, steps)
+        .join(clocks.lazy().select("rank", "offset_ns"), on="rank", how="left")
         .with_columns(offset_ns=pl.col("offset_ns").fill_null(0))
         .with_columns(start_ns=pl.col("start_ns") - pl.col("offset_ns"))
         .with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))

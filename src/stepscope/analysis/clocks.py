@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.call_positions import positions
 from stepscope.analysis.statistics import MAD_TO_SIGMA, rounded
 from stepscope.limits import limit
 
@@ -24,7 +25,9 @@ LIMITS = Limits()
 
 
 @analysis("job", whole_job=True)
-def clocks(collectives: pl.LazyFrame, ranks: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+def clocks(
+    collectives: pl.LazyFrame, ranks: pl.LazyFrame, steps: pl.LazyFrame | None = None, limits: Limits = LIMITS
+) -> pl.DataFrame:
     """Estimate each rank's clock offset against the job's median clock.
 
     A collective ends on all members at nearly the same moment, so the median difference between a rank's ends
@@ -35,7 +38,8 @@ def clocks(collectives: pl.LazyFrame, ranks: pl.LazyFrame, limits: Limits = LIMI
         `rank`, `offset_ns` (subtract it from the rank's times), `spread_ns` (noise of one call's end), `calls`.
     """
     ends = (
-        collectives.filter(~pl.col("operation").is_in(["send", "recv", "send_recv"]))
+        positions(collectives, steps)
+        .filter(~pl.col("operation").is_in(["send", "recv", "send_recv"]))
         .select("rank", "group", "sequence", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
         .filter(pl.len().over("group", "sequence") > 1)
         .collect()

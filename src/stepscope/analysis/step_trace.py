@@ -165,6 +165,10 @@ def _phases(
     every = numbered.join(sums, on="window", how="left", maintain_order="left").select(
         pl.when(steps["recorded"].fill_null(True) | steps["by_phases"]).then(pl.col(PHASES).fill_null(0))
     )
+    # calls that an operator makes, as DDP's are, are known where operators are; else they are part of their phase
+    calls = pl.col("exposed_communication_ns")
+    communicates = not activity.filter(pl.col("what") == "communication").is_empty()
+    every = every.with_columns(pl.when(~(steps["by_phases"] & communicates & (calls == 0))).then(calls))
     unmarked = [f"{phase}_ns" for phase, layer in layers.items() if layer.select(pl.len()).collect().item() == 0]
     for mark, column in (("data", "data_wait_ns"), ("compile", "compile_ns")):
         if activity.filter(pl.col("what") == mark).is_empty():

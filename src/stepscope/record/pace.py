@@ -88,8 +88,15 @@ class Pace:
         self._resume_ns = now_ns + min(LEAST_NS, self._asked_ns)
 
     def resumes(self, step: int, now_ns: int) -> bool:
-        """Whether the next window begins after `step`, which ends now."""
-        return not self._resume_ns or (now_ns >= self._resume_ns and step % max(self._most_steps, 1) == 0)
+        """Whether the next window begins after `step`, which ends now.
+
+        After a pause it begins behind a multiple of a power of two about as long as the pause, so that most windows of
+        one rank are windows of the others, too: a call is matched over ranks where all of them recorded it.
+        """
+        if not self._resume_ns:
+            return True
+        passed = step - self._first_step + 1
+        return now_ns >= self._resume_ns and step % max(self._most_steps, _power_of_two(passed)) == 0
 
 
 def _power_of_two(number: int) -> int:
