@@ -103,6 +103,13 @@ def test_operators_of_events_are_told_where_their_shapes_are_not_the_same_in_all
         same.analyse("dynamic_shapes")
 
 
+def test_in_one_step_it_is_not_known_whether_shapes_change() -> None:
+    one = Run.from_frames({0: {"operators": calls("[[2]]", "[[3]]")}})
+
+    with pytest.raises(Unavailable, match=r"of one step.*so whether they change is not known"):
+        one.analyse("dynamic_shapes")
+
+
 def test_an_operator_with_several_shapes_in_a_step_stands_for_several_places_and_has_no_spread() -> None:
     run = Run.from_frames({0: {"operators": calls("[[2]]", "[[9]]", "[[3]]", "[[9]]", name="aten::mm")}})
 

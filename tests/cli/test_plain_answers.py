@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,9 @@ from stepscope.analysis.step_trace import PHASES
 from stepscope.cli import main, notes, steps
 from stepscope.run import Run
 from stepscope.tables import KERNELS, OPERATORS, RANKS, STEPS
+from tests.advice.test_units import COUNT, Kind, looping
+from tests.analysis.inputs import batches, usage_of
+from tests.analysis.test_memory_hints import stepping
 
 US, MS = 1_000, 1_000_000
 LAYERS = ["aten::conv2d", "aten::relu", "aten::mm", "aten::nll_loss", "MmBackward0", "ConvolutionBackward0"]
@@ -98,6 +102,15 @@ def test_nothing_is_left_where_a_table_has_nothing_to_say(shown: Shown) -> None:
         assert "\n\n\n" not in shown(Run.from_frames({0: without_steps(4)}), command)
 
 
+def test_the_share_of_no_time_is_none(shown: Shown) -> None:
+    tables = without_steps(2)
+    idle = {**tables, "operators": tables["operators"].with_columns(self_ns=pl.lit(0, pl.Int64))}
+
+    text = shown(Run.from_frames({0: idle}), "analyze")
+
+    assert "0.0%" in text and "nan" not in text
+
+
 @pytest.mark.parametrize("columns", [80, 100])
 def test_sentences_on_standard_error_are_wrapped_in_a_terminal(monkeypatch: Any, columns: int) -> None:
     text = "the recording has no samples of host usage; " * 5
@@ -144,3 +157,59 @@ def test_long_names_are_cut_where_they_are_alike() -> None:
     assert steps._short("aten::mm") == "aten::mm"
     assert steps._short(kernel) == kernel[: steps.LONGEST_NAME] + "…"
     assert steps._short(operator) == "…" + operator[-steps.LONGEST_NAME :]
+
+
+COMMANDS = ("analyze", "steps", "ops", "flops", "memory", "shapes", "input", "functions", "host")
+
+
+def everything(kind: Kind) -> Run:
+    """A CPU job with something for every command, whose steps are marked, can be found, or neither."""
+    tables = looping(kind)
+    shapes = {"input_shapes": pl.lit("[[2, 3], [3, 4]]"), "name": pl.col("name").str.replace("relu", "mm")}
+    queues = [batches("device_queue", [9] * COUNT), batches("get_next", [0] * COUNT, get_ms=[3] * COUNT)]
+    return Run.from_frames(
+        {
+            0: {
+                **tables,
+                "ranks": RANKS.frame(framework=["pytorch"], device_kind=["cpu"]),
+                "slices": tables["slices"].filter(pl.col("category") != "runtime"),
+                "operators": tables["operators"].with_columns(**shapes),
+                "memory_curve": stepping([100 * MS] * COUNT),
+                "input_pipeline": pl.concat(queues),
+                "host_usage": usage_of("host", [0.9] * 30),
+            }
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", ["iteration", "recording"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_calls_anything_else_a_step(shown: Shown, command: str, kind: Kind) -> None:
+    text = shown(everything(kind), command)
+
+    about_marks = r"No steps are marked|marks no steps|where no steps are marked|recorded of one step"
+    assert not re.findall(r"(?i)\bsteps?\b.*", re.sub(about_marks, "", text))
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "patterns"),
+    [
+        ("steps", "step", ("Steps by phase: 10 rows", r"\nphase +steps", r"\nstep +10 ")),
+        ("steps", "iteration", ("Iterations by phase: 10 rows", r"\nphase +iterations", r"\niteration +10 ")),
+        ("steps", "recording", ("Recording by phase: 1 row",)),
+        ("flops", "step", ("Operations of a step: 1 row", r" step .*\nsteps +time")),
+        ("flops", "iteration", ("Operations of an iteration: 1 row", r"\niterations +time")),
+        ("input", "iteration", ("Waiting for data by iteration: ",)),
+        ("input", "recording", ("Waiting for data in the recording: 1 row",)),
+        ("analyze", "step", ("Idle time by cause, all ranks and steps", r" step .*\nrank +time")),
+        ("analyze", "iteration", ("Idle time by cause, all ranks and iterations", r" iteration .*\nrank +time")),
+        ("analyze", "recording", ("Idle time by cause, all ranks\n", "rank +time")),
+    ],
+)
+def test_tables_are_headed_by_what_times_are_of(
+    shown: Shown, command: str, kind: Kind, patterns: tuple[str, ...]
+) -> None:
+    text = shown(everything(kind), command)
+
+    for pattern in patterns:
+        assert re.search(pattern, text), text

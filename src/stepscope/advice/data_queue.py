@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.advice.base import Finding, rule
 from stepscope.advice.platforms import CPU, MINDSPORE, NPU, Choices, Platform, platform_of
 from stepscope.advice.ranks import named, on_rank, place
-from stepscope.advice.units import Unit, unit_of_batches
+from stepscope.advice.units import Unit, unit_of
 from stepscope.analysis.input_queues import DATA_QUEUE, FIRST
 from stepscope.analysis.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 
@@ -56,7 +56,7 @@ def data_queue(
     batch where the queue was empty, mean of all batches without the first (which cannot be ready), on the rank that
     waited most; of a recording without steps, the sum.
     """
-    unit = unit_of_batches(steps)
+    unit = unit_of(steps, "batch")
     processing = input_stages.filter(pl.col("stage") == PROCESSING).select("rank", processing="verdict")
     late = (
         input_stages.filter(pl.col("stage") == TRANSMISSION)

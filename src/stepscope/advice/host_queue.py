@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.advice.base import Finding, rule
 from stepscope.advice.platforms import MINDSPORE, PYTORCH, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
-from stepscope.advice.units import unit_of_batches
+from stepscope.advice.units import unit_of
 from stepscope.analysis.input_queues import FIRST
 from stepscope.analysis.input_stages import BOTTLENECK, PROCESSING
 
@@ -53,7 +53,7 @@ def host_queue(
     late = slow["rank"].to_list()
     worst = slow.sort("empty_ratio", descending=True).row(0, named=True)
     waited, interval, batches = (0.0, 0, 0) if idle is not None else _waits(input_batches, input_queues, late)
-    unit = unit_of_batches(steps)
+    unit = unit_of(steps, "batch")
     chains = _chains(input_operators, late)
     told = f" The operators that hold it up: {', '.join(chains)}." if chains else ""
     where = on_rank(worst["rank"], late)

@@ -40,20 +40,27 @@ def shape_executions(
     if operator_steps is not None:
         parts.append(operator_steps.select(_EXECUTION).collect())
     stated = parts[0]["rank"].unique().to_list() if parts else []
-    shaped = 0
+    seen: set[int] = set()
     for rows in _recorded(operators, kernels, ranks):
         executions = rows.filter(
             pl.col("step").is_not_null() & pl.col("input_shapes").is_not_null() & ~pl.col("rank").is_in(stated)
         )
         found = executions.select(*_EXECUTION, "start_ns").collect()
-        shaped += found.height
+        seen.update(found["step"])
         in_order = _changing(found).sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes")
         parts.append(in_order.select(_EXECUTION))
     found = pl.concat(parts) if parts else pl.DataFrame(schema={"rank": pl.Int32})
     if found.is_empty():
-        recorded = "operators have the same shapes in all steps" if shaped else "no shapes of operators were recorded"
-        raise Unavailable(f"{recorded}, so there are no dynamic shapes to show")
+        raise Unavailable(_why_none(len(seen)))
     return found
+
+
+def _why_none(steps: int) -> str:
+    """Why no operator with changing shapes was found in so many steps with shapes."""
+    if steps == 1:
+        return "shapes were recorded of one step, or where no steps are marked, so whether they change is not known"
+    recorded = "operators have the same shapes in all steps" if steps else "no shapes of operators were recorded"
+    return f"{recorded}, so there are no dynamic shapes to show"
 
 
 def _recorded(

@@ -44,6 +44,7 @@ def analyze(
     wide: bool,
 ) -> None:
     """Show where the time goes, who is slow, and what to change."""
+    from stepscope.advice.units import unit_of
     from stepscope.cli.limits import given_limits, limited
     from stepscope.cli.opening import opened
     from stepscope.cli.output import Output, print_frame
@@ -61,7 +62,8 @@ def analyze(
     elif form is Format.CSV:
         print_frame(_rows(chosen, found, table or FINDINGS), form)
     elif table not in (None, FINDINGS):
-        Output(wide=wide).table(_rows(chosen, found, table), table.replace("_", " ").capitalize())
+        out = Output(wide=wide, unit=chosen.analyse(unit_of, otherwise="step"))
+        out.table(_rows(chosen, found, table), table.replace("_", " ").capitalize())
     else:
         _show(chosen, found, quiet=quiet or table is not None, wide=wide)
 
@@ -101,13 +103,14 @@ def _json(run: Run, found: Answers) -> bytes:
 
 
 def _show(run: Run, found: Answers, *, quiet: bool, wide: bool) -> None:
+    from stepscope.advice.units import unit_of
     from stepscope.cli.output import Output
     from stepscope.cli.tables import tables_of
     from stepscope.cli.troubles import show_troubles
     from stepscope.report.reasons import unanswered
     from stepscope.report.verdict import verdict
 
-    out = Output(wide=wide)
+    out = Output(wide=wide, unit=run.analyse(unit_of, otherwise="step"))
     out.say(verdict(found), "bold")
     _show_findings(out, found)
     if not quiet:

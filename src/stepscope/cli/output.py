@@ -8,7 +8,7 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import polars as pl
 from rich.console import Console
@@ -17,6 +17,9 @@ from stepscope import present
 from stepscope.cli.bars import bars
 from stepscope.cli.layout import Column, lay_out, lay_out_whole
 from stepscope.cli.options import Format
+
+if TYPE_CHECKING:
+    from stepscope.advice.units import Unit
 
 TEXT_WIDTH = 120
 """Longer lines of prose are hard to read, however wide the terminal is."""
@@ -42,11 +45,17 @@ class Output(Console):
 
     Args:
         wide: Tables have all their columns and whole names, however wide they become.
+        unit: What steps are called in tables and their headings.
     """
 
-    def __init__(self, *, wide: bool = False) -> None:
+    def __init__(self, *, wide: bool = False, unit: Unit | None = None) -> None:
         super().__init__(markup=False, emoji=False, highlight=False)
         self._wide = wide
+        self._unit = unit
+
+    def words(self, text: str) -> str:
+        """A text about steps, in words for what they are."""
+        return text if self._unit is None else self._unit.words(text)
 
     def on_broken_pipe(self) -> NoReturn:
         """Leave it to the command line's `main`."""
@@ -99,19 +108,26 @@ class Output(Console):
             titles: Titles that are not the usual ones.
             bar: Column whose values a terminal shows as bars, too.
         """
+        if self._unit is not None:
+            frame = frame.drop(self._unit.counts, strict=False)
         columns = [_column(frame, name, raw=raw) for name in frame.columns]
-        if titles:
-            columns = [
-                replace(c, title=titles.get(name, c.title)) for c, name in zip(columns, frame.columns, strict=True)
-            ]
         if not raw:
+            named = titles or {}
+            columns = [
+                replace(
+                    c,
+                    title=self.words(named.get(name, c.title)),
+                    cells=[self.words(cell) for cell in c.cells] if name == "phase" else c.cells,
+                )
+                for c, name in zip(columns, frame.columns, strict=True)
+            ]
             columns = _ordered(columns, frame, keeps)
         if bar in frame.columns and self.room is not None:
             columns.insert(frame.columns.index(bar) + 1, self._bars(frame[bar].to_list(), len(columns)))
         room = None if self._wide else self.room
         laid = (lay_out_whole if whole or self._wide else lay_out)(columns, room)
         if heading:
-            self.say(heading, "bold")
+            self.say(self.words(heading), "bold")
         for line in laid.header:
             self._line(line, "bold")
         if laid.rule:

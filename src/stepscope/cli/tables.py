@@ -53,8 +53,7 @@ def tables_of(found: Answers) -> Iterator[tuple[str, pl.DataFrame]]:
         yield _shortened("Slow groups", _named(groups))
     if (idle := get("idle")) is not None:
         causes = idle.group_by("cause").agg(pl.col("idle_ns", "gaps").sum()).sort("idle_ns", descending=True)
-        share = pl.col("idle_ns") / pl.col("idle_ns").sum()
-        yield "Idle time by cause, all ranks and steps", causes.with_columns(share_ratio=share)
+        yield "Idle time by cause, all ranks and steps", causes.with_columns(share_ratio=_share("idle_ns"))
     if (calls := get("communication")) is not None:
         yield _shortened("Communication", _told(_named(calls).select(CALL_COLUMNS)))
     if (kernels := get("kernel_totals")) is not None:
@@ -81,9 +80,15 @@ def _over_ranks(table: pl.DataFrame, keys: list[str], by: str = "total_ns") -> p
         min_ns=pl.col("min_ns").min(),
         max_ns=pl.col("max_ns").max(),
     )
-    shared = summed.with_columns(share_ratio=pl.col(by) / pl.col(by).sum())
+    shared = summed.with_columns(share_ratio=_share(by))
     dearest = shared.sort(by, *keys, descending=[True] + [False] * len(keys), nulls_last=True)
     return dearest.select(*keys, *sums, "share_ratio", "mean_ns", "min_ns", "max_ns")
+
+
+def _share(column: str) -> pl.Expr:
+    """The share of each row; of nothing, none has any."""
+    total = pl.col(column).sum()
+    return pl.when(total > 0).then(pl.col(column) / total).otherwise(0.0)
 
 
 def _named(table: pl.DataFrame) -> pl.DataFrame:

@@ -30,10 +30,11 @@ def print_tables(run: Run, request: Request, asked: Asked) -> None:
     """Every table with its heading and units, then why others are not there and what could not be read."""
     from dataclasses import replace
 
+    from stepscope.advice.units import unit_of
     from stepscope.cli.troubles import show_troubles
     from stepscope.report.counting import counted
 
-    out = Output(wide=request.wide)
+    out = Output(wide=request.wide, unit=run.analyse(unit_of, otherwise="step"))
     if sentence := counted(run):
         out.say(sentence)
         out.say("")
@@ -49,11 +50,11 @@ def print_tables(run: Run, request: Request, asked: Asked) -> None:
             if page.found:
                 out.table(shown, heading, keeps=table.keeps, titles=table.titles, bar=table.bar)
             else:
-                out.say(heading, "bold")
+                out.say(out.words(heading), "bold")
             out.say("")
         sentences = list(table.says(answer)) if table.says else []
         for sentence in sentences:
-            out.say(sentence)
+            out.say(out.words(sentence))
         if sentences:
             out.say("")
     for reason, questions in _lacking(asked).items():

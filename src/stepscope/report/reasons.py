@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.advice.units import Unit, unit_of
 from stepscope.present import listed
 from stepscope.run.answers import find_analysis
 from stepscope.selection import describe_numbers
@@ -144,7 +145,8 @@ def explain(run: Run, question: str, reason: str) -> str:
     table = _missing_table(run, question)
     if table is None:
         told = _LACKING.sub(lambda match: f"; rank {match[2]} has no {_noun(match[1])}", reason)
-        return told.removeprefix("; ").rstrip(".")
+        unit: Unit = run.analyse(unit_of, otherwise="step")
+        return unit.words(told.removeprefix("; ").rstrip("."))
     return "; ".join([f"the recording has no {_noun(table)}", *(why for why in _why(run, table) if why != _UNKNOWN)])
 
 
