@@ -144,6 +144,8 @@ class _Rows:
             with warnings.catch_warnings(record=True) as malformed:
                 warnings.simplefilter("always")
                 frame = decode(text, width, chosen)
+                if self._layout.tells_cells:
+                    self._cells.update(unreadable_cells(text, width, chosen, frame, self._required))
         except pl.exceptions.PolarsError as error:
             self._problem = str(error).partition("\n")[0]  # advice for callers of Polars follows
             self._unread += max(1, _lines(text) - 1)
@@ -151,8 +153,6 @@ class _Rows:
         if malformed:
             self._malformed = (self._malformed or 0) + max(0, _lines(text) - 1 - frame.height)
         self._rows += frame.height
-        if self._layout.tells_cells:
-            self._cells.update(unreadable_cells(text, width, chosen, frame, self._required))
         kept = frame.drop_nulls([field.column for field in self._required]) if self._required else frame
         self._unreadable += frame.height - kept.height
         time = next((field.column for field in self._required if field.kind in EXACT), None)

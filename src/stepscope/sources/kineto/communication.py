@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from stepscope.sources.kineto.header import whole_number
+
 # Arguments tell first; a name counts only where it is that of a known library or of its operation.
 _NAMES = (
     r"(?i)nccl|rccl|gloo|hccl|hcom|oneccl|deep_?ep|nvshmem|rocshmem|cross_device_reduce|multimem_all"
@@ -62,7 +64,7 @@ def size_bytes(elements_in: int | None, elements_out: int | None, element_type: 
     """The larger side of a call: the whole gathered or scattered buffer, as bandwidth formulas take it."""
     each = element_bytes(element_type)
     sides = [n for n in (elements_in, elements_out) if n is not None and n >= 0]
-    return max(sides) * each if each and sides else None
+    return whole_number(max(sides) * each) if each and sides else None
 
 
 def tensor_bytes(shapes: str | None, types: str | None) -> tuple[int | None, str | None]:
@@ -77,7 +79,8 @@ def tensor_bytes(shapes: str | None, types: str | None) -> tuple[int | None, str
     element_type = str(parsed_types[0])
     each = element_bytes(element_type)
     counts = list(_element_counts(parsed_shapes))
-    return (sum(counts) * each if each and counts else None), element_type
+    size = sum(counts) * each if each and counts and min(counts) >= 0 else None
+    return whole_number(size), element_type
 
 
 def _element_counts(shape: list[Any]) -> Iterator[int]:

@@ -1,0 +1,34 @@
+"""Damaged CSV files end in issues, and in nothing else that a user sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.run import open_runs
+
+PIPELINE = """\
+op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,output_queue_usage_rate,sample_interval,parent_id,children_id
+0,Batch,4,,,,0,10,,[4]
+4,Shuffle,                60]",60.0,64,0.9375,10,0,[1]
+1,Shuffle,1,"[60, 60, 60, 60]",60.0,64,0.9375,10,4,"[2, 3]"
+2,TFReader,4,"[60, 60, 60, 60]",60.0,64,0.9375,10,1,
+3,TFReader,4,"[60, 60, 60, 60]",60.0,64,0.9375,10,1,
+"""
+
+
+def test_a_quote_in_the_wrong_place_is_an_issue_and_no_warning(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    profiler = tmp_path / "profiler"
+    profiler.mkdir()
+    for rank, text in enumerate((PIPELINE, PIPELINE.replace("                60]", '1,"[60, 60]'))):
+        (profiler / f"minddata_pipeline_raw_{rank}.csv").write_text(text)
+
+    (run,) = open_runs(tmp_path, use_store=False)
+
+    problems = run.issues["problem"].to_list()
+    assert "a quote in it is not closed; what follows it may be lost" in problems
+    assert "has rows that cannot be told apart; 4 others may be lost" in problems
+    assert [str(warning.message) for warning in recwarn] == []
