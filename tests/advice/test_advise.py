@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stepscope.advice import advise
+from stepscope.report.answers import answers
+from stepscope.report.verdict import verdict
 from tests.analysis.jobs import MS, job
 
 
@@ -17,6 +21,21 @@ def test_the_dearest_finding_comes_first_and_names_the_rank() -> None:
 
 def test_a_healthy_job_gets_no_advice() -> None:
     assert [f.rule for f in advise(job()) if f.rule.startswith("slow")] == []
+
+
+@pytest.mark.parametrize(
+    ("marked", "words"),
+    [("compile: forward", "spends time compiling"), ("checkpoint: torch.save", "spends time on checkpoints")],
+)
+def test_a_rank_that_stops_for_something_is_not_said_to_dispatch_late(marked: str, words: str) -> None:
+    found = answers(job(gap_ns={2: 2 * MS}, marked=marked))
+    (slow,) = [finding for finding in found.findings if finding.rule == "slow-rank"]
+
+    assert slow.summary.startswith(f"Rank 2 {words}: ")
+    assert f"rank 2 {words} (" in verdict(found).lower()
+    assert "dispatch" not in verdict(found)
+    others = [finding for finding in found.findings if finding.rule in ("compile-time", "checkpoint")]
+    assert others and sum(finding.saving_ns for finding in others) < MS / 2  # of 8 ms, which are claimed
 
 
 def test_all_ranks_waiting_for_data_is_one_finding_about_the_input() -> None:

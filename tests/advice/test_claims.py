@@ -53,6 +53,16 @@ def test_a_slow_host_is_no_wait_for_input() -> None:
     assert savings(finding("data-queue", 50), finding("idle-time", 60, cause="dispatch"))["data-queue"] == 50
 
 
+@pytest.mark.parametrize(("rule", "kind"), [("compile-time", "compile"), ("checkpoint", "checkpoint")])
+def test_what_a_slow_rank_stops_for_is_claimed_once(rule: str, kind: str) -> None:
+    slow = finding("slow-rank", 60, 3, kind=kind)
+
+    assert savings(slow, finding(rule, 50, 3))[rule] == 0
+    assert savings(slow, finding(rule, 50, 2))[rule] == 50
+    assert savings(finding("slow-rank", 60, 3, kind="dispatch"), finding(rule, 50, 3))[rule] == 50
+    assert savings(finding(rule, 60, 3), finding("host-queue", 50, 3))["host-queue"] == 50
+
+
 def test_a_slow_rank_claims_nothing_of_others() -> None:
     slow = finding("slow-rank", 60, 3, kind="data_loading")
 

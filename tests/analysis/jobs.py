@@ -19,6 +19,7 @@ def job(
     *,
     compute: Mapping[int, float] | None = None,
     gap_ns: Mapping[int, int] | None = None,
+    marked: str | None = None,
     data_ns: Mapping[int, int] | None = None,
     clock_ns: Mapping[int, int] | None = None,
     calls: int = 4,
@@ -32,6 +33,7 @@ def job(
         steps: How many.
         compute: Rank to the factor by which it computes longer.
         gap_ns: Rank to the time by which its host launches each kernel too late.
+        marked: Name of what is marked in these times, e.g. `compile`; None if nothing is.
         data_ns: Rank to its extra wait for data in each step.
         clock_ns: Rank to what its clock shows too much.
         calls: Collectives in a step.
@@ -55,6 +57,8 @@ def job(
             for r in range(ranks):
                 start = now[r] + (gap_ns or {}).get(r, 0)
                 length = round(COMPUTE / calls * (compute or {}).get(r, 1.0) * next(noise))
+                if marked is not None and start > now[r]:
+                    rows[r]["slices"].append(_mark(now[r], start - now[r], step, marked))
                 rows[r]["kernels"].append(_kernel(start, length, step, late=(gap_ns or {}).get(r, 0)))
                 if call == 0:
                     first[r] = start
@@ -96,6 +100,10 @@ def _collective(start: int, length: int, step: int, sequence: int) -> dict[str, 
 def _data_wait(start: int, length: int, step: int) -> dict[str, object]:
     return {"start_ns": start, "duration_ns": length, "category": "annotation", "step": step,
             "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"}  # fmt: skip
+
+
+def _mark(start: int, length: int, step: int, name: str) -> dict[str, object]:
+    return {"start_ns": start, "duration_ns": length, "category": "annotation", "step": step, "name": name}
 
 
 def _frames(rows: dict[str, list[dict[str, object]]], end: int, clock: int, host: str) -> dict[str, pl.DataFrame]:

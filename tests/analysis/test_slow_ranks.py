@@ -32,6 +32,16 @@ def test_a_rank_that_dispatches_late_is_named() -> None:
     assert found["excess_ns"].item() == pytest.approx(8 * MS, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("marked", "kind"), [("compile: forward", "compile"), ("checkpoint: torch.save", "checkpoint")]
+)
+def test_a_rank_that_stops_for_something_is_named_with_that(marked: str, kind: str) -> None:
+    found = job(gap_ns={2: 2 * MS}, marked=marked).analyse("slow_ranks")
+
+    assert found.select("rank", "kind").rows() == [(2, kind)]
+    assert found["excess_ns"].item() == pytest.approx(8 * MS, rel=0.1)
+
+
 def test_a_rank_that_waits_for_data_is_named() -> None:
     found = job(data_ns={3: 9 * MS}).analyse("slow_ranks")
 

@@ -7,9 +7,16 @@ from dataclasses import replace
 
 from stepscope.advice.base import Finding
 
-ORDER = ("slow-rank", "idle-time", "host-queue", "data-queue", "data-loader", "iteration-interval")
+ORDER = (
+    *("slow-rank", "idle-time", "compile-time", "checkpoint"),
+    *("host-queue", "data-queue", "data-loader", "iteration-interval"),
+)
 """Rules about time in which a device waits for its input or for the host. Those that saw it idle come first, then those
-that saw the input wait, last the one that only saw a step start late, for whichever reason."""
+that saw one thing stop training or the input wait, last the one that only saw a step start late, for whichever reason.
+"""
+
+STOPS = {"compile-time": "compile", "checkpoint": "checkpoint"}
+"""Rules about one thing that stops training, in the words of `slow-rank`."""
 
 INPUT = "data_loading"
 """What the rules between the first two and the last are about, in the words of the first two."""
@@ -37,8 +44,8 @@ def _claims_of(other: Finding, finding: Finding) -> bool:
     """Whether a finding before another may be about the same time."""
     if other.rule not in ORDER or other.rule == finding.rule or finding.rule in ORDER[:2]:
         return False
-    kind = other.evidence.get("kind", other.evidence.get("cause", INPUT))
-    wanted = HOST if finding.rule == ORDER[-1] else (INPUT,)
+    kind = STOPS.get(other.rule, other.evidence.get("kind", other.evidence.get("cause", INPUT)))
+    wanted = HOST if finding.rule == ORDER[-1] else (STOPS.get(finding.rule, INPUT),)
     return kind in wanted and _share_a_rank(other, finding)
 
 

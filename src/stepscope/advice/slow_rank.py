@@ -13,6 +13,8 @@ from stepscope.advice.units import unit_of
 CAUSES: dict[str, Choices] = {
     "computing": {(None, None): "its computing takes longer than on the other ranks"},
     "data_loading": {(None, None): "its training loop waits longer for the next batch"},
+    "compile": {(None, None): "its compiler runs longer than on the other ranks"},
+    "checkpoint": {(None, None): "it stops longer to write checkpoints"},
     "dispatch": {
         (None, None): "its host launches work late, so its device stands idle",
         (None, CPU): "it spends longer outside of the framework's operators",
@@ -22,11 +24,17 @@ CAUSES: dict[str, Choices] = {
 VERBS: dict[str, Choices] = {
     "computing": {(None, None): "computes slowly"},
     "data_loading": {(None, None): "waits for data"},
+    "compile": {(None, None): "spends time compiling"},
+    "checkpoint": {(None, None): "spends time on checkpoints"},
     "dispatch": {(None, None): "dispatches late", (None, CPU): "spends time outside of operators"},
     "memory": {(None, None): "copies memory slowly"},
 }
 _INPUT = "Look at that rank's input: storage, file sizes, CPU load and worker count of its host. "
 _HOST = "Look at that host: other processes on its CPUs, CPU frequency, NUMA binding, garbage collection, "
+_COMPILES = (
+    "Look at what only that rank compiles: its batches may have other sizes, or its compiler's cache may be empty. "
+)
+_SAVES = "Let every rank save its own part, save less often or without stopping for it, and to local storage first."
 ACTIONS: dict[str, Choices] = {
     "computing": {
         (None, None): (
@@ -48,6 +56,17 @@ ACTIONS: dict[str, Choices] = {
         (None, None): _INPUT
         + "More loader workers, prefetching or moving the slow transform offline removes the wait.",
     },
+    "compile": {
+        (PYTORCH, None): _COMPILES
+        + "Find what changed with TORCH_LOGS=recompiles on that rank; use torch.compile(dynamic=True), or pad its "
+        "batches to the sizes that the other ranks have.",
+        (MINDSPORE, None): _COMPILES
+        + "Declare sizes as dynamic (Cell.set_inputs with None in the shape), or pad its batches to the sizes that the "
+        "other ranks have.",
+        (None, None): _COMPILES
+        + "Declare sizes as dynamic, or pad its batches to the sizes that the other ranks have.",
+    },
+    "checkpoint": {(None, None): _SAVES},
     "dispatch": {
         (PYTORCH, None): _HOST
         + "synchronising calls (`.item()`, prints of tensors) or logging that only this rank does.",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.activity import split
+from stepscope.analysis.activity import SPLIT, split
 from stepscope.analysis.base import analysis, ranks_of
 
-WORK = ("computing", "data_loading", "dispatch", "memory")
-"""What a rank needs time for on its own: computing; waiting for the next batch; nothing, because the host gave the
-device no work in time; memory operations."""
+WORK = ("computing", "data_loading", "compile", "checkpoint", "dispatch", "memory")
+"""What a rank needs time for on its own: computing; waiting for the next batch; a compiler; a checkpoint; nothing,
+because the host gave the device no work in time; memory operations."""
 
 KINDS = (*WORK, "transmit", "unsplit")
 """What own time is spent on, with transmission and with communication of which it is unknown how much is waiting.
@@ -42,6 +42,7 @@ def segments(
     cut = split(
         activity,
         windows.lazy().select("rank", "window", "start_ns", "end_ns"),
+        (*SPLIT, "checkpoint"),
         wait=waits.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
         unsplit=unsplit.select("rank", "start_ns", "end_ns"),
     )
@@ -56,8 +57,12 @@ def segments(
         .then(pl.lit("transmit"))
         .when("memory")
         .then(pl.lit("memory"))
+        .when("compile")
+        .then(pl.lit("compile"))
         .when("data")
         .then(pl.lit("data_loading"))
+        .when("checkpoint")
+        .then(pl.lit("checkpoint"))
         .otherwise(pl.lit("dispatch"))
     )
     sums = (

@@ -57,11 +57,11 @@ def slow_ranks(
     """Name the ranks that hold the job up, each with what it is slow at and what it costs.
 
     For each collective, the work that members did since their last one (`segments`: computing, data loading,
-    dispatch and memory, not transmission, which all share) is compared with the median member's (of two members:
-    the other's). What the slowest member needs beyond the typical one is lost to all; it is shared out among the
-    members above the typical one as in the airport game (Littlechild and Owen, 1973): each further delay is borne
-    in equal parts by those who are at least so late. So two equally slow ranks share the cost, and a rank hidden
-    behind a slower one is still found.
+    compiling, checkpoints, dispatch and memory, not transmission, which all share) is compared with the median
+    member's (of two members: the other's). What the slowest member needs beyond the typical one is lost to all; it is
+    shared out among the members above the typical one as in the airport game (Littlechild and Owen, 1973): each
+    further delay is borne in equal parts by those who are at least so late. So two equally slow ranks share the cost,
+    and a rank hidden behind a slower one is still found.
 
     What was recorded in part only, for example because a file was cut, is not compared: ranks whose steps are not
     marked where those of others are, and ranks that have less than half of the others' calls in their steps.
