@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 from stepscope.advice import Finding
+from stepscope.advice.idle_time import idle_time
+from stepscope.analysis.lost_time import COLUMNS, summed
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
 from stepscope.run import Run
@@ -205,6 +207,25 @@ def test_a_pause_of_one_of_many_ranks_is_not_that_of_the_typical_rank() -> None:
     findings, _ = told(on_cpu(every(4, 60 * MS), "data: Loader"), *[on_cpu(lambda _: 0)] * 3)
 
     assert not [finding for finding in findings if finding.rule == "idle-time"]
+
+
+def test_windows_of_other_lengths_do_not_make_another_rank_the_typical_one() -> None:
+    """Of one step, ranks have windows that end with their own work: the greatest share is not the greatest loss."""
+    lost = [(0, 6, 18), (1, 7, 11), (2, 9, 17), (3, 8, 11)]
+    rows = pl.DataFrame(
+        [(rank, "dispatch", 1, False, idle * MS, 0, step * MS) for rank, idle, step in lost],
+        schema=COLUMNS,
+        orient="row",
+    )
+
+    (finding,) = idle_time(summed(rows), pl.DataFrame(), None, None)
+
+    assert finding.summary.endswith("7.00 ms of a 14.0 ms step (50%).")
+    assert (finding.saving_ns, finding.evidence["idle_ns"], finding.evidence["window_ns"]) == (
+        7 * MS,
+        7 * MS,
+        14 * MS,
+    )
 
 
 def only_the_device(*, launches: bool = False) -> dict[str, pl.DataFrame]:

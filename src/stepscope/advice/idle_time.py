@@ -14,6 +14,7 @@ from stepscope.advice.loader_texts import GENERAL, loader_action, loader_facts
 from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
 from stepscope.advice.platforms import CPU, CUDA, MINDSPORE, PYTORCH, Choices, Platform, platform_of
 from stepscope.advice.units import Unit, unit_of
+from stepscope.analysis.statistics import median
 from stepscope.limits import limit
 
 
@@ -119,6 +120,10 @@ OF_DEVICES = ("dispatch", "synchronisation", NOT_RECORDED)
 """Causes that only work on a device has: on a CPU the host launches nothing, waits for nothing and is the work."""
 
 
+_SHARED = ("lost", "paused", "stalled")
+"""Times of which `lost_time` has the share in what was recorded."""
+
+
 @rule("idle-time")
 def idle_time(
     lost_time: pl.DataFrame,
@@ -170,11 +175,20 @@ def idle_time(
 
 
 def _typical(lost: pl.DataFrame, cause: str) -> dict[str, Any] | None:
-    """What a cause cost the median rank, of two the lesser; None if it cost this rank nothing."""
-    rows = lost.filter(pl.col("cause") == cause).sort("lost_ratio", "rank")
+    """What a cause cost the median rank a step, of two the lesser; None if it cost this rank nothing.
+
+    Its shares are those of the median rank's step: ranks that wait for each other lose alike, but where few steps were
+    recorded, the windows of some are far shorter than those of others.
+    """
+    rows = lost.filter(pl.col("cause") == cause).sort(pl.col("lost_ns") / pl.col("steps"), "rank")
     free = lost["rank"].n_unique() - rows.height  # ranks without the cause come first
     place = (rows.height + free - 1) // 2 - free
-    return rows.row(place, named=True) if place >= 0 and rows["lost_ns"][place] > 0 else None
+    if place < 0 or not rows["lost_ns"][place]:
+        return None
+    row = rows.row(place, named=True)
+    step_ns = median(lost.unique("rank"), pl.col("recorded_ns") / pl.col("steps"))
+    recorded = round(step_ns * row["steps"])
+    return {**row, "recorded_ns": recorded, **{f"{what}_ratio": row[f"{what}_ns"] / recorded for what in _SHARED}}
 
 
 def _is_worth_it(row: dict[str, Any], cause: str, limits: Limits) -> bool:

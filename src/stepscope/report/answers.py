@@ -11,6 +11,7 @@ from stepscope.advice import Finding, advise
 from stepscope.errors import Unavailable
 from stepscope.report.counting import counted
 from stepscope.report.reasons import explain
+from stepscope.run.spans import narrow_step_ns
 
 if TYPE_CHECKING:
     from stepscope.run import Run
@@ -47,6 +48,7 @@ class Answers:
     unavailable: dict[str, str] = field(default_factory=dict)
     counted: str = ""
     timed_steps: pl.DataFrame | None = None
+    narrow_step_ns: float | None = None
 
 
 def answers(run: Run) -> Answers:
@@ -62,7 +64,7 @@ def answers(run: Run) -> Answers:
     if len(run.ranks) == 1:
         findings = [_of_one_rank(finding) for finding in findings]
     timed_steps = run.analyse("timed_steps") if "breakdown" in tables else None
-    return Answers(tables, findings, unavailable, counted(run), timed_steps)
+    return Answers(tables, findings, unavailable, counted(run), timed_steps, narrow_step_ns(run))
 
 
 def _of_one_rank(finding: Finding) -> Finding:

@@ -64,7 +64,10 @@ def verdict(answers: Answers) -> str:
     if unusual.height:
         parts.append(_long(unusual, unit_of(breakdown).per))
     parts.append(answers.counted)
-    parts.append(_average(breakdown, averages) if steps.height == breakdown.height else _some(steps, averages))
+    if answers.narrow_step_ns is not None:
+        parts.append(_span(breakdown, averages, answers.narrow_step_ns))
+    else:
+        parts.append(_average(breakdown, averages) if steps.height == breakdown.height else _some(steps, averages))
     parts.append(_unknown(answers, averages))
     return " ".join(part for part in parts if part)
 
@@ -76,7 +79,7 @@ def _nothing(answers: Answers, averages: pl.DataFrame, unusual: pl.DataFrame) ->
         causes = answers.tables.get("idle")
         most = "" if causes is None or causes.is_empty() else f", most of it by the cause `{_main_cause(causes)}`"
         return f"No single thing to change stands out, but ranks are idle {idle:.0%} of the time{most}."
-    if unusual.filter(~pl.col("is_first")).height:
+    if unusual.filter(~pl.col("is_first")).height or answers.narrow_step_ns is not None:
         return ""
     return "No rank, link or stage stands out." if "slow_ranks" in answers.tables else "Nothing stands out."
 
@@ -119,6 +122,14 @@ def _average(breakdown: pl.DataFrame, averages: pl.DataFrame) -> str:
         who = "the recording" if averages.height == 1 else "the average rank's recording"
         return f"The work in {who} spans {length}: {split}."
     return f"The average {per}{_without(averages).replace('step', per)} takes {length}: {split}."
+
+
+def _span(breakdown: pl.DataFrame, averages: pl.DataFrame, step_ns: float) -> str:
+    """What the work of a step spans where that is little of the step, as in a recording of one step with one kernel."""
+    return (
+        f"The recorded work of the average step on its device spans {_length(breakdown, averages)} of the "
+        f"{duration(step_ns)} that the step takes on the host: {_split(averages)} of that span."
+    )
 
 
 def _some(steps: pl.DataFrame, averages: pl.DataFrame) -> str:

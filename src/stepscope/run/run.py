@@ -15,6 +15,7 @@ from stepscope.run.numbering import Repetition, iterations_of
 from stepscope.run.query import query
 from stepscope.run.rank import Rank, known_table, stacked
 from stepscope.run.remark import Remark, issue_rows
+from stepscope.run.spans import narrow_remarks
 from stepscope.selection import Choice, describe_numbers, parse_selection
 from stepscope.sources.discover import Unread
 from stepscope.store.recording import MemoryRecording
@@ -144,7 +145,8 @@ class Run:
     @cached_property
     def issues(self) -> pl.DataFrame:
         """What the import skipped or guessed, on all ranks and around them."""
-        around = [*self.remarks, *(Remark(u.severity, u.file, u.problem, u.remedy) for u in self.unread)]
+        unread = (Remark(u.severity, u.file, u.problem, u.remedy) for u in self.unread)
+        around = [*self.remarks, *unread, *narrow_remarks(self)]
         telling = [rank for rank in self.ranks if rank.has(ISSUES.name)]
         told = [stacked(telling, ISSUES.name).collect()] if telling else []
         return pl.concat([issue_rows(around), *told])
