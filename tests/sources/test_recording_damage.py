@@ -39,6 +39,9 @@ def test_a_line_that_was_cut_off_is_dropped_in_silence(tmp_path: Path) -> None:
     [
         b"garbage",
         b"step,2,xx,yy,2,1,",
+        b"step,2,9223372036854775808,9223372036854775809,2,1,",
+        "step,2,٣,٤,2,1,".encode(),
+        b"step,2,--5,-4,2,1,",
         b"\0" * 40,
         b'range,"open,1,2,3,4,',
         b"step,2,17900",
@@ -163,3 +166,17 @@ def test_a_cut_trace_that_lost_its_time_base_takes_that_of_the_others(tmp_path: 
     starts = tables["operators"].sort("start_ns").select(pl.col("start_ns") - EPOCH_NS).to_series().to_list()
     assert starts == [3_000, 12_000, 35_000]
     assert sorted(severity for severity, *_ in issues(tables)) == ["error", "error", "warning"]
+
+
+@pytest.mark.parametrize("number", ["9223372036854775808", "", "x", "-9223372036854775809"])
+def test_a_window_without_a_number_is_a_damaged_line(tmp_path: Path, number: str) -> None:
+    raw = Raw(tmp_path).steps((1, 0, 10 * MS))
+    raw.kineto(0, 0, 10 * MS, [op("aten::mm", 1, 5)])
+    path = raw.directory / "windows.csv"
+    header, row = path.read_text().splitlines()
+    path.write_text(f"{header}\n{row}\n{number}{row[1:]}\n")
+
+    tables, _ = read(raw)
+
+    assert tables["operators"]["name"].to_list() == ["aten::mm"]
+    assert issues(tables) == [("warning", "windows.csv", 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
@@ -17,6 +18,9 @@ Schema = Mapping[str, type[pl.DataType]]
 
 BLOCK_BYTES = 8 << 20
 """About as much text is read at a time."""
+
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_LARGEST: Mapping[type[pl.DataType], int] = {pl.Int64: 2**63 - 1, pl.Int32: 2**31 - 1}
 
 _MOST_LINES = 50
 """No text of ours is longer; an open quote that reaches further is damage."""
@@ -146,14 +150,14 @@ def _is_sound(row: list[str], header: list[str], schema: Schema, required: tuple
     values = dict(zip(header, row, strict=True))
     if "\0" in "".join(row):
         return False
-    for name in required:
-        value = values.get(name, "")
-        if schema[name] == pl.String:
-            if not value:
-                return False
-        elif not value.lstrip("-").isdecimal() or len(value) > 19:
-            return False
-    return True
+    return all(_is_value(values.get(name, ""), schema[name]) for name in required)
+
+
+def _is_value(text: str, kind: type[pl.DataType]) -> bool:
+    """Whether a text stands for a value of a column: not empty, and of whole numbers one that the column holds."""
+    if kind == pl.String:
+        return bool(text)
+    return bool(_WHOLE.fullmatch(text)) and abs(int(text)) <= _LARGEST[kind]
 
 
 def _typed(raw: pl.DataFrame, schema: Schema) -> pl.DataFrame:
