@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,8 +12,12 @@ from stepscope.advice import RULES, advise, limits_from, rule_table
 from stepscope.analysis.input_stages import Limits
 from stepscope.errors import StepscopeError
 from stepscope.limits import read_limits
+from stepscope.report.answers import answers
+from stepscope.report.verdict import verdict
 from stepscope.run import Run
+from tests.advice.test_lost_time_rules import MS, Pause, every, on_cpu
 from tests.analysis.inputs import batches
+from tests.analysis.test_iterations import STEP, recorded
 
 
 def queue(empty: int) -> Run:
@@ -96,3 +102,67 @@ def test_a_damaged_file_is_no_traceback(tmp_path: Path, content: bytes) -> None:
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(StepscopeError, match="cannot read the limits"):
         read_limits(tmp_path / "none.toml")
+
+
+def at(name: str, **changes: float) -> Callable[[Run], Run]:
+    """Judge a run by other limits of one rule or analysis."""
+    return lambda run: run.with_limits(limits_from({name: changes}))
+
+
+def stalling(**more: Any) -> Run:
+    """A job that waits 60 ms for data in every fourth step."""
+    return Run.from_frames({0: on_cpu(every(4, 60 * MS), **{"mark": "data: Loader", **more})})
+
+
+def sleeping() -> Run:
+    """A job that sleeps 50 ms in every fifth step, with Python functions recorded."""
+    return Run.from_frames({0: on_cpu(every(5, 50 * MS), python=True)})
+
+
+def pausing(pause: Pause = lambda _: 21 * MS) -> Run:
+    """A job that is idle for half of its time without a reason that was recorded."""
+    return Run.from_frames({0: on_cpu(pause)})
+
+
+def words(run: Run) -> str:
+    """The verdict, and what all findings say."""
+    found = answers(run)
+    return " ".join([verdict(found), *(finding.summary + finding.cause for finding in found.findings)])
+
+
+@pytest.mark.parametrize(
+    ("run", "limits", "said"),
+    [
+        (stalling(), at("idle-time", stalled_ratio=1.01), "most of it in every 4th step"),
+        (stalling(mark="checkpoint: torch.save"), at("checkpoint", stalled_ratio=1.01), "in every 4th step"),
+        (stalling(), at("lost_time", regular_ratio=1.01), "in every 4th step"),
+        (stalling(), at("lost_time", beats=20), "in every 4th step"),
+        (stalling(), at("lost_time", distances=0), "in every 4th step"),
+        (sleeping(), at("idle-time", function_ratio=1.01), "time.sleep"),
+        (
+            Run.from_frames({0: recorded(STEP * 4)}),
+            at("iterations", multiples_ratio=1),
+            "4 iterations found by repetition",
+        ),
+        (pausing(lambda step: 4600 * MS if step == 21 else 0), at("time_by_rank", length_factor=999), "Step 21 takes"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_each_limit_decides_what_is_said(run: Run, limits: Callable[[Run], Run], said: str) -> None:
+    assert said in words(run)
+    assert said not in words(limits(run))
+
+
+def test_from_how_much_idle_time_on_the_verdict_names_it_is_a_limit() -> None:
+    run = at("idle-time", unexplained_ratio=1.01, paused_ratio=1.01)(pausing())
+    later = at("idle-time", unexplained_ratio=1.01, paused_ratio=1.01, much_idle_ratio=0.6)(pausing())
+
+    assert verdict(answers(run)).startswith("No single thing to change stands out, but ranks are idle 52% of the time")
+    assert verdict(answers(later)).startswith("Nothing stands out.")
+
+
+def test_a_stall_counts_even_where_any_share_does() -> None:
+    run = at("idle-time", stalled_ratio=0)(stalling())
+
+    assert "in every 4th step" in words(run)
+    assert "every" not in words(at("idle-time", stalled_ratio=0)(pausing()))

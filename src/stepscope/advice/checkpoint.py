@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.advice.base import Finding, ms, rule
+from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import occurrence, occurrence_facts
 from stepscope.advice.platforms import MINDSPORE, PYTORCH, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
@@ -16,7 +17,7 @@ from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(OccurrenceLimits):
     """When checkpoints are worth a finding."""
 
     checkpoint_ratio: float = limit(0.05, "of the recording, on the rank that waits longest", "chosen by us")
@@ -51,7 +52,7 @@ def checkpoint(
     worst = slow.row(0, named=True)
     numbers = slow["rank"].to_list()
     unit = unit_of(breakdown)
-    when = occurrence(worst, unit)
+    when = occurrence(worst, unit, limits)
     yield Finding(
         rule="checkpoint",
         summary=(

@@ -10,8 +10,8 @@ import polars as pl
 from stepscope.advice.base import ms
 from stepscope.present import listed
 
-NAMED, LEAST_RATIO = 3, 0.1
-"""So many functions are named, each with at least this share of the idle time, chosen by us."""
+NAMED = 3
+"""So many functions are named: more are not read."""
 
 _FUNCTION = re.compile(r"^<built-in function (.*)>$")
 _METHOD = re.compile(r"^<built-in method (\S*) ?of (.*) object>$")
@@ -19,18 +19,19 @@ _MODULES = {"sleep": "time.sleep"}
 """Built-in functions are recorded without their module; these names stand for one function only."""
 
 
-def idle_functions_of(functions: pl.DataFrame | None, rank: int, cause: str) -> str:
+def idle_functions_of(functions: pl.DataFrame | None, rank: int, cause: str, least_ratio: float) -> str:
     """The functions that ran on a rank while it was idle for a cause, as a sentence; empty if none is known.
 
     Args:
         functions: Result of `idle_functions`.
         rank: The rank.
         cause: The cause of idle time.
+        least_ratio: Share of the idle time that a function must have to be named.
     """
     if functions is None:
         return ""
     rows = functions.filter((pl.col("rank") == rank) & (pl.col("cause") == cause))
-    least = LEAST_RATIO * float(rows["idle_ns"].sum() or 0)
+    least = least_ratio * float(rows["idle_ns"].sum() or 0)
     dearest = rows.filter(pl.col("idle_ns") >= least).head(NAMED)
     if dearest.is_empty():
         return ""

@@ -11,6 +11,7 @@ import polars as pl
 from stepscope.advice.base import Finding, ms, rule
 from stepscope.advice.function_texts import idle_functions_of
 from stepscope.advice.loader_texts import GENERAL, loader_action, loader_facts
+from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
 from stepscope.advice.platforms import CPU, CUDA, MINDSPORE, PYTORCH, Choices, Platform, platform_of
 from stepscope.advice.units import Unit, unit_of
@@ -19,7 +20,7 @@ from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(OccurrenceLimits):
     """When idle time is worth a finding."""
 
     idle_ratio: float = limit(0.10, "of the recording, median rank", "chosen by us: below it the device is well fed")
@@ -29,6 +30,12 @@ class Limits:
     )
     unexplained_ratio: float = limit(
         0.50, "of the recording, for Python code and unknown causes", "chosen by us: Python between operators is usual"
+    )
+    function_ratio: float = limit(
+        0.10, "of a cause's idle time, from which a Python function is named", "chosen by us: the dearest few matter"
+    )
+    much_idle_ratio: float = limit(
+        0.50, "of the time, from which the verdict always names idle time", "chosen by us as `unexplained_ratio`"
     )
 
 
@@ -151,13 +158,15 @@ def idle_time(
             continue
         loading = cause == "data_loading"
         in_loop = cause in UNEXPLAINED or (loading and slowest is not None and not slowest["workers"])
-        told = idle_functions_of(idle_functions, row["rank"], cause) if in_loop else ""
+        told = ""
+        if in_loop:
+            told = idle_functions_of(idle_functions, row["rank"], cause, limits.function_ratio)
         lost_ns = _claimed(row, cause, limits)
         step_ns = row["recorded_ns"] / row["steps"]
         saved_ns = 0 if cause == NOT_RECORDED else lost_ns
         yield Finding(
             rule="idle-time",
-            summary=f"The typical rank {verb}: {_how_much(row, lost_ns, unit)}.",
+            summary=f"The typical rank {verb}: {_how_much(row, lost_ns, unit, limits)}.",
             cause=why + told,
             action=loader_action(slowest, platform) if loading else _action(action, cause, idle_functions, platform),
             saving_ns=round(saved_ns / row["steps"]),
@@ -207,15 +216,15 @@ def _is_worth_it(row: dict[str, Any], cause: str, limits: Limits) -> bool:
 
 def _claimed(row: dict[str, Any], cause: str, limits: Limits) -> int:
     """What of the idle time can be saved; of unexplained causes what stalls cost beyond ordinary steps, if any do."""
-    stalls = row["stalled_ratio"] >= limits.idle_ratio or is_stalling(row)
+    stalls = row["stalled_ratio"] >= limits.idle_ratio or is_stalling(row, limits)
     ends = row["period"] != 1
     return int(row["stalled_ns"] if cause in UNEXPLAINED and stalls and ends else row["lost_ns"])
 
 
-def _how_much(row: dict[str, Any], lost_ns: int, unit: Unit) -> str:
+def _how_much(row: dict[str, Any], lost_ns: int, unit: Unit, limits: Limits) -> str:
     """The time lost: of a step, or of all steps and in which."""
     recorded, steps = row["recorded_ns"], row["steps"]
-    if when := occurrence(row | {"lost_ns": lost_ns}, unit):
+    if when := occurrence(row | {"lost_ns": lost_ns}, unit, limits):
         most = "" if lost_ns < row["lost_ns"] else "most of it "
         return f"{ms(lost_ns)} of {ms(recorded)} ({lost_ns / recorded:.0%}), {most}{when}"
     return f"{ms(lost_ns / steps)} {unit.of(recorded / steps)} ({lost_ns / recorded:.0%})"

@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from stepscope.advice.base import Per
 from stepscope.advice.units import Unit
+from stepscope.limits import limit
 from stepscope.present import plural
 from stepscope.selection import describe_numbers
-
-MOST = 0.5
-"""Share of a cost that must lie in stalled steps before these are named, chosen by us: else it is in all steps."""
 
 NAMED = 6
 """Steps that are named before they are only counted."""
 
 
-def is_stalling(row: dict[str, Any]) -> bool:
+@dataclass(frozen=True)
+class Limits:
+    """When the steps in which a cost lies are named; of rules that do."""
+
+    stalled_ratio: float = limit(
+        0.5, "of a cost, in stalled steps, from which these are named", "chosen by us: else it is in all steps"
+    )
+
+
+def is_stalling(row: dict[str, Any], limits: Limits) -> bool:
     """Whether most of a cost lies in steps that stall.
 
     Args:
         row: Of `lost_time`.
+        limits: What most of it is.
     """
-    return bool(row["stalled_ns"] >= MOST * row["lost_ns"] > 0 and row["period"] != 1)
+    return bool(0 < row["stalled_ns"] >= limits.stalled_ratio * row["lost_ns"] and row["period"] != 1)
 
 
-def occurrence(row: dict[str, Any], unit: Unit) -> str:
+def occurrence(row: dict[str, Any], unit: Unit, limits: Limits) -> str:
     """In which steps most of a cost lies, e.g. `in every 4th step`, `in step 21`; empty if all steps share it.
 
     Args:
         row: Of `lost_time`.
         unit: What its steps are.
+        limits: What most of it is.
     """
     steps = row["stalled_steps"]
-    if not is_stalling(row):
+    if not is_stalling(row, limits):
         return ""
     if row["period"] is not None:
         return f"in every {_ordinal(row['period'])} {unit.per}"

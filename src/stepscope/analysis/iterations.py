@@ -23,9 +23,6 @@ ONCE = {
 MOST_TRIED = 20
 """Numbers of iterations that are tried, the largest first."""
 
-WORTH_TRYING = 0.5
-"""Share of the calls that are of operators which ran a multiple of so many times: with less it is not so many."""
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -34,6 +31,11 @@ class Limits:
     repeats: int = limit(3, "iterations", "two alike may be chance")
     covered_ratio: float = limit(0.9, "of the operators at the top, in iterations", "the rest is start and end")
     differing_ratio: float = limit(0.1, "of an iteration's operators, more or fewer than usual", "logging, first use")
+    multiples_ratio: float = limit(
+        0.5,
+        "of the calls, of operators that ran as often as there are iterations, or a multiple of it; more are needed",
+        "chosen by us: with less it is another number",
+    )
 
 
 LIMITS = Limits()
@@ -112,7 +114,7 @@ def _repeated(top: pl.DataFrame, marks: list[pl.Series], limits: Limits) -> pl.D
         .sort("len", "first", descending=[True, False])
     )
     numbers = counts.filter(pl.col("len") >= limits.repeats)["len"].unique().sort(descending=True)
-    likely = [number for number in numbers if _share_of_multiples(counts, number) > WORTH_TRYING]
+    likely = [number for number in numbers if _share_of_multiples(counts, number) > limits.multiples_ratio]
     for number in likely[:MOST_TRIED]:
         for anchors in (pl.col("len") == number, pl.col("len") % number == 0):
             anchor, calls, _ = counts.filter(anchors).sort("first", "name").row(0)

@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.marked_steps import idle_in_phases, phase_time
+from stepscope.analysis.recurrence import Limits as Regularity
 from stepscope.analysis.recurrence import period
 from stepscope.analysis.statistics import rounded
 from stepscope.limits import limit
@@ -24,8 +25,9 @@ RESULT = (
 
 
 @dataclass(frozen=True)
-class Limits:
-    """When a step counts as stalled, and a piece of idle time as a pause: all limits of each must be exceeded."""
+class Limits(Regularity):
+    """When a step counts as stalled, and a piece of idle time as a pause: all limits of each must be exceeded; and when
+    stalls come back."""
 
     ordinary_factor: float = limit(2.0, "times the rank's lower quartile", "chosen by us: beyond ordinary variation")
     excess_ratio: float = limit(0.05, "of the mean step, beyond that quartile", "chosen by us: below it nobody looks")
@@ -176,7 +178,7 @@ def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         excess=pl.col("excess_ns"),
         numbers=pl.col("step"),
     )
-    periods = [period(steps, costs) for steps, costs in found.select("numbers", "excess").iter_rows()]
+    periods = [period(steps, costs, limits) for steps, costs in found.select("numbers", "excess").iter_rows()]
     shares = {f"{name}_ratio": _share(f"{name}_ns") for name in ("lost", "paused", "stalled")}
     found = found.with_columns(**shares, period=pl.Series(periods, dtype=pl.Int64))
     return found.select(*keys, *RESULT).sort("rank", "lost_ns", "cause", descending=[False, True, False])

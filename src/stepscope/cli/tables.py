@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.advice.units import unit_of
-from stepscope.analysis.time_by_rank import PARTS, time_by_rank
+from stepscope.analysis.time_by_rank import LIMITS, PARTS, time_by_rank
 from stepscope.present import plural
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def tables_of(found: Answers) -> Iterator[tuple[str, pl.DataFrame]]:
     """Headings and tables, in the order of the questions that people ask."""
     get = found.tables.get
     if (breakdown := get("breakdown")) is not None:
-        averages = time_by_rank(breakdown)
+        averages = time_by_rank(breakdown, found.limits_of("time_by_rank", LIMITS))
         per = unit_of(breakdown).per
         steps = plural(max(averages["steps"].to_list()), per)
         left = averages["left_out_step"].drop_nulls()

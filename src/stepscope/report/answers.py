@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -15,6 +16,8 @@ from stepscope.run.spans import narrow_step_ns
 
 if TYPE_CHECKING:
     from stepscope.run import Run
+
+T = TypeVar("T")
 
 QUESTIONS = (
     "breakdown",
@@ -41,6 +44,8 @@ class Answers:
         counted: What times are of where no steps are marked, for people; else empty.
         timed_steps: The steps of which it is known when they were busy, also those that `breakdown` cannot split; None
             if of none.
+        narrow_step_ns: What a step takes on the host, where the work of its device spans little of it; else None.
+        limits: Sets of limits that take the place of the default ones, by rule or analysis.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -49,6 +54,12 @@ class Answers:
     counted: str = ""
     timed_steps: pl.DataFrame | None = None
     narrow_step_ns: float | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+    def limits_of(self, name: str, default: T) -> T:
+        """The limits of a rule or analysis."""
+        limits: T = self.limits.get(name, default)
+        return limits
 
 
 def answers(run: Run) -> Answers:
@@ -64,7 +75,8 @@ def answers(run: Run) -> Answers:
     if len(run.ranks) == 1:
         findings = [_of_one_rank(finding) for finding in findings]
     timed_steps = run.analyse("timed_steps") if "breakdown" in tables else None
-    return Answers(tables, findings, unavailable, counted(run), timed_steps, narrow_step_ns(run))
+    narrow_ns = narrow_step_ns(run)
+    return Answers(tables, findings, unavailable, counted(run), timed_steps, narrow_ns, run.limits)
 
 
 def _of_one_rank(finding: Finding) -> Finding:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.advice.base import Per
-from stepscope.advice.idle_time import NOT_RECORDED
+from stepscope.advice.idle_time import LIMITS, NOT_RECORDED
 from stepscope.advice.platforms import Platform
 from stepscope.advice.slow_rank import VERBS
 from stepscope.advice.units import unit_of
 from stepscope.analysis.statistics import median
+from stepscope.analysis.time_by_rank import LIMITS as LENGTHS
 from stepscope.analysis.time_by_rank import long_steps, time_by_rank
 from stepscope.present import duration, plural
 
@@ -38,9 +39,6 @@ NAMED = 5
 LONG_NAMED = 2
 """Steps that are named as far longer than the others."""
 
-MUCH_IDLE = 0.5
-"""Share of idle time from which it is never called inconspicuous, chosen by us as `idle-time.unexplained_ratio`."""
-
 WHY_UNKNOWN = "Why the devices are idle was not recorded."
 
 
@@ -57,8 +55,9 @@ def verdict(answers: Answers) -> str:
     if culprits:
         parts.append(_sentence(culprits))
     steps = breakdown if answers.timed_steps is None else answers.timed_steps
-    unusual = long_steps(steps)
-    averages = time_by_rank(breakdown)
+    limits = answers.limits_of("time_by_rank", LENGTHS)
+    unusual = long_steps(steps, limits)
+    averages = time_by_rank(breakdown, limits)
     if not findings:
         parts.append(_nothing(answers, averages, unusual))
     if unusual.height:
@@ -66,8 +65,10 @@ def verdict(answers: Answers) -> str:
     parts.append(answers.counted)
     if answers.narrow_step_ns is not None:
         parts.append(_span(breakdown, averages, answers.narrow_step_ns))
+    elif steps.height == breakdown.height:
+        parts.append(_average(breakdown, averages))
     else:
-        parts.append(_average(breakdown, averages) if steps.height == breakdown.height else _some(steps, averages))
+        parts.append(_some(steps, time_by_rank(steps, limits), averages))
     parts.append(_unknown(answers, averages))
     return " ".join(part for part in parts if part)
 
@@ -75,7 +76,7 @@ def verdict(answers: Answers) -> str:
 def _nothing(answers: Answers, averages: pl.DataFrame, unusual: pl.DataFrame) -> str:
     """That no rule found anything, unless it would hide idle time or single steps that cost much."""
     idle = _shares(averages)["free_ns"]
-    if idle >= MUCH_IDLE:
+    if idle >= answers.limits_of("idle-time", LIMITS).much_idle_ratio:
         causes = answers.tables.get("idle")
         most = "" if causes is None or causes.is_empty() else f", most of it by the cause `{_main_cause(causes)}`"
         return f"No single thing to change stands out, but ranks are idle {idle:.0%} of the time{most}."
@@ -87,7 +88,8 @@ def _nothing(answers: Answers, averages: pl.DataFrame, unusual: pl.DataFrame) ->
 def _unknown(answers: Answers, averages: pl.DataFrame) -> str:
     """That most of the time is idle and nothing says why, which no finding may hide."""
     causes = answers.tables.get("idle")
-    if causes is None or causes.is_empty() or _shares(averages)["free_ns"] < MUCH_IDLE:
+    much = answers.limits_of("idle-time", LIMITS).much_idle_ratio
+    if causes is None or causes.is_empty() or _shares(averages)["free_ns"] < much:
         return ""
     return WHY_UNKNOWN if _main_cause(causes) == NOT_RECORDED else ""
 
@@ -132,9 +134,8 @@ def _span(breakdown: pl.DataFrame, averages: pl.DataFrame, step_ns: float) -> st
     )
 
 
-def _some(steps: pl.DataFrame, averages: pl.DataFrame) -> str:
+def _some(steps: pl.DataFrame, every: pl.DataFrame, averages: pl.DataFrame) -> str:
     """What a step takes where operators of some steps only were recorded, which alone can be split."""
-    every = time_by_rank(steps)
     count, split = int(every["steps"].sum()), int(averages["steps"].sum())
     return (
         f"The average step{_without(every)} takes {_length(steps, every)}. Operators were recorded in {split} of "
