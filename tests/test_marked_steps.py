@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -160,3 +161,22 @@ def test_communication_is_unknown_where_the_operators_that_call_are(tmp_path: Pa
     exposed = run_of(tmp_path).analyse("step_trace")["exposed_communication_ns"].to_list()
 
     assert [time for time in exposed if time is not None] == [0, 10 * MS, 0, 0, 0, 0]
+
+
+def test_on_a_device_the_answer_is_of_the_steps_with_operators_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def part(start: int) -> list[dict[str, Any]]:
+        launch = op("cudaLaunchKernel", start + 1, 1, "cuda_runtime", correlation=start)
+        return [launch, op("k", start + 3, 900, "kernel", 7, device=0, stream=7, correlation=start)]
+
+    made = Raw(tmp_path, about={"device_kind": "cuda"}).steps(*((n, n * MS, (n + 1) * MS) for n in range(1, 7)))
+    made.kineto(0, MS, 3 * MS, [*part(1000), *part(2000)]).kineto(1, 5 * MS, 7 * MS, [*part(5000), *part(6000)])
+
+    assert main(["analyze", str(tmp_path), "--no-store"]) == 0
+
+    verdict = capsys.readouterr().out.partition("\n")[0]
+    assert verdict.endswith(
+        "All this is of 4 of 6 steps: no operators were recorded in the others, and what does not come in each step "
+        "may cost more or less."
+    )

@@ -39,6 +39,9 @@ NAMED = 5
 LONG_NAMED = 2
 """Steps that are named as far longer than the others."""
 
+MANY_UNKNOWN = 0.2
+"""Share of steps of which nothing is known from which this is said, chosen by us."""
+
 WHY_UNKNOWN = "Why the devices are idle was not recorded."
 
 
@@ -70,6 +73,7 @@ def verdict(answers: Answers) -> str:
     else:
         parts.append(_some(steps, time_by_rank(steps, limits), averages))
     parts.append(_unknown(answers, averages))
+    parts.append(_of_how_many(answers.unknown_steps, steps))
     return " ".join(part for part in parts if part)
 
 
@@ -92,6 +96,17 @@ def _unknown(answers: Answers, averages: pl.DataFrame) -> str:
     if causes is None or causes.is_empty() or _shares(averages)["free_ns"] < much:
         return ""
     return WHY_UNKNOWN if _main_cause(causes) == NOT_RECORDED else ""
+
+
+def _of_how_many(unknown: int, steps: pl.DataFrame) -> str:
+    """That all this is of a part of the steps, where it is; a rank's last step may have just begun."""
+    known = steps.height
+    if unknown < MANY_UNKNOWN * (unknown + known) or unknown <= steps["rank"].n_unique():
+        return ""
+    return (
+        f"All this is of {known} of {known + unknown} steps: no operators were recorded in the others, and what does "
+        "not come in each step may cost more or less."
+    )
 
 
 def _main_cause(idle: pl.DataFrame) -> str:
