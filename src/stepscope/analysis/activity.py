@@ -12,7 +12,7 @@ import polars as pl
 
 from stepscope.analysis.base import analysis, ranks_of
 from stepscope.analysis.intervals import pieces
-from stepscope.analysis.marked_steps import phases_of_unrecorded
+from stepscope.analysis.marked_steps import LIMITS, Limits, phases_of_unrecorded
 from stepscope.analysis.marks import KINDS as MARKS
 from stepscope.analysis.marks import merged
 from stepscope.errors import Unavailable
@@ -40,6 +40,7 @@ def activity(
     marks: pl.DataFrame | None,
     ranks: pl.LazyFrame | None,
     slices: pl.LazyFrame | None = None,
+    limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Merge each rank's ranges by what it was doing.
 
@@ -51,6 +52,7 @@ def activity(
         marks: What explains idle time.
         ranks: What each rank computes on.
         slices: Host ranges, for calls that launch device work.
+        limits: When phases stand for operators of steps in which none were recorded.
 
     Returns:
         `rank`, `what` (one of `KINDS`), `start_ns`, `end_ns` (merged ranges of one kind) and `on_device`.
@@ -79,7 +81,7 @@ def activity(
         parts.append(_named(others, what))
     found = merged(pl.concat(parts))
     if marks is not None:
-        found = pl.concat([found, _explaining(marks, found, on_device, ranks, steps)])
+        found = pl.concat([found, _explaining(marks, found, on_device, ranks, steps, limits)])
     told = found.filter(pl.col("what").is_in([*WORK, "phase"]))["rank"]
     if {*ranks_of(steps)} - {*told}:
         raise Unavailable("nothing of what ran in the steps was recorded")
@@ -100,13 +102,18 @@ def _not_launched(slices: pl.LazyFrame | None, is_host: pl.Expr) -> None:
 
 
 def _explaining(
-    marks: pl.DataFrame, found: pl.DataFrame, on_device: set[int], ranks: pl.LazyFrame | None, steps: pl.LazyFrame
+    marks: pl.DataFrame,
+    found: pl.DataFrame,
+    on_device: set[int],
+    ranks: pl.LazyFrame | None,
+    steps: pl.LazyFrame,
+    limits: Limits,
 ) -> pl.DataFrame:
     """`marks` without the phases where work was recorded: only of other ranks and steps they are all that is known."""
     is_phase = pl.col("what") == "phase"
     working = [*on_device, *found.filter(pl.col("what") == "computing")["rank"].unique()]
     on_host = found.filter(~pl.col("rank").is_in(sorted(on_device)))
-    left_out = phases_of_unrecorded(marks, on_host, steps)
+    left_out = phases_of_unrecorded(marks, on_host, steps, limits)
     kept = pl.concat([marks.filter(~is_phase | ~pl.col("rank").is_in(working)), left_out])
     if ranks is not None and (marked := kept.filter(is_phase)["rank"].unique().to_list()):
         kinds = ranks.filter(pl.col("rank").is_in(marked)).select("device_kind").collect().to_series()

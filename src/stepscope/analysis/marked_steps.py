@@ -6,15 +6,28 @@ host alone these say what such a step was busy with; what a device did in it sta
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from stepscope.analysis.base import analysis
 from stepscope.analysis.intervals import pieces
 from stepscope.analysis.step_windows import known_steps, step_windows
+from stepscope.limits import limit
 
-MOST_UNMARKED = 0.05
-"""Share of the steps with operators in which these may run outside of all marks, chosen by us: where it is more, the
-marks of the other steps do not tell when they computed."""
+
+@dataclass(frozen=True)
+class Limits:
+    """When marked phases stand for operators that were not recorded."""
+
+    unmarked_ratio: float = limit(
+        0.05,
+        "of the steps with operators, at most, with operators outside of all marks",
+        "chosen by us: where it is more, marks do not tell when other steps computed",
+    )
+
+
+LIMITS = Limits()
 
 MARKS = ("phase", "data", "compile", "checkpoint")
 """Kinds of marks within which operators may run."""
@@ -34,13 +47,16 @@ def marked_steps(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.LazyF
     return unrecorded.join(known, on=["rank", "step"], how="semi", maintain_order="left")
 
 
-def phases_of_unrecorded(marks: pl.DataFrame, working: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
+def phases_of_unrecorded(
+    marks: pl.DataFrame, working: pl.DataFrame, steps: pl.LazyFrame, limits: Limits = LIMITS
+) -> pl.DataFrame:
     """The marked phases in `unrecorded_steps`, of ranks whose marks hold nearly all operators of the other steps.
 
     Args:
         marks: As of `marks.marks`.
         working: `rank`, `what`, `start_ns`, `end_ns`: what ranks without a device did by their operators.
         steps: The steps.
+        limits: What nearly all is.
 
     Returns:
         As `marks`, as far as they lie within those steps.
@@ -53,7 +69,7 @@ def phases_of_unrecorded(marks: pl.DataFrame, working: pl.DataFrame, steps: pl.L
     cut = pieces({"computing": _ranges(working, "computing"), **layers}, windows.lazy(), by=["rank"])
     apart = pl.col("computing") & ~pl.any_horizontal(MARKS)
     shares = cut.group_by("rank").agg(share=pl.col("duration_ns").filter(apart).sum() / pl.col("duration_ns").sum())
-    covered = shares.filter(pl.col("share") <= MOST_UNMARKED).collect()["rank"].to_list()
+    covered = shares.filter(pl.col("share") <= limits.unmarked_ratio).collect()["rank"].to_list()
     phases = _phases_within(marks, unrecorded.filter(pl.col("rank").is_in(covered)))
     return phases.select(marks.columns).collect()
 
