@@ -196,7 +196,7 @@ def _typical(lost: pl.DataFrame, cause: str) -> dict[str, Any] | None:
         return None
     row = rows.row(place, named=True)
     step_ns = median(lost.unique("rank"), pl.col("recorded_ns") / pl.col("steps"))
-    recorded = round(step_ns * row["steps"])
+    recorded = max(round(step_ns * row["steps"]), 1)
     return {**row, "recorded_ns": recorded, **{f"{what}_ratio": row[f"{what}_ns"] / recorded for what in _SHARED}}
 
 
