@@ -36,6 +36,7 @@ from stepscope.analysis.operator_flops import operator_flops
 from stepscope.analysis.operator_instances import operator_instances
 from stepscope.analysis.operator_summary import operator_summary
 from stepscope.analysis.operator_types import operator_types
+from stepscope.analysis.outer_steps import outer_steps
 from stepscope.analysis.phase_ranges import phase_ranges
 from stepscope.analysis.python_threads import python_threads
 from stepscope.analysis.segments import segments
@@ -95,6 +96,7 @@ __all__ = [
     "operator_instances",
     "operator_summary",
     "operator_types",
+    "outer_steps",
     "phase_ranges",
     "python_threads",
     "segments",

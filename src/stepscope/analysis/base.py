@@ -42,6 +42,7 @@ class Analysis:
             them itself, too.
         as_recorded: It is given the tables as they were recorded. Others find steps in the tables of ranks that mark
             none, where `iterations` is certain of them.
+        every_step: It is given all steps, also where the user selects some.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Analysis:
     together: bool = False
     passes: tuple[str, ...] = ()
     as_recorded: bool = False
+    every_step: bool = False
 
     @property
     def needs(self) -> dict[str, bool]:
@@ -88,12 +90,13 @@ def analysis(
     together: bool = False,
     passes: tuple[str, ...] = (),
     as_recorded: bool = False,
+    every_step: bool = False,
 ) -> Callable[[F], F]:
     """Register a function as an analysis; for the arguments see `Analysis`."""
 
     def register(function: F) -> F:
         ANALYSES[function.__name__] = Analysis(
-            function.__name__, function, scope, whole_job, together, passes, as_recorded
+            function.__name__, function, scope, whole_job, together, passes, as_recorded, every_step
         )
         return function
 

@@ -44,6 +44,7 @@ def lost_time(
     idle_pieces: pl.DataFrame,
     idle_marked: pl.DataFrame,
     timed_steps: pl.DataFrame,
+    outer_steps: pl.DataFrame,
     marks: pl.DataFrame | None,
     single_pauses: pl.DataFrame,
     limits: Limits = LIMITS,
@@ -57,6 +58,7 @@ def lost_time(
         idle_pieces: Idle time of each step by cause.
         idle_marked: The same beside the phases of the other steps.
         timed_steps: The steps' lengths.
+        outer_steps: The first and the last step of the recording.
         marks: Phases, for the time within them.
         single_pauses: Pauses of recordings without steps that do not come back; they are no loss.
         limits: When a step counts as stalled.
@@ -66,7 +68,7 @@ def lost_time(
     """
     once = single_pauses.group_by("rank").agg(once_ns=pl.col("duration_ns").sum())
     steps = (
-        _whole_steps(timed_steps)
+        _whole_steps(timed_steps, outer_steps)
         .join(once, on="rank", how="left", maintain_order="left")
         .select("rank", "step", "by_phases", step_ns=pl.col("window_ns") - pl.col("once_ns").fill_null(0))
     )
@@ -129,16 +131,17 @@ def _without(pieces: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
     return last.filter((pl.col("start_ns") >= pl.col("over_ns")).fill_null(True)).drop("over_ns")
 
 
-def _whole_steps(timed_steps: pl.DataFrame) -> pl.DataFrame:
-    """The steps in order, without each rank's first and last where these are not like the others.
+def _whole_steps(timed_steps: pl.DataFrame, outer_steps: pl.DataFrame) -> pl.DataFrame:
+    """The steps in order, without a recording's first and last where these are not like the others.
 
     The first one starts things up, and no batch can be ready for it. The last one, where windows are those of the
     device, ends with the device's work and so lacks the wait before the next step.
     """
     start = pl.col("window_start_ns")
+    rows = timed_steps.sort("rank", "window_start_ns").join(outer_steps, on="rank", how="left", maintain_order="left")
     left = pl.len().over("rank") > 1
-    later = timed_steps.sort("rank", "window_start_ns").filter(~left | (start > start.min().over("rank")))
-    cut = (pl.col("window") == "device") & (start == start.max().over("rank"))
+    later = rows.filter(~left | (start > pl.col("first_ns")))
+    cut = (pl.col("window") == "device") & (start == pl.col("last_ns"))
     return later.filter(~left | ~cut)
 
 

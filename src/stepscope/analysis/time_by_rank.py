@@ -35,20 +35,23 @@ LIMITS = Limits()
 
 
 @analysis("rank", together=True)
-def time_by_rank(breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+def time_by_rank(
+    breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None = None, limits: Limits = LIMITS
+) -> pl.DataFrame:
     """Average the parts of `breakdown` over the steps, so that they add up to what was recorded.
 
     A first step that is far longer than the others starts things up; it is left out.
 
     Args:
         breakdown: The steps.
+        outer_steps: The first step of the recording; without it that of `breakdown`.
         limits: When a step is far longer.
 
     Returns:
         `rank`, `steps` (that count), the means of `PARTS`, and `left_out_step`, `left_out_ns` (number and length of a
         first step that is left out; null if it counts).
     """
-    marked = _measured(breakdown, limits)
+    marked = _measured(breakdown, outer_steps, limits)
     starts = pl.col("is_first") & pl.col("is_long") & (pl.len().over("rank") > 2)
     rows = marked.with_columns(left_out=starts)
     counted = rows.filter(~pl.col("left_out"))
@@ -58,33 +61,41 @@ def time_by_rank(breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFra
     return means.join(left, on="rank", how="left").sort("rank")
 
 
-def long_steps(breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+def long_steps(
+    breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None = None, limits: Limits = LIMITS
+) -> pl.DataFrame:
     """The steps that are far longer than their rank's others, each on the rank where it is longest.
 
     Args:
         breakdown: The steps, or `timed_steps`, of which those with operators and those without have medians of their
             own: recording operators takes time.
+        outer_steps: The first step of the recording; without it that of `breakdown`.
         limits: When a step is far longer.
 
     Returns:
         `step`, `rank`, `window_ns`, `median_ns` (of the rank's steps of its kind), `share_ratio` (of the rank's
-        recorded time), `is_first` (of the rank), the longest first.
+        recorded time), `is_first` (that the rank recorded), the longest first.
     """
-    found = _measured(breakdown, limits).filter("is_long").sort("window_ns", "rank", descending=[True, False])
+    found = (
+        _measured(breakdown, outer_steps, limits).filter("is_long").sort("window_ns", "rank", descending=[True, False])
+    )
     longest = found.unique("step", keep="first", maintain_order=True)
     return longest.select("step", "rank", "window_ns", "median_ns", "share_ratio", "is_first")
 
 
-def _measured(breakdown: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _measured(breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None, limits: Limits) -> pl.DataFrame:
     """The steps with `median_ns`, `share_ratio`, `is_first` and `is_long`."""
     alike = [name for name in ("rank", "by_phases") if name in breakdown.columns]
     window, step = pl.col("window_ns"), pl.col("step")
     deviation = (window - pl.col("median_ns")).abs().median().over(alike) * MAD_TO_SIGMA
     excess = window - pl.col("median_ns")
     total = window.sum().over("rank")
-    return breakdown.with_columns(median_ns=window.median().over(alike)).with_columns(
+    own = breakdown.group_by("rank").agg(first_step=step.min())
+    firsts = own if outer_steps is None else outer_steps.select("rank", "first_step")
+    rows = breakdown.join(firsts, on="rank", how="left", maintain_order="left")
+    return rows.with_columns(median_ns=window.median().over(alike)).with_columns(
         share_ratio=pl.when(total > 0).then(window / total).otherwise(0.0),
-        is_first=step == step.min().over("rank"),
+        is_first=step == pl.col("first_step"),
         is_long=(window > limits.length_factor * pl.col("median_ns"))
         & (excess > limits.score * deviation)
         & (excess > limits.share_ratio * total),

@@ -36,7 +36,7 @@ def tables_of(found: Answers) -> Iterator[tuple[str, pl.DataFrame]]:
     """Headings and tables, in the order of the questions that people ask."""
     get = found.tables.get
     if (breakdown := get("breakdown")) is not None:
-        averages = time_by_rank(breakdown, found.limits_of("time_by_rank", LIMITS))
+        averages = time_by_rank(breakdown, found.outer_steps, found.limits_of("time_by_rank", LIMITS))
         per = unit_of(breakdown).per
         steps = plural(max(averages["steps"].to_list()), per)
         left = averages["left_out_step"].drop_nulls()

@@ -44,6 +44,7 @@ class Answers:
         counted: What times are of where no steps are marked, for people; else empty.
         timed_steps: The steps of which it is known when they were busy, also those that `breakdown` cannot split; None
             if of none.
+        outer_steps: The first and the last step that were recorded; None if no step can be split.
         narrow_step_ns: What a step takes on the host, where the work of its device spans little of it; else None.
         unknown_steps: How many steps are not among `timed_steps`, of all ranks.
         limits: Sets of limits that take the place of the default ones, by rule or analysis.
@@ -54,6 +55,7 @@ class Answers:
     unavailable: dict[str, str] = field(default_factory=dict)
     counted: str = ""
     timed_steps: pl.DataFrame | None = None
+    outer_steps: pl.DataFrame | None = None
     narrow_step_ns: float | None = None
     unknown_steps: int = 0
     limits: Mapping[str, Any] = field(default_factory=dict)
@@ -76,11 +78,15 @@ def answers(run: Run) -> Answers:
     findings = advise(run)
     if len(run.ranks) == 1:
         findings = [_of_one_rank(finding) for finding in findings]
-    timed_steps = run.analyse("timed_steps") if "breakdown" in tables else None
+    timed_steps, outer_steps = (
+        run.analyse(question) if "breakdown" in tables else None for question in ("timed_steps", "outer_steps")
+    )
     known = 0 if timed_steps is None else timed_steps.height
     unknown = max(run.table("steps").select(pl.len()).collect().item() - known, 0) if known else 0
     narrow_ns = narrow_step_ns(run)
-    return Answers(tables, findings, unavailable, counted(run), timed_steps, narrow_ns, unknown, run.limits)
+    return Answers(
+        tables, findings, unavailable, counted(run), timed_steps, outer_steps, narrow_ns, unknown, run.limits
+    )
 
 
 def _of_one_rank(finding: Finding) -> Finding:

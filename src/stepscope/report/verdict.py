@@ -59,8 +59,8 @@ def verdict(answers: Answers) -> str:
         parts.append(_sentence(culprits))
     steps = breakdown if answers.timed_steps is None else answers.timed_steps
     limits = answers.limits_of("time_by_rank", LENGTHS)
-    unusual = long_steps(steps, limits)
-    averages = time_by_rank(breakdown, limits)
+    unusual = long_steps(steps, answers.outer_steps, limits)
+    averages = time_by_rank(breakdown, answers.outer_steps, limits)
     if not findings:
         parts.append(_nothing(answers, averages, unusual))
     if unusual.height:
@@ -71,7 +71,7 @@ def verdict(answers: Answers) -> str:
     elif steps.height == breakdown.height:
         parts.append(_average(breakdown, averages))
     else:
-        parts.append(_some(steps, time_by_rank(steps, limits), averages))
+        parts.append(_some(steps, time_by_rank(steps, answers.outer_steps, limits), averages))
     parts.append(_unknown(answers, averages))
     parts.append(_of_how_many(answers.unknown_steps, steps))
     return " ".join(part for part in parts if part)

@@ -135,7 +135,7 @@ class Answers:
         supplied: dict[str, Any] = {}
         for name, required in analysis.needs.items():
             if name in TABLES:
-                supplied[name] = self._table(name, ranks, as_recorded=analysis.as_recorded)
+                supplied[name] = self._table(name, ranks, analysis)
                 if required and supplied[name] is None:
                     raise Unavailable(f"{analysis.name} needs `{name}`: {self.run.missing(name)}")
                 continue
@@ -157,13 +157,15 @@ class Answers:
             return True
         return False
 
-    def _table(self, name: str, ranks: Sequence[Rank] | None, *, as_recorded: bool) -> pl.LazyFrame | None:
+    def _table(self, name: str, ranks: Sequence[Rank] | None, analysis: Analysis) -> pl.LazyFrame | None:
         if name == ISSUES.name:
             return self.run.table(name) if ranks is None else stacked(ranks, name)
         having = [rank for rank in self.run.ranks if rank.has(name)] if ranks is None else list(ranks)
         if not having or not all(rank.has(name) for rank in having):
             return None
-        iterations = None if as_recorded else self.run.iterations
+        if analysis.every_step:
+            having = [rank.whole for rank in having]
+        iterations = None if analysis.as_recorded else self.run.iterations
         return stacked(having, name) if iterations is None else tables_of(having, name, iterations.steps)
 
     def _other(self, name: str, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> Any:

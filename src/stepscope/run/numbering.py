@@ -105,9 +105,8 @@ def numbered(rows: pl.LazyFrame, name: str, steps: pl.DataFrame) -> pl.LazyFrame
 
 def tables_of(ranks: Sequence[Rank], name: str, steps: pl.DataFrame) -> pl.LazyFrame:
     """A table of some ranks, by iterations; narrowed to the steps that the ranks are narrowed to."""
-    whole = [Rank(rank.rank, str(rank.facts["rank_origin"]), rank.recording) for rank in ranks]
     own = steps.filter(pl.col("rank").is_in([rank.rank for rank in ranks]))
-    rows = numbered(stacked(whole, name), name, own)
+    rows = numbered(stacked([rank.whole for rank in ranks], name), name, own)
     chosen = ranks[0].steps
     if chosen is None or name == RANKS.name or "step" not in TABLES[name].schema:
         return rows

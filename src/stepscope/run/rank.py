@@ -61,6 +61,11 @@ class Rank:
         rows = self.recording.scan(name).with_columns(rank=pl.lit(self.rank, pl.Int32))
         return _narrowed(rows.select(list(schema)), name, self.steps)
 
+    @property
+    def whole(self) -> Rank:
+        """The same rank with all its steps."""
+        return Rank(self.rank, self.facts["rank_origin"], self.recording)
+
     def narrowed(self, steps: Selection) -> Rank:
         """The same rank with its tables narrowed to some steps."""
         return Rank(self.rank, self.facts["rank_origin"], self.recording, steps)

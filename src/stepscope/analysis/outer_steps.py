@@ -1,0 +1,34 @@
+"""Where a rank's recorded steps begin and end, also if the user selects some of them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.base import analysis
+from stepscope.analysis.marked_steps import unrecorded_steps
+from stepscope.analysis.step_windows import known_steps
+
+
+@analysis("rank", together=True, every_step=True)
+def outer_steps(steps: pl.LazyFrame) -> pl.DataFrame:
+    """Find the first and the last step of each rank.
+
+    The first step of a recording starts things up, and the last one is often cut; the first and last of a selection are
+    steps like the others.
+
+    Args:
+        steps: All steps. On a device those whose work was not recorded do not count.
+
+    Returns:
+        `rank`, `first_step` (number), `first_ns` (start of its window), `last_ns` (start of the last step's window).
+    """
+    devices = steps.filter(pl.col("window") == "device").select("rank").unique()
+    marked = unrecorded_steps(steps).join(devices, on="rank", how="anti")
+    rows = pl.concat([known_steps(steps), marked])
+    start = pl.col("window_start_ns")
+    return (
+        rows.group_by("rank")
+        .agg(first_step=pl.col("step").min(), first_ns=start.min(), last_ns=start.max())
+        .sort("rank")
+        .collect()
+    )
