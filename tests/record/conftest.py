@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from recorder_standin import StandIn
 
+from stepscope.record import garbage, running
 from stepscope.record import profiler as profiler_module
-from stepscope.record import running
 from stepscope.record.backend import Backend
 from stepscope.record.environment import (
     CLASSIC_VARIABLE,
@@ -34,6 +34,14 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     if (left := running.current()) is not None:
         left.stop()
+
+
+@pytest.fixture(autouse=True)
+def unmarked_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Collections of the process that tests get no marks among those of a test."""
+    monkeypatch.setattr(garbage, "LEAST_NS", 10**12)
+    monkeypatch.setattr(garbage, "LONG_NS", 10**12)
+    monkeypatch.setattr(garbage, "WORTH_RATIO", 1.1)
 
 
 @pytest.fixture

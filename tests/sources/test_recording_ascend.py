@@ -183,3 +183,26 @@ def test_a_generated_job_is_the_same_in_a_recording(shared: Path, tmp_path: Path
         assert_frame_equal(run.table(name).collect(), own.table(name).collect())
     for question in ("breakdown", "communication", "idle", "slow_ranks", "segments"):
         assert_frame_equal(run.analyse(question), own.analyse(question))
+
+
+def test_garbage_collections_are_marks_unless_a_window_shows_them(tmp_path: Path) -> None:
+    trace = job()[0]
+    raw = recording(tmp_path / "job", trace)
+    directory = add_window(raw, 0, (3, 4), WRITERS["text"], part(trace, (3, 4)))
+    (view,) = directory.glob("*/*/trace_view.json")
+    events = json.loads(view.read_text())
+    first = next(event for event in events if event.get("cat") == "cpu_op")
+    events.append({**first, "cat": "GC", "name": "GC", "dur": 100.0, "args": {}})
+    view.write_text(json.dumps(events))
+    began_ns = next(span.start_ns for number, span in trace.steps if number == 3) - RECORDED_NS
+    raw.mark("gc", "generation 2", began_ns - 1_000, began_ns + 101_000, 3)
+    raw.mark("gc", "generation 2", began_ns + STEP_NS, began_ns + STEP_NS + 50_000, 4)
+
+    tables, _ = read(raw)
+
+    ranges = tables["slices"].filter(pl.col("category") == "gc").sort("start_ns")
+    assert ranges.select("name", "process", "duration_ns", "step").rows() == [
+        ("GC", "Python", 100_000, 3),
+        ("gc: generation 2", "Python GC", 50_000, 4),
+    ]
+    assert "GC" not in tables["operators"]["name"].to_list()

@@ -81,9 +81,13 @@ TEXTS: dict[str, tuple[str, str, Choices]] = {
         },
     ),
     "garbage_collection": (
-        "stands idle during Python's garbage collection",
-        "The collector stops the thread that trains.",
-        {(None, None): "Call gc.freeze() after warm-up and gc.collect() at fixed steps, or raise gc.set_threshold()."},
+        "is stopped by Python's garbage collection",
+        "While Python collects garbage, the training thread does nothing else.",
+        {
+            (None, None): "If the script or a library calls gc.collect() in the training loop, call it less often or "
+            "not at all. Otherwise, call gc.freeze() after warm-up, so that collections skip the objects that stay, "
+            "and raise gc.set_threshold()."
+        },
     ),
     "python": (
         "runs Python code outside any operator",

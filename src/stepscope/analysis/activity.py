@@ -19,7 +19,7 @@ from stepscope.errors import Unavailable
 
 WORK = ("computing", "communication", "memory")
 KINDS = (*WORK, *MARKS)
-SPLIT = (*WORK, "data", "phase", "compile")
+SPLIT = (*WORK, "data", "phase", "compile", "gc")
 """The kinds that tell what a piece of time is, with `computing`."""
 
 COMMUNICATION_CALL = r"^(c10d::|gloo:|nccl:|hccl:|mpi:|ucc:|record_param_comms|_c10d_functional)"
@@ -51,7 +51,7 @@ def activity(
         operators: Host operators, for CPU-only recordings.
         marks: What explains idle time.
         ranks: What each rank computes on.
-        slices: Host ranges, for calls that launch device work.
+        slices: Host ranges, for calls that launch device work and for garbage collections.
         limits: When phases stand for operators of steps in which none were recorded.
 
     Returns:
@@ -73,12 +73,12 @@ def activity(
     ]
     if operators is not None and not on_device.issuperset(ranks_of(steps)):
         _not_launched(slices, is_host)
-        host = _collected(operators.filter(is_host), "name", "start_ns", "duration_ns")
+        host = _collected(operators.filter(is_host), "name", "start_ns", "duration_ns", "thread")
         # MindSpore's collectives are operators like any other, and stand as such beside their call
         others = host.join(calls, on=["rank", "start_ns", "duration_ns"], how="anti")
         is_call = pl.col("name").str.contains(COMMUNICATION_CALL)
         what = pl.when(is_call).then(pl.lit("communication")).otherwise(pl.lit("computing"))
-        parts.append(_named(others, what))
+        parts.append(_not_stopped(_named(others, what, "thread"), slices))
     found = merged(pl.concat(parts))
     if marks is not None:
         found = pl.concat([found, _explaining(marks, found, on_device, ranks, steps, limits)])
@@ -137,11 +137,11 @@ def split(
         As `intervals.pieces`: `rank`, `window`, `start_ns`, `duration_ns` and a Boolean column for each kind and each
         of `more`. On a CPU, operators inside the data loader are loading and not `computing`, and those around a
         compiler are compiling; where no operators were recorded, phases of the step are computing as far as they do
-        not communicate.
+        not communicate and Python collects no garbage.
     """
     ranges = activity.lazy().select("rank", "what", "start_ns", "end_ns")
     layers = {what: ranges.filter(pl.col("what") == what).drop("what") for what in kinds}
-    marked = pl.col("phase") & ~pl.col("communication")
+    marked = pl.col("phase") & ~pl.col("communication") & ~pl.col("gc")
     works = (pl.col("computing") | marked) & (~(pl.col("data") | pl.col("compile")) | is_on_device(activity))
     return pieces({**layers, **more}, windows, by=["rank"]).with_columns(computing=works)
 
@@ -151,13 +151,42 @@ def is_on_device(activity: pl.DataFrame) -> pl.Expr:
     return pl.col("rank").is_in(activity.filter("on_device")["rank"].unique().to_list())
 
 
-def _named(table: pl.DataFrame, what: pl.Expr) -> pl.DataFrame:
-    return table.select("rank", what.alias("what"), "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+def _not_stopped(work: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
+    """`work` (with its `thread`) of the host without the time in which Python collects garbage within it, on the same
+    thread, as in the backward pass of a function that is written in Python. Other threads go on computing."""
+    result, where = ["rank", "what", "start_ns", "end_ns"], ["rank", "thread"]
+    if slices is None:
+        return work.select(result)
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    collected = slices.filter((pl.col("category") == "gc") & pl.col("thread").is_not_null())
+    garbage = collected.select(*where, "start_ns", end_ns=end).sort("start_ns", "end_ns").collect()
+    last = garbage.select(*where, from_ns="start_ns", until_ns="end_ns")
+    found = work.sort("end_ns").join_asof(
+        last,
+        left_on="end_ns",
+        right_on="from_ns",
+        by=where,
+        allow_exact_matches=False,
+        check_sortedness=False,
+    )
+    holds = (pl.col("until_ns") > pl.col("start_ns")).fill_null(False)
+    if (around := found.filter(holds)).is_empty():
+        return work.select(result)
+    windows = around.group_by(where).agg(pl.col("start_ns").min(), pl.col("end_ns").max()).with_row_index("window")
+    layers = {what: rows.lazy() for (what,), rows in around.partition_by("what", as_dict=True).items()}
+    cut = pieces({**layers, "stopped": garbage.lazy()}, windows.lazy(), by=where).filter(~pl.col("stopped")).collect()
+    running = [_named(cut.filter(what), pl.lit(what)) for what in sorted(layers)]
+    return pl.concat([found.filter(~holds).select(result), *running])
+
+
+def _named(table: pl.DataFrame, what: pl.Expr, *more: str) -> pl.DataFrame:
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    return table.select("rank", what.alias("what"), "start_ns", *more, end_ns=end)
 
 
 def _collected(table: pl.LazyFrame | None, *columns: str) -> pl.DataFrame:
     """Columns of a table with the rank, empty where there is no table."""
     if table is None:
-        types = {"rank": pl.Int32, "kind": pl.String, "on_device": pl.Boolean}
+        types = {"rank": pl.Int32, "kind": pl.String, "on_device": pl.Boolean, "thread": pl.String}
         return pl.DataFrame(schema={name: types.get(name, pl.Int64) for name in ("rank", *columns)})
     return table.select("rank", *columns).collect()

@@ -11,8 +11,8 @@ from stepscope.analysis.step_windows import known_steps, step_windows
 
 CAUSES = (
     "compile",
-    "data_loading",
     "garbage_collection",
+    "data_loading",
     "checkpoint",
     "synchronisation",
     "dispatch",
@@ -21,7 +21,7 @@ CAUSES = (
     "other",
     "not_recorded",
 )
-"""Causes of idle time: a compiler runs; the training loop waits for a batch; Python collects garbage; a checkpoint is
+"""Causes of idle time: a compiler runs; Python collects garbage; the training loop waits for a batch; a checkpoint is
 written; the host waits for the device and so gives it no work; the host launches the next kernel too late; the next
 kernel was launched in time but waits for another stream, an event or the hardware; (CPU) Python code outside any
 operator; none of these is visible; only the device was recorded, so that no cause could be."""
@@ -108,10 +108,10 @@ def _pieces(
     cause = (
         pl.when("compile")
         .then(pl.lit("compile"))
-        .when("data")
-        .then(pl.lit("data_loading"))
         .when("gc")
         .then(pl.lit("garbage_collection"))
+        .when("data")
+        .then(pl.lit("data_loading"))
         .when("checkpoint")
         .then(pl.lit("checkpoint"))
         .when(pl.col("sync") & is_on_device(activity))

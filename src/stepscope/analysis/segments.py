@@ -59,6 +59,8 @@ def segments(
         .then(pl.lit("memory"))
         .when("compile")
         .then(pl.lit("compile"))
+        .when("gc")
+        .then(pl.lit("dispatch"))
         .when("data")
         .then(pl.lit("data_loading"))
         .when("checkpoint")

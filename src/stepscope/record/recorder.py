@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter_ns, thread_time_ns
 
 from stepscope.record.backend import Backend
+from stepscope.record.garbage import GarbageMarks
 from stepscope.record.marks import Marks
 from stepscope.record.missing import Missing
 from stepscope.record.options import Options
@@ -49,6 +50,7 @@ class Recorder:
         self.options = options
         self.backend = backend
         self.steps = Steps(marks, self)
+        self._garbage = GarbageMarks(self.steps)
         self.running = False
         """Between `start` and `stop`."""
         self._plan = Plan(options.schedule, options.steps, options.epochs)
@@ -101,6 +103,7 @@ class Recorder:
     def stop(self) -> None:
         """Record no more; all is on disk afterwards."""
         was_running, self.running = self.running, False
+        self._garbage.end()
         if not was_running or not self.session.is_open:
             self.steps.finish()
             return
@@ -110,7 +113,8 @@ class Recorder:
             self.session.problem(f"the last window is lost ({type(error).__name__}: {error})")
         try:
             self._tell_of_nothing()
-            for text in self._missing.told(self.steps.number - self._first_number):
+            steps = self.steps.number - self._first_number
+            for text in (*self._missing.told(steps), *self._garbage.told(self.session.recorded_ns)):
                 self.session.problem(text)
             self.session.close()
         except Exception as error:
@@ -193,6 +197,7 @@ class Recorder:
         """This is a forked copy of the process: what is being recorded is recorded there."""
         self.running = False
         self.steps.active = False
+        self._garbage.forget()
         self.session.forget()
 
     def wait_again(self) -> None:
@@ -232,6 +237,7 @@ class Recorder:
     def _open(self) -> None:
         try:
             self.session.open()
+            self._garbage.begin()
         except OSError as error:
             self.session.fail(f"nothing can be written to {error.filename or self.session.root} ({error.strerror})")
         except Exception as error:
@@ -316,6 +322,7 @@ class Recorder:
 
     def _failed(self) -> None:
         self.steps.active = False
+        self._garbage.end()
 
     def _fail(self, what: str, error: Exception) -> None:
         log.debug("Profiler: %s", what, exc_info=error)

@@ -135,6 +135,11 @@ class Session:
         """Whether anything was recorded so far."""
         return bool(self._spans)
 
+    @property
+    def recorded_ns(self) -> int:
+        """How long was recorded in all, but for what is recorded now."""
+        return sum(end - start for start, end in self._spans if start is not None and end is not None)
+
     def forget(self) -> None:
         """This process is a forked copy: what is being written belongs to the other. Locks may be held for ever."""
         self._marks.forget()

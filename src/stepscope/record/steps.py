@@ -71,6 +71,12 @@ class Steps:
             self._step_goes_on(start_ns)
         self._add((kind, name, start_ns, end_ns, self.number + 1, get_ident(), detail))
 
+    def collected(self, generation: int, start_ns: int, end_ns: int) -> None:
+        """Python has collected garbage on this thread. That is no activity of training, so it begins no step; and it
+        may have come in the middle of any method of this object, so it changes nothing here."""
+        if self.active:
+            self._add(("gc", f"generation {generation}", start_ns, end_ns, self.number + 1, get_ident(), ""))
+
     def activity(self, start_ns: int) -> None:
         """Something begins that is known to belong to training (a phase whose mark comes later)."""
         if not self.active or (self._pending_ns is None and self._began_ns is not None):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import get_args
 
@@ -80,6 +80,10 @@ class Merging:
                 largest = max(largest, int(frame["correlation"].max() or 0))  # type: ignore[arg-type]
                 self._merged.timeline.add(kind, rows)
         return largest
+
+    def host(self, *columns: str) -> Iterator[pl.DataFrame]:
+        """Columns of the ranges on the host that were taken so far."""
+        return self._merged.timeline.frames("host", *columns)
 
     def merged(self, host: pl.DataFrame) -> Recording:
         """All of them as one.

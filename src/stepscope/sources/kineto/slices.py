@@ -21,7 +21,9 @@ _CATEGORY = {
     "python": "python",
     "runtime": "runtime",
 }
-_OTHER = {"overhead": "overhead", "python_gc": "gc", "gc": "gc", "garbage_collection": "gc"}
+GARBAGE = ("python_gc", "gc", "garbage_collection")
+"""Categories of Python's garbage collections, in lower case."""
+_OTHER = {"overhead": "overhead", **dict.fromkeys(GARBAGE, "gc")}
 _TRACED = ("operator", "call", "annotation")
 """Classes of what frameworks and scripts mark: within compiling they mark what is traced, and not what runs."""
 # older versions put these ranges among the operators

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -28,6 +29,8 @@ ASCEND = "ascend"
 
 _PROCESS = "Python"
 """What exports call the process that marks are of, too."""
+_GARBAGE = "Python GC"
+"""What they call that of garbage collections."""
 _MOST_SHOWN = 10
 
 
@@ -89,6 +92,11 @@ class AscendWindows:
             self._merging = Merging(identity, self._steps.ranges, self._sink.scratch)
         return self._merging
 
+    def collections(self) -> Iterator[pl.DataFrame]:
+        """`start_ns` and `duration_ns` of the garbage collections that windows show."""
+        for frame in self._begun().host("start_ns", "duration_ns", "category"):
+            yield frame.filter(pl.col("category") == "gc")
+
     def write(self, known: Known) -> tuple[Steps, tuple[int, int] | None]:
         """Write all tables but `ranks`; the events are used up.
 
@@ -99,9 +107,8 @@ class AscendWindows:
             The steps, and first and last time.
         """
         tell_overlaps(self._overlaps, self._about.directory, self._sink)
-        marks = [self._events.located(frame) for frame in self._events.taken("annotation")]
-        host = pl.concat([pl.DataFrame(schema=HOST), *(shaped(frame, HOST) for frame in marks)])
-        host = host.with_columns(category=pl.lit("annotation"), process=pl.lit(_PROCESS))
+        self._events.drop_strays()  # among the collections, which came after the windows
+        host = pl.concat([self._ranges("annotation", "annotation", _PROCESS), self._ranges("other", "gc", _GARBAGE)])
         recording = self._begun().merged(host)
         known.recorded(self._steps)  # counts the steps that no window shows
         recording.steps = recording.steps.with_columns(part=known.window_of(self._steps))
@@ -111,6 +118,12 @@ class AscendWindows:
         files = RankFiles(path=self._about.directory)
         written = write_tables(recording, files, self._sink, _Marked(known, self._steps, self._events))
         return self._steps, written.span
+
+    def _ranges(self, name: str, category: str, process: str) -> pl.DataFrame:
+        """The events of a class, as `HOST`."""
+        frames = (shaped(self._events.located(frame), HOST) for frame in self._events.taken(name))
+        rows = pl.concat([pl.DataFrame(schema=HOST), *frames])
+        return rows.with_columns(category=pl.lit(category), process=pl.lit(process))
 
     def _take_raw(self, window: Window) -> None:
         """Note a window without an export; one without raw data is told."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,11 @@ _SCHEMA = {
     "detail": pl.String,
 }
 _REQUIRED = ("kind", "start_ns", "end_ns")
+_SHOWN = {"start_ns": pl.Int64, "duration_ns": pl.Int64}
 _PHASES = {"kind": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
+
+COLLECTION = "gc"
+"""The kind of a garbage collection of Python."""
 
 _JITTER_NS = 100_000
 """A step begins where the one before ended, but the clocks are compared anew with every flush, to about a microsecond.
@@ -50,6 +54,15 @@ CALLS: dict[str, pl.DataType] = {
 }
 """Communication calls as the marks tell of them."""
 
+COLLECTIONS: dict[str, pl.DataType] = {
+    "name": pl.String(),
+    "start_ns": pl.Int64(),
+    "duration_ns": pl.Int64(),
+    "thread": pl.String(),
+    "process": pl.String(),
+}
+"""Garbage collections as the marks tell of them."""
+
 
 @dataclass
 class Marks:
@@ -60,10 +73,25 @@ class Marks:
     """Communication calls, as `CALLS`."""
     phases: list[pl.DataFrame] = field(default_factory=list)
     """Forward and backward passes: `kind`, `start_ns`, `end_ns`."""
+    collections: list[pl.DataFrame] = field(default_factory=list)
+    """Garbage collections, as `COLLECTIONS`."""
 
     def all_calls(self) -> pl.DataFrame:
         """All calls in start order."""
         return pl.concat([pl.DataFrame(schema=CALLS), *self.calls]).sort("start_ns")
+
+    def collections_beside(self, shown: Iterable[pl.DataFrame]) -> pl.DataFrame:
+        """The garbage collections at whose time no other is known: a process runs one at a time.
+
+        Args:
+            shown: `start_ns` and `duration_ns` of those that operator windows show.
+        """
+        end = pl.col("start_ns") + pl.col("duration_ns")
+        others = pl.concat([pl.DataFrame(schema=_SHOWN), *(frame.select(*_SHOWN) for frame in shown)])
+        reach = others.sort("start_ns").select(other_ns="start_ns", reach_ns=end.cum_max())
+        marked = pl.concat([pl.DataFrame(schema=COLLECTIONS), *self.collections]).sort("start_ns")
+        found = marked.with_columns(end_ns=end).sort("end_ns").join_asof(reach, left_on="end_ns", right_on="other_ns")
+        return found.filter((pl.col("reach_ns") <= pl.col("start_ns")).fill_null(True)).select(*COLLECTIONS)
 
     def phases_of(self, steps: Steps) -> pl.DataFrame:
         """`step`, `forward_start_ns`, `backward_end_ns` of the steps in which they are marked."""
@@ -84,7 +112,7 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
 
     Args:
         about: The recording.
-        events: Takes an annotation for each mark.
+        events: Takes an annotation for each mark but those of garbage collections, of which windows may know too.
         sink: Told about damage.
     """
     path = about.directory / "marks.csv"
@@ -99,8 +127,10 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
         marks.calls.append(_calls(rows.filter(pl.col("kind") == "collective")))
         marks.phases.append(rows.filter(pl.col("kind").is_in(["forward", "backward"])).select(*_PHASES))
         named = steps.named(rows).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+        collects = named["kind"] == COLLECTION
         placed = named.select("name", "start_ns", "duration_ns", "thread", process=pl.lit(about.process))
-        events.add("annotation", event_frame("annotation", placed))
+        events.add("annotation", event_frame("annotation", placed.filter(~collects)))
+        marks.collections.append(placed.filter(collects))
     if lost:
         problem = f"{lost} marks end before they start, or last longer than a week, and are left out"
         sink.issue(

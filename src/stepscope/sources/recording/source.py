@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+
+import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.kineto.events import Events
-from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES
+from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES, event_frame
+from stepscope.sources.kineto.slices import GARBAGE
 from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import write_events
 from stepscope.sources.recording.about import ABOUT, FORMAT, About, is_recording, read_about
 from stepscope.sources.recording.ascend_windows import ASCEND, AscendWindows, exports_of
 from stepscope.sources.recording.beside import Known
 from stepscope.sources.recording.kineto_windows import KinetoWindows
-from stepscope.sources.recording.marks import Marks, read_marks
+from stepscope.sources.recording.marks import COLLECTION, Marks, read_marks
 from stepscope.sources.recording.minddata import minddata_directories, write_minddata
 from stepscope.sources.recording.mindspore_windows import MindSporeWindows
 from stepscope.sources.recording.samples import write_batches, write_device_samples, write_host_samples
@@ -30,7 +33,7 @@ class RecordingSource:
     """Reads what the recorder writes, of finished jobs, running ones and killed ones."""
 
     name = "recording"
-    version = 8
+    version = 9
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with a `recording.json` of ours."""
@@ -67,8 +70,10 @@ class RecordingSource:
         beside = _read_windows(about, marks, events, ascend, sink)
         steps, span = Steps.none(), None
         if ascend.has_any:
+            _add_collections(marks, events, ascend.collections())
             steps, span = ascend.write(beside)
-        elif any(events.rows(name) for name in (*HOST_CLASSES, *DEVICE_CLASSES)):
+        elif any(events.rows(name) for name in (*HOST_CLASSES, *DEVICE_CLASSES) if name != "other"):
+            _add_collections(marks, events, _collections(events))
             written = write_events(item.path, events, sink, beside)
             steps, span = written.facts.steps, written.span
         else:
@@ -110,6 +115,19 @@ def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWind
                     spans.append((window.start_ns + about.shift_ns, window.end_ns + about.shift_ns))
     ascend.tell_raw()
     return Known(about, marks, mindspore.calls, spans)
+
+
+def _add_collections(marks: Marks, events: Events, shown: Iterable[pl.DataFrame]) -> None:
+    """Add the marked garbage collections to the events, without those that windows show themselves."""
+    if (rows := marks.collections_beside(shown)).height:
+        events.add("other", event_frame("other", rows.with_columns(category=pl.lit(COLLECTION))))
+
+
+def _collections(events: Events) -> Iterator[pl.DataFrame]:
+    """`start_ns` and `duration_ns` of the garbage collections among events."""
+    is_garbage = pl.col("category").str.to_lowercase().is_in(GARBAGE)
+    for frame in events.frames("other", ["start_ns", "duration_ns", "category"]):
+        yield frame.filter(is_garbage)
 
 
 def _tell_state(about: About, sink: Sink) -> None:

@@ -1,0 +1,236 @@
+"""Garbage collections of Python are marked, and cost training nothing else."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorder_standin import StandIn
+
+import stepscope
+from stepscope.record import garbage
+
+Rows = Callable[[Path], list[dict[str, str]]]
+
+
+@pytest.fixture(autouse=True)
+def only_ours(unmarked_garbage: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every collection is worth a mark, and none comes but those that a test asks for."""
+    monkeypatch.setattr(garbage, "LEAST_NS", 0)
+    before = list(gc.callbacks)
+    gc.disable()
+    yield
+    gc.enable()
+    assert gc.callbacks == before
+
+
+def marked(profiler: stepscope.Profiler, rows: Rows) -> list[dict[str, str]]:
+    assert profiler.directory is not None
+    return [row for row in rows(profiler.directory / "marks.csv") if row["kind"] == "gc"]
+
+
+def test_collections_are_marked_from_start_to_stop(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path), start_profile=False)
+    backend.train(1)
+    gc.collect()
+    profiler.start()
+    before = time.time_ns()
+    backend.train(4, before=lambda number: gc.collect(2 if number == 2 else 0) if number in (2, 3) else None)
+    after = time.time_ns()
+    profiler.stop()
+    gc.collect()
+
+    found = marked(profiler, rows)
+    assert [(row["name"], row["step"]) for row in found] == [("generation 2", "3"), ("generation 0", "4")]
+    for row in found:
+        assert before - 20e6 <= int(row["start_ns"]) <= int(row["end_ns"]) <= after + 20e6
+        assert row["thread"] == str(threading.get_native_id())
+
+
+def test_a_mark_is_as_long_as_its_collection(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    taken: list[int] = []
+
+    def collect(_: int) -> None:
+        began_ns = time.perf_counter_ns()
+        gc.collect()
+        taken.append(time.perf_counter_ns() - began_ns)
+
+    backend.train(3, before=collect)
+    profiler.stop()
+
+    lengths = [int(row["end_ns"]) - int(row["start_ns"]) for row in marked(profiler, rows)]
+    assert len(lengths) == len(taken) == 3
+    assert all(0 < length <= limit for length, limit in zip(lengths, taken, strict=True))
+    assert any(length > 0.5 * limit for length, limit in zip(lengths, taken, strict=True))
+
+
+def test_a_collection_on_another_thread_is_marked_there(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(1)
+    collected, written = threading.Event(), threading.Event()
+
+    def collect() -> None:
+        gc.collect()
+        collected.set()
+        written.wait()  # threads are numbered while they live
+
+    thread = threading.Thread(target=collect)
+    thread.start()
+    collected.wait()
+    profiler.stop()
+    written.set()
+    thread.join()
+
+    assert [row["thread"] for row in marked(profiler, rows)] == [str(thread.native_id)]
+
+
+def test_a_collection_begins_no_step_and_ends_none(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    gc.collect()
+    began_ns = time.time_ns()
+    time.sleep(0.002)
+    backend.train(1)
+    gc.collect()
+    backend.train(1)
+    gc.collect()
+    profiler.stop()
+
+    assert profiler.directory is not None
+    steps = [row for row in rows(profiler.directory / "marks.csv") if row["kind"] == "step"]
+    assert [row["name"] for row in steps] == ["1", "2"]
+    assert int(steps[0]["start_ns"]) > began_ns
+    assert steps[0]["end_ns"] == steps[1]["start_ns"]
+    assert len(marked(profiler, rows)) == 3
+
+
+def test_a_collection_is_no_sign_of_training(
+    backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: Rows
+) -> None:
+    monkeypatch.setenv("MS_DIAGNOSTIC_DATA_PATH", str(tmp_path))
+    profiler = stepscope.record.profiler.EnvironmentProfiler()
+    before = len(gc.callbacks)
+    gc.collect()
+    assert profiler.directory is None
+    backend.train(1)
+    assert len(gc.callbacks) == before + 1  # only what trains is called
+    gc.collect()
+    profiler.stop()
+
+    assert [row["step"] for row in marked(profiler, rows)] == ["2"]
+
+
+def test_between_cycles_of_a_schedule_none_is_marked(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path), steps=(2, 3))
+    backend.train(5, before=lambda _: gc.collect())
+    profiler.stop()
+    assert [row["step"] for row in marked(profiler, rows)] == ["2", "3"]
+
+
+def test_short_collections_are_summed_up(
+    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(garbage, "LEAST_NS", 10**12)
+    monkeypatch.setattr(garbage, "LONG_NS", 10**12)
+    monkeypatch.setattr(garbage, "WORTH_RATIO", 0.0)
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(4, before=lambda _: gc.collect())
+    profiler.stop()
+
+    assert marked(profiler, rows) == []
+    assert "4 short garbage collections of Python (the longest took " in caplog.text
+
+
+def test_little_time_in_short_collections_is_not_reported(
+    backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(garbage, "LEAST_NS", 10**12)
+    monkeypatch.setattr(garbage, "LONG_NS", 10**12)
+    monkeypatch.setattr(garbage, "WORTH_RATIO", 0.9)
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    gc.collect(0)
+    time.sleep(0.2)
+    backend.train(1)
+    profiler.stop()
+    assert "garbage" not in caplog.text
+
+
+def test_marks_are_bounded_and_long_collections_have_theirs(
+    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(garbage, "AT_ONCE", 3)
+    monkeypatch.setattr(garbage, "ANOTHER_NS", 10**15)
+    monkeypatch.setattr(garbage, "WORTH_RATIO", 0.0)
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(5, before=lambda _: gc.collect(0))
+    monkeypatch.setattr(garbage, "LONG_NS", 0)
+    backend.train(2, before=lambda _: gc.collect(0))
+    profiler.stop()
+
+    assert [row["step"] for row in marked(profiler, rows)] == ["1", "2", "3", "6", "7"]
+    assert "2 short garbage collections" in caplog.text
+
+
+def test_profilers_one_after_the_other_and_again(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    before = len(gc.callbacks)
+    first = stepscope.Profiler(output_path=str(tmp_path / "first"))
+    backend.train(2, before=lambda _: gc.collect())
+    assert len(gc.callbacks) == before + 1
+    first.stop()
+    assert len(gc.callbacks) == before
+
+    second = stepscope.Profiler(output_path=str(tmp_path / "second"))
+    backend.train(3, before=lambda _: gc.collect())
+    second.stop()
+    second.start()
+    assert len(gc.callbacks) == before + 1
+    backend.train(1, before=lambda _: gc.collect())
+    second.stop()
+
+    assert [row["step"] for row in marked(first, rows)] == ["1", "2"]
+    assert [row["step"] for row in marked(second, rows)] == ["1", "2", "3", "4"]
+
+
+def test_a_recording_that_fails_is_not_called_any_more(backend: StandIn, tmp_path: Path) -> None:
+    before = len(gc.callbacks)
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    recorder: Any = profiler._recorder
+    recorder.session.fail("the disk is gone")
+    assert len(gc.callbacks) == before
+    profiler.stop()
+
+
+def test_a_forked_copy_is_not_called(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+    before = len(gc.callbacks)
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(1)
+    child = os.fork()
+    if not child:
+        gc.collect()
+        os._exit(len(gc.callbacks) - before)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    gc.collect()
+    profiler.stop()
+    assert len(marked(profiler, rows)) == 1
+
+
+def test_a_failure_within_a_collection_stays_there(
+    backend: StandIn, tmp_path: Path, rows: Rows, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    assert backend.steps is not None
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(backend.steps, "collected", fail)
+    backend.train(3, before=lambda _: gc.collect())  # what a callback raises would be a warning, and so an error here
+    profiler.stop()
+
+    assert caplog.text.count("garbage collections are not recorded any more (RuntimeError: broken)") == 1
