@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from stepscope.present import duration
+
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 Per = Literal["step", "iteration", "recording", "batch"]
@@ -76,9 +78,15 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
 
 def ms(ns: float) -> str:
-    """A duration for people: milliseconds with as many digits as matter, seconds from 1 s."""
+    """A duration in a sentence: as `duration`, but with three digits from 1 ms on.
+
+    Examples:
+        >>> ms(0), ms(50_000), ms(12_340_000), ms(540e6), ms(1.5e9)
+        ('0 us', '50.0 us', '12.3 ms', '540 ms', '1.50 s')
+    """
     value = ns / 1e6
     if abs(value) >= 999.5:
         return f"{value / 1e3:.2f} s"
-    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 else 3
-    return f"{value:.{digits}f} ms"
+    if abs(value) < 0.99995:
+        return duration(ns)
+    return f"{value:.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f} ms"
