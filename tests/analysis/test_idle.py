@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.idle import unbroken
 from tests.analysis.jobs import MS, job
 
 
@@ -32,3 +33,20 @@ def test_waiting_for_a_batch_is_data_loading() -> None:
     found = by_cause(job(data_ns={1: 5 * MS}), 1)
 
     assert found["data_loading"] >= 5 * MS
+
+
+def test_pieces_without_a_break_are_one() -> None:
+    rows = [(0, 1, "python", 0, 5), (0, 1, "python", 5, 5), (0, 1, "other", 10, 2), (0, 2, "other", 12, 3)]
+    rows += [(0, 2, "other", 16, 1), (1, 2, "other", 17, 4), (1, 2, "other", 21, 4)]
+    names = ["rank", "step", "cause", "start_ns", "duration_ns"]
+    pieces = pl.DataFrame(rows[::-1], schema=names, orient="row")
+
+    assert unbroken(pieces).rows() == [(0, 0, 15), (0, 16, 1), (1, 17, 8)]
+    assert unbroken(pieces, "step", "cause").rows() == [
+        (0, 1, "python", 0, 10),
+        (0, 1, "other", 10, 2),
+        (0, 2, "other", 12, 3),
+        (0, 2, "other", 16, 1),
+        (1, 2, "other", 17, 8),
+    ]
+    assert unbroken(pieces.clear()).is_empty()

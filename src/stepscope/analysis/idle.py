@@ -135,6 +135,28 @@ def _pieces(
     )
 
 
+def unbroken(pieces: pl.DataFrame, *alike: str) -> pl.DataFrame:
+    """Join pieces of idle time that follow on each other without a break.
+
+    Args:
+        pieces: As of `idle_pieces`.
+        *alike: Columns in which pieces must be the same to be joined.
+
+    Returns:
+        `rank`, those columns, `start_ns`, `duration_ns`, in order of time.
+    """
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    breaks = [pl.col("start_ns") != end.shift(1).over("rank")]
+    breaks += [pl.col(name) != pl.col(name).shift(1).over("rank") for name in alike]
+    return (
+        pieces.sort("rank", "start_ns")
+        .with_columns(pause=pl.any_horizontal(breaks).fill_null(True).cum_sum())
+        .group_by("rank", *alike, "pause", maintain_order=True)
+        .agg(pl.col("start_ns").min(), pl.col("duration_ns").sum())
+        .drop("pause")
+    )
+
+
 def _host_recorded(
     windows: pl.DataFrame, kernels: pl.LazyFrame | None, operators: pl.LazyFrame | None, marks: pl.DataFrame | None
 ) -> pl.Expr:

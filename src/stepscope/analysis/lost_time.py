@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.idle import unbroken
 from stepscope.analysis.marked_steps import idle_in_phases, phase_time
 from stepscope.analysis.recurrence import Limits as Regularity
 from stepscope.analysis.recurrence import period
@@ -106,18 +107,9 @@ def _by_step(pieces: pl.DataFrame, steps: pl.DataFrame, limits: Limits) -> pl.Da
     """What each cause cost in each step, and in its pauses: pieces of one cause that follow on each other are one."""
     keys = ["rank", "step", "cause"]
     means = steps.group_by("rank").agg(mean_ns=pl.col("step_ns").mean())
-    follows = (
-        (pl.col("start_ns") == (pl.col("start_ns") + pl.col("duration_ns")).shift(1))
-        & (pl.col("cause") == pl.col("cause").shift(1))
-        & (pl.col("rank") == pl.col("rank").shift(1))
-        & (pl.col("step") == pl.col("step").shift(1))
-    )
     is_long = pl.col("duration_ns") >= pl.max_horizontal(limits.pause_ns, limits.pause_ratio * pl.col("mean_ns"))
     return (
-        pieces.sort("rank", "start_ns")
-        .with_columns(gap=(~follows.fill_null(False)).cum_sum())
-        .group_by(*keys, "gap", maintain_order=True)
-        .agg(pl.col("duration_ns").sum())
+        unbroken(pieces, "step", "cause")
         .join(means, on="rank", how="left")
         .group_by(keys)
         .agg(lost_ns=pl.col("duration_ns").sum(), paused_ns=pl.col("duration_ns").filter(is_long).sum())

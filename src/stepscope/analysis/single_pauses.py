@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.base import analysis
+from stepscope.analysis.idle import unbroken
 from stepscope.analysis.step_windows import is_whole_recording
 from stepscope.limits import limit
 
@@ -32,13 +33,8 @@ def single_pauses(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Li
         `rank`, `start_ns`, `duration_ns` and `recorded_ns` (of the whole recording).
     """
     whole = breakdown.filter(is_whole_recording()).select("rank", recorded_ns="window_ns")
-    keys = ["rank", "gap"]
-    begins = pl.col("start_ns") != (pl.col("start_ns") + pl.col("duration_ns")).shift(1).over("rank")
     gaps = (
-        idle_pieces.sort("rank", "start_ns")
-        .with_columns(gap=begins.fill_null(True).cum_sum())
-        .group_by(keys)
-        .agg(pl.col("start_ns").min(), pl.col("duration_ns").sum())
+        unbroken(idle_pieces)
         .join(whole, on="rank")
         .sort("rank", "duration_ns", "start_ns", descending=[False, True, False])
     )
