@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -234,3 +236,55 @@ def test_a_failure_within_a_collection_stays_there(
     profiler.stop()
 
     assert caplog.text.count("garbage collections are not recorded any more (RuntimeError: broken)") == 1
+
+
+_INTERRUPTED = """
+import gc, os, signal, sys, threading, time
+from stepscope.record.garbage import GarbageMarks
+from stepscope.record.marks import Marks
+from stepscope.record.steps import Steps
+
+kept = [[] for _ in range(500_000)]
+hook = sys.unraisablehook
+steps = Steps(Marks(), None)
+steps.begin()
+marks = GarbageMarks(steps)
+marks.begin()
+
+def interrupt():
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+end = time.monotonic() + 60
+try:
+    while time.monotonic() < end:
+        gc.collect()
+except KeyboardInterrupt:
+    marks.end()
+    print("interrupted", sys.unraisablehook is hook)
+"""
+
+
+def test_ctrl_c_during_a_collection_ends_training() -> None:
+    done = subprocess.run([sys.executable, "-c", _INTERRUPTED], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "interrupted True\n"
+    assert done.stderr == ""
+
+
+def test_what_else_python_forgets_is_printed_as_ever(backend: StandIn, tmp_path: Path) -> None:
+    told: list[object] = []
+
+    class Fails:
+        def __del__(self) -> None:
+            raise KeyboardInterrupt
+
+    before, sys.unraisablehook = sys.unraisablehook, told.append
+    try:
+        profiler = stepscope.Profiler(output_path=str(tmp_path))
+        Fails()
+        profiler.stop()
+    finally:
+        assert sys.unraisablehook == told.append
+        sys.unraisablehook = before
+    assert len(told) == 1

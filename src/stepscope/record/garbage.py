@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from time import perf_counter_ns
 
 from stepscope.record.hooks import Switch
+from stepscope.record.interrupts import Interrupts
 from stepscope.record.steps import Steps
 
 LEAST_NS = 100_000
@@ -35,6 +36,7 @@ class GarbageMarks:
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self._switch = Switch("garbage collections")
+        self._interrupts = Interrupts(GarbageMarks._called)
         self._began_ns = 0
         """When the collection began that runs now; 0 if there is none to mark."""
         self._clear()
@@ -49,12 +51,14 @@ class GarbageMarks:
         """Mark collections from now on, perhaps again after `end`."""
         self._began_ns = 0
         if self._called not in gc.callbacks:
+            self._interrupts.watch()
             gc.callbacks.append(self._called)
 
     def end(self) -> None:
         """Mark none any more. May be called twice, and from any thread."""
         if self._called in gc.callbacks:
             gc.callbacks.remove(self._called)
+            self._interrupts.leave()
 
     def forget(self) -> None:
         """This is a forked copy: what was collected so far is another process's matter."""
