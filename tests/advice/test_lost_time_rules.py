@@ -213,7 +213,7 @@ def test_windows_of_other_lengths_do_not_make_another_rank_the_typical_one() -> 
     """Of one step, ranks have windows that end with their own work: the greatest share is not the greatest loss."""
     lost = [(0, 6, 18), (1, 7, 11), (2, 9, 17), (3, 8, 11)]
     rows = pl.DataFrame(
-        [(rank, "dispatch", 1, False, idle * MS, 0, step * MS) for rank, idle, step in lost],
+        [(rank, "dispatch", 1, idle * MS, idle * MS, 0, step * MS) for rank, idle, step in lost],
         schema=COLUMNS,
         orient="row",
     )

@@ -17,8 +17,8 @@ def costs(*lost_ms: float, step_ms: float = 20, cause: str = "data_loading") -> 
         "rank": [0] * len(lost_ms),
         "cause": [cause] * len(lost_ms),
         "step": list(range(2, len(lost_ms) + 2)),
-        "by_phases": [False] * len(lost_ms),
         "lost_ns": [round(ms * MS) for ms in lost_ms],
+        "judged_ns": [round(ms * MS) for ms in lost_ms],
         "paused_ns": [0] * len(lost_ms),
         "step_ns": [round((step_ms + ms) * MS) for ms in lost_ms],
     }

@@ -558,3 +558,34 @@ def test_until_the_first_window_is_counted_training_waits_for_the_disk(
     backend.train(3, before=lambda _: time.sleep(0.02))
     profiler.stop()
     assert missing(about(recorded(profiler))) == []
+
+
+def test_what_the_script_does_after_a_window_has_ended_is_part_of_the_next_step(
+    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: Any
+) -> None:
+    """The recorder's own time is part of no step, but a pause of the script behind it is."""
+    costly(backend, monkeypatch, 0.03, pace.MOST_EVENTS)
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.001)
+    backend.train(12, before=lambda _: time.sleep(0.02))
+    profiler.stop()
+
+    marks = [row for row in rows(recorded(profiler) / "marks.csv") if row["kind"] == "step"]
+    lengths = {int(row["name"]): (int(row["end_ns"]) - int(row["start_ns"])) / 1e6 for row in marks}
+    ended = {int(row["last_step"]) for row in rows(recorded(profiler) / "windows.csv")}
+    behind = [lengths[step + 1] for step in sorted(ended) if step + 1 in lengths]
+    assert len(behind) >= 3
+    assert min(behind) >= 20  # and not the 30 ms that ending takes
+    assert min(behind) < 45
+
+
+def test_a_first_step_call_behind_the_end_of_a_window_is_of_the_step_that_hooks_have_ended(
+    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: Any
+) -> None:
+    costly(backend, monkeypatch, 0.001, pace.MOST_EVENTS)
+    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.000_001)
+    for _ in range(4):
+        backend.train(1)
+        profiler.step()
+    profiler.stop()
+
+    assert steps_of(recorded(profiler), rows) == [1, 2, 3, 4]

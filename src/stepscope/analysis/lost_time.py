@@ -14,9 +14,9 @@ from stepscope.analysis.recurrence import period
 from stepscope.analysis.statistics import rounded
 from stepscope.limits import limit
 
-COLUMNS = ("rank", "cause", "step", "by_phases", "lost_ns", "paused_ns", "step_ns")
-"""What `summed` takes: of each step what each cause cost in it, what of that in pauses, and how long it took; and
-whether that is known by its marked phases alone."""
+COLUMNS = ("rank", "cause", "step", "lost_ns", "judged_ns", "paused_ns", "step_ns")
+"""What `summed` takes: of each step what each cause cost in it, what of that is known of all steps alike, what in
+pauses, and how long it took."""
 
 
 RESULT = (
@@ -53,7 +53,7 @@ def lost_time(
     """Sum up what each cause of idle time cost, with the steps in which it did.
 
     Where only the phases of a step are marked, what is idle beside them is known; within them the share of idle time
-    is taken to be that of the steps with operators. Stalls are judged among steps of one kind.
+    is taken to be that of the steps with operators. Which steps stall is judged by what is known of all.
 
     Args:
         idle_pieces: Idle time of each step by cause.
@@ -78,7 +78,7 @@ def lost_time(
     rows = steps.join(causes, on="rank", maintain_order="left")
     lost = _by_step(pieces, steps, limits)
     found = rows.join(lost, on=["rank", "step", "cause"], how="left", maintain_order="left")
-    found = found.with_columns(pl.col("lost_ns", "paused_ns").fill_null(0))
+    found = found.with_columns(pl.col("lost_ns", "paused_ns").fill_null(0)).with_columns(judged_ns="lost_ns")
     if marks is not None and timed_steps["by_phases"].any():
         found = _with_phases(found, idle_pieces, timed_steps, marks)
     return summed(found.select(COLUMNS), limits)
@@ -87,19 +87,29 @@ def lost_time(
 def _with_phases(
     rows: pl.DataFrame, idle_pieces: pl.DataFrame, timed_steps: pl.DataFrame, marks: pl.DataFrame
 ) -> pl.DataFrame:
-    """Rows of which those of marked steps have what is lost within phases as well, as in the steps with operators."""
+    """Rows of ranks with marked steps, in which what is lost within phases is known of the steps with operators only.
+
+    Marked steps are taken to lose as much of their phases. Single steps are judged by what is lost beside phases.
+    """
     phases = phase_time(timed_steps, marks)
+    mixed = phases.filter("by_phases")["rank"].unique().to_list()
     recorded = phases.filter(~pl.col("by_phases")).group_by("rank").agg(recorded_ns=pl.col("phase_ns").sum())
+    within = idle_in_phases(idle_pieces.filter(pl.col("rank").is_in(mixed)), marks)
     rates = (
-        idle_in_phases(idle_pieces, marks)
+        within.group_by("rank", "cause")
+        .agg(pl.col("within_ns").sum())
         .join(recorded.filter(pl.col("recorded_ns") > 0), on="rank")
-        .select("rank", "cause", rate=pl.col("idle_ns") / pl.col("recorded_ns"))
+        .select("rank", "cause", rate=pl.col("within_ns") / pl.col("recorded_ns"))
     )
-    inside = pl.when("by_phases").then(rounded(pl.col("rate") * pl.col("phase_ns"))).fill_null(0)
+    assumed = pl.when("by_phases").then(rounded(pl.col("rate") * pl.col("phase_ns"))).fill_null(0)
     return (
         rows.join(phases.drop("by_phases"), on=["rank", "step"], how="left", maintain_order="left")
         .join(rates, on=["rank", "cause"], how="left", maintain_order="left")
-        .with_columns(lost_ns=pl.col("lost_ns") + inside)
+        .join(within, on=["rank", "step", "cause"], how="left", maintain_order="left")
+        .with_columns(
+            lost_ns=pl.col("lost_ns") + assumed,
+            judged_ns=pl.col("lost_ns") - pl.col("within_ns").fill_null(0),
+        )
     )
 
 
@@ -152,11 +162,11 @@ def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         ordinary), `stalled_ratio` (of `recorded_ns`), `period` (it stalls every so many steps; null if it does not
         come back regularly).
     """
-    keys, lost = ["rank", "cause"], pl.col("lost_ns")
-    ordinary = lost.quantile(0.25, "lower").over(*keys, "by_phases")
-    excess = lost - ordinary
+    keys, lost, judged = ["rank", "cause"], pl.col("lost_ns"), pl.col("judged_ns")
+    ordinary = judged.quantile(0.25, "lower").over(keys)
+    excess = judged - ordinary
     stalled = (
-        (lost > ordinary * limits.ordinary_factor)
+        (judged > ordinary * limits.ordinary_factor)
         & (excess > limits.excess_ratio * pl.col("step_ns").mean().over(keys))
         & (excess >= limits.least_ratio * excess.max().over(keys))
     )

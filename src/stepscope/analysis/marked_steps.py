@@ -123,12 +123,12 @@ def phase_time(timed_steps: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
 
 
 def idle_in_phases(idle_pieces: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """How long each rank was idle within marked phases, by cause: `rank`, `cause`, `idle_ns`."""
+    """How long each rank was idle within marked phases, by step and cause: `rank`, `step`, `cause`, `within_ns`."""
     numbered = idle_pieces.with_row_index("number").with_columns(window=pl.col("number").cast(pl.Int64))
     windows = numbered.select("rank", "window", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     cut = pieces({"phase": _ranges(marks, "phase")}, windows.lazy(), by=["rank"]).filter("phase").collect()
-    causes = numbered.select("window", "cause")
-    return cut.join(causes, on="window").group_by("rank", "cause").agg(idle_ns=pl.col("duration_ns").sum())
+    found = cut.join(numbered.select("window", "step", "cause"), on="window")
+    return found.group_by("rank", "step", "cause").agg(within_ns=pl.col("duration_ns").sum())
 
 
 def _phases_within(marks: pl.DataFrame, windows: pl.DataFrame) -> pl.LazyFrame:

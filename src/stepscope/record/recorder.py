@@ -277,6 +277,7 @@ class Recorder:
             self._missing.add(number, spared=self._pauses)
             if self._pace.resumes(number, now_ns):
                 self._begin_window(number + 1)
+                self.steps.resumed()
         elif self._pace.is_over(number, now_ns):
             self.steps.interrupted()
             began_ns = thread_time_ns()
@@ -286,6 +287,7 @@ class Recorder:
             self._pauses = not self._pace.resumes(number, ended_ns)
             if not self._pauses:
                 self._begin_window(number + 1)
+            self.steps.resumed()
 
     def _end_window(self, number: int) -> None:
         """End the window with step `number`."""

@@ -51,17 +51,18 @@ class Steps:
         self._listener = listener
         self._began_ns: int | None = None
         self._pending_ns: int | None = None
+        self._resumed_ns: int | None = None
 
     def begin(self) -> None:
         """Recording begins: the next activity begins a step."""
-        self._began_ns = self._pending_ns = None
+        self._began_ns = self._pending_ns = self._resumed_ns = None
         self.active = True
 
     def finish(self) -> None:
         """Recording ends. What has begun of a step and is not over is no step."""
         self._settle()
         self.active = False
-        self._began_ns = None
+        self._began_ns = self._resumed_ns = None
 
     def mark(self, kind: str, name: str, start_ns: int, end_ns: int, detail: str = "") -> None:
         """A phase is over (see `docs/recording.md` for kinds). Ignored while nothing is recorded."""
@@ -87,9 +88,14 @@ class Steps:
             self._began_ns = perf_counter_ns()
 
     def interrupted(self) -> None:
-        """The recorder itself takes time now: it belongs to no step. The next activity begins the next one."""
+        """The recorder itself takes time now: it belongs to no step. The next one begins when that is over."""
         self._settle()
-        self._began_ns = None
+        self._began_ns = self._resumed_ns = None
+
+    def resumed(self) -> None:
+        """The recorder is done: what the script does from now on is part of the next step, if one follows."""
+        if self._began_ns is None:
+            self._resumed_ns = perf_counter_ns()
 
     def ended(self, now_ns: int, number: int | None = None) -> None:
         """A step is over, as a hook sees it.
@@ -154,7 +160,8 @@ class Steps:
         if self._pending_ns is not None and start_ns >= self._pending_ns:
             self._settle()
         if self._began_ns is None:
-            self._began_ns = start_ns
+            self._began_ns = start_ns if self._resumed_ns is None else min(start_ns, self._resumed_ns)
+            self._resumed_ns = None
             if self.on_activity is not None:
                 self.on_activity()
 
