@@ -17,7 +17,7 @@ from stepscope.analysis.flops import flops
 from stepscope.analysis.functions import functions, idle_functions
 from stepscope.analysis.host_memory import host_memory, host_memory_curve
 from stepscope.analysis.host_time import host_time
-from stepscope.analysis.idle import idle, idle_marked, idle_pieces
+from stepscope.analysis.idle import idle, idle_marked, idle_pieces, next_work
 from stepscope.analysis.input_operators import input_operators, input_samples
 from stepscope.analysis.input_queues import input_batches, input_queues
 from stepscope.analysis.input_stages import input_stages
@@ -36,7 +36,7 @@ from stepscope.analysis.operator_flops import operator_flops
 from stepscope.analysis.operator_instances import operator_instances
 from stepscope.analysis.operator_summary import operator_summary
 from stepscope.analysis.operator_types import operator_types
-from stepscope.analysis.outer_steps import outer_steps
+from stepscope.analysis.outer_steps import all_steps, outer_steps
 from stepscope.analysis.phase_ranges import phase_ranges
 from stepscope.analysis.python_threads import python_threads
 from stepscope.analysis.segments import segments
@@ -55,6 +55,7 @@ __all__ = [
     "ANALYSES",
     "Analysis",
     "activity",
+    "all_steps",
     "analysis",
     "arrival",
     "breakdown",
@@ -92,6 +93,7 @@ __all__ = [
     "memory_peak",
     "memory_usage",
     "model_flops",
+    "next_work",
     "operator_flops",
     "operator_instances",
     "operator_summary",

@@ -31,7 +31,7 @@ LAUNCH = r"^(cuda|cu|hip)\w*Launch\w*Kernel"
 KERNELS = {"compute": "computing", "communication": "communication", "memory": "memory"}
 
 
-@analysis("rank", together=True)
+@analysis("rank", together=True, every_step=True)
 def activity(
     steps: pl.LazyFrame,
     kernels: pl.LazyFrame | None,

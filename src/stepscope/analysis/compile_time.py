@@ -10,12 +10,13 @@ from stepscope.errors import Unavailable
 
 
 @analysis("rank", together=True)
-def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
+def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFrame) -> pl.DataFrame:
     """Sum up the time in which a compiler ran, by the step in which it began.
 
     Args:
         marks: When it ran.
         steps: The steps, by their ranges on the host.
+        all_steps: Also those that the user did not select; what ran in these does not count.
 
     Returns:
         One row a step in which a compiler ran, in order: `rank`, `step` (null outside of all steps), `compile_ns`,
@@ -26,7 +27,7 @@ def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     Raises:
         Unavailable: If no compiler ran.
     """
-    ran = marks.filter(pl.col("what") == "compile").sort("start_ns")
+    ran = _in_selected(marks.filter(pl.col("what") == "compile"), steps, all_steps).sort("start_ns")
     if ran.is_empty():
         raise Unavailable("no compiler ran while this was recorded")
     ranges = steps.select("rank", "step", "window", since_ns="start_ns", until_ns="end_ns").sort("since_ns").collect()
@@ -55,3 +56,16 @@ def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
         .sort("rank", "first_ns")
         .drop("first_ns")
     )
+
+
+def _in_selected(ran: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFrame) -> pl.DataFrame:
+    """Ranges that begin in selected steps; all of a rank of which all steps are selected."""
+    selected = steps.select("rank", "step", selected=True).collect()
+    known = all_steps.join(selected, on=["rank", "step"], how="left", maintain_order="left")
+    narrowed = known.filter(pl.col("selected").is_null())["rank"].unique().to_list()
+    bounds = known.select("rank", "selected", since_ns="start_ns", until_ns="end_ns")
+    placed = ran.sort("start_ns").join_asof(
+        bounds, left_on="start_ns", right_on="since_ns", by="rank", check_sortedness=False
+    )
+    inside = pl.col("selected").fill_null(False) & (pl.col("start_ns") < pl.col("until_ns"))
+    return placed.filter(inside | ~pl.col("rank").is_in(narrowed)).select(ran.columns)

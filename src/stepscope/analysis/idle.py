@@ -31,6 +31,10 @@ SEEN_STEPS = 0.5
 operators on the host, which say nothing about the thread that launches."""
 
 
+_ORDER = ("rank", "next_ns", "launch_end_ns", "launch_start_ns")
+"""Columns of `_launches`, and their order."""
+
+
 @analysis("rank", together=True)
 def idle(idle_pieces: pl.DataFrame) -> pl.DataFrame:
     """Split the free time of each step by its cause.
@@ -53,6 +57,7 @@ def idle_pieces(
     kernels: pl.LazyFrame | None,
     operators: pl.LazyFrame | None = None,
     marks: pl.DataFrame | None = None,
+    next_work: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Cut the free time of each step into pieces of one cause.
 
@@ -62,12 +67,41 @@ def idle_pieces(
         kernels: Device work, with the calls that launched it.
         operators: Host operators; with `marks` they show that the host was recorded.
         marks: What the host did.
+        next_work: What a step at the end of a selection waits for.
 
     Returns:
         `rank`, `step`, `cause` (one of `CAUSES`), `start_ns`, `duration_ns`, in order of time.
     """
     windows = step_windows(known_steps(steps))
-    return _pieces(windows, activity, kernels, _host_recorded(windows, kernels, operators, marks))
+    launches = None if kernels is None else _launches(kernels)
+    if launches is not None and next_work is not None:
+        launches = pl.concat([launches, next_work.lazy()])
+    return _pieces(windows, activity, launches, _host_recorded(windows, kernels, operators, marks))
+
+
+@analysis("rank", together=True, every_step=True)
+def next_work(steps: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
+    """Find the first device task after the window of each step, also if the step that it belongs to is not selected.
+
+    Returns:
+        As `_launches`.
+    """
+    ends = steps.select("rank", "window_end_ns").sort("rank", "window_end_ns")
+    tasks = _launches(kernels).sort(_ORDER, nulls_last=True)
+    found = ends.join_asof(
+        tasks, left_on="window_end_ns", right_on="next_ns", by="rank", strategy="forward", check_sortedness=False
+    )
+    return found.drop_nulls("next_ns").select(*_ORDER).collect()
+
+
+def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
+    """Device tasks and the calls that launched them: `rank`, `next_ns`, `launch_start_ns`, `launch_end_ns`.
+
+    Copies are left out: not every source records the call that starts them, and what the device waits for in a gap is
+    its next real work.
+    """
+    tasks = kernels.filter(pl.col("kind") != "memory")
+    return tasks.select("rank", "launch_start_ns", "launch_end_ns", next_ns="start_ns").select(*_ORDER)
 
 
 @analysis("rank", together=True)
@@ -85,22 +119,15 @@ def idle_marked(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pieces(
-    windows: pl.DataFrame, activity: pl.DataFrame, kernels: pl.LazyFrame | None, host_recorded: pl.Expr
+    windows: pl.DataFrame, activity: pl.DataFrame, launches: pl.LazyFrame | None, host_recorded: pl.Expr
 ) -> pl.DataFrame:
     """Free time within windows: `rank`, `step`, `cause`, `start_ns`, `duration_ns`."""
     cut = split(activity, windows.lazy(), KINDS)
     free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("rank", "start_ns")
-    if kernels is not None:
-        launches = (
-            # Copies are left out: not every source records the call that starts them, and what the device waits
-            # for in a gap is its next real work.
-            kernels.filter(pl.col("kind") != "memory")
-            .select("rank", "start_ns", "launch_start_ns", "launch_end_ns")
-            .sort("rank", "start_ns", "launch_end_ns", "launch_start_ns", nulls_last=True)
-            .rename({"start_ns": "next_ns"})
-        )
+    if launches is not None:
+        ordered = launches.sort(_ORDER, nulls_last=True)
         free = free.join_asof(
-            launches, left_on="start_ns", right_on="next_ns", by="rank", strategy="forward", check_sortedness=False
+            ordered, left_on="start_ns", right_on="next_ns", by="rank", strategy="forward", check_sortedness=False
         )
     else:
         free = free.with_columns(launch_start_ns=pl.lit(None, pl.Int64), launch_end_ns=pl.lit(None, pl.Int64))

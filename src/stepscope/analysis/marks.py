@@ -30,7 +30,7 @@ ANNOTATIONS = {"data": DATA_LOADING, "phase": PHASES, "compile": COMPILING, "che
 KINDS = ("data", "compile", "sync", "gc", "checkpoint", "python", "phase")
 
 
-@analysis("rank", together=True)
+@analysis("rank", together=True, every_step=True)
 def marks(slices: pl.LazyFrame) -> pl.DataFrame:
     """Find the host ranges that explain why a device, or the framework, had nothing to do.
 

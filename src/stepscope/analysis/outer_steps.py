@@ -1,4 +1,4 @@
-"""Where a rank's recorded steps begin and end, also if the user selects some of them."""
+"""The steps that a rank recorded, also if the user selects some of them."""
 
 from __future__ import annotations
 
@@ -32,3 +32,13 @@ def outer_steps(steps: pl.LazyFrame) -> pl.DataFrame:
         .sort("rank")
         .collect()
     )
+
+
+@analysis("rank", together=True, every_step=True)
+def all_steps(steps: pl.LazyFrame) -> pl.DataFrame:
+    """List the steps that were recorded, by their ranges on the host.
+
+    Returns:
+        `rank`, `step`, `window`, `start_ns`, `end_ns`, in order of start.
+    """
+    return steps.select("rank", "step", "window", "start_ns", "end_ns").sort("start_ns", "end_ns", "step").collect()

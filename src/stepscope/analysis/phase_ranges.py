@@ -45,7 +45,7 @@ NO_FORWARD = (
 _RANGE = ["rank", "step", "phase", "start_ns", "end_ns"]
 
 
-@analysis("rank", together=True)
+@analysis("rank", together=True, every_step=True)
 def phase_ranges(
     slices: pl.LazyFrame | None,
     operators: pl.LazyFrame | None,
