@@ -39,6 +39,10 @@ def all_steps(steps: pl.LazyFrame) -> pl.DataFrame:
     """List the steps that were recorded, by their ranges on the host.
 
     Returns:
-        `rank`, `step`, `window`, `start_ns`, `end_ns`, in order of start.
+        `rank`, `step`, `window`, `start_ns`, `end_ns`, in order of rank and start.
     """
-    return steps.select("rank", "step", "window", "start_ns", "end_ns").sort("start_ns", "end_ns", "step").collect()
+    return (
+        steps.select("rank", "step", "window", "start_ns", "end_ns")
+        .sort("rank", "start_ns", "end_ns", "step")
+        .collect()
+    )
