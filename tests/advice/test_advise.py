@@ -25,7 +25,11 @@ def test_a_healthy_job_gets_no_advice() -> None:
 
 @pytest.mark.parametrize(
     ("marked", "words"),
-    [("compile: forward", "spends time compiling"), ("checkpoint: torch.save", "spends time on checkpoints")],
+    [
+        ("compile: forward", "spends time compiling"),
+        ("checkpoint: torch.save", "spends time on checkpoints"),
+        ("generation 2", "spends time on garbage collection"),
+    ],
 )
 def test_a_rank_that_stops_for_something_is_not_said_to_dispatch_late(marked: str, words: str) -> None:
     found = answers(job(gap_ns={2: 2 * MS}, marked=marked))
@@ -35,7 +39,9 @@ def test_a_rank_that_stops_for_something_is_not_said_to_dispatch_late(marked: st
     assert f"rank 2 {words} (" in verdict(found).lower()
     assert "dispatch" not in verdict(found)
     others = [finding for finding in found.findings if finding.rule in ("compile-time", "checkpoint")]
-    assert others and sum(finding.saving_ns for finding in others) < MS / 2  # of 8 ms, which are claimed
+    assert (others or marked == "generation 2") and sum(
+        finding.saving_ns for finding in others
+    ) < MS / 2  # of 8 ms, which are claimed
 
 
 def test_all_ranks_waiting_for_data_is_one_finding_about_the_input() -> None:

@@ -103,7 +103,8 @@ def _data_wait(start: int, length: int, step: int) -> dict[str, object]:
 
 
 def _mark(start: int, length: int, step: int, name: str) -> dict[str, object]:
-    return {"start_ns": start, "duration_ns": length, "category": "annotation", "step": step, "name": name}
+    category = "gc" if name.startswith("generation") else "annotation"
+    return {"start_ns": start, "duration_ns": length, "category": category, "step": step, "name": name}
 
 
 def _frames(rows: dict[str, list[dict[str, object]]], end: int, clock: int, host: str) -> dict[str, pl.DataFrame]:

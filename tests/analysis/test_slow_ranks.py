@@ -33,7 +33,12 @@ def test_a_rank_that_dispatches_late_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("marked", "kind"), [("compile: forward", "compile"), ("checkpoint: torch.save", "checkpoint")]
+    ("marked", "kind"),
+    [
+        ("compile: forward", "compile"),
+        ("checkpoint: torch.save", "checkpoint"),
+        ("generation 2", "garbage_collection"),
+    ],
 )
 def test_a_rank_that_stops_for_something_is_named_with_that(marked: str, kind: str) -> None:
     found = job(gap_ns={2: 2 * MS}, marked=marked).analyse("slow_ranks")

@@ -15,6 +15,7 @@ CAUSES: dict[str, Choices] = {
     "data_loading": {(None, None): "its training loop waits longer for the next batch"},
     "compile": {(None, None): "its compiler runs longer than on the other ranks"},
     "checkpoint": {(None, None): "it stops longer to write checkpoints"},
+    "garbage_collection": {(None, None): "Python collects garbage there for longer"},
     "dispatch": {
         (None, None): "its host launches work late, so its device stands idle",
         (None, CPU): "it spends longer outside of the framework's operators",
@@ -26,6 +27,7 @@ VERBS: dict[str, Choices] = {
     "data_loading": {(None, None): "waits for data"},
     "compile": {(None, None): "spends time compiling"},
     "checkpoint": {(None, None): "spends time on checkpoints"},
+    "garbage_collection": {(None, None): "spends time on garbage collection"},
     "dispatch": {(None, None): "dispatches late", (None, CPU): "spends time outside of operators"},
     "memory": {(None, None): "copies memory slowly"},
 }
@@ -35,6 +37,10 @@ _COMPILES = (
     "Look at what only that rank compiles: its batches may have other sizes, or its compiler's cache may be empty. "
 )
 _SAVES = "Let every rank save its own part, save less often or without stopping for it, and to local storage first."
+_COLLECTS = (
+    "Look for what only that rank keeps or collects: calls of gc.collect(), lists of results or logs that grow. "
+    "Call gc.freeze() after warm-up, or let all ranks collect in the same step."
+)
 ACTIONS: dict[str, Choices] = {
     "computing": {
         (None, None): (
@@ -67,6 +73,7 @@ ACTIONS: dict[str, Choices] = {
         + "Declare sizes as dynamic, or pad its batches to the sizes that the other ranks have.",
     },
     "checkpoint": {(None, None): _SAVES},
+    "garbage_collection": {(None, None): _COLLECTS},
     "dispatch": {
         (PYTORCH, None): _HOST
         + "synchronising calls (`.item()`, prints of tensors) or logging that only this rank does.",

@@ -7,9 +7,9 @@ import polars as pl
 from stepscope.analysis.activity import SPLIT, split
 from stepscope.analysis.base import analysis, ranks_of
 
-WORK = ("computing", "data_loading", "compile", "checkpoint", "dispatch", "memory")
-"""What a rank needs time for on its own: computing; waiting for the next batch; a compiler; a checkpoint; nothing,
-because the host gave the device no work in time; memory operations."""
+WORK = ("computing", "data_loading", "compile", "checkpoint", "garbage_collection", "dispatch", "memory")
+"""What a rank needs time for on its own: computing; waiting for the next batch; a compiler; a checkpoint; Python's
+collection of garbage; nothing, because the host gave the device no work in time; memory operations."""
 
 KINDS = (*WORK, "transmit", "unsplit")
 """What own time is spent on, with transmission and with communication of which it is unknown how much is waiting.
@@ -60,7 +60,7 @@ def segments(
         .when("compile")
         .then(pl.lit("compile"))
         .when("gc")
-        .then(pl.lit("dispatch"))
+        .then(pl.lit("garbage_collection"))
         .when("data")
         .then(pl.lit("data_loading"))
         .when("checkpoint")
