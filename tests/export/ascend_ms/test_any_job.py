@@ -42,7 +42,9 @@ def test_any_job_is_exported_and_read_back(job: Job) -> None:
             if run.has(table):
                 assert_frame_equal(rows(run, table, columns), rows(again, table, columns))
         assert stated(again) == ours(run)
-        assert again.issues.filter(pl.col("severity") != "note").is_empty()
+        # how much of a step its work spans is a fact of the job, not of how it was exported
+        told = again.issues.filter(pl.col("severity") != "note", ~pl.col("problem").str.contains("spans only"))
+        assert told.is_empty()
 
 
 def rows(run: Run, table: str, columns: list[str]) -> pl.DataFrame:
