@@ -16,6 +16,7 @@ import stepscope.report
 from every_format import FORMATS
 from stepscope.advice import Finding
 from stepscope.analysis.idle import CAUSES
+from stepscope.analysis.segments import WORK
 from stepscope.cli import main
 from stepscope.cli.analyze import _show_findings
 from stepscope.cli.output import Output
@@ -66,6 +67,7 @@ def test_the_schema_has_all_causes_of_idle_time_and_all_kinds_of_windows() -> No
     sections = json.loads(SCHEMA.read_text())["properties"]
 
     assert sections["idle"]["items"]["properties"]["cause"]["enum"] == list(CAUSES)
+    assert sections["slow_ranks"]["items"]["properties"]["kind"]["enum"] == list(WORK)
     assert sections["steps"]["items"]["properties"]["window"]["enum"] == list(WINDOWS)
 
 
