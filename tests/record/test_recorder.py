@@ -589,3 +589,16 @@ def test_a_first_step_call_behind_the_end_of_a_window_is_of_the_step_that_hooks_
     profiler.stop()
 
     assert steps_of(recorded(profiler), rows) == [1, 2, 3, 4]
+
+
+def test_the_recorders_own_threads_are_listed(
+    backend: StandIn, tmp_path: Path, about: Callable[[Path], dict[str, Any]]
+) -> None:
+    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    backend.train(2)
+    threads = {thread.native_id for thread in threading.enumerate() if thread.name.startswith("stepscope")}
+    profiler.stop()
+
+    listed = set(about(recorded(profiler))["own_threads"])
+    assert threads and threads <= listed
+    assert threading.get_native_id() not in listed

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from recordings import MS, Raw, op
 from stepscope.run import open_run
 from stepscope.sources.own_frames import OWN_FRAME, OWN_THREAD, without_own_frames
 
@@ -55,3 +56,17 @@ def test_a_stack_of_own_frames_alone_is_empty() -> None:
     stacks = pl.Series([HOOK, f"{HOOK};a.py(1): f", f"a.py(1): f\n{HOOK}", None, ""])
 
     assert without_own_frames(stacks).to_list() == ["", "a.py(1): f", "a.py(1): f", None, ""]
+
+
+def test_threads_that_a_recording_lists_as_its_own_are_hidden_where_no_function_tells_them(tmp_path: Path) -> None:
+    """A window that begins while the thread waits shows what it calls, and not in which function it runs."""
+    raw = Raw(tmp_path, about={"own_threads": [78, None, "x"]}).steps((1, 0, MS))
+    events = [
+        op("aten::mm", 0, 10),
+        *(op("<built-in function sleep>", 20, 500, "python_function", thread) for thread in (77, 78)),
+    ]
+    raw.kineto(0, 0, MS, events)
+
+    slices = open_run(tmp_path, use_store=False).table("slices").filter(pl.col("category") == "python").collect()
+
+    assert slices["thread"].to_list() == ["77"]

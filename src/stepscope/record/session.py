@@ -21,6 +21,7 @@ from stepscope.record.files import ABOUT, append_text, make_private, replace_jso
 from stepscope.record.host_sampler import HostSampler
 from stepscope.record.marks import Marks, epoch_shift_ns
 from stepscope.record.options import Options
+from stepscope.record.own_threads import own_thread, own_thread_ids
 from stepscope.record.whereabouts import Whereabouts
 from stepscope.record.windows import Windows
 
@@ -96,7 +97,7 @@ class Session:
         self._backend.started(self.directory)
         self.describe()
         self._wake.clear()
-        self._thread = threading.Thread(target=self._run, name="stepscope-recorder", daemon=True)
+        self._thread = own_thread(self._run, "stepscope-recorder")
         self._thread.start()
 
     def close(self) -> None:
@@ -204,6 +205,7 @@ class Session:
             "started_ns": self._started_ns,
             "updated_ns": time.time_ns(),
             "problems": self._problems,
+            "own_threads": own_thread_ids(),
         }
 
     def _make_directory(self) -> Path:

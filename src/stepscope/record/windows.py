@@ -14,6 +14,7 @@ from pathlib import Path
 from stepscope.record.backend import Backend, WindowLost
 from stepscope.record.files import append_text, make_private
 from stepscope.record.marks import epoch_shift_ns, lines
+from stepscope.record.own_threads import own_thread
 
 log = logging.getLogger("stepscope")
 
@@ -130,7 +131,7 @@ class Windows:
         self._waiting += 1
         self._jobs.put((window, job))
         if self._thread is None:
-            thread = threading.Thread(target=self._work, name="stepscope-export", daemon=True)
+            thread = own_thread(self._work, "stepscope-export")
             try:
                 thread.start()
             except RuntimeError:  # the interpreter is about to end; `wait` does the work

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from stepscope.record.own_threads import own_thread
 from stepscope.record.whereabouts import boot_id
 
 log = logging.getLogger("stepscope")
@@ -61,8 +62,7 @@ class Clock:
         if size > 1:
             store = distributed.distributed_c10d._get_default_store()
             self._leaving = threading.Event()
-            arguments = (store, rank, size, self._leaving)
-            self._thread = threading.Thread(target=self._run, args=arguments, name="stepscope-clock", daemon=True)
+            self._thread = own_thread(self._run, "stepscope-clock", store, rank, size, self._leaving)
             self._thread.start()
             atexit.register(self.stop)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -57,9 +57,16 @@ class Events:
         """Leave out what starts far from the rest of the recording; how many events that were."""
         return self._spool.drop_strays()
 
-    def drop_own_frames(self) -> None:
-        """Leave out the Python functions of the recorder itself, and all of those that run on its threads."""
-        name, threads, found = pl.col("name"), set[int](), False
+    def drop_own_frames(self, own_threads: Collection[str] = ()) -> None:
+        """Leave out the Python functions of the recorder itself, and all of those that run on its threads.
+
+        Args:
+            own_threads: Threads that are known to be the recorder's. Others are known by the function that they run in,
+                which a trace lacks if it began later.
+        """
+        name = pl.col("name")
+        threads = {place for (_, thread), place in self._places.items() if thread in own_threads}
+        found = bool(threads)
         for frame in self._spool.frames("python", ["name", "place"]):
             own = frame.filter(name.str.contains(OWN_FRAME))
             found |= not own.is_empty()

@@ -37,6 +37,8 @@ class Beside:
 
     def __init__(self, groups: Sequence[dict[str, Any]] = ()) -> None:
         self.groups = groups
+        self.own_threads: frozenset[str] = frozenset()
+        """Threads of a recorder, whose Python functions are nobody's."""
 
     def phases(self, steps: Steps, events: Events) -> pl.DataFrame | None:  # noqa: ARG002
         """`step`, `forward_start_ns`, `backward_end_ns` of steps where they are known; None if nowhere."""
@@ -70,7 +72,7 @@ def write_events(path: Path, events: Events, sink: Sink, beside: Beside) -> Writ
         sink: Takes the rows.
         beside: What else is known.
     """
-    events.drop_own_frames()
+    events.drop_own_frames(beside.own_threads)
     device_events = events.rows("device")
     if strays := events.drop_strays():
         sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)

@@ -77,6 +77,12 @@ class About:
         return self.values.get("state") != "recording"
 
     @property
+    def own_threads(self) -> frozenset[str]:
+        """The recorder's own threads, as traces name them."""
+        listed = self.values.get("own_threads")
+        return frozenset(map(str, listed)) if isinstance(listed, list) else frozenset()
+
+    @property
     def problems(self) -> list[str]:
         """What the recorder could not do."""
         listed = self.values.get("problems")

@@ -28,6 +28,7 @@ class Known(Beside):
 
     def __init__(self, about: About, marks: Marks, calls: list[pl.DataFrame], windows: list[tuple[int, int]]) -> None:
         super().__init__(about.groups)
+        self.own_threads = about.own_threads
         self._marks = marks
         self._calls = calls
         self._windows = windows

@@ -33,7 +33,7 @@ class RecordingSource:
     """Reads what the recorder writes, of finished jobs, running ones and killed ones."""
 
     name = "recording"
-    version = 9
+    version = 10
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with a `recording.json` of ours."""
