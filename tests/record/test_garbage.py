@@ -108,7 +108,8 @@ def test_a_collection_begins_no_step_and_ends_none(backend: StandIn, tmp_path: P
     steps = [row for row in rows(profiler.directory / "marks.csv") if row["kind"] == "step"]
     assert [row["name"] for row in steps] == ["1", "2"]
     assert int(steps[0]["start_ns"]) > began_ns
-    assert steps[0]["end_ns"] == steps[1]["start_ns"]
+    gap_ns = int(steps[1]["start_ns"]) - int(steps[0]["end_ns"])
+    assert abs(gap_ns) < 1000  # each part of the marks has its own reading of both clocks
     assert len(marked(profiler, rows)) == 3
 
 
