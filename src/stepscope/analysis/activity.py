@@ -160,6 +160,8 @@ def _not_stopped(work: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFram
     end = pl.col("start_ns") + pl.col("duration_ns")
     collected = slices.filter((pl.col("category") == "gc") & pl.col("thread").is_not_null())
     garbage = collected.select(*where, "start_ns", end_ns=end).sort("start_ns", "end_ns").collect()
+    if garbage.is_empty():  # as a rule; operators may be millions
+        return work.select(result)
     last = garbage.select(*where, from_ns="start_ns", until_ns="end_ns")
     found = work.sort("end_ns").join_asof(
         last,

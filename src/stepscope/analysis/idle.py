@@ -100,8 +100,7 @@ def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
     Copies are left out: not every source records the call that starts them, and what the device waits for in a gap is
     its next real work.
     """
-    tasks = kernels.filter(pl.col("kind") != "memory")
-    return tasks.select("rank", "launch_start_ns", "launch_end_ns", next_ns="start_ns").select(*_ORDER)
+    return kernels.filter(pl.col("kind") != "memory").rename({"start_ns": "next_ns"}).select(_ORDER)
 
 
 @analysis("rank", together=True)

@@ -43,7 +43,9 @@ def marked_steps(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.LazyF
     unrecorded = unrecorded_steps(steps)
     if activity is None:
         return unrecorded.head(0)
-    known = _phases_within(activity, step_windows(unrecorded)).select("rank", "step").unique()
+    windows = step_windows(unrecorded)
+    inside = _phases_in(windows, activity).select("window").unique()
+    known = windows.lazy().join(inside, on="window", how="semi").select("rank", "step").unique()
     return unrecorded.join(known, on=["rank", "step"], how="semi", maintain_order="left")
 
 
@@ -70,8 +72,9 @@ def phases_of_unrecorded(
     apart = pl.col("computing") & ~pl.any_horizontal(MARKS)
     shares = cut.group_by("rank").agg(share=pl.col("duration_ns").filter(apart).sum() / pl.col("duration_ns").sum())
     covered = shares.filter(pl.col("share") <= limits.unmarked_ratio).collect()["rank"].to_list()
-    phases = _phases_within(marks, unrecorded.filter(pl.col("rank").is_in(covered)))
-    return phases.select(marks.columns).collect()
+    phases = _phases_in(unrecorded.filter(pl.col("rank").is_in(covered)), marks)
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    return phases.with_columns(what=pl.lit("phase"), end_ns=end).select(marks.columns).collect()
 
 
 @analysis("rank", together=True)
@@ -116,8 +119,7 @@ def phase_time(timed_steps: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
         start_ns="window_start_ns",
         end_ns=pl.col("window_start_ns") + pl.col("window_ns"),
     )
-    cut = pieces({"phase": _ranges(marks, "phase")}, windows.lazy(), by=["rank"])
-    sums = cut.filter("phase").group_by("window").agg(phase_ns=pl.col("duration_ns").sum()).collect()
+    sums = _phases_in(windows, marks).group_by("window").agg(phase_ns=pl.col("duration_ns").sum()).collect()
     found = windows.join(sums, on="window", how="left", maintain_order="left")
     return found.select("rank", "step", "by_phases", pl.col("phase_ns").fill_null(0))
 
@@ -126,17 +128,13 @@ def idle_in_phases(idle_pieces: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFra
     """How long each rank was idle within marked phases, by step and cause: `rank`, `step`, `cause`, `within_ns`."""
     numbered = idle_pieces.with_row_index("number").with_columns(window=pl.col("number").cast(pl.Int64))
     windows = numbered.select("rank", "window", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-    cut = pieces({"phase": _ranges(marks, "phase")}, windows.lazy(), by=["rank"]).filter("phase").collect()
-    found = cut.join(numbered.select("window", "step", "cause"), on="window")
+    found = _phases_in(windows, marks).collect().join(numbered.select("window", "step", "cause"), on="window")
     return found.group_by("rank", "step", "cause").agg(within_ns=pl.col("duration_ns").sum())
 
 
-def _phases_within(marks: pl.DataFrame, windows: pl.DataFrame) -> pl.LazyFrame:
-    """The phases as far as they lie within some windows (see `step_windows`): `rank`, `what`, times and `step`."""
-    cut = pieces({"phase": _ranges(marks, "phase")}, windows.lazy(), by=["rank"]).filter("phase")
-    end = pl.col("start_ns") + pl.col("duration_ns")
-    inside = cut.select("rank", "window", "start_ns", what=pl.lit("phase"), end_ns=end)
-    return inside.join(windows.lazy().select("window", "step"), on="window", maintain_order="left")
+def _phases_in(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.LazyFrame:
+    """The marked phases as far as they lie within some windows: `rank`, `window`, `start_ns`, `duration_ns`."""
+    return pieces({"phase": _ranges(marks, "phase")}, windows.lazy(), by=["rank"]).filter("phase")
 
 
 def _ranges(table: pl.DataFrame, what: str) -> pl.LazyFrame:

@@ -89,7 +89,7 @@ def step_trace(
         end_ns="window_end_ns",
     )
     whole = pl.concat([plain, *points], how="horizontal").with_columns(step_ns=pl.col("end_ns") - pl.col("start_ns"))
-    names = [one.columns[2] for one in points]
+    names = [side.stated for side in (FORWARD, BACKWARD)]
     whole = whole.with_columns(pl.when(~pl.col("by_phases")).then(pl.col(names)))
     if not named:  # where a recording begins and ends, no step does
         points_known = ~is_whole_recording()
