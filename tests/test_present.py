@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analysis.time_by_rank import PARTS
+from stepscope.analysis.job.time_by_rank import PARTS
 from stepscope.cli.tables import CALL_COLUMNS
 from stepscope.present import EXPENDABLE, EXPENDABLE_TEXTS, cell, is_expendable, listed, plural, printable, title
 

@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 
 from made_up_jobs import Job, Plan, jobs
 from stepscope import Run, open_run
-from stepscope.analysis.segments import KINDS
+from stepscope.analysis.job.segments import KINDS
 from stepscope.report.answers import answers
 from stepscope.sources.trace_events import native
 from stepscope.tables import TABLES

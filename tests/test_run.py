@@ -11,7 +11,7 @@ import pytest
 import stepscope.analysis  # noqa: F401 - registers the analyses, so that the fixture below can restore them
 from builders import EPOCH_NS, ToySource, make_run, toy_slices, write_toy
 from stepscope import Run, StepscopeError, Unavailable, open_run, open_runs
-from stepscope.analysis.base import ANALYSES, analysis
+from stepscope.analysis.registry import ANALYSES, analysis
 from stepscope.errors import NothingReadable
 from stepscope.tables import ISSUES, KERNELS, RANKS, TABLES
 
@@ -25,7 +25,7 @@ def toys(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Analyses registered by a test are forgotten after it."""
-    monkeypatch.setattr("stepscope.analysis.base.ANALYSES", dict(ANALYSES))
+    monkeypatch.setattr("stepscope.analysis.registry.ANALYSES", dict(ANALYSES))
 
 
 def write_job(directory: Path, ranks: int = 3, **content: object) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stepscope.advice import RULES, advise, limits_from, rule_table
-from stepscope.analysis.input_stages import Limits
+from stepscope.analysis.input.input_stages import Limits
 from stepscope.errors import StepscopeError
 from stepscope.limits import read_limits
 from stepscope.report.answers import answers

@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.advice import Finding
 from stepscope.advice.idle_time import idle_time
-from stepscope.analysis.lost_time import COLUMNS, summed
+from stepscope.analysis.step.lost_time import COLUMNS, summed
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
 from stepscope.run import Run

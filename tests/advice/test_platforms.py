@@ -16,11 +16,11 @@ from stepscope.advice import RULES, Finding
 from stepscope.advice.advise import MODULES
 from stepscope.advice.idle_time import OF_DEVICES, TEXTS
 from stepscope.advice.platforms import Choices, Platform, platform_of
-from stepscope.analysis.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
-from stepscope.analysis.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
-from stepscope.analysis.memory_hints import FRAGMENTATION, GROWTH, NEAR_CAPACITY
-from stepscope.analysis.memory_hints import RESULT as HINT
-from stepscope.analysis.segments import WORK
+from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
+from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
+from stepscope.analysis.job.segments import WORK
+from stepscope.analysis.memory.memory_hints import FRAGMENTATION, GROWTH, NEAR_CAPACITY
+from stepscope.analysis.memory.memory_hints import RESULT as HINT
 from stepscope.tables import RANKS, STATED
 
 FRAMEWORKS = ("pytorch", "mindspore")
@@ -154,7 +154,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         ],
         "iteration-interval": [
             {
-                "stated_steps": pl.DataFrame({"rank": [0], "step": [1]}),
+                "device_steps": pl.DataFrame({"rank": [0], "step": [1]}),
                 "step_trace": pl.DataFrame(
                     {
                         **{"rank": [0], "step": [1], "start_ns": [0]},

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.analysis.flop_formulas import COUNTED
+from stepscope.analysis.methods.flop_formulas import COUNTED
 from stepscope.run import Run, open_run
 
 BATCH, CHANNELS, OUT, SIZE = 2, 3, 8, 16

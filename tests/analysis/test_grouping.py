@@ -6,9 +6,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from stepscope.analysis import grouping
-from stepscope.analysis.grouping import grouped
-from stepscope.analysis.statistics import duration_statistics
+from stepscope.analysis.methods import statistics
+from stepscope.analysis.methods.statistics import duration_statistics, grouped
 
 
 def test_groups_made_in_parts_are_those_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,5 +17,5 @@ def test_groups_made_in_parts_are_those_made_at_once(monkeypatch: pytest.MonkeyP
     keys = ["rank", "name"]
     whole = grouped(rows, keys, duration_statistics(), 400)
     assert (whole.height, whole["count"].sum()) == (10, 400)
-    monkeypatch.setattr(grouping, "ROWS_AT_ONCE", 60)
+    monkeypatch.setattr(statistics, "ROWS_AT_ONCE", 60)
     assert_frame_equal(grouped(rows, keys, duration_statistics(), 400), whole, check_row_order=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.idle import unbroken
+from stepscope.analysis.step.idle import unbroken
 from tests.analysis.jobs import MS, job
 
 

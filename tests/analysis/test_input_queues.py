@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.analysis.input_stages import Limits
+from stepscope.analysis.input.input_stages import Limits
 from stepscope.errors import Unavailable
 from stepscope.run import Run
 from tests.analysis.inputs import MS, batches, samples

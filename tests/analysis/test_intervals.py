@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.analysis.intervals import pieces, union
+from stepscope.analysis.methods.intervals import pieces, union
 
 RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), max_size=12)
 

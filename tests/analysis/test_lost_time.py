@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.analysis.lost_time import COLUMNS, summed
-from stepscope.analysis.recurrence import period
-from stepscope.analysis.time_by_rank import long_steps
+from stepscope.analysis.job.time_by_rank import long_steps
+from stepscope.analysis.methods.recurrence import period
+from stepscope.analysis.step.lost_time import COLUMNS, summed
 from tests.analysis.jobs import MS, job
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.analysis.memory_hints import Limits, trend
+from stepscope.analysis.memory.memory_hints import Limits, trend
 from stepscope.run import Run
 from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, STATED
 from tests.analysis.inputs import MS, steps

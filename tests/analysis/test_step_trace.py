@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from phases import MARKS, STEP, TRAINING, US, kernels, marks, on_host, operators, steps
 
-from stepscope.analysis.step_trace import PHASES
+from stepscope.analysis.step.step_trace import PHASES
 from stepscope.errors import Unavailable
 from stepscope.run import Run
 from stepscope.tables import RANKS, STATED

@@ -15,8 +15,8 @@ import pytest
 import stepscope.report
 from every_format import FORMATS
 from stepscope.advice import Finding
-from stepscope.analysis.idle import CAUSES
-from stepscope.analysis.segments import WORK
+from stepscope.analysis.job.segments import WORK
+from stepscope.analysis.step.idle import CAUSES
 from stepscope.cli import main
 from stepscope.cli.analyze import _show_findings
 from stepscope.cli.output import Output

@@ -13,7 +13,7 @@ import pytest
 
 import stepscope.cli.opening
 import stepscope.run
-from stepscope.analysis.step_trace import PHASES
+from stepscope.analysis.step.step_trace import PHASES
 from stepscope.cli import main, notes, steps
 from stepscope.run import Run
 from stepscope.tables import KERNELS, OPERATORS, RANKS, STEPS

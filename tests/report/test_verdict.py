@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.advice import Finding
-from stepscope.analysis.time_by_rank import time_by_rank
+from stepscope.analysis.job.time_by_rank import time_by_rank
 from stepscope.report.answers import Answers
 from stepscope.report.verdict import NAMED, verdict
 

@@ -10,8 +10,8 @@ from stepscope.advice.base import Finding, rule
 from stepscope.advice.platforms import CPU, MINDSPORE, NPU, Choices, Platform, platform_of
 from stepscope.advice.ranks import named, on_rank, place
 from stepscope.advice.units import Unit, unit_of
-from stepscope.analysis.input_queues import DATA_QUEUE, FIRST
-from stepscope.analysis.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
+from stepscope.analysis.input.input_queues import DATA_QUEUE, FIRST
+from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 
 CAUSES: dict[str, Choices] = {
     TRANSMISSION: {

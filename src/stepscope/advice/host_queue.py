@@ -11,8 +11,8 @@ from stepscope.advice.base import Finding, rule
 from stepscope.advice.platforms import MINDSPORE, PYTORCH, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
 from stepscope.advice.units import unit_of
-from stepscope.analysis.input_queues import FIRST
-from stepscope.analysis.input_stages import BOTTLENECK, PROCESSING
+from stepscope.analysis.input.input_queues import FIRST
+from stepscope.analysis.input.input_stages import BOTTLENECK, PROCESSING
 
 ACTIONS: Choices = {
     (PYTORCH, None): (

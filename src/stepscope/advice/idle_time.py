@@ -15,7 +15,7 @@ from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
 from stepscope.advice.platforms import CPU, CUDA, MINDSPORE, PYTORCH, Choices, Platform, platform_of
 from stepscope.advice.units import Unit, unit_of
-from stepscope.analysis.statistics import median
+from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.advice.base import Finding, ms, rule
 from stepscope.advice.platforms import CPU, MINDSPORE, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
-from stepscope.analysis.input_stages import BOTTLENECK
+from stepscope.analysis.input.input_stages import BOTTLENECK
 from stepscope.limits import limit
 
 
@@ -40,7 +40,7 @@ ACTIONS: Choices = {
 
 @rule("iteration-interval")
 def iteration_interval(
-    stated_steps: pl.DataFrame,
+    device_steps: pl.DataFrame,
     step_trace: pl.DataFrame,
     input_stages: pl.DataFrame | None,
     ranks: pl.LazyFrame | None = None,
@@ -52,7 +52,7 @@ def iteration_interval(
     the limit by, on the rank where it is longest: shorter intervals are not to be had. What timelines tell of idle
     time is the matter of `idle-time`.
     """
-    stated = step_trace.join(stated_steps, on=["rank", "step"], how="semi").drop_nulls("interval_ns")
+    stated = step_trace.join(device_steps, on=["rank", "step"], how="semi").drop_nulls("interval_ns")
     counted = (pl.int_range(pl.len()).over("rank") > 0) | (pl.len().over("rank") == 1)
     late = (
         stated.sort("rank", "start_ns")

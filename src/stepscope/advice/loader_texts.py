@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stepscope.advice.platforms import CPU, MINDSPORE, PYTORCH, Choices, Platform
-from stepscope.analysis.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
+from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
 
 GENERAL: Choices = {
     (PYTORCH, None): (

@@ -10,7 +10,7 @@ from stepscope.advice.base import Finding, rule
 from stepscope.advice.memory_texts import of_what
 from stepscope.advice.platforms import CPU, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
-from stepscope.analysis.memory_hints import NEAR_CAPACITY
+from stepscope.analysis.memory.memory_hints import NEAR_CAPACITY
 from stepscope.present import size
 
 CAUSES: Choices = {

@@ -10,7 +10,7 @@ from stepscope.advice.base import Finding, rule
 from stepscope.advice.memory_texts import of_what
 from stepscope.advice.platforms import CUDA, MINDSPORE, NPU, PYTORCH, ROCM, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
-from stepscope.analysis.memory_hints import FRAGMENTATION
+from stepscope.analysis.memory.memory_hints import FRAGMENTATION
 from stepscope.present import size
 
 _SHAPES = "keep shapes the same from step to step (padding, buckets)."

@@ -11,7 +11,7 @@ from stepscope.advice.memory_texts import of_what
 from stepscope.advice.platforms import MINDSPORE, PYTORCH, Choices, platform_of
 from stepscope.advice.ranks import named, on_rank, place
 from stepscope.advice.units import unit_of
-from stepscope.analysis.memory_hints import GROWTH, UNRELEASED
+from stepscope.analysis.memory.memory_hints import GROWTH, UNRELEASED
 from stepscope.present import plural, size
 
 NAMED = 5

@@ -9,8 +9,8 @@ import polars as pl
 
 from stepscope.advice.base import Finding, rule
 from stepscope.advice.ranks import named, place
-from stepscope.analysis.input_stages import HEALTHY, PROCESSING
-from stepscope.analysis.pipeline_graph import IDLE, LIMITS
+from stepscope.analysis.input.input_stages import HEALTHY, PROCESSING
+from stepscope.analysis.methods.pipeline_graph import IDLE, LIMITS
 
 ACTIONS = {
     "reader": "Raise num_parallel_workers of the reader, and read fewer, larger files from faster storage.",

@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.advice.base import Finding, ms, rule
 from stepscope.advice.slow_link import exposed_share
 from stepscope.advice.units import unit_of
-from stepscope.analysis.statistics import median
+from stepscope.analysis.methods.statistics import median
 
 
 @rule("slow-group")

@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.advice.base import Finding, ms, rule
 from stepscope.advice.platforms import CPU, Choices, platform_of
 from stepscope.advice.units import unit_of
-from stepscope.analysis.statistics import median
+from stepscope.analysis.methods.statistics import median
 
 ACTIONS: Choices = {
     (None, None): (

@@ -19,7 +19,7 @@ PHASES = (
     *("data_wait_ns", "compile_ns", "forward_ns", "backward_ns", "exposed_communication_ns", "optimizer_ns"),
     *("validation_ns", "warm_up_ns", "checkpoint_ns", "other_ns"),
 )
-"""The columns of `stepscope.analysis.step_trace.PHASES`; the command's help loads no analysis."""
+"""The columns of `stepscope.analysis.step.step_trace.PHASES`; the command's help loads no analysis."""
 
 _STEP_KEEPS = (
     *("step", "step_ns", "exposed_communication_ns", "data_wait_ns", "backward_ns", "forward_ns", "optimizer_ns"),

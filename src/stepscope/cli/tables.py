@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.advice.units import unit_of
-from stepscope.analysis.time_by_rank import LIMITS, PARTS, time_by_rank
+from stepscope.analysis.job.time_by_rank import LIMITS, PARTS, time_by_rank
 from stepscope.present import plural
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.activity import split
-from stepscope.analysis.step_windows import known_steps, step_windows
+from stepscope.analysis.methods.step_windows import known_steps, step_windows
+from stepscope.analysis.step.activity import split
 from stepscope.errors import Unavailable
 from stepscope.export.forms import csv_text, ms
 from stepscope.export.job import Job

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.analysis.flop_formulas import COUNTED
-from stepscope.analysis.flops import KEYS
+from stepscope.analysis.flops.flops import KEYS
+from stepscope.analysis.methods.flop_formulas import COUNTED
 from stepscope.errors import Unavailable
 from stepscope.export.forms import csv_text
 from stepscope.export.gpu_operators import owned_kernels

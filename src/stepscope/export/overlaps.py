@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.activity import split
-from stepscope.analysis.intervals import union
+from stepscope.analysis.methods.intervals import union
+from stepscope.analysis.step.activity import split
 
 PARTS: dict[str, pl.Expr] = {
     "computing": pl.col("computing"),

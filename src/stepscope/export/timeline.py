@@ -11,7 +11,7 @@ from itertools import chain
 
 import polars as pl
 
-from stepscope.analysis.step_windows import step_windows
+from stepscope.analysis.methods.step_windows import step_windows
 from stepscope.errors import Unavailable
 from stepscope.export import timeline_events as events
 from stepscope.export.forms import ms

@@ -11,9 +11,9 @@ from stepscope.advice.idle_time import LIMITS, NOT_RECORDED
 from stepscope.advice.platforms import Platform
 from stepscope.advice.slow_rank import VERBS
 from stepscope.advice.units import unit_of
-from stepscope.analysis.statistics import median
-from stepscope.analysis.time_by_rank import LIMITS as LENGTHS
-from stepscope.analysis.time_by_rank import long_steps, time_by_rank
+from stepscope.analysis.job.time_by_rank import LIMITS as LENGTHS
+from stepscope.analysis.job.time_by_rank import long_steps, time_by_rank
+from stepscope.analysis.methods.statistics import median
 from stepscope.present import duration, plural
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from stepscope.run.rank import stacked
 from stepscope.tables import ISSUES, TABLES
 
 if TYPE_CHECKING:
-    from stepscope.analysis.base import Analysis
+    from stepscope.analysis.registry import Analysis
     from stepscope.run.rank import Rank
     from stepscope.run.run import Run
 
@@ -187,7 +187,7 @@ def find_analysis(question: str | Callable[..., Any]) -> Analysis:
     Raises:
         StepscopeError: If there is none.
     """
-    from stepscope.analysis.base import ANALYSES, Analysis  # noqa: PLC0415
+    from stepscope.analysis.registry import ANALYSES, Analysis  # noqa: PLC0415
 
     name = question if isinstance(question, str) else getattr(question, "__name__", str(question))
     if callable(question) and (name not in ANALYSES or ANALYSES[name].function is not question):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from parts import profile, read_part, taken
-from stepscope.analysis.slow_links import slow_links
+from stepscope.analysis.communication.slow_links import slow_links
 from stepscope.sources.classic.calls import write_calls
 from stepscope.sources.classic.files import Seat, rank_files
 from stepscope.tables import LINKS

@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analysis.activity import WORK
-from stepscope.analysis.intervals import WINDOW
+from stepscope.analysis.methods.intervals import WINDOW
+from stepscope.analysis.step.activity import WORK
 from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.calls import named_calls
 from stepscope.export.ascend_ms.identity import rank_facts

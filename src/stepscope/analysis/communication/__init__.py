@@ -1,0 +1,1 @@
+"""Questions about communication calls, groups and links."""

@@ -1,0 +1,133 @@
+"""Who enters each collective when: the same call matched over ranks, arrival order, lateness, wait and transmit."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.call_positions import positions
+from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.registry import analysis
+from stepscope.tables.collectives import POINT_TO_POINT
+
+CALL = ("group", "sequence")
+MUTUAL = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
+"""Calls in which every member needs every other."""
+
+CLOCK_NOISE_NS = 1_000_000
+"""How far aligned clocks of different hosts may still differ; half of what NTP holds in one room, doubled."""
+
+
+@analysis("job", whole_job=True)
+def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame | None = None) -> pl.DataFrame:
+    """Match each collective over the ranks and order its members by when they entered it.
+
+    Calls are matched by group and position in the group (see `call_positions`); times are put on one clock first (see
+    `clocks`). A call whose members disagree on the operation, do not overlap in time or (sums) differ in size is not
+    matched. Within a call, a rank waits from its own arrival to the last one; what remains is transmission.
+
+    Returns:
+        One row a rank and call: `rank`, `step`, `group`, `sequence`, `operation`, `name`, `size_bytes`,
+        `collective`, `on_device`,
+        `point_to_point`, `start_ns` and `end_ns` (on the common
+        clock; add `offset_ns` for the rank's own), `members` (ranks seen in the
+        call), `arrival` (0 entered first), `lateness_ns` (after the median arrival; below 0 before it),
+        `is_last`, `wait_ns` (to the last arrival, at most the duration; null where only one rank was seen, unless
+        the source states it) and `transmit_ns` (duration less wait).
+    """
+    calls = (
+        positions(collectives, steps)
+        .join(clocks.lazy().select("rank", "offset_ns"), on="rank", how="left")
+        .with_columns(offset_ns=pl.col("offset_ns").fill_null(0))
+        .with_columns(start_ns=pl.col("start_ns") - pl.col("offset_ns"))
+        .with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        .sort("rank", "collective")  # members that enter together are ordered by rank
+        .collect()
+    )
+    sequence = _aligned_sequences(calls)
+    calls = calls.with_columns(sequence=sequence)
+    point_to_point = pl.col("operation").is_in(POINT_TO_POINT)
+    same_operation = (
+        pl.when(point_to_point).then(pl.lit("p2p")).otherwise(pl.col("operation")).n_unique().over(CALL) == 1
+    )
+    one_each = pl.col("rank").n_unique().over(CALL) == pl.len().over(CALL)
+    several = pl.len().over(CALL) > 1
+    # Nobody leaves a call of all with all before the last has entered it, and sums need equal sizes.
+    together = ~pl.col("operation").is_in(MUTUAL) | (
+        pl.col("start_ns").max().over(CALL) <= pl.col("end_ns").min().over(CALL) + CLOCK_NOISE_NS
+    )
+    # a size that is unknown on one rank contradicts nothing
+    sizes = pl.col("size_bytes").drop_nulls().n_unique().over(CALL)
+    same_size = (pl.col("operation") != "all_reduce") | (sizes <= 1)
+    fits = several & same_operation & one_each & together & same_size
+    calls = calls.with_columns(fits=fits, several=several)
+    # Where most calls of a group do not fit, the positions do not mean the same calls, and the rest fits by chance.
+    lined_up = pl.col("fits").sum().over("group") >= pl.col("several").sum().over("group") / 2
+    matched = pl.col("fits") & lined_up
+    start = pl.col("start_ns")
+    last = start.max().over(CALL)
+    # Medians are floats, which cannot hold ns since the epoch: take them of differences only.
+    after_first = start - start.min().over(CALL)
+    wait = pl.when(matched).then(pl.min_horizontal(last - start, "duration_ns")).otherwise(pl.col("wait_ns"))
+    stated = pl.when(matched).then(None).otherwise(pl.col("transmit_ns"))
+    return (
+        calls.with_columns(
+            matched=matched,
+            point_to_point=point_to_point,
+            members=pl.when(matched).then(pl.len().over(CALL)).otherwise(1).cast(pl.Int32),
+            arrival=pl.when(matched).then(start.rank("ordinal").over(CALL) - 1).cast(pl.Int32),
+            lateness_ns=pl.when(matched).then(rounded(after_first - after_first.median().over(CALL))),
+            is_last=pl.when(matched).then((start == last) & (start > start.min().over(CALL))),
+            wait_ns=wait,
+        )
+        .with_columns(transmit_ns=pl.coalesce(stated, pl.col("duration_ns") - pl.col("wait_ns")))
+        .select(
+            "rank",
+            "step",
+            *CALL,
+            "operation",
+            "name",
+            "size_bytes",
+            "collective",
+            "on_device",
+            "point_to_point",
+            "start_ns",
+            "end_ns",
+            "offset_ns",
+            "members",
+            "arrival",
+            "lateness_ns",
+            "is_last",
+            "wait_ns",
+            "transmit_ns",
+        )
+        .sort("group", "sequence", "start_ns", "rank", nulls_last=True)
+    )
+
+
+def _aligned_sequences(calls: pl.DataFrame) -> pl.Series:
+    """Positions in the group, shifted where a rank's recording begins some calls later than the others'.
+
+    Recordings of one job may start a call apart. Where the ranks of a group have recorded different numbers of
+    calls, positions are counted from the side (first or last call) on which the ends of equally numbered calls
+    lie closer together.
+    """
+    per_rank = calls.group_by("group", "rank").agg(n=pl.col("sequence").max() + 1)
+    uneven = per_rank.group_by("group").agg(uneven=pl.col("n").n_unique() > 1, most=pl.col("n").max())
+    table = (
+        calls.select("rank", "group", "sequence", "end_ns")
+        .join(per_rank, on=["group", "rank"], how="left", nulls_equal=True, maintain_order="left")
+        .join(uneven, on="group", how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(from_end=pl.col("sequence") + pl.col("most") - pl.col("n"))
+    )
+    if not table["uneven"].any():
+        return calls["sequence"]
+
+    def scatter(position: str) -> pl.Expr:
+        end = pl.col("end_ns")
+        return (end.max() - end.min()).over("group", position).median().over("group")
+
+    return table.select(
+        sequence=pl.when(pl.col("uneven") & (scatter("from_end") < scatter("sequence")))
+        .then(pl.col("from_end"))
+        .otherwise(pl.col("sequence"))
+    )["sequence"]

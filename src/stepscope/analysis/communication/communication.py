@@ -1,0 +1,42 @@
+"""What communication costs, by group, operation and size, with waiting and transmission apart."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.communication.slow_groups import group_names
+from stepscope.analysis.methods.statistics import duration_statistics, sum_known
+from stepscope.analysis.registry import analysis
+
+
+@analysis("job")
+def communication(arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.DataFrame:
+    """Sum up communication calls over ranks and steps.
+
+    Returns:
+        One row for each `group`, `group_name`, `operation` and `size_bytes`: `ranks` (members seen), the
+        statistics of the duration over all ranks' calls, `wait_ns` and `transmit_ns` (sums over ranks; null where
+        neither matching nor the source tells), `wait_ratio` (of both) and `bandwidth_bytes_per_s` (payload over
+        the median transmission; algorithm bandwidth), longest total first.
+    """
+    known = pl.col("wait_ns") + pl.col("transmit_ns")
+    per_second = pl.col("size_bytes") / (pl.col("transmit_median_ns") / 1e9)
+    return (
+        arrival.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .group_by("group", "operation", "size_bytes")
+        .agg(
+            pl.col("rank").n_unique().cast(pl.Int32).alias("ranks"),
+            *duration_statistics(),
+            sum_known("wait_ns"),
+            sum_known("transmit_ns"),
+            pl.col("transmit_ns").median().alias("transmit_median_ns"),
+        )
+        .with_columns(
+            wait_ratio=pl.when(known > 0).then(pl.col("wait_ns") / known),
+            bandwidth_bytes_per_s=pl.when(pl.col("transmit_median_ns") > 0).then(per_second),
+        )
+        .join(group_names(groups), on="group", how="left")
+        .drop("transmit_median_ns")
+        .select("group", "group_name", pl.exclude("group", "group_name"))
+        .sort("total_ns", "operation", "size_bytes", "group", descending=[True, False, False, False], nulls_last=True)
+    )

@@ -1,0 +1,139 @@
+"""Which process groups transmit more slowly than others that do the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.methods.statistics import log_score, rounded
+from stepscope.analysis.registry import analysis
+from stepscope.limits import limit
+
+SAME = ["operation", "size_bytes", "sent_class", "members"]
+"""Groups are compared in calls that agree in these."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a group is called slow."""
+
+    slowdown_factor: float = limit(
+        1.25, "of the median group's transmission", "healthy groups of a kind agree within 10 %"
+    )
+    score: float = limit(3.5, "robust deviations of log(transmission)", "Iglewicz and Hoaglin, 1993")
+    floor: float = limit(0.05, "of log(transmission)", "smaller spread is noise")
+    groups: int = limit(3, "groups that do the same", "fewer give no median to compare with")
+    alike_factor: float = limit(1.05, "between bytes sent that count as equal", "links state theirs in rounded MB")
+
+
+LIMITS = Limits()
+
+
+@analysis("job")
+def slow_groups(
+    arrival: pl.DataFrame, groups: pl.LazyFrame | None, links: pl.LazyFrame | None, limits: Limits = LIMITS
+) -> pl.DataFrame:
+    """Compare the transmission of each group with that of other groups in calls of the same kind, size and members.
+
+    Where a source records no links, this tells in which group the slow link must be. The transmission of a call is
+    the least of its members' (`arrival`): the time from the last arrival to the first end. The size is the payload;
+    where that is unknown, what its members sent over links. Calls of which neither is known are not compared.
+
+    Returns:
+        One row a slow group and kind of call, dearest first: `group`, `group_name`, `ranks` (members that were
+        recorded, as text), `operation`, `size_bytes` (payload), `sent_bytes` (over links, where the payload is
+        unknown), `transmit_ns` (median call), `typical_ns` (median group), `slowdown_factor`, `calls` (in a step),
+        `cost_ns` (a step), `score`.
+    """
+    matched = arrival.filter((pl.col("members") > 1) & pl.col("group").is_not_null() & ~pl.col("point_to_point"))
+    calls = _sized(matched, links, limits.alike_factor)
+    by_group = calls.group_by("group", *SAME).agg(
+        pl.col("transmit_ns").median(),
+        rounded(pl.col("sent_bytes").median()),
+        calls=pl.len() / pl.col("step").n_unique().clip(lower_bound=1),
+    )
+    compared = (
+        by_group.filter(pl.col("transmit_ns") > 0)
+        .with_columns(
+            typical_ns=pl.col("transmit_ns").median().over(SAME),
+            score=log_score("transmit_ns", SAME, limits.floor),
+            others=pl.len().over(SAME),
+        )
+        .with_columns(slowdown_factor=pl.col("transmit_ns") / pl.col("typical_ns"))
+    )
+    slow = compared.filter(
+        (pl.col("others") >= limits.groups)
+        & (pl.col("score") >= limits.score)
+        & (pl.col("slowdown_factor") >= limits.slowdown_factor)
+    )
+    cost = (pl.col("transmit_ns") - pl.col("typical_ns")) * pl.col("calls")
+    members = matched.group_by("group").agg(ranks=pl.col("rank").unique().sort().cast(pl.String).str.join(", "))
+    return (
+        slow.join(members, on="group")
+        .join(group_names(groups), on="group", how="left")
+        .select(
+            "group",
+            "group_name",
+            "ranks",
+            "operation",
+            "size_bytes",
+            "sent_bytes",
+            rounded(pl.col("transmit_ns", "typical_ns")),
+            "slowdown_factor",
+            "calls",
+            rounded(cost).alias("cost_ns"),
+            "score",
+        )
+        .sort(
+            *("cost_ns", "group", "operation", "size_bytes", "sent_bytes"),
+            descending=[True, False, False, False, False],
+            nulls_last=True,
+        )
+    )
+
+
+def _sized(members: pl.DataFrame, links: pl.LazyFrame | None, alike_factor: float) -> pl.DataFrame:
+    """Calls of known size: with `transmit_ns`, and where only links tell their size `sent_bytes` and its class."""
+    sent = pl.lit(None, pl.Float64).alias("sent_bytes")
+    told = members.with_columns(sent) if links is None else _with_sent(members, links)
+    kind, call = ["operation", "members"], ["group", "sequence"]
+    calls = (
+        told.with_columns(pl.col("size_bytes").fill_null(pl.col("size_bytes").max().over(call)))
+        .with_columns(sent_bytes=pl.when(pl.col("size_bytes").is_null()).then("sent_bytes"))
+        .group_by("group", "sequence", "step", "operation", "size_bytes", "members")
+        .agg(pl.col("transmit_ns").min(), pl.col("sent_bytes").max())
+        .filter(pl.col("size_bytes").is_not_null() | (pl.col("sent_bytes") > 0))
+        .sort(*kind, "sent_bytes", nulls_last=True)
+    )
+    further = pl.col("sent_bytes") > alike_factor * pl.col("sent_bytes").shift(1).over(kind)
+    return calls.with_columns(sent_class=further.fill_null(value=False).cum_sum().over(kind)).with_columns(
+        sent_class=pl.when(pl.col("sent_bytes").is_not_null()).then("sent_class")
+    )
+
+
+def _with_sent(members: pl.DataFrame, links: pl.LazyFrame) -> pl.DataFrame:
+    """The members' calls with the bytes that each sent over links: as stated for the call, else for its group."""
+    between = links.filter(
+        (pl.col("source") != pl.col("destination"))
+        & (pl.col("source") == pl.col("rank"))
+        & (pl.col("transport").fill_null("") != "LOCAL")
+    )
+    told = members
+    for name, which, keys in (
+        ("of_call", pl.col("name").is_not_null(), ["rank", "step", "name"]),
+        ("of_group", pl.col("name").is_null() & pl.col("group").is_not_null(), ["rank", "step", "group", "operation"]),
+    ):
+        sums = between.filter(which).group_by(keys).agg(pl.col("size_bytes").sum().alias(name)).collect()
+        told = told.join(sums, on=keys, how="left", nulls_equal=True, maintain_order="left").with_columns(
+            pl.col(name) / pl.len().over(keys)  # a name, or a group, may stand for several calls of a step
+        )
+    return told.with_columns(sent_bytes=pl.coalesce("of_call", "of_group"))
+
+
+def group_names(groups: pl.LazyFrame | None) -> pl.DataFrame:
+    """Each group's name for people: `group`, `group_name`."""
+    if groups is None:
+        return pl.DataFrame(schema={"group": pl.String, "group_name": pl.String})
+    named = groups.filter(pl.col("name").is_not_null()).sort("group", "rank", "name")
+    return named.group_by("group", maintain_order=True).agg(group_name=pl.col("name").first()).collect()

@@ -1,0 +1,97 @@
+"""Which links move data more slowly than others of their kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.methods.statistics import log_score, rounded
+from stepscope.analysis.registry import analysis
+from stepscope.limits import limit
+
+LINK = ["rank_a", "rank_b", "transport"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a link is called slow."""
+
+    bandwidth_ratio: float = limit(0.8, "of the median link's bandwidth", "healthy links of a kind agree within 10 %")
+    score: float = limit(3.5, "robust deviations of log(bandwidth)", "Iglewicz and Hoaglin, 1993")
+    floor: float = limit(0.05, "of log(bandwidth)", "smaller spread is noise")
+    links: int = limit(3, "links of a transport", "fewer give no median to compare with")
+    pair_ratio: float = limit(
+        0.5, "of the only other link's bandwidth", "one neighbour shows no spread, so only a large difference counts"
+    )
+    pair_size_ratio: float = limit(
+        0.5, "of the bytes of the only other link", "small transfers are slow because of their latency"
+    )
+
+
+LIMITS = Limits()
+
+
+@analysis("job")
+def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+    """Compare each link's bandwidth with that of the other links of its transport.
+
+    Both directions of a pair of ranks are one link; the slower direction counts. Bandwidth is bytes over time,
+    summed over all calls of all steps. Links inside a rank (`LOCAL`) and links of unknown transport are left out. A
+    link with a single neighbour of its transport is slow if it is far slower than that one, with as much data.
+
+    Returns:
+        One row a slow link, dearest first: `rank_a`, `rank_b`, `transport`, `bandwidth_bytes_per_s`,
+        `typical_bytes_per_s` (median link; the other one of two), `bandwidth_ratio` (of both), `cost_ns` (time that
+        its transfers take beyond a typical link's, per step: an upper bound of what the calls that use it lose),
+        `size_bytes` per step, `score` (null of two links).
+    """
+    rate = pl.col("size_bytes") / (pl.col("duration_ns") / 1e9)
+    totals = links.filter(
+        (pl.col("source") != pl.col("destination"))
+        & (pl.col("transport") != "LOCAL")
+        & (pl.col("duration_ns") > 0)
+        & (pl.col("size_bytes") > 0)
+        & pl.col("name").is_null()
+    )
+    directed = (
+        totals.group_by("source", "destination", "transport")
+        .agg(pl.col("size_bytes").sum(), pl.col("duration_ns").sum(), steps=pl.col("step").n_unique())
+        .with_columns(
+            rank_a=pl.min_horizontal("source", "destination"),
+            rank_b=pl.max_horizontal("source", "destination"),
+            rate=rate,
+        )
+    )
+    # What the other one of two has is their sum less one's own.
+    rates, bytes_ = (pl.col(c).sum().over("transport") - pl.col(c) for c in ("rate", "size_bytes"))
+    pairs = (
+        directed.sort(*LINK, "rate", "source")
+        .group_by(LINK, maintain_order=True)
+        .agg(pl.col("rate", "size_bytes", "duration_ns", "steps").first())
+        .with_columns(links=pl.len().over("transport"))
+        .with_columns(
+            typical=pl.when(pl.col("links") == 2).then(rates).otherwise(pl.col("rate").median().over("transport")),
+            is_as_busy=pl.col("size_bytes") >= limits.pair_size_ratio * bytes_,
+        )
+        .collect()
+    )
+    excess = pl.col("duration_ns") - pl.col("size_bytes") / pl.col("typical") * 1e9
+    is_pair = (pl.col("links") == 2) & (limits.links > 2)
+    of_many = (pl.col("links") >= limits.links) & (pl.col("score") >= limits.score)
+    of_two = is_pair & pl.col("is_as_busy") & (pl.col("bandwidth_ratio") < limits.pair_ratio)
+    scores = pl.when(~is_pair).then(-log_score("rate", "transport", limits.floor))
+    return (
+        pairs.with_columns(score=scores, bandwidth_ratio=pl.col("rate") / pl.col("typical"))
+        .filter((of_many & (pl.col("bandwidth_ratio") < limits.bandwidth_ratio)) | of_two)
+        .select(
+            *LINK,
+            pl.col("rate").alias("bandwidth_bytes_per_s"),
+            pl.col("typical").alias("typical_bytes_per_s"),
+            "bandwidth_ratio",
+            rounded(excess / pl.col("steps")).alias("cost_ns"),
+            rounded(pl.col("size_bytes") / pl.col("steps")).alias("size_bytes"),
+            "score",
+        )
+        .sort("cost_ns", *LINK, descending=[True, False, False, False])
+    )

@@ -1,0 +1,117 @@
+"""The communication of each step on each device stream, with the gaps between: what MindSpore calls reduces."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.step.step_trace import POINTS
+from stepscope.errors import Unavailable
+
+_PLACE = ["rank", "graph", "step", "stream"]
+
+
+@analysis("rank", passes=POINTS)
+def step_reduces(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:
+    """Lay out the device's communication of each step by stream.
+
+    Of each stream, the first gap begins where forward does (else with the step), the last one ends with the step; calls
+    that overlap leave no gap between them, and a call before forward begins has none before it.
+
+    Args:
+        step_trace: The steps, and where forward begins.
+        collectives: Communication calls.
+
+    Returns:
+        One row for each call and gap, in order: `rank`, `graph`, `step`, `stream`, `segment` (`call` or `gap`), `name`
+        and `operation` (null of gaps), `place` (of a call among those of its name, or of its operation where each step
+        has names of its own, in the step and stream, from 0), `start_ns` (since the start of the step), `duration_ns`.
+    """
+    calls = _calls(step_trace, collectives)
+    if calls.is_empty():
+        raise Unavailable("no communication of the device was recorded within a step")
+    gaps = pl.concat([_gaps_before(calls), _gaps_after(calls)])
+    empty = gaps.with_columns(
+        segment=pl.lit("gap"),
+        name=pl.lit(None, pl.String),
+        operation=pl.lit(None, pl.String),
+        place=pl.lit(None, pl.Int64),
+    )
+    columns = [*_PLACE, "segment", "name", "operation", "place", "start_ns", "duration_ns"]
+    named = calls.with_columns(segment=pl.lit("call"))
+    return pl.concat([named.select(columns), empty.select(columns)]).sort(*_PLACE, "start_ns", "duration_ns")
+
+
+@analysis("rank", together=True, passes=POINTS)
+def step_reduce_statistics(step_reduces: pl.DataFrame) -> pl.DataFrame:
+    """Average the calls of `step_reduces` over steps.
+
+    Returns:
+        One row for each stream, name (null where each step has its own), operation and place, `steps`,
+        `mean_start_ns` (since the start of the step), `mean_ns`, and both without the rank's first step
+        (`..._without_first_ns`; null of one step), by start.
+    """
+    keys = ["rank", "graph", "stream", "name", "operation", "place"]
+    first = pl.col("step").min().over("rank", "graph")
+    name = pl.when(_lasts()).then("name")
+    rows = step_reduces.filter(pl.col("segment") == "call").with_columns(later=pl.col("step") > first, name=name)
+    later = pl.col("later")
+    means = {
+        "mean_start_ns": pl.col("start_ns").mean(),
+        "mean_ns": pl.col("duration_ns").mean(),
+        "mean_start_without_first_ns": pl.col("start_ns").filter(later).mean(),
+        "mean_without_first_ns": pl.col("duration_ns").filter(later).mean(),
+    }
+    return (
+        rows.group_by(keys)
+        .agg(
+            steps=pl.len().cast(pl.Int64),
+            **{name: rounded(mean) for name, mean in means.items()},
+        )
+        .sort("rank", "graph", "stream", "mean_start_ns", *keys)
+    )
+
+
+def _calls(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:
+    """The device's calls with their steps, by stream and start; times are since the start of the step."""
+    bounds = step_trace.select(
+        "rank", "graph", "step", "step_ns", at_ns="start_ns", forward_ns=pl.col("interval_ns").fill_null(0)
+    )
+    rows = (
+        collectives.filter(pl.col("on_device"))
+        .join(bounds.lazy(), on=["rank", "step"])
+        .select(
+            *("rank", "graph", "step", "stream", "name", "operation", "step_ns", "forward_ns", "duration_ns"),
+            start_ns=pl.col("start_ns") - pl.col("at_ns"),
+        )
+        .sort(*_PLACE, "start_ns", "duration_ns", "name")
+        .collect()
+    )
+    name = pl.when(_lasts()).then("name").otherwise("operation")
+    place = pl.int_range(pl.len()).over(*_PLACE, name)
+    reach = (pl.col("start_ns") + pl.col("duration_ns")).cum_max()
+    return rows.with_columns(place=place, end_ns=reach.over(_PLACE))
+
+
+def _lasts() -> pl.Expr:
+    """Whether a name stands for the same call in every step; some sources number calls throughout the recording."""
+    steps = pl.col("step").n_unique()
+    return (steps.over("rank", "stream", "name") > 1) | (steps.over("rank", "stream") == 1)
+
+
+def _gaps_before(calls: pl.DataFrame) -> pl.DataFrame:
+    """What lies before each call and after those before it on its stream, from where forward begins."""
+    since = pl.col("end_ns").shift(1).over(_PLACE).fill_null(pl.col("forward_ns"))
+    gaps = calls.with_columns(since_ns=since)
+    return _lasting(gaps.select(*_PLACE, start_ns="since_ns", duration_ns=pl.col("start_ns") - pl.col("since_ns")))
+
+
+def _gaps_after(calls: pl.DataFrame) -> pl.DataFrame:
+    """What lies between the last call of a stream and the end of the step."""
+    last = calls.group_by(_PLACE, maintain_order=True).last()
+    return _lasting(last.select(*_PLACE, start_ns="end_ns", duration_ns=pl.col("step_ns") - pl.col("end_ns")))
+
+
+def _lasting(gaps: pl.DataFrame) -> pl.DataFrame:
+    return gaps.filter(pl.col("duration_ns") > 0)

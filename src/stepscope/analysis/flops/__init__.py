@@ -1,0 +1,1 @@
+"""Questions about floating point operations."""

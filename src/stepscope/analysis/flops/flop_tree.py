@@ -1,0 +1,77 @@
+"""How many floating point operations each part of the model makes: a tree of scopes."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+
+ROOT = "Total"
+
+
+@analysis("rank", together=True)
+def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | None) -> pl.DataFrame:
+    """Sum up operations by scope, from the whole down to the operators' scopes.
+
+    Args:
+        flop_scopes: The tree as a source states it; taken as it is.
+        operator_flops: Operations by operator; of ranks without such a tree, the scopes are those of the operators'
+            places in the model, and operations those of all their calls. An operator without a place is a scope of its
+            own, so that the whole is that of all operators.
+
+    Returns:
+        `rank`, `parent`, `scope` (`Total` is the root; from operators each is its whole path), `name` (the scope's own
+        part), `flops`, `share_ratio` of the parent's, `found_by` (`stated` or `operators`).
+
+    Raises:
+        Unavailable: If there is no tree, and operators do not tell their place.
+    """
+    stated = None if flop_scopes is None else flop_scopes.select("rank", "parent", "scope", "flops").collect()
+    parts = [] if stated is None else [stated.with_columns(name="scope", found_by=pl.lit("stated"))]
+    if operator_flops is not None:
+        known = operator_flops.filter(pl.col("flops").is_not_null())
+        parts.append(_of_operators(known if stated is None else known.join(stated, on="rank", how="anti")))
+    found = pl.concat(parts, how="diagonal") if parts else pl.DataFrame()
+    if found.is_empty():
+        raise Unavailable("no tree of scopes was recorded, and operators do not name their place in the model")
+    parents = found.group_by("rank", scope="parent").agg(children=pl.col("flops").sum())
+    own = found.group_by("rank", "scope").agg(own=pl.col("flops").first())
+    whole = parents.join(own, on=["rank", "scope"], how="left")
+    total = pl.coalesce("own", "children")
+    return (
+        found.join(whole.select("rank", total.alias("whole"), parent="scope"), on=["rank", "parent"], how="left")
+        .with_columns(share_ratio=pl.when(pl.col("whole") > 0).then(pl.col("flops") / pl.col("whole")))
+        .select("rank", "parent", "scope", "name", "flops", "share_ratio", "found_by")
+        .sort("rank", "parent", "flops", "scope", descending=[False, False, True, False])
+    )
+
+
+def _of_operators(operators: pl.DataFrame) -> pl.DataFrame:
+    """Each scope of each operator, with the sum of what is in it.
+
+    Of ranks whose operators tell their place; those among them that do not are scopes of their own below the root.
+    """
+    parts = pl.coalesce(pl.col("full_name").str.split("/"), pl.concat_list("name"))
+    depths = (
+        operators.filter(pl.col("full_name").is_not_null().any().over("rank"))
+        .select(
+            "rank",
+            (pl.col("flops") * pl.col("count")).alias("flops"),
+            parts=parts,
+            depth=pl.int_ranges(1, parts.list.len() + 1),
+        )
+        .explode("depth")
+    )
+    path = pl.col("parts").list.head(pl.col("depth")).list.join("/")
+    above = pl.col("parts").list.head(pl.col("depth") - 1).list.join("/")
+    return (
+        depths.with_columns(
+            scope=path,
+            parent=pl.when(pl.col("depth") == 1).then(pl.lit(ROOT)).otherwise(above),
+            name=pl.col("parts").list.get(pl.col("depth") - 1),
+        )
+        .group_by("rank", "parent", "scope", "name")
+        .agg(pl.col("flops").sum())
+        .with_columns(found_by=pl.lit("operators"))
+    )

@@ -1,0 +1,77 @@
+"""How many floating point operations the operators that do most of them made, from the shapes of their inputs.
+
+A multiply and an add are two operations. Counted are the operators that do the work and not those that call them
+(`aten::mm`, not `aten::matmul`), so nothing counts twice. A counted operator within another one is the same work:
+Python code that stands between a call and its operator (a dispatch mode) makes two ranges of it. The formulas:
+
+* matrix product (m, k) x (k, n): `2 m k n`; of a batch, times its size;
+* convolution: `2 |output| |weight| / C_out`, where |x| is the number of elements; each of the two gradients costs the
+  same. Which of them was asked for counts where it is recorded (PyTorch 2.2 and later, with shapes); else both are
+  assumed, one too many for the first layer;
+* attention with q (.., s, d), k (.., t, d), v (.., t, e): `2 s t (d + e)` for each head, and backward five products
+  instead of two, as the scores are computed again. Masks are ignored.
+
+They are the ones of "PaLM" (Chowdhery et al., 2022, appendix B) for products and attention, and of the definition of
+each operator otherwise; `torch.utils.flop_counter` counts alike. The output of a convolution is worked out from its
+strides and padding where they are recorded, else taken from its gradient in the same recording.
+"""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from stepscope.analysis.methods.flop_convolutions import Call
+from stepscope.analysis.methods.flop_formulas import COUNTED, counts
+from stepscope.analysis.methods.shapes import tensors, values
+from stepscope.analysis.registry import analysis
+from stepscope.tables.scopes import INSTANCE
+
+KEYS = ("name", "input_shapes", "input_values")
+"""What one count is for."""
+
+
+@analysis("rank", together=True)
+def flops(operators: pl.LazyFrame) -> pl.DataFrame:
+    """Count the operations of one call for each operator, shapes and values of its inputs.
+
+    Returns:
+        `rank`, `name`, `input_shapes`, `input_values` (of convolutions, where recorded), `calls`, `flops` (of one call;
+        null where its shapes do not tell) and `total_ns` (host time of all calls), for the operators of `COUNTED` only.
+    """
+    rows = (
+        counted(operators)
+        .group_by("rank", *KEYS)
+        .agg(calls=pl.len().cast(pl.Int64), total_ns=pl.col("duration_ns").sum())
+        .sort("rank", *KEYS)
+        .collect()
+    )
+    found: list[int | None] = []
+    for part in rows.partition_by("rank", maintain_order=True):
+        found += counts([Call(kind_of(n), tensors(s), values(v)) for n, s, v in part.select(KEYS).iter_rows()])
+    return rows.with_columns(pl.Series("flops", found, pl.Int64)).select("rank", *KEYS, "calls", "flops", "total_ns")
+
+
+def countable(operators: pl.LazyFrame) -> pl.LazyFrame:
+    """The operators that are counted where their shapes are known; of those within each other the outermost."""
+    kinds = pl.col("name").str.split("/").list.last().str.replace(INSTANCE, "")
+    end, place = pl.col("start_ns") + pl.col("duration_ns"), ["rank", "thread"]
+    # one without shapes hides nothing that has them
+    known = pl.col("input_shapes").is_not_null()
+    reach = pl.when(known).then(end).cum_max().forward_fill().shift(1).over(place)
+    within = (end <= reach) & pl.col("thread").is_not_null() & (pl.col("duration_ns") > 0)
+    ordered = operators.filter(kinds.is_in(list(COUNTED))).sort(
+        *place, "start_ns", "duration_ns", "slice", descending=[False, False, False, True, False]
+    )
+    return ordered.filter(~within.fill_null(False))
+
+
+def counted(operators: pl.LazyFrame) -> pl.LazyFrame:
+    """The operators that are counted, where their shapes were recorded."""
+    return countable(operators).filter(pl.col("input_shapes").is_not_null())
+
+
+def kind_of(name: str) -> str:
+    """An operator's kind: MindSpore's names carry scopes and an instance number."""
+    return re.sub(INSTANCE, "", name.rsplit("/", 1)[-1])

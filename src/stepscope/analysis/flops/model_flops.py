@@ -1,0 +1,182 @@
+"""How many floating point operations a step of the model makes, how fast, and what share of the peak that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from stepscope.analysis.methods.device_peaks import cube_peak, peak_of
+from stepscope.analysis.methods.shapes import read_json
+from stepscope.analysis.methods.step_windows import is_whole_recording
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+
+_STATED = (
+    *("flops", "cube_flops", "vector_flops", "flops_per_s", "cube_flops_per_s", "vector_flops_per_s"),
+    *("flops_utilization_ratio", "device_peak_flops_per_s"),
+)
+"""Names in `stated`."""
+
+SCHEMA = {
+    "rank": pl.Int32,
+    **dict.fromkeys(("steps", "step_ns"), pl.Int64),
+    **dict.fromkeys(("step_flops", "step_cube_flops", "step_vector_flops", "recorded_flops"), pl.Float64),
+    "total_ns": pl.Int64,
+    **dict.fromkeys(("flops_per_s", "cube_flops_per_s", "vector_flops_per_s", "step_flops_per_s"), pl.Float64),
+    **dict.fromkeys(("device_name", "data_type"), pl.String),
+    "peak_flops_per_s": pl.Float64,
+    "peak_by": pl.String,
+    **dict.fromkeys(("utilization_ratio", "mfu_ratio", "known_ratio"), pl.Float64),
+    "found_by": pl.String,
+    **{f"stated_{name}": pl.Float64 for name in _STATED[:7]},
+}
+
+
+@analysis("rank")
+def model_flops(
+    operator_flops: pl.DataFrame | None,
+    steps: pl.LazyFrame | None,
+    stated: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
+    peak_flops_per_s: float | None = None,
+) -> pl.DataFrame:
+    """Sum up the operations of a rank's operators.
+
+    Args:
+        operator_flops: Operations by operator.
+        steps: For the time of a step.
+        stated: What the source itself states.
+        ranks: For the device.
+        peak_flops_per_s: Of the device, instead of what is known of it.
+
+    Returns:
+        One row: `rank`, `steps` (over which operators were counted), `step_ns` (mean), `step_flops`, `step_cube_flops`,
+        `step_vector_flops` (of one step; null where no steps are known), `recorded_flops` (of all calls), `total_ns`
+        (time of the operators that made them, all steps), `flops_per_s`,
+        `cube_flops_per_s`, `vector_flops_per_s` (operations over the time of the operators that made them, never a mean
+        of rates), `step_flops_per_s` (over the time of steps), `device_name`, `data_type` (that most operations are
+        made in), `peak_flops_per_s` and `peak_by` (`argument`; `stated`; `device`: cores and clock; `table`; never
+        inferred from a stated utilisation, whose unit and whole no file tells), `utilization_ratio` (`flops_per_s` of
+        the peak), `mfu_ratio` (`step_flops_per_s` of the peak; work done twice to save memory counts), `known_ratio`
+        (calls whose operations are known, of the operators that are counted), `found_by`, and what the
+        source states: `stated_...`.
+
+    Raises:
+        Unavailable: If neither operators nor the source tell operations.
+    """
+    told = _stated_values(stated)
+    if operator_flops is None and not any(name in told for name in _STATED[:6]):
+        raise Unavailable("neither operators nor the source itself state floating point operations")
+    about = _about(ranks)
+    row: dict[str, Any] = {f"stated_{name}": told.get(name) for name in _STATED[:7]}
+    row |= {"rank": about.get("rank", 0), "device_name": about.get("device_name")}
+    if operator_flops is not None:
+        row |= _sums(operator_flops, steps)
+    else:
+        row |= _of_stated(told)
+    row |= _peak(row, told, about, peak_flops_per_s)
+    return pl.DataFrame([row], schema=SCHEMA)
+
+
+def _stated_values(stated: pl.LazyFrame | None) -> dict[str, float]:
+    if stated is None:
+        return {}
+    rows = stated.filter(pl.col("name").is_in(_STATED) & pl.col("value").is_not_null())
+    return dict(rows.select("name", "value").sort("name", "value").collect().rows())
+
+
+def _about(ranks: pl.LazyFrame | None) -> dict[str, Any]:
+    return {} if ranks is None else ranks.collect().row(0, named=True)
+
+
+def _sums(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> dict[str, Any]:
+    """What operators made in all and in a step."""
+    found_by = operators["found_by"][0]
+    count = _steps_counted(operators, steps)
+    step_ns = _mean_step(steps)
+    calls = pl.col("step_count") if count and operators["step_count"].sum() else pl.col("count")
+    columns = {"": "flops", "cube_": "cube_flops", "vector_": "vector_flops"}
+    row: dict[str, Any] = {"found_by": found_by, "steps": count or None, "step_ns": step_ns}
+    for prefix, column in columns.items():
+        made = operators.filter(pl.col(column) > 0)
+        is_told = operators[column].count() > 0
+        whole, spent = (float(made.select((pl.col(column) * n).sum()).item()) for n in (pl.col("count"), calls))
+        time_ns = int(made["total_ns"].sum())
+        row[f"step_{prefix}flops"] = spent / count if is_told and count else None
+        row[f"{prefix}flops_per_s"] = whole / time_ns * 1e9 if time_ns else None
+        if not prefix:
+            row["total_ns"] = time_ns
+            row["recorded_flops"] = whole if is_told else None
+    row["step_flops_per_s"] = row["step_flops"] / step_ns * 1e9 if step_ns and row["step_flops"] is not None else None
+    known = operators.select(pl.col("count").filter(pl.col("flops").is_not_null()).sum() / pl.col("count").sum())
+    types = operators.drop_nulls("data_type").group_by("data_type").agg(made=(pl.col("flops") * pl.col("count")).sum())
+    row["data_type"] = types.sort("made", "data_type")["data_type"][-1] if types.height else None
+    row["known_ratio"] = float(known.item())
+    return row
+
+
+def _steps_counted(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> int:
+    """The steps in which operators were counted.
+
+    A source that states operations may have counted fewer steps than its step table has: most operators run once a
+    step, so it is the most frequent count of calls.
+    """
+    if operators["found_by"][0] == "stated":
+        return int(operators["count"].mode().sort()[-1])
+    if steps is None:
+        return 0
+    recorded = steps.filter(pl.col("recorded").fill_null(True) & ~is_whole_recording())
+    return int(recorded.select(pl.len()).collect().item())
+
+
+def _mean_step(steps: pl.LazyFrame | None) -> int | None:
+    if steps is None:
+        return None
+    known = steps.filter(~is_whole_recording() & (pl.col("recorded").fill_null(True) | (pl.col("window") == "stated")))
+    mean = known.select((pl.col("window_end_ns") - pl.col("window_start_ns")).mean()).collect().item()
+    return None if mean is None else round(mean)
+
+
+def _of_stated(told: Mapping[str, float]) -> dict[str, Any]:
+    """What is left where a source states the whole only: its operations are those of one step."""
+    parts = [told[name] for name in ("cube_flops", "vector_flops") if name in told]
+    return {
+        "found_by": "stated",
+        "step_flops": told.get("flops", sum(parts) if parts else None),
+        "step_cube_flops": told.get("cube_flops"),
+        "step_vector_flops": told.get("vector_flops"),
+        "flops_per_s": told.get("flops_per_s"),
+        "cube_flops_per_s": told.get("cube_flops_per_s"),
+        "vector_flops_per_s": told.get("vector_flops_per_s"),
+    }
+
+
+def _peak(
+    row: Mapping[str, Any], told: Mapping[str, float], about: Mapping[str, Any], given: float | None
+) -> dict[str, Any]:
+    """The device's peak and the shares of it."""
+    clocked = _clocked_peak(read_json(about.get("options") or ""))
+    ways = {
+        "argument": given,
+        "stated": told.get("device_peak_flops_per_s"),
+        "device": clocked,
+        "table": peak_of(row.get("device_name"), row.get("data_type")),
+    }
+    by, peak = next(((by, peak) for by, peak in ways.items() if peak), (None, None))
+    found: dict[str, Any] = {"peak_flops_per_s": peak, "peak_by": by}
+    for column, of in (("utilization_ratio", "flops_per_s"), ("mfu_ratio", "step_flops_per_s")):
+        found[column] = row[of] / peak if peak and row.get(of) is not None else None
+    return found
+
+
+def _clocked_peak(options: Any) -> float | None:
+    """What the recorded cores and clock of an Ascend device come to."""
+    device = options.get("device_info") if isinstance(options, dict) else None
+    if not isinstance(device, dict):
+        return None
+    try:
+        return cube_peak(float(device["ai_core_num"]), float(device["aic_frequency"])) or None
+    except (KeyError, TypeError, ValueError):
+        return None

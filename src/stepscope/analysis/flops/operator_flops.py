@@ -1,0 +1,169 @@
+"""How many floating point operations each operator made, and how fast: as stated, by the hardware, or from shapes."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.flops.flops import KEYS, countable
+from stepscope.analysis.methods.flop_convolutions import Call
+from stepscope.analysis.methods.flop_formulas import COUNTED, counts
+from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
+from stepscope.analysis.methods.operator_work import with_device_time
+from stepscope.analysis.methods.shapes import tensors
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+
+_PLACE = ["rank", "unit", "type", "name", "full_name", "input_shapes", "input_types"]
+
+_RAW = {
+    **dict.fromkeys(_PLACE, pl.String),
+    "rank": pl.Int32,
+    "count": pl.Int64,
+    "step_count": pl.Int64,
+    "flops": pl.Float64,
+    "cube_flops": pl.Float64,
+    "vector_flops": pl.Float64,
+    "total_ns": pl.Int64,
+    "found_by": pl.String,
+}
+"""What each way of finding gives; `flops` are of one call."""
+
+
+@analysis("rank", together=True)
+def operator_flops(
+    operator_instances: pl.DataFrame | None,
+    flops: pl.DataFrame | None,
+    operators: pl.LazyFrame | None,
+    kernels: pl.LazyFrame | None,
+    kernel_counters: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
+) -> pl.DataFrame:
+    """Tell the operations of each operator and their rate.
+
+    For each rank the first of these that there is: what the source states for its operators; what the hardware counted
+    (`cube_fops`, `vector_fops` of `kernel_counters`); the formulas of `flops` on the shapes of kernels, then on those
+    of operators. Time is the device's where work ran on a device.
+
+    Returns:
+        `rank`, `unit`, `type`, `name`, `full_name`, `input_shapes`, `data_type` (of the first input), `count`,
+        `step_count` (calls within steps), `flops`, `cube_flops`, `vector_flops` (of one call; `flops` is null where the
+        shapes do not tell, the two where they are not told apart), `total_ns`, `flops_per_s`, `cube_flops_per_s`,
+        `vector_flops_per_s`, `share_ratio` (of all operations that are known), `found_by` (`stated`, `counters`,
+        `shapes`); those with the most operations first.
+
+    Raises:
+        Unavailable: If nothing tells operations.
+    """
+    found = pl.DataFrame(schema=_RAW)
+    ways = (
+        _stated(operator_instances),
+        _by_counters(kernels, kernel_counters, ranks),
+        _by_kernels(kernels, ranks),
+        _by_operators(flops, operators, kernels),
+    )
+    for rows in ways:
+        if rows is not None:
+            known = rows.filter(pl.col("flops").is_not_null())["rank"].unique()
+            new = rows.filter(pl.col("rank").is_in(known.implode()))
+            fresh = new.join(found, on="rank", how="anti")
+            found = pl.concat([found, fresh.select(list(_RAW)).cast(pl.Schema(_RAW))])
+    if found.is_empty():
+        raise Unavailable(
+            "no operations are stated, and no shapes of matrix products, convolutions or attention were recorded. "
+            "Record with shapes (record_shapes), or on Ascend with the metrics ArithmeticUtilization"
+        )
+    return _told(found)
+
+
+def _told(rows: pl.DataFrame) -> pl.DataFrame:
+    # With the reciprocal, as in `share`: the same to the last digit, with however many ranks it is asked.
+    per_s = pl.when(pl.col("total_ns") > 0).then(1 / pl.col("total_ns")) * pl.col("count") * 1e9
+    whole = pl.col("flops") * pl.col("count")
+    every = whole.sum().over("rank")
+    rates = {f"{name}_per_s": pl.col(name) * per_s for name in ("flops", "cube_flops", "vector_flops")}
+    return (
+        rows.with_columns(**rates, whole=whole, share_ratio=pl.when(every > 0).then(whole * (1 / every)))
+        .sort("rank", "full_name", "name", "input_shapes", "input_types", "unit", "type", "count", "total_ns")
+        .sort("rank", -pl.col("whole"), nulls_last=True, maintain_order=True)
+        .select(
+            *(*_PLACE[:6], pl.col("input_types").str.extract(r"(\w+(?:::\w+)?)").alias("data_type")),
+            *("count", "step_count", "flops", "cube_flops", "vector_flops", "total_ns", *rates),
+            *("share_ratio", "found_by"),
+        )
+    )
+
+
+def _stated(instances: pl.DataFrame | None) -> pl.DataFrame | None:
+    """What a source states for its operators."""
+    if instances is None:
+        return None
+    either = pl.sum_horizontal("cube_flops", "vector_flops")
+    rows = instances.filter(pl.col("cube_flops").is_not_null() | pl.col("vector_flops").is_not_null())
+    return rows.with_columns(flops=either, step_count="count", found_by=pl.lit("stated"))
+
+
+def _by_counters(
+    kernels: pl.LazyFrame | None, counters: pl.LazyFrame | None, ranks: pl.LazyFrame | None
+) -> pl.DataFrame | None:
+    """What the hardware counted; kernels of a name and shape are taken together."""
+    if kernels is None or counters is None:
+        return None
+    cube, vector = pl.coalesce("cube_fops", "aic_cube_fops"), pl.coalesce("vector_fops", "aiv_vector_fops")
+    told = counters.select("rank", "kernel", cube_flops=cube, vector_flops=vector).filter(
+        pl.col("cube_flops").is_not_null() | pl.col("vector_flops").is_not_null()
+    )
+    rows = _summed(
+        kernel_rows(kernels, ranks).join(told, on=["rank", "kernel"]),
+        [pl.col("cube_flops").mean(), pl.col("vector_flops").mean()],
+    )
+    return rows.with_columns(flops=pl.sum_horizontal("cube_flops", "vector_flops"), found_by=pl.lit("counters"))
+
+
+def _by_kernels(kernels: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.DataFrame | None:
+    """From the shapes of kernels whose type is counted."""
+    if kernels is None:
+        return None
+    rows = kernel_rows(
+        kernels.filter(pl.col("input_shapes").is_not_null() & pl.col("type").is_in(list(COUNTED))), ranks
+    )
+    summed = _summed(rows, [], ["output_shapes"])
+    found: list[int | None] = []
+    for part in summed.partition_by("rank", maintain_order=True):
+        shapes = part.select("type", "input_shapes", "output_shapes").iter_rows()
+        found += counts([Call(kind, tensors(i), outputs=tensors(o)) for kind, i, o in shapes])
+    return _uncoloured(summed.with_columns(pl.Series("flops", found, pl.Float64)))
+
+
+def _by_operators(
+    flops: pl.DataFrame | None, operators: pl.LazyFrame | None, kernels: pl.LazyFrame | None
+) -> pl.DataFrame | None:
+    """From the shapes of operators; calls without any are listed too, so that what is not known shows."""
+    if flops is None or operators is None:
+        return None
+    calls = operator_rows(countable(operators).with_columns(called="name"), kernels).collect()
+    timed = with_device_time(calls, operators, kernels)
+    each = flops.select("rank", *KEYS, "flops").rename({"name": "called"})
+    joined = timed.join(each, on=["rank", "called", *KEYS[1:]], how="left", nulls_equal=True)
+    spent = joined.with_columns(duration_ns=pl.coalesce("device_ns", "duration_ns"))
+    return _uncoloured(_summed(spent.lazy(), [pl.col("flops").first().cast(pl.Float64)], ["input_values"]))
+
+
+def _summed(rows: pl.LazyFrame, more: list[pl.Expr], keys: list[str] | None = None) -> pl.DataFrame:
+    """Calls of one operator, shape and type taken together."""
+    return (
+        rows.group_by(*_PLACE, *(keys or []), maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("count"),
+            pl.col("step").count().cast(pl.Int64).alias("step_count"),
+            pl.col("duration_ns").sum().alias("total_ns"),
+            *more,
+        )
+        .sort("rank", maintain_order=True)
+        .collect()
+    )
+
+
+def _uncoloured(rows: pl.DataFrame) -> pl.DataFrame:
+    """Formulas do not tell cube from vector."""
+    unknown = pl.lit(None, pl.Float64)
+    return rows.with_columns(cube_flops=unknown, vector_flops=unknown, found_by=pl.lit("shapes"))

@@ -1,0 +1,1 @@
+"""Questions about the host: processors, memory, Python functions."""

@@ -1,0 +1,184 @@
+"""Which Python functions cost the time of the host, and what ran where nothing else did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.analysis.methods.intervals import union
+from stepscope.analysis.methods.statistics import share
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+
+NO_FUNCTIONS = "no Python functions were recorded: record with `--stacks` (with_stack=True)"
+
+FUNCTION = ("function", "file", "line", "called_by")
+"""What tells one function from the next."""
+
+_PLACE = r"^(.*)\((\d+)\): (.*)$"
+"""How a profiler names a Python function: file, first line, name."""
+
+_ADDRESS = r" at 0x[0-9a-fA-F]+"
+"""An object of which a built-in method is called; where it lies in memory tells nothing."""
+
+NOT_IDLE = ""
+
+
+@analysis("rank")
+def python_threads(slices: pl.LazyFrame | None) -> pl.DataFrame:
+    """Find the threads of which Python functions were recorded.
+
+    What is about functions asks this first, since most recordings have none, and the rest takes long to find out.
+
+    Returns:
+        `rank`, `process`, `thread`, in order.
+
+    Raises:
+        Unavailable: If no Python functions were recorded.
+    """
+    found = None if slices is None else slices.filter(pl.col("category") == "python")
+    if found is None or found.select("category").head(1).collect().is_empty():
+        raise Unavailable(NO_FUNCTIONS)
+    places = found.filter(pl.col("duration_ns") > 0).select("rank", "process", "thread").unique()
+    return places.sort("rank", "process", "thread", nulls_last=True).collect()
+
+
+@analysis("rank")
+def functions(
+    python_threads: pl.DataFrame, slices: pl.LazyFrame | None, idle_pieces: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Sum up Python functions.
+
+    Built-in functions have no place in a file; they are told apart by the function that calls them.
+
+    Args:
+        python_threads: Where they ran.
+        slices: Python functions, and the operators that they call.
+        idle_pieces: When nothing ran, for `idle_ns`.
+
+    Returns:
+        `rank`, `function`, `file`, `line` (its first), `called_by` (of built-in functions: function, file and line),
+        `calls`, `total_ns` (a function that calls itself counts once), `self_ns` (while no other function and no
+        operator ran in it), `share_ratio` (of the self time of all), `idle_ns` (part of the self time during which
+        the rank had nothing to do; null where that is not known). Longest self time first.
+    """
+    called = _called(python_threads, slices)
+    swept = pl.concat(_swept(called, idle_pieces))
+    keys = ["rank", *FUNCTION]
+    calls = _placed(called, swept)
+    ranges = calls.select(*keys, "process", "thread", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    total = union(ranges.lazy(), by=[*keys, "process", "thread"]).group_by(keys)
+    times = swept.group_by("call").agg(
+        self_ns=pl.col("duration_ns").sum(), idle_ns=pl.col("duration_ns").filter(pl.col("cause") != NOT_IDLE).sum()
+    )
+    known = pl.lit(idle_pieces is not None)
+    return (
+        calls.join(times, on="call", how="left", maintain_order="left")
+        .group_by(keys)
+        .agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("self_ns", "idle_ns").sum())
+        .join(total.agg(total_ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).collect(), on=keys, nulls_equal=True)
+        .with_columns(share("self_ns"), idle_ns=pl.when(known).then("idle_ns"))
+        .select(*keys, "calls", "total_ns", "self_ns", "share_ratio", "idle_ns")
+        .sort("rank", "self_ns", *FUNCTION, descending=[False, True, *[False] * len(FUNCTION)])
+    )
+
+
+@analysis("rank")
+def idle_functions(
+    python_threads: pl.DataFrame, slices: pl.LazyFrame | None, idle_pieces: pl.DataFrame
+) -> pl.DataFrame:
+    """Find the Python functions that ran on the training thread while the rank had nothing to do.
+
+    Args:
+        python_threads: Where they ran.
+        slices: Python functions, and the operators that they call.
+        idle_pieces: When nothing ran, and why.
+
+    Returns:
+        `rank`, `cause` (as of `idle`), `function`, `file`, `line`, `called_by` (as of `functions`), `idle_ns` (while
+        it was the innermost function), the longest first.
+    """
+    called = _called(python_threads, slices)
+    swept = pl.concat(_swept(called, idle_pieces))
+    times = swept.filter(pl.col("cause") != NOT_IDLE).select("call", "cause", "duration_ns")
+    return (
+        times.join(_placed(called, swept).drop("duration_ns"), on="call", maintain_order="left")
+        .group_by("rank", "cause", *FUNCTION)
+        .agg(idle_ns=pl.col("duration_ns").sum())
+        .sort("rank", "idle_ns", "cause", *FUNCTION, descending=[False, True, *[False] * (1 + len(FUNCTION))])
+    )
+
+
+def _called(threads: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
+    """Python functions and operators of the threads that run Python, numbered (`call`)."""
+    names = ["rank", "category", "name", "process", "thread", "start_ns", "duration_ns"]
+    kinds = pl.col("category").is_in(["python", "operator"]) & (pl.col("duration_ns") > 0)
+    if slices is None:
+        raise Unavailable(NO_FUNCTIONS)
+    rows = slices.filter(kinds).select(names).collect()
+    kept = rows.join(threads, on=["process", "thread"], how="semi", nulls_equal=True, maintain_order="left")
+    return kept.with_columns(call=pl.int_range(pl.len(), dtype=pl.Int64))
+
+
+def _swept(called: pl.DataFrame, idle: pl.DataFrame | None) -> Iterator[pl.DataFrame]:
+    """How long which call was the innermost of its thread: `call`, `caller`, `cause` (of idleness), `duration_ns`."""
+    threads = called.partition_by("process", "thread", maintain_order=True)
+    # the training thread is the one that calls operators
+    training = max(threads, key=lambda rows: (rows.filter(pl.col("category") == "operator").height, rows.height))
+    for rows in threads:
+        yield _innermost(rows, idle if rows is training else None)
+
+
+def _innermost(rows: pl.DataFrame, idle: pl.DataFrame | None) -> pl.DataFrame:
+    """One sweep over the starts and ends of a thread's calls and of the idle pieces.
+
+    Where `depth` calls are open, the innermost is the last that began at this depth.
+    """
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    none = pl.lit(None, pl.String)
+    parts = [
+        rows.select("call", at=end, turn=pl.lit(-1, pl.Int32), order=pl.lit(0, pl.Int64), cause=none),
+        rows.select("call", at="start_ns", turn=pl.lit(1, pl.Int32), order=-pl.col("duration_ns"), cause=none),
+    ]
+    if idle is not None:
+        change = [pl.lit(None, pl.Int64).alias("call"), pl.lit(0, pl.Int32).alias("turn")]
+        order = pl.lit(0, pl.Int64).alias("order")
+        parts += [
+            idle.select(change[0], end.alias("at"), change[1], order, cause=pl.lit(NOT_IDLE)),
+            idle.select(change[0], pl.col("start_ns").alias("at"), change[1], order, cause="cause"),
+        ]
+    swept = pl.concat(parts).sort("at", "turn", "order", maintain_order=True)
+    began = pl.when(pl.col("turn") == 1).then("call")
+    return (
+        swept.with_columns(depth=pl.col("turn").cum_sum())
+        .with_columns(
+            running=pl.when(pl.col("depth") > 0).then(began.forward_fill().over("depth")),
+            cause=pl.col("cause").forward_fill().fill_null(NOT_IDLE),
+            duration_ns=pl.col("at").shift(-1) - pl.col("at"),
+        )
+        .with_columns(caller=pl.when(pl.col("turn") == 1).then(pl.col("running").shift(1)))
+        .with_columns(caller=pl.col("caller").max().over("running"))
+        .filter(pl.col("running").is_not_null() & (pl.col("duration_ns") > 0))
+        .group_by(call="running", cause="cause", maintain_order=True)
+        .agg(pl.col("caller").first(), pl.col("duration_ns").sum())
+    )
+
+
+def _placed(called: pl.DataFrame, swept: pl.DataFrame) -> pl.DataFrame:
+    """The Python functions among the calls, by name and place; those without a place by who calls them."""
+    calls = called.filter(pl.col("category") == "python")
+    groups = pl.col("name").str.extract_groups(_PLACE)
+    file, line, function = (groups.struct.field(str(number)) for number in (1, 2, 3))
+    places = calls.select("name").unique().with_columns(
+        file=file,
+        line=line.cast(pl.Int64, strict=False),
+        function=pl.coalesce(function, pl.col("name").str.replace(_ADDRESS, "")),
+    )  # fmt: skip
+    placed = calls.join(places, on="name", maintain_order="left")
+    callers = placed.filter(pl.col("file").is_not_null()).select(
+        caller="call", called_by=pl.format("{} ({}:{})", "function", "file", "line")
+    )
+    made = swept.group_by("call").agg(pl.col("caller").max()).join(callers, on="caller", how="left")
+    found = placed.join(made.select("call", "called_by"), on="call", how="left", maintain_order="left")
+    return found.with_columns(called_by=pl.when(pl.col("file").is_null()).then("called_by"))

@@ -1,0 +1,113 @@
+"""How much memory the training process had on the host, and in which module and event it grew."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.sampled_steps import count_steps, of_steps, step_ranges
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+from stepscope.selection import Choice
+
+KEYS = ("module", "event", "stage")
+
+SAMPLED = "process"
+"""The module of samples that the recorder took of the whole process."""
+
+
+@analysis("rank", together=True)
+def host_memory_curve(
+    host_events: pl.LazyFrame | None,
+    host_usage: pl.LazyFrame | None,
+    steps: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
+    chosen: Choice = None,
+) -> pl.DataFrame:
+    """Give the memory of the process over time.
+
+    Args:
+        host_events: Ranges that the framework marked.
+        host_usage: Samples.
+        steps: Steps.
+        ranks: Whether the recording has one clock.
+        chosen: Only rows of these steps, e.g. `1-3`; all rows where their steps are not known (`step` is null).
+
+    Returns:
+        `rank`, `time_ns`, `step`, `module`, `event`, `stage`, `memory_bytes`: one row at each end of a marked range
+        that was recorded with memory, and for each sample of the process (resident memory; module `process`).
+
+    Raises:
+        Unavailable: If neither has memory, or none in the chosen steps.
+    """
+    parts = []
+    if host_events is not None:
+        ends = (
+            ("start_ns", pl.col("start_ns"), "memory_start_bytes"),
+            ("end_ns", pl.col("start_ns") + pl.col("duration_ns"), "memory_end_bytes"),
+        )
+        parts += [
+            host_events.filter(pl.col(memory).is_not_null()).select(
+                "rank", "step", *KEYS, time_ns=time.fill_null(pl.col("start_ns")), memory_bytes=memory
+            )
+            for _, time, memory in ends
+        ]
+    if host_usage is not None:
+        sampled = host_usage.filter((pl.col("scope") == SAMPLED) & pl.col("rss_bytes").is_not_null())
+        none = [pl.lit(None, pl.String).alias(name) for name in KEYS[1:]]
+        of_process = [pl.lit(None, pl.Int32).alias("step"), pl.lit(SAMPLED).alias("module"), *none]
+        parts.append(sampled.select("rank", *of_process, "time_ns", memory_bytes="rss_bytes"))
+    rows = pl.concat(parts).collect() if parts else pl.DataFrame()
+    if rows.is_empty():
+        raise Unavailable("no memory of the host was recorded")
+    kept = of_steps(rows, step_ranges(steps, ranks), chosen)
+    if kept.is_empty():
+        raise Unavailable("no memory of the host was recorded in the chosen steps")
+    return kept.sort("rank", "time_ns", maintain_order=True).select("rank", "time_ns", "step", *KEYS, "memory_bytes")
+
+
+@analysis("rank", together=True, passes=("chosen",))
+def host_memory(
+    host_memory_curve: pl.DataFrame,
+    host_events: pl.LazyFrame | None,
+    steps: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
+    chosen: Choice = None,
+) -> pl.DataFrame:
+    """Sum up the memory of the process by module, event and stage.
+
+    Returns:
+        `rank`, `module`, `event`, `stage`, `points`, `steps` (in how many steps they lie; null if that is not known,
+        and all of them count), `first_bytes`, `last_bytes`, `max_bytes`, and of marked ranges `growth_bytes` (memory
+        at their ends less at their starts, all ranges) and `mean_growth_bytes` of one; of samples the growth from the
+        first to the last. Greatest growth first.
+    """
+    memory = pl.col("memory_bytes")
+    sums = host_memory_curve.group_by("rank", *KEYS, maintain_order=True).agg(
+        points=pl.len().cast(pl.Int64),
+        steps=count_steps(),
+        first_bytes=memory.first(),
+        last_bytes=memory.last(),
+        max_bytes=memory.max(),
+    )
+    sampled = pl.when(pl.col("module") == SAMPLED).then(pl.col("last_bytes") - pl.col("first_bytes"))
+    return (
+        sums.join(
+            _grown(host_events, step_ranges(steps, ranks), chosen), on=["rank", *KEYS], how="left", nulls_equal=True
+        )
+        .with_columns(growth_bytes=pl.coalesce("growth_bytes", sampled))
+        .sort("rank", "growth_bytes", *KEYS, descending=[False, True, False, False, False], nulls_last=True)
+    )
+
+
+def _grown(events: pl.LazyFrame | None, ranges: pl.DataFrame, chosen: Choice) -> pl.DataFrame:
+    """By how much memory grew within marked ranges."""
+    if events is None:
+        figures = {"growth_bytes": pl.Int64(), "mean_growth_bytes": pl.Float64()}
+        return pl.DataFrame(schema={"rank": pl.Int32(), **dict.fromkeys(KEYS, pl.String()), **figures})
+    growth = pl.col("memory_end_bytes") - pl.col("memory_start_bytes")
+    marked = events.filter(growth.is_not_null()).select("rank", "step", *KEYS, "start_ns", growth=growth).collect()
+    return (
+        of_steps(marked, ranges, chosen, "start_ns")
+        .group_by("rank", *KEYS)
+        .agg(growth_bytes=pl.col("growth").sum(), mean_growth_bytes=pl.col("growth").mean())
+    )

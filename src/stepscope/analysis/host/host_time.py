@@ -1,0 +1,68 @@
+"""What the host spent its time on, by module, event and stage, as the framework itself marks them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.sampled_steps import count_steps, of_steps, step_ranges
+from stepscope.analysis.methods.statistics import duration_statistics, share
+from stepscope.analysis.registry import analysis
+from stepscope.selection import Choice
+
+KEYS = ("module", "event", "stage")
+
+
+@analysis("rank")
+def host_time(
+    host_events: pl.LazyFrame,
+    steps: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
+    chosen: Choice = None,
+) -> pl.DataFrame:
+    """Sum up the marked ranges.
+
+    Args:
+        host_events: The ranges.
+        steps: Steps.
+        ranks: Whether the recording has one clock.
+        chosen: Only ranges that begin in these steps, e.g. `1-3`; all where their steps are not known.
+
+    Returns:
+        `rank`, `module`, `event`, `stage`, the statistics of `duration_statistics` (of ranges), `self_ns` (less the
+        ranges directly within on the same thread), `share_ratio` (of the self time of all), `points` (marks without a
+        length: moments, and starts without an end), `steps` (in how many steps they lie; null if that is not known,
+        and all of them count). Longest self time first.
+    """
+    columns = ("rank", "step", *KEYS, "process", "thread", "start_ns", "duration_ns")
+    marked = host_events.select(columns).collect()
+    rows = of_steps(marked, step_ranges(steps, ranks), chosen, "start_ns")
+    in_steps = rows.group_by("rank", *KEYS).agg(steps=count_steps())
+    ranges = rows.filter(pl.col("duration_ns").is_not_null())
+    points = rows.filter(pl.col("duration_ns").is_null()).group_by("rank", *KEYS).agg(points=pl.len().cast(pl.Int64))
+    sums = _with_self(ranges).group_by("rank", *KEYS).agg(*duration_statistics(), pl.col("self_ns").sum())
+    return (
+        sums.join(points, on=["rank", *KEYS], how="full", coalesce=True, nulls_equal=True)
+        .with_columns(pl.col("points", "count", "total_ns", "self_ns").fill_null(0))
+        .with_columns(share("self_ns"))
+        .join(in_steps, on=["rank", *KEYS], how="left", nulls_equal=True)
+        .sort("rank", "self_ns", *KEYS, descending=[False, True, False, False, False], nulls_last=True)
+    )
+
+
+def _with_self(ranges: pl.DataFrame) -> pl.DataFrame:
+    """Ranges with their length less that of the ranges directly within, on one thread."""
+    ordered = ranges.sort("process", "thread", "start_ns", -pl.col("duration_ns"), *KEYS)
+    within = [0] * ordered.height
+    open_ranges: list[tuple[int, int]] = []  # end, place
+    last = None
+    columns = ordered.select("process", "thread", "start_ns", "duration_ns").iter_rows()
+    for place, (process, thread, start, length) in enumerate(columns):
+        if (process, thread) != last:
+            last, open_ranges = (process, thread), []
+        while open_ranges and open_ranges[-1][0] <= start:
+            open_ranges.pop()
+        if open_ranges:
+            end, parent = open_ranges[-1]
+            within[parent] += min(start + length, end) - start
+        open_ranges.append((start + length, place))
+    return ordered.with_columns(self_ns=(pl.col("duration_ns") - pl.Series(within, dtype=pl.Int64)).clip(0))

@@ -1,0 +1,157 @@
+"""Which operator of a dataset pipeline holds it up: the fill of its queues and what its operators use of the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from stepscope.analysis.methods.pipeline_graph import LIMITS, Limits, Node, bottlenecks, observations
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+
+_QUEUE = {
+    "samples": pl.Int64,
+    "mean_size": pl.Float64,
+    "usage_ratio": pl.Float64,
+    "empty_ratio": pl.Float64,
+}
+
+_ORDER = ("pipeline", "number", "operator")
+
+
+@analysis("rank")
+def input_operators(
+    pipeline_operators: pl.LazyFrame,
+    input_pipeline: pl.LazyFrame | None,
+    host_usage: pl.LazyFrame | None,
+    limits: Limits = LIMITS,
+) -> pl.DataFrame:
+    """Describe each dataset operator, and mark those that hold the pipeline up.
+
+    Returns:
+        One row an operator, the root first: `rank`, `pipeline`, `operator`, `number`, `type`, `depth` (0 for the root),
+        `parent`, `children`, `workers`; of its output queue `queue_capacity`, `samples`, `mean_size`, `usage_ratio`
+        (mean size over capacity; null without a queue), `empty_ratio`, `sample_interval_ns`; of the CPU
+        `processors` (that it kept busy on average), `processors_per_worker`, `cpu_share_ratio` (of all operators);
+        `bottleneck`, `chain` (of a pipeline with bottlenecks: their names from the readers to the root, joined by `/`)
+        and `observations` (see `pipeline_graph.observations`).
+    """
+    listed = pipeline_operators.drop("parameters").collect()
+    rows = (
+        listed.join(_queues(input_pipeline), on="operator", how="left")
+        .join(_cpu(host_usage), on="operator", how="left")
+        .with_columns(
+            usage_ratio=pl.when(pl.col("queue_capacity") > 0).then(pl.col("mean_size") / pl.col("queue_capacity")),
+            processors_per_worker=pl.col("processors") / pl.col("workers").clip(1),
+            cpu_share_ratio=_share("processors"),
+        )
+    )
+    parts = [
+        _judged(part, limits)
+        for part in rows.sort(*_ORDER, nulls_last=True).partition_by("pipeline", maintain_order=True)
+    ]
+    return (
+        pl.concat(parts)
+        .select(
+            "rank", "pipeline", "operator", "number", "type", "depth", "parent", "children", "workers",
+            "queue_capacity", *_QUEUE, "sample_interval_ns", "processors", "processors_per_worker", "cpu_share_ratio",
+            "bottleneck", "chain", "observations",
+        )
+        .sort("pipeline", "depth", "number", "operator", nulls_last=True, maintain_order=True)
+    )  # fmt: skip
+
+
+@analysis("rank", together=True)
+def input_samples(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
+    """List the samples of the operators' queues.
+
+    Returns:
+        `rank`, `operator`, `sample` (from 0), `step`, `time_ns`, `queue_size`, `queue_capacity`.
+
+    Raises:
+        Unavailable: If no queue was sampled.
+    """
+    found = (
+        input_pipeline.filter(pl.col("batch").is_null() & pl.col("queue_size").is_not_null())
+        .sort("rank", "operator", "time_ns", maintain_order=True)
+        .with_columns(sample=pl.int_range(pl.len()).over("rank", "operator"))
+        .select("rank", "operator", "sample", "step", "time_ns", "queue_size", "queue_capacity")
+        .collect()
+    )
+    if found.is_empty():
+        raise Unavailable("no queue of a dataset operator was sampled")
+    return found
+
+
+def _queues(samples: pl.LazyFrame | None) -> pl.DataFrame:
+    """Mean size and emptiness of each operator's queue."""
+    if samples is None:
+        return pl.DataFrame(schema={"operator": pl.String, **{n: t for n, t in _QUEUE.items() if n != "usage_ratio"}})
+    size = pl.col("queue_size")
+    return (
+        samples.filter(pl.col("batch").is_null() & size.is_not_null())
+        .group_by("operator")
+        .agg(samples=pl.len().cast(pl.Int64), mean_size=size.mean(), empty_ratio=(size == 0).mean())
+        .collect()
+    )
+
+
+def _cpu(usage: pl.LazyFrame | None) -> pl.DataFrame:
+    """Processors that each operator kept busy on average."""
+    if usage is None:
+        return pl.DataFrame(schema={"operator": pl.String, "processors": pl.Float64})
+    busy = pl.col("user_ratio").fill_null(0) + pl.col("system_ratio").fill_null(0)
+    known = pl.col("user_ratio").is_not_null() | pl.col("system_ratio").is_not_null()
+    return (
+        usage.filter((pl.col("scope") == "operator") & known)
+        .group_by(operator=pl.col("name"))
+        .agg(processors=(busy * pl.col("processors")).mean())
+        .collect()
+    )
+
+
+def _share(column: str) -> pl.Expr:
+    total = pl.col(column).sum().over("pipeline")
+    return pl.when(total > 0).then(pl.col(column) / total)
+
+
+def _judged(rows: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """One pipeline with `depth`, `children`, `bottleneck`, `chain` and `observations`."""
+    nodes = _nodes(rows.to_dicts())
+    slow = bottlenecks(nodes, limits)
+    return rows.with_columns(
+        depth=pl.Series([node.depth for node in nodes], dtype=pl.Int32),
+        children=pl.Series([list(node.children) for node in nodes], dtype=pl.List(pl.String)),
+        bottleneck=pl.Series([node.name in slow for node in nodes], dtype=pl.Boolean),
+        chain=pl.lit("/".join(slow) or None, pl.String),
+        observations=pl.Series([observations(node, nodes, limits) for node in nodes], dtype=pl.List(pl.String)),
+    )
+
+
+def _nodes(rows: list[dict[str, Any]]) -> list[Node]:
+    parents = {row["operator"]: row["parent"] for row in rows}
+    return [
+        Node(
+            name=row["operator"],
+            kind=row["type"].removesuffix("Op"),
+            number=row["number"] if row["number"] is not None else place,
+            workers=row["workers"],
+            usage=row["usage_ratio"],
+            empty=row["empty_ratio"],
+            worker_cpu=row["processors_per_worker"],
+            children=tuple(name for name, parent in parents.items() if parent == row["operator"]),
+            depth=_depth(row["operator"], parents),
+        )
+        for place, row in enumerate(rows)
+    ]
+
+
+def _depth(name: str, parents: Mapping[str, str | None]) -> int:
+    """Steps to the root; a damaged file may tie operators in a ring, which is cut where it closes."""
+    seen = {name}
+    while (above := parents.get(name)) is not None and above not in seen:
+        seen.add(above)
+        name = above
+    return len(seen) - 1

@@ -1,0 +1,93 @@
+"""Which stage of the input holds training up: making batches, sending them to the device, or taking them there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from stepscope.analysis.input.input_queues import DATA_QUEUE, FIRST, HOST_QUEUES
+from stepscope.analysis.registry import analysis
+from stepscope.limits import limit
+
+PROCESSING, TRANSMISSION, OBTAINING = "data processing", "data transmission", "data obtaining"
+STAGES = (PROCESSING, TRANSMISSION, OBTAINING)
+
+HEALTHY, BOTTLENECK, UNKNOWN = "healthy", "bottleneck", "unknown"
+
+RESULT = {
+    "rank": pl.Int32,
+    "stage": pl.String,
+    "verdict": pl.String,
+    "queue": pl.String,
+    "batches": pl.Int64,
+    "empty": pl.Int64,
+    "full": pl.Int64,
+    "empty_ratio": pl.Float64,
+    "mean_total_ns": pl.Float64,
+    "interval_ns": pl.Int64,
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a stage is called the bottleneck."""
+
+    host_empty_ratio: float = limit(0.30, "of the batches that find the host queue empty", "MindSpore Insight")
+    data_empty_ratio: float = limit(0.0, "of the steps that find the data queue empty", "MindSpore Insight")
+    obtaining_ratio: float = limit(
+        0.10, "of the time between batches, to take one that is there", "twice the PyTorch profiler's limit for loading"
+    )
+
+
+LIMITS = Limits()
+
+
+@analysis("rank")
+def input_stages(input_queues: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+    """Judge the three stages of the input.
+
+    Data processing is the bottleneck if more than `host_empty_ratio` of the batches found the host queue empty. Only
+    if it is not, data transmission is to blame for a data queue that was empty for more than `data_empty_ratio` of the
+    steps (or whatever is before it, where the host queue was not recorded); behind a slow stage nothing can be said of
+    the next. A queue that only the first batch found empty is as it should be, and the first alone tells nothing. Data
+    obtaining is to blame if taking a batch that was there takes more than `obtaining_ratio` of the time between
+    batches.
+
+    Returns:
+        Three rows: `rank`, `stage` (one of `STAGES`), `verdict` (`healthy`, `bottleneck`, or `unknown` where the queue
+        behind it was not recorded), and of its queue `queue`, `batches`, `empty`, `full`, `empty_ratio`,
+        `mean_total_ns`, `interval_ns`.
+    """
+    queues = {row["queue"]: row for row in input_queues.iter_rows(named=True)}
+    host = next((queues[name] for name in HOST_QUEUES if name in queues), None)
+    data = queues.get(DATA_QUEUE)
+    processing = _verdict(host, limits.host_empty_ratio)
+    verdicts = {
+        PROCESSING: (processing, host),
+        TRANSMISSION: (UNKNOWN if processing == BOTTLENECK else _verdict(data, limits.data_empty_ratio), data),
+        OBTAINING: (_obtaining(data, limits.obtaining_ratio), data),
+    }
+    rank = input_queues["rank"][0]
+    rows = [
+        {"rank": rank, "stage": stage, "verdict": verdict, **{key: (queue or {}).get(key) for key in list(RESULT)[3:]}}
+        for stage, (verdict, queue) in verdicts.items()
+    ]
+    return pl.DataFrame(rows, schema=RESULT)
+
+
+def _verdict(queue: Mapping[str, Any] | None, most: float) -> str:
+    """Whether the stage before a queue keeps up."""
+    if queue is None or queue["empty_ratio"] is None or queue["batches"] <= FIRST:
+        return UNKNOWN
+    return BOTTLENECK if queue["empty_ratio"] > most and queue["empty_later"] else HEALTHY
+
+
+def _obtaining(queue: Mapping[str, Any] | None, most: float) -> str:
+    """Whether the device takes its batches quickly; a queue that was empty is the matter of the stages before."""
+    if queue is None or queue["mean_total_ns"] is None or not queue["interval_ns"]:
+        return UNKNOWN
+    slow = queue["mean_total_ns"] > most * queue["interval_ns"] and not queue["empty"]
+    return BOTTLENECK if slow else HEALTHY

@@ -1,0 +1,185 @@
+"""What the training loop's data loader cost: waiting, batches ready, workers and their CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.input.input_queues import QUEUES
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+from stepscope.limits import limit
+
+MARKED = "DataLoader"
+"""What a loader is called that only its marks in a trace tell of."""
+
+NO_WORKERS, HOST_CPU, WORKER_CPU, READING = "no workers", "host CPU", "worker CPU", "reading"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a loader's workers are called busy or idle."""
+
+    busy_worker: float = limit(0.8, "processors that each worker keeps busy", "chosen by us: the rest is hand-over")
+    idle_worker: float = limit(
+        0.3, "processors that each worker keeps busy", "chosen by us: it waits for what it reads"
+    )
+    host_idle: float = limit(0.1, "of all processors, idle", "chosen by us: below it workers wait for a processor")
+
+
+LIMITS = Limits()
+
+
+@analysis("rank", together=True)
+def loader_steps(
+    input_pipeline: pl.LazyFrame | None,
+    steps: pl.LazyFrame | None,
+    marks: pl.DataFrame | None,
+    cpu_utilization: pl.DataFrame | None,
+) -> pl.DataFrame:
+    """Sum up, for each step, how long the training loop waited for its batches.
+
+    Taken from the batches that the recorder saw; else from the marks of PyTorch's profiler, which say how long the loop
+    waited and nothing of batches and workers.
+
+    Returns:
+        `rank`, `step`, `loader`, `batches`, `wait_ns`, `step_ns` (length of the step's window), `wait_ratio` (of it),
+        `ready` (batches that lay ready after one was taken, mean), `queue_capacity` (room for them), `workers`,
+        `worker_processors` (that all workers of the rank kept busy in the step, mean), `host_idle_ratio`.
+
+    Raises:
+        Unavailable: If no loader was seen.
+    """
+    waits = _of_batches(input_pipeline)
+    if waits.is_empty() and marks is not None and steps is not None:
+        waits = _of_marks(marks, steps)
+    if waits.is_empty():
+        raise Unavailable("no batch came from a data loader that was recorded")
+    windows = (
+        pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "step_ns": pl.Int64})
+        if steps is None
+        else steps.select("rank", "step", step_ns=pl.col("window_end_ns") - pl.col("window_start_ns")).collect()
+    )
+    return (
+        waits.join(windows, on=["rank", "step"], how="left")
+        .join(_workers(cpu_utilization), on=["rank", "step"], how="left")
+        .with_columns(wait_ratio=pl.when(pl.col("step_ns") > 0).then(pl.col("wait_ns") / pl.col("step_ns")))
+        .select(
+            "rank", "step", "loader", "batches", "wait_ns", "step_ns", "wait_ratio", "ready", "queue_capacity",
+            "workers", "worker_processors", "host_idle_ratio",
+        )
+        .sort("rank", "loader", "step")
+    )  # fmt: skip
+
+
+@analysis("rank", together=True)
+def loader(loader_steps: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+    """Sum up each loader over the steps.
+
+    Returns:
+        `rank`, `loader`, `steps`, `batches`, `wait_ns` (all of it), of the wait in a step `mean_wait_ns`,
+        `median_wait_ns` and `max_wait_ns`, `wait_ratio` (of the time of those steps), `ready`, `queue_capacity`,
+        `workers`, `worker_processors`, `processors_per_worker` and `host_idle_ratio` (means), `limited_by`
+        (`no workers`; `worker CPU` if they are busy; `host CPU` if they are not, and no processor of the host is free;
+        `reading` if they are not although one is; null where that is not known, or between). The longest wait first.
+    """
+    wait = pl.col("wait_ns")
+    return (
+        loader_steps.group_by("rank", "loader")
+        .agg(
+            steps=pl.col("step").n_unique().cast(pl.Int64),
+            batches=pl.when(pl.col("batches").count() > 0).then(pl.col("batches").sum()),
+            wait_ns=wait.sum(),
+            mean_wait_ns=wait.mean(),
+            median_wait_ns=wait.quantile(0.5, "lower").cast(pl.Int64),
+            max_wait_ns=wait.max(),
+            wait_ratio=wait.filter(pl.col("step_ns") > 0).sum() / pl.col("step_ns").sum(),
+            ready=pl.col("ready").mean(),
+            queue_capacity=pl.col("queue_capacity").max(),
+            workers=pl.col("workers").max(),
+            worker_processors=pl.col("worker_processors").mean(),
+            host_idle_ratio=pl.col("host_idle_ratio").mean(),
+        )
+        .with_columns(
+            wait_ratio=pl.when(pl.col("wait_ratio").is_finite()).then("wait_ratio"),
+            processors_per_worker=pl.when(pl.col("workers") > 0).then(pl.col("worker_processors") / pl.col("workers")),
+        )
+        .with_columns(limited_by=_limited_by(limits))
+        .sort("rank", "wait_ns", "loader", descending=[False, True, False])
+    )
+
+
+def _limited_by(limits: Limits) -> pl.Expr:
+    used = pl.col("processors_per_worker")
+    return (
+        pl.when(pl.col("workers") == 0)
+        .then(pl.lit(NO_WORKERS))
+        .when(used >= limits.busy_worker)
+        .then(pl.lit(WORKER_CPU))
+        .when((pl.col("workers") > 0) & (pl.col("host_idle_ratio") < limits.host_idle))
+        .then(pl.lit(HOST_CPU))
+        .when(used < limits.idle_worker)
+        .then(pl.lit(READING))
+    )
+
+
+def _of_batches(input_pipeline: pl.LazyFrame | None) -> pl.DataFrame:
+    """Waits by step from the batches of loaders."""
+    if input_pipeline is None:
+        return pl.DataFrame()
+    return (
+        input_pipeline.filter(
+            ~pl.col("operator").is_in(QUEUES) & pl.col("batch").is_not_null() & pl.col("duration_ns").is_not_null()
+        )
+        .group_by("rank", "step", loader=pl.col("operator"))
+        .agg(
+            batches=pl.len().cast(pl.Int64),
+            wait_ns=pl.col("duration_ns").sum(),
+            ready=pl.col("queue_size").mean(),
+            queue_capacity=pl.col("queue_capacity").max(),
+            workers=pl.col("workers").max(),
+        )
+        .filter(pl.col("step").is_not_null())
+        .collect()
+    )
+
+
+def _of_marks(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
+    """Waits by step from the ranges in which the loop waited; a wait belongs to the step in which it began."""
+    ranges = steps.select("rank", "step", "start_ns", "end_ns").sort("start_ns", "end_ns", "step").collect()
+    waits = marks.filter(pl.col("what") == "data").sort("start_ns")
+    found = waits.join_asof(
+        ranges.rename({"start_ns": "since_ns", "end_ns": "until_ns"}),
+        left_on="start_ns", right_on="since_ns", by="rank", check_sortedness=False,
+    )  # fmt: skip
+    return (
+        found.filter(pl.col("start_ns") < pl.col("until_ns"))
+        .group_by("rank", "step")
+        .agg(wait_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+        .with_columns(
+            loader=pl.lit(MARKED),
+            batches=pl.lit(None, pl.Int64),
+            ready=pl.lit(None, pl.Float64),
+            queue_capacity=pl.lit(None, pl.Int64),
+            workers=pl.lit(None, pl.Int32),
+        )
+    )
+
+
+def _workers(cpu: pl.DataFrame | None) -> pl.DataFrame:
+    """Processors that the workers of a rank kept busy, and what was idle of all, by step."""
+    if cpu is None:
+        figures = dict.fromkeys(("worker_processors", "host_idle_ratio"), pl.Float64())
+        return pl.DataFrame(schema={"rank": pl.Int32(), "step": pl.Int32(), **figures})
+    of_workers = pl.col("busy_processors").filter(pl.col("scope") == "worker")
+    return (
+        cpu.filter(pl.col("step").is_not_null())
+        .group_by("rank", "step", "time_ns")
+        .agg(
+            worker_processors=pl.when(of_workers.count() > 0).then(of_workers.sum()),
+            host_idle_ratio=pl.col("idle_ratio").filter(pl.col("scope") == "host").mean(),
+        )
+        .group_by("rank", "step")
+        .agg(pl.col("worker_processors", "host_idle_ratio").mean())
+    )

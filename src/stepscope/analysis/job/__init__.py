@@ -1,0 +1,1 @@
+"""Questions that compare the ranks of a job."""

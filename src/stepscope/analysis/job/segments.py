@@ -1,0 +1,139 @@
+"""What each rank did with its own time on the way to each collective."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.registry import analysis, ranks_of
+from stepscope.analysis.step.activity import SPLIT, split
+
+WORK = ("computing", "data_loading", "compile", "checkpoint", "garbage_collection", "dispatch", "memory")
+"""What a rank needs time for on its own: computing; waiting for the next batch; a compiler; a checkpoint; Python's
+collection of garbage; nothing, because the host gave the device no work in time; memory operations."""
+
+KINDS = (*WORK, "transmit", "unsplit")
+"""What own time is spent on, with transmission and with communication of which it is unknown how much is waiting.
+Time known to be spent waiting for other ranks is nobody's own."""
+
+STEP_GROUP = "step"
+"""Group of segments that end with a step, where no collective was matched over ranks."""
+
+
+@analysis("rank", together=True)
+def segments(
+    arrival: pl.DataFrame | None,
+    steps: pl.LazyFrame,
+    activity: pl.DataFrame,
+) -> pl.DataFrame:
+    """Cut each rank's time at its arrivals in collectives and split each segment by what the rank did.
+
+    A segment runs from one arrival (first: from the start of the first step) to the next. Point-to-point calls do
+    not cut. Without matched collectives the steps' windows are the segments.
+
+    Returns:
+        One row a segment: `rank`, `step`, `group` and `sequence` (of the call that ends it), `operation`,
+        `start_ns`, `own_ns` (length less exposed waiting), `wait_ns` (exposed: waiting for other ranks and not
+        computing) and `<kind>_ns` for each of `KINDS`, which sum to `own_ns`.
+    """
+    calls = _calls(arrival, ranks_of(steps))
+    windows = _windows(calls.filter(pl.col("members") > 1), steps)
+    waits = calls.lazy().filter(pl.col("wait_ns") > 0)
+    unsplit = calls.lazy().filter(pl.col("wait_ns").is_null())
+    cut = split(
+        activity,
+        windows.lazy().select("rank", "window", "start_ns", "end_ns"),
+        (*SPLIT, "checkpoint"),
+        wait=waits.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
+        unsplit=unsplit.select("rank", "start_ns", "end_ns"),
+    )
+    doing = (
+        pl.when("computing")
+        .then(pl.lit("computing"))
+        .when("wait")
+        .then(pl.lit("wait"))
+        .when("unsplit")
+        .then(pl.lit("unsplit"))
+        .when("communication")
+        .then(pl.lit("transmit"))
+        .when("memory")
+        .then(pl.lit("memory"))
+        .when("compile")
+        .then(pl.lit("compile"))
+        .when("gc")
+        .then(pl.lit("garbage_collection"))
+        .when("data")
+        .then(pl.lit("data_loading"))
+        .when("checkpoint")
+        .then(pl.lit("checkpoint"))
+        .otherwise(pl.lit("dispatch"))
+    )
+    sums = (
+        cut.with_columns(doing=doing)
+        .group_by("window")
+        .agg(
+            pl.col("duration_ns").filter(pl.col("doing") == kind).sum().alias(f"{kind}_ns") for kind in (*KINDS, "wait")
+        )
+        .collect()
+    )
+    own = pl.sum_horizontal(f"{kind}_ns" for kind in KINDS)
+    unknown = steps.filter(~pl.col("recorded")).select("rank", "step").collect()
+    return (
+        windows.join(unknown, on=["rank", "step"], how="anti", maintain_order="left")
+        .join(sums, on="window", how="left")
+        .with_columns(pl.col([f"{kind}_ns" for kind in (*KINDS, "wait")]).fill_null(0))
+        .select(
+            "rank",
+            "step",
+            "group",
+            "sequence",
+            "operation",
+            "start_ns",
+            own.alias("own_ns"),
+            "wait_ns",
+            *(f"{kind}_ns" for kind in KINDS),
+        )
+        .sort("rank", "start_ns", "group", "sequence", nulls_last=True)
+    )
+
+
+def _calls(arrival: pl.DataFrame | None, ranks: list[int]) -> pl.DataFrame:
+    """The ranks' calls, each on its rank's own clock, in order."""
+    if arrival is None:
+        times = dict.fromkeys(("start_ns", "end_ns", "wait_ns"), pl.Int64)
+        return pl.DataFrame(schema={"rank": pl.Int32, **times, "members": pl.Int32, "point_to_point": pl.Boolean})
+    own = arrival.filter(pl.col("rank").is_in(ranks))
+    return own.with_columns(pl.col("start_ns", "end_ns") + pl.col("offset_ns")).sort(
+        *("rank", "start_ns", "end_ns", "group", "sequence"), nulls_last=True
+    )
+
+
+def _windows(calls: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
+    """Segments between arrivals; the steps' windows of ranks where there are none."""
+    stated = steps.sort("rank", "window_start_ns", "step").collect()
+    cuts = calls.filter(~pl.col("point_to_point"))
+    by_step = stated.join(cuts, on="rank", how="anti", maintain_order="left").select(
+        "rank",
+        "step",
+        group=pl.lit(STEP_GROUP),
+        sequence=pl.col("step").cast(pl.Int64),
+        operation=pl.lit(STEP_GROUP),
+        start_ns=pl.col("window_start_ns"),
+        end_ns=pl.col("window_end_ns"),
+    )
+    if cuts.is_empty():
+        return by_step.with_row_index("window")
+    firsts = stated.group_by("rank").agg(first_ns=pl.min_horizontal("start_ns", "window_start_ns").min())
+    by_call = (
+        cuts.join(firsts, on="rank", how="left", maintain_order="left")
+        .select(
+            "rank",
+            pl.col("step").fill_null(0),
+            "group",
+            "sequence",
+            "operation",
+            start_ns=pl.coalesce(pl.col("start_ns").shift(1).over("rank"), "first_ns"),
+            end_ns=pl.col("start_ns"),
+        )
+        .filter(pl.col("end_ns") >= pl.col("start_ns"))
+    )
+    return pl.concat([by_call, by_step], how="vertical_relaxed").with_row_index("window")

@@ -1,0 +1,102 @@
+"""What a step takes on average, and which steps take far longer than the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, rounded
+from stepscope.analysis.registry import analysis
+from stepscope.limits import limit
+
+PARTS = (
+    "window_ns",
+    "computing_ns",
+    "communication_ns",
+    "overlapped_ns",
+    "communication_not_overlapped_ns",
+    "memory_not_overlapped_ns",
+    "free_ns",
+    "data_loading_ns",
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a step is far longer than the others: all limits must be exceeded."""
+
+    length_factor: float = limit(2.0, "times the median step", "chosen by us: beyond ordinary variation")
+    score: float = limit(3.5, "robust deviations above the median", "modified z-scores, Iglewicz and Hoaglin, 1993")
+    share_ratio: float = limit(0.05, "of the rank's recorded time, beyond the median step", "chosen by us")
+
+
+LIMITS = Limits()
+
+
+@analysis("rank", together=True)
+def time_by_rank(
+    breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None = None, limits: Limits = LIMITS
+) -> pl.DataFrame:
+    """Average the parts of `breakdown` over the steps, so that they add up to what was recorded.
+
+    A first step that is far longer than the others starts things up; it is left out.
+
+    Args:
+        breakdown: The steps.
+        outer_steps: The first step of the recording; without it that of `breakdown`.
+        limits: When a step is far longer.
+
+    Returns:
+        `rank`, `steps` (that count), the means of `PARTS`, and `left_out_step`, `left_out_ns` (number and length of a
+        first step that is left out; null if it counts).
+    """
+    marked = _measured(breakdown, outer_steps, limits)
+    starts = pl.col("is_first") & pl.col("is_long") & (pl.len().over("rank") > 2)
+    rows = marked.with_columns(left_out=starts)
+    counted = rows.filter(~pl.col("left_out"))
+    parts = [part for part in PARTS if part in breakdown.columns]
+    means = counted.group_by("rank").agg(pl.len().cast(pl.Int64).alias("steps"), rounded(pl.col(parts).mean()))
+    left = rows.filter("left_out").select("rank", left_out_step="step", left_out_ns="window_ns")
+    return means.join(left, on="rank", how="left").sort("rank")
+
+
+def long_steps(
+    breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None = None, limits: Limits = LIMITS
+) -> pl.DataFrame:
+    """The steps that are far longer than their rank's others, each on the rank where it is longest.
+
+    Args:
+        breakdown: The steps, or `timed_steps`, of which those with operators and those without have medians of their
+            own: recording operators takes time.
+        outer_steps: The first step of the recording; without it that of `breakdown`.
+        limits: When a step is far longer.
+
+    Returns:
+        `step`, `rank`, `window_ns`, `median_ns` (of the rank's steps of its kind), `share_ratio` (of the rank's
+        recorded time), `is_first` (that the rank recorded), the longest first.
+    """
+    found = (
+        _measured(breakdown, outer_steps, limits).filter("is_long").sort("window_ns", "rank", descending=[True, False])
+    )
+    longest = found.unique("step", keep="first", maintain_order=True)
+    return longest.select("step", "rank", "window_ns", "median_ns", "share_ratio", "is_first")
+
+
+def _measured(breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None, limits: Limits) -> pl.DataFrame:
+    """The steps with `median_ns`, `share_ratio`, `is_first` and `is_long`."""
+    alike = [name for name in ("rank", "by_phases") if name in breakdown.columns]
+    window, step = pl.col("window_ns"), pl.col("step")
+    deviation = (window - pl.col("median_ns")).abs().median().over(alike) * MAD_TO_SIGMA
+    excess = window - pl.col("median_ns")
+    total = window.sum().over("rank")
+    own = breakdown.group_by("rank").agg(first_step=step.min())
+    firsts = own if outer_steps is None else outer_steps.select("rank", "first_step")
+    rows = breakdown.join(firsts, on="rank", how="left", maintain_order="left")
+    return rows.with_columns(median_ns=window.median().over(alike)).with_columns(
+        share_ratio=pl.when(total > 0).then(window / total).otherwise(0.0),
+        is_first=step == pl.col("first_step"),
+        is_long=(window > limits.length_factor * pl.col("median_ns"))
+        & (excess > limits.score * deviation)
+        & (excess > limits.share_ratio * total),
+    )

@@ -1,0 +1,199 @@
+"""Who holds the memory at one node or moment: the tensors or blocks that are alive then, and how long they live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from stepscope.analysis.methods.tensor_lifetimes import alive_at, lives
+from stepscope.analysis.registry import analysis
+from stepscope.errors import StepscopeError, Unavailable
+from stepscope.selection import describe_numbers
+
+RESULT = {
+    "rank": pl.Int32(),
+    "graph": pl.Int64(),
+    "node": pl.Int32(),
+    "time_ns": pl.Int64(),
+    "component": pl.String(),
+    "device": pl.Int32(),
+    "tensor": pl.Int64(),
+    "name": pl.String(),
+    "made_by": pl.String(),
+    "size_bytes": pl.Int64(),
+    "share_ratio": pl.Float64(),
+    "type": pl.String(),
+    "data_type": pl.String(),
+    "format": pl.String(),
+    "shape": pl.String(),
+    "lifetime": pl.String(),
+    "life_start": pl.Int32(),
+    "life_end": pl.Int32(),
+    "allocation_ns": pl.Int64(),
+    "release_ns": pl.Int64(),
+    "life_ns": pl.Int64(),
+}
+
+
+@analysis("rank")
+def memory_breakdown(
+    graph_tensors: pl.LazyFrame | None,
+    graph_nodes: pl.LazyFrame | None,
+    allocations: pl.LazyFrame | None,
+    memory_peak: pl.DataFrame | None,
+    memory_usage: pl.DataFrame | None,
+    graph: int | None = None,
+    node: int | None = None,
+    at_ns: int | None = None,
+) -> pl.DataFrame:
+    """List what is alive at a node of a graph, or at a time; without either, at the peak of each graph and device.
+
+    Blocks that were allocated before the recording began are not known, so the sum may be less than the curve shows.
+
+    Args:
+        graph_tensors: Tensors of compiled graphs.
+        graph_nodes: Names of the nodes that made them.
+        allocations: Blocks of an allocator.
+        memory_peak: Where the peaks are.
+        memory_usage: How much was in use there.
+        graph: Only this graph; with `node`, None is the only one, else the lowest.
+        node: The node.
+        at_ns: The time.
+
+    Returns:
+        `rank`, `graph` and `node`, or `time_ns`, `component` and `device`; `tensor`, `name`, `made_by` (the node that
+        made it), `size_bytes`, `share_ratio` (of the memory in use there, with its static part and blocks that are not
+        known; of all that is listed where that is unknown or less), `type`, `data_type`, `format`, `shape`; its
+        life in nodes `lifetime`, `life_start`, `life_end`, or in time `allocation_ns`, `release_ns` (null: not in the
+        recording), `life_ns`. Largest first.
+
+    Raises:
+        Unavailable: If neither tensors nor blocks were recorded.
+        StepscopeError: If there is no such graph or node; the text says which there are.
+    """
+    parts = []
+    if graph_tensors is not None and at_ns is None:
+        parts += _of_graphs(graph_tensors, graph_nodes, memory_peak, graph, node)
+    if allocations is not None and node is None and graph is None:
+        parts += _of_blocks(allocations, memory_peak, at_ns)
+    if not parts:
+        raise Unavailable("neither the tensors of a graph nor the blocks of an allocator are known there")
+    rows = pl.concat([part.select(_columns(part)) for part in parts])
+    place = ["rank", "graph", "component", "device"]
+    total = pl.coalesce(_in_use(rows, memory_usage), pl.col("size_bytes").sum().over(place))
+    return rows.with_columns(share_ratio=pl.when(total > 0).then(pl.col("size_bytes") / total)).sort(
+        *place, -pl.col("size_bytes"), "tensor", "allocation_ns", "release_ns", "name", "made_by", maintain_order=True
+    )
+
+
+def _in_use(rows: pl.DataFrame, usage: pl.DataFrame | None) -> pl.Series:
+    """What was in use where each row is: the least of the curves that holds all that is listed there."""
+    at = ["graph", "node", "component", "device", "time_ns"]
+    totals: dict[tuple[Any, ...], int | None] = {}
+    for key, listed in rows.partition_by(at, as_dict=True, maintain_order=True).items():
+        least = int(listed["size_bytes"].sum())
+        known = [] if usage is None else [total for total in _totals(usage, *key) if total >= least]
+        totals[key] = min(known, default=None)
+    return pl.Series([totals[key] for key in rows.select(at).iter_rows()], dtype=pl.Int64)
+
+
+def _totals(
+    usage: pl.DataFrame,
+    graph: int | None,
+    node: int | None,
+    component: str | None,
+    device: int | None,
+    at_ns: int | None,
+) -> list[int]:
+    """The totals of curves at a node, or at a time; of the curve of that component, where it has one."""
+    if graph is not None:
+        found = usage.filter((pl.col("graph") == graph) & (pl.col("node") == node))
+    else:
+        before = usage.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)) & (pl.col("time_ns") <= at_ns))
+        own = before.filter(pl.col("component").eq_missing(pl.lit(component, pl.String)))
+        found = (own if own.height else before).group_by("component", maintain_order=True).last()
+    return found["total_bytes"].drop_nulls().to_list()
+
+
+def _columns(part: pl.DataFrame) -> list[pl.Expr]:
+    return [
+        (pl.col(name) if name in part.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in RESULT.items()
+    ]
+
+
+def _of_graphs(
+    tensors: pl.LazyFrame, nodes: pl.LazyFrame | None, peak: pl.DataFrame | None, graph: int | None, node: int | None
+) -> list[pl.DataFrame]:
+    """The tensors alive at the wanted node of each wanted graph."""
+    there = tensors.select(pl.col("graph").unique().sort()).collect()["graph"].to_list()
+    if graph is not None and graph not in there:
+        raise StepscopeError(f"no graph {graph} was recorded. There is graph {describe_numbers(there)}")
+    if node is not None:
+        one = there[0] if graph is None else graph
+        _check_node(tensors if nodes is None else nodes, one, node)
+        places = {one: node}
+    else:
+        known = [] if peak is None else peak.drop_nulls(["graph", "node"]).select("graph", "node").rows()
+        places = {one: at for one, at in known if graph is None or one == graph}
+    makers = None
+    if nodes is not None:
+        makers = nodes.select("rank", "graph", "node", made_by=pl.coalesce("full_name", "name"))
+    found = []
+    for one, at in places.items():
+        alive = lives(tensors).filter((pl.col("graph") == one) & alive_at(pl.lit(at)))
+        if makers is not None:
+            alive = alive.join(makers, on=["rank", "graph", "node"], how="left")
+        found.append(alive.with_columns(node=pl.lit(at, pl.Int32)).collect())
+    return found if any(part.height for part in found) else []
+
+
+def _check_node(rows: pl.LazyFrame, graph: int, node: int) -> None:
+    """Refuse a node that a graph does not have."""
+    known = rows.filter((pl.col("graph") == graph) & pl.col("node").is_not_null()).select("node").collect()["node"]
+    if node not in known:
+        there = f"It has node {describe_numbers(known.unique().to_list())}" if len(known) else "Its nodes are unknown"
+        raise StepscopeError(f"graph {graph} has no node {node}. {there}")
+
+
+def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | None) -> list[pl.DataFrame]:
+    """The blocks held at the wanted time, or at the peak of each device."""
+    places = blocks.select("component", "device").unique().sort("component", "device").collect()
+    found = []
+    for component, device in places.iter_rows():
+        of_device = blocks.filter(_at(component, device))
+        at = at_ns if at_ns is not None else _peak_time(of_device, peak, component, device)
+        held = (pl.col("allocation_ns") <= at) & (pl.col("release_ns") > at).fill_null(True)
+        found.append(
+            of_device.filter(held)
+            .with_columns(time_ns=pl.lit(at, pl.Int64), life_ns=pl.col("release_ns") - pl.col("allocation_ns"))
+            .collect()
+        )
+    return found if any(part.height for part in found) else []
+
+
+def _at(component: str | None, device: int | None) -> pl.Expr:
+    """Whether a row is of a component and device."""
+    same = pl.col("component").eq_missing(pl.lit(component, pl.String))
+    return same & pl.col("device").eq_missing(pl.lit(device, pl.Int32))
+
+
+def _peak_time(blocks: pl.LazyFrame, peak: pl.DataFrame | None, component: str | None, device: int | None) -> int:
+    """When the curve of a place was highest; without a curve, when its blocks held most.
+
+    Blocks of most sources do not say their component, and stand for the highest curve of their device.
+    """
+    if peak is not None:
+        timed = peak.drop_nulls("time_ns")
+        own = timed.filter(_at(component, device))
+        of_device = timed.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)) & pl.lit(component is None))
+        for curves in (own, of_device):
+            if curves.height:
+                return int(curves["time_ns"][0])
+    begins = blocks.select(time_ns="allocation_ns", change=pl.col("size_bytes"))
+    ends = blocks.filter(pl.col("release_ns").is_not_null()).select(time_ns="release_ns", change=-pl.col("size_bytes"))
+    running = (
+        pl.concat([begins, ends]).group_by("time_ns").agg(pl.col("change").sum()).sort("time_ns").collect()
+    ).with_columns(held=pl.col("change").cum_sum())
+    return int(running["time_ns"][running["held"].arg_max() or 0])

@@ -1,0 +1,262 @@
+"""What the use of memory gives away: leaks, blocks never released, fragmentation, and how little room is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import median as median_of
+from typing import Any
+
+import polars as pl
+
+from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+from stepscope.limits import limit
+
+GROWTH, UNRELEASED, FRAGMENTATION, NEAR_CAPACITY = "growth", "unreleased", "fragmentation", "near capacity"
+
+RESULT = {
+    "rank": pl.Int32,
+    "kind": pl.String,
+    "graph": pl.Int64,
+    "component": pl.String,
+    "device": pl.Int32,
+    "name": pl.String,
+    "bytes": pl.Int64,
+    "ratio": pl.Float64,
+    "per_step_bytes": pl.Int64,
+    "steps": pl.Int64,
+    "blocks": pl.Int64,
+    "peak_bytes": pl.Int64,
+    "capacity_bytes": pl.Int64,
+    "forced_bytes": pl.Int64,
+}
+
+MOST_STEPS = 200
+"""Steps that are compared pair by pair; of more, every so many."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When the use of memory gives a hint."""
+
+    near_capacity_ratio: float = limit(
+        0.9, "of the memory there is, at the peak", "chosen by us: one more batch in ten fits"
+    )
+    growth_steps: int = limit(4, "steps after the first", "chosen by us: fewer show no trend")
+    growth_rising_ratio: float = limit(
+        0.8, "of the pairs of steps, the later higher", "chosen by us: Kendall's tau of 0.6"
+    )
+    growth_ratio: float = limit(0.01, "of the peak, grown over the recording", "chosen by us: below it is caching")
+    growth_bytes: int = limit(1_000_000, "bytes, grown over the recording", "chosen by us: less is not worth a finding")
+    unreleased_steps: int = limit(3, "steps that leave blocks, and that pass without a release", "chosen by us")
+    unreleased_bytes: int = limit(1_000_000, "bytes that one operator never released", "chosen by us")
+    fragmentation_ratio: float = limit(
+        0.3, "of the reserved memory, never in use", "chosen by us: caches of 20 % are usual"
+    )
+    fragmentation_reserved_ratio: float = limit(
+        0.5, "of the memory there is, reserved; where that is known", "chosen by us: below it nobody runs short"
+    )
+    fragmentation_bytes: int = limit(
+        256_000_000, "bytes reserved and never in use", "chosen by us: less is not worth a finding"
+    )
+    fragmentation_forced_ratio: float = limit(
+        0.5, "of those bytes, reserved although as much lay free", "chosen by us: the rest is the size of a pool"
+    )
+
+
+LIMITS = Limits()
+
+
+@analysis("rank")
+def memory_hints(
+    memory_curve: pl.LazyFrame | None,
+    memory_peak: pl.DataFrame | None,
+    allocations: pl.LazyFrame | None,
+    steps: pl.LazyFrame | None,
+    limits: Limits = LIMITS,
+) -> pl.DataFrame:
+    """Look for what wastes memory or runs out of it.
+
+    * `growth`: the low level of each step, without the first, rises from step to step: most pairs of steps agree
+      (`growth_rising_ratio`), and the slope (the median of all pairs', Theil and Sen) adds up over the recording. The
+      low level is the lower quartile of what was in use, as single points may be those of another allocator.
+    * `unreleased`: blocks of one operator that were allocated in several steps and not released in the steps after.
+    * `fragmentation`: what the allocator holds beyond the most that was ever in use, unless memory is plentiful, if
+      it was seen to reserve more while at least as much as it was asked for lay free. A pool that has its size from the
+      beginning, or grows because it is full, is none: allocators reserve in advance, however little is asked for.
+    * `near capacity`: what is in use at the peak leaves little of the memory there is. What an allocator only reserves
+      does not count: it is there for whatever is asked for next.
+
+    Returns:
+        `rank`, `kind`, `graph`, `component`, `device`, `name` (of the operator); `bytes` (grown, never released, never
+        in use, or left), `ratio` (of the peak; of what is reserved; of the capacity in use), `per_step_bytes`,
+        `steps`, `blocks`, `peak_bytes`, `capacity_bytes`, `forced_bytes` (reserved although as much lay free). No row
+        where there is nothing to say.
+
+    Raises:
+        Unavailable: If no memory was recorded.
+    """
+    if memory_peak is None:
+        raise Unavailable("no memory was recorded")
+    found = _tight(memory_peak, limits)
+    if memory_curve is not None:
+        found += _fragmented(memory_peak, memory_curve, limits)
+    if memory_curve is not None and steps is not None:
+        found += _growing(memory_curve, steps, limits)
+    if allocations is not None and steps is not None:
+        found += _unreleased(allocations, steps, limits)
+    return pl.DataFrame([{**dict.fromkeys(RESULT), **row} for row in found], schema=RESULT)
+
+
+def _tight(peaks: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
+    used = pl.max_horizontal("peak_bytes", "stated_peak_bytes")
+    rows = peaks.filter(pl.col("capacity_bytes") > 0).with_columns(used=used, ratio=used / pl.col("capacity_bytes"))
+    return [
+        {
+            **_place(row),
+            "kind": NEAR_CAPACITY,
+            "ratio": row["ratio"],
+            "bytes": row["capacity_bytes"] - row["used"],
+            "peak_bytes": row["used"],
+            "capacity_bytes": row["capacity_bytes"],
+        }
+        for row in rows.filter(pl.col("ratio") > limits.near_capacity_ratio).iter_rows(named=True)
+    ]
+
+
+def _fragmented(peaks: pl.DataFrame, curve: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
+    unused = pl.col("reserved_peak_bytes") - pl.col("allocated_peak_bytes")
+    scarce = pl.col("reserved_peak_bytes") / pl.col("capacity_bytes")
+    large = peaks.with_columns(unused=unused, ratio=unused / pl.col("reserved_peak_bytes")).filter(
+        (pl.col("reserved_peak_bytes") > 0)
+        & (pl.col("ratio") > limits.fragmentation_ratio)
+        & (pl.col("unused") >= limits.fragmentation_bytes)
+        & (scarce > limits.fragmentation_reserved_ratio).fill_null(True)
+    )
+    if large.is_empty():
+        return []
+    place = ["rank", "component", "device"]
+    rows = large.join(_forced(curve, place), on=place, nulls_equal=True, maintain_order="left").filter(
+        pl.col("forced_bytes") >= limits.fragmentation_forced_ratio * pl.col("unused")
+    )
+    return [
+        {
+            **_place(row),
+            "kind": FRAGMENTATION,
+            "ratio": row["ratio"],
+            "bytes": row["unused"],
+            "peak_bytes": row["allocated_peak_bytes"],
+            "capacity_bytes": row["capacity_bytes"],
+            "forced_bytes": row["forced_bytes"],
+        }
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def _forced(curve: pl.LazyFrame, place: list[str]) -> pl.DataFrame:
+    """What each allocator reserved further although at least as much as it was asked for lay free."""
+    both = curve.filter(pl.col("reserved_bytes").is_not_null() & pl.col("allocated_bytes").is_not_null())
+    before = {name: pl.col(name).shift(1).over(place) for name in ("reserved_bytes", "allocated_bytes")}
+    free = before["reserved_bytes"] - before["allocated_bytes"]
+    asked = pl.col("allocated_bytes") - before["allocated_bytes"]
+    further = pl.col("reserved_bytes") - before["reserved_bytes"]
+    return (
+        both.select(*place, "time_ns", "reserved_bytes", "allocated_bytes")
+        .sort("time_ns", maintain_order=True)
+        .with_columns(forced=pl.when((further > 0) & (asked > 0) & (asked <= free)).then(further).otherwise(0))
+        .group_by(place)
+        .agg(forced_bytes=pl.col("forced").sum())
+        .collect()
+    )
+
+
+def _growing(curve: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
+    """Curves over time whose low level rises from step to step."""
+    place = ["rank", "component", "device"]
+    rows = (
+        curve.filter(pl.col("allocated_bytes").is_not_null())
+        .select(*place, "time_ns", "allocated_bytes")
+        .sort("time_ns", maintain_order=True)
+        .join_asof(
+            steps.select("step", "start_ns", "end_ns").sort("start_ns", "end_ns", "step"),
+            left_on="time_ns",
+            right_on="start_ns",
+            check_sortedness=False,
+        )
+        .filter(pl.col("time_ns") <= pl.col("end_ns"))
+        .collect()
+    )
+    floors = (
+        rows.group_by(*place, "step").agg(low=pl.col("allocated_bytes").quantile(0.25, "lower")).sort(*place, "step")
+    )
+    peaks = {key: part["allocated_bytes"].max() for key, part in rows.partition_by(place, as_dict=True).items()}
+    found = []
+    for key, part in floors.partition_by(place, as_dict=True, maintain_order=True).items():
+        lows = part["low"].to_list()[1:]
+        slope, rising = trend(part["step"].to_list()[1:], lows)
+        grown = round(slope * (len(lows) - 1))
+        peak = int(peaks[key])  # type: ignore[arg-type]
+        enough = grown >= max(limits.growth_bytes, limits.growth_ratio * peak)
+        if len(lows) >= limits.growth_steps and rising >= limits.growth_rising_ratio and enough:
+            found.append(
+                {
+                    **dict(zip(place, key, strict=True)),
+                    "kind": GROWTH,
+                    "bytes": grown,
+                    "ratio": grown / peak,
+                    "per_step_bytes": round(slope),
+                    "steps": len(lows),
+                    "peak_bytes": peak,
+                }
+            )
+    return found
+
+
+def trend(steps: Sequence[int], values: Sequence[int]) -> tuple[float, float]:
+    """Slope by step (Theil and Sen: the median of all pairs' slopes) and the share of pairs that rise.
+
+    Examples:
+        >>> trend([1, 2, 3], [10, 20, 30])
+        (10, 1.0)
+    """
+    stride = max(len(values) // MOST_STEPS, 1)
+    points = list(zip(steps, values, strict=True))[::stride]
+    slopes = [(b - a) / (t - s) for (s, a), (t, b) in combinations(points, 2)]
+    if not slopes:
+        return 0.0, 0.0
+    return median_of(slopes), sum(slope > 0 for slope in slopes) / len(slopes)
+
+
+def _unreleased(blocks: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
+    """Operators that leave blocks behind in step after step."""
+    ranges = steps.select("step", "start_ns").sort("start_ns", "step").collect()
+    if ranges.height <= limits.unreleased_steps:
+        return []
+    last_ns = ranges["start_ns"][-limits.unreleased_steps]
+    kept = (
+        blocks.filter(pl.col("release_ns").is_null() & (pl.col("allocation_ns") < last_ns))
+        .sort("allocation_ns")
+        .collect()
+        .join_asof(ranges, left_on="allocation_ns", right_on="start_ns", check_sortedness=False)
+        .filter(pl.col("step").is_not_null())
+        .group_by("rank", "device", "name")
+        .agg(
+            steps=pl.col("step").n_unique().cast(pl.Int64),
+            blocks=pl.len().cast(pl.Int64),
+            bytes=pl.col("size_bytes").sum(),
+        )
+        .filter((pl.col("steps") >= limits.unreleased_steps) & (pl.col("bytes") >= limits.unreleased_bytes))
+        .with_columns(
+            kind=pl.lit(UNRELEASED),
+            per_step_bytes=rounded(pl.col("bytes") / pl.col("steps")),
+        )
+        .sort(-pl.col("bytes"), "rank", "device", "name")
+    )
+    return kept.to_dicts()
+
+
+def _place(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in ("rank", "graph", "component", "device")}

@@ -1,0 +1,172 @@
+"""The highest use of memory: how much, when or where, and how near to what there is."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.memory_points import PLACE, of_nodes, of_times
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+
+STATED = {
+    "memory_capacity_bytes": "capacity_bytes",
+    "memory_peak_bytes": "stated_peak_bytes",
+    "memory_static_bytes": "stated_static_bytes",
+    "memory_allocations": "stated_allocations",
+    "memory_deallocations": "stated_deallocations",
+}
+"""Names of `stated`, and the columns that they become."""
+
+CAPACITY_COUNTER = "memory_total_bytes"
+"""The counter by which the recorder tells how much memory a device has."""
+
+
+@analysis("rank")
+def memory_peak(
+    graph_nodes: pl.LazyFrame | None,
+    graphs: pl.LazyFrame | None,
+    graph_tensors: pl.LazyFrame | None,
+    memory_curve: pl.LazyFrame | None,
+    steps: pl.LazyFrame | None,
+    stated: pl.LazyFrame | None,
+    counters: pl.LazyFrame | None,
+    host_usage: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
+) -> pl.DataFrame:
+    """Find the highest point of each curve (`memory_usage`).
+
+    Returns:
+        One row a graph, or a device and component: `rank`, `graph`, `component`, `device`; `peak_bytes` (the highest
+        point of the curve, with the static part), `node` or `time_ns`, `step` and `phase` at it, `name`,
+        `full_name`; `reserved_peak_bytes` and `allocated_peak_bytes`; `static_bytes`, `allocations`;
+        `capacity_bytes` (of the device, or of the host for memory of the host) and `used_ratio` (of it; the peak
+        or, where they are more, the stated one or what the allocator reserved); and what the source itself states of
+        the rank: `stated_peak_bytes`, `stated_static_bytes`, `stated_allocations`, `stated_deallocations`. The highest
+        first.
+
+    Raises:
+        Unavailable: If no memory was recorded.
+    """
+    told = _stated(stated)
+    parts = []
+    if graph_nodes is not None:
+        parts.append(_of_graphs(of_nodes(graph_nodes, graphs, graph_tensors)))
+    if memory_curve is not None:
+        parts.append(_of_curves(memory_curve, steps))
+    if not parts and told and stated is not None:
+        parts.append(stated.select("rank").first().collect())
+    if not parts:
+        raise Unavailable("no memory was recorded")
+    peaks = pl.concat([part.select(_columns(part)) for part in parts])
+    on_host = pl.col("graph").is_null() & pl.col("device").is_null()
+    if _is_on_cpu(ranks):
+        on_host = pl.col("device").is_null()
+    of_rank = ~on_host | on_host.all()  # the source states the memory that the rank trains on
+    measured = _measured(counters, host_usage, on_host)
+    highest = pl.max_horizontal("peak_bytes", "stated_peak_bytes", "reserved_peak_bytes")
+    return (
+        peaks.with_columns(
+            (pl.when(of_rank).then(pl.lit(told[column])) if column in told else pl.lit(None, pl.Int64)).alias(column)
+            for column in STATED.values()
+        )
+        .with_columns(capacity_bytes=pl.coalesce("capacity_bytes", measured))
+        .with_columns(used_ratio=pl.when(pl.col("capacity_bytes") > 0).then(highest / pl.col("capacity_bytes")))
+        .sort("peak_bytes", *PLACE, descending=[True, *(False for _ in PLACE)], nulls_last=True)
+    )
+
+
+_PEAK = {
+    "graph": pl.Int64(),
+    "component": pl.String(),
+    "device": pl.Int32(),
+    "peak_bytes": pl.Int64(),
+    "node": pl.Int32(),
+    "time_ns": pl.Int64(),
+    "step": pl.Int32(),
+    "phase": pl.String(),
+    "name": pl.String(),
+    "full_name": pl.String(),
+    "static_bytes": pl.Int64(),
+    "allocated_peak_bytes": pl.Int64(),
+    "reserved_peak_bytes": pl.Int64(),
+    "allocations": pl.Int64(),
+}
+
+
+def _columns(part: pl.DataFrame) -> list[pl.Expr]:
+    return [
+        (pl.col(name) if name in part.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in {"rank": pl.Int32(), **_PEAK}.items()
+    ]
+
+
+def _of_graphs(nodes: pl.DataFrame) -> pl.DataFrame:
+    """The first highest node of each graph."""
+    at = pl.col("total_bytes").arg_max()
+    return nodes.group_by("rank", "graph", maintain_order=True).agg(
+        pl.col("total_bytes").max().alias("peak_bytes"),
+        *(pl.col(name).get(at) for name in ("node", "name", "full_name")),
+        pl.col("static_bytes").max(),
+        pl.col("allocated_bytes").max().alias("allocated_peak_bytes"),
+        pl.when(pl.col("allocations").count() > 0).then(pl.col("allocations").sum()),
+    )
+
+
+def _of_curves(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
+    """The first highest moment of each allocator, with its step; only that moment is looked up among the steps."""
+    place = [name for name in PLACE if name != "graph"]
+    at, changes = pl.col("allocated_bytes").arg_max(), pl.col("change_bytes")
+    peaks = (
+        curve.sort("time_ns", maintain_order=True)
+        .group_by(place, maintain_order=True)
+        .agg(
+            peak_bytes=pl.col("allocated_bytes").max(),
+            allocated_peak_bytes=pl.col("allocated_bytes").max(),
+            time_ns=pl.col("time_ns").get(at),
+            reserved_peak_bytes=pl.col("reserved_bytes").max(),
+            allocations=pl.when(changes.count() > 0).then((changes > 0).sum()),
+        )
+        .with_columns(allocated_bytes="peak_bytes", change_bytes=pl.lit(None, pl.Int64))
+    )
+    return of_times(peaks, steps)
+
+
+def _stated(stated: pl.LazyFrame | None) -> dict[str, int]:
+    """What the source states of the rank's memory, by column."""
+    if stated is None:
+        return {}
+    rows = stated.filter(pl.col("name").is_in(list(STATED)) & pl.col("value").is_not_null()).sort("name", "value")
+    return {STATED[name]: round(value) for name, value in rows.select("name", "value").collect().iter_rows()}
+
+
+def _is_on_cpu(ranks: pl.LazyFrame | None) -> bool:
+    """Whether compiled graphs are in the memory of the host."""
+    return ranks is not None and ranks.select((pl.col("device_kind") == "cpu").any()).collect().item() is True
+
+
+def _measured(counters: pl.LazyFrame | None, usage: pl.LazyFrame | None, on_host: pl.Expr) -> pl.Expr:
+    """The memory there is, of the host or of the device; of graphs, whose device is not stated, of the only one."""
+    devices = _of_devices(counters)
+    only = next(iter(devices.values())) if len(devices) == 1 else None
+    known = pl.col("device").replace_strict(list(devices), list(devices.values()), default=None, return_dtype=pl.Int64)
+    of_device = pl.when(pl.col("device").is_null()).then(pl.lit(only, pl.Int64)).otherwise(known if devices else None)
+    return pl.when(on_host).then(pl.lit(_of_host(usage), pl.Int64)).otherwise(of_device)
+
+
+def _of_devices(counters: pl.LazyFrame | None) -> dict[int, int]:
+    """Memory of each device."""
+    if counters is None:
+        return {}
+    rows = (
+        counters.filter((pl.col("name") == CAPACITY_COUNTER) & pl.col("device").is_not_null())
+        .group_by("device")
+        .agg(pl.col("value").max())
+        .collect()
+    )
+    return {device: round(value) for device, value in rows.iter_rows()}
+
+
+def _of_host(usage: pl.LazyFrame | None) -> int | None:
+    """Memory of the host."""
+    total: int | None = None if usage is None else usage.select(pl.col("total_bytes").max()).collect().item()
+    return total

@@ -1,0 +1,192 @@
+"""Where forward starts and backward ends in each step: as stated, as the user names it, else by what ran when."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.methods.intervals import union
+from stepscope.analysis.step.phase_ranges import launch_times, launched_within
+from stepscope.errors import Unavailable
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two points.
+
+    Args:
+        column: In `steps`, as the source states it.
+        stated: Name in `stated` of the operator that stands there.
+        variable: The environment variable of MindSpore by which a user names it.
+        is_start: Whether it is where operators start, else where they end.
+        phases: Whose first start, or last end, it is where nothing names it.
+    """
+
+    column: str
+    stated: str
+    variable: str
+    is_start: bool
+    phases: tuple[str, ...]
+
+
+FORWARD = Side("forward_start_ns", "forward_start_operator", "PROFILING_FP_START", True, ("forward", "backward"))
+BACKWARD = Side("backward_end_ns", "backward_end_operator", "PROFILING_BP_END", False, ("backward",))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a rank's recording holds to find the points in; None where there is no such table or answer.
+
+    Args:
+        operators: Host operators.
+        kernels: Device work.
+        phases: See `phase_ranges`.
+        stated: Names that the source states.
+        ranks: With the environment that was recorded.
+    """
+
+    operators: pl.LazyFrame | None
+    kernels: pl.LazyFrame | None
+    phases: pl.DataFrame | None
+    stated: pl.LazyFrame | None
+    ranks: pl.LazyFrame | None
+
+    def environment(self) -> dict[str, str]:
+        """The recorded environment."""
+        texts: list[str] = []
+        if self.ranks is not None:
+            texts = self.ranks.select("environment").collect().to_series().drop_nulls().to_list()
+        for text in texts:
+            try:
+                found = json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(found, dict):
+                return found
+        return {}
+
+
+def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None) -> pl.DataFrame:
+    """One of the points in each window of a rank.
+
+    Args:
+        windows: `window_start_ns`, `window_end_ns`, `graph` and the point's own column as stated; disjoint.
+        side: Which point.
+        known: Where to look.
+        named: The operator that the user names by argument, if any.
+
+    Returns:
+        For each window `at_ns`, `by` (how it was found: `argument`, `environment`, `stated`, `phases`) and
+        `operator` (its name); null where unknown.
+
+    Raises:
+        Unavailable: If no window has the operator that an argument names.
+    """
+    if named:
+        at = _named(windows, known, side, named)
+        if not at.count():
+            raise Unavailable(_not_found(known, named))
+        return _told(at, "argument", [named] * windows.height)
+    wanted = os.environ.get(side.variable) or known.environment().get(side.variable)
+    if wanted and (at := _named(windows, known, side, wanted)).count():
+        return _told(at, "environment", [wanted] * windows.height)
+    if windows[side.column].count():
+        at = windows[side.column]
+        names = _stated_names(windows, side, known)
+        return _told(at, "stated", names if any(names) else _standing_at(at, known, side))
+    at = _of_phases(windows, known, side)
+    return _told(at, "phases", _standing_at(at, known, side))
+
+
+def _told(at: pl.Series, by: str, operators: list[str | None] | list[str]) -> pl.DataFrame:
+    names = pl.Series(operators, dtype=pl.String)
+    is_known = at.is_not_null()
+    frame = pl.DataFrame({"at_ns": at, "operator": names, "known": is_known})
+    return frame.select("at_ns", by=pl.when("known").then(pl.lit(by)), operator=pl.when("known").then("operator"))
+
+
+def _named(windows: pl.DataFrame, known: Evidence, side: Side, name: str) -> pl.Series:
+    """Where kernels of a name, or what operators of that name launched, first start or last end in each window."""
+    is_named = _is_named(name)
+    kernels = None if known.kernels is None else _ranges(known.kernels.filter(is_named)).collect()
+    if kernels is not None and kernels.height:
+        return _in_windows(windows, kernels, side)
+    if known.operators is None:
+        return _in_windows(windows, _NOTHING, side)
+    host = union(_ranges(known.operators.filter(is_named)), by=["rank"]).collect()
+    if known.kernels is None:
+        return _in_windows(windows, host, side)
+    return _in_windows(windows, launched_within(host, launch_times(known.kernels, known.operators)), side)
+
+
+def _not_found(known: Evidence, name: str) -> str:
+    """Why a point cannot be where the user wants it, and what to do."""
+    tables = [table for table in (known.operators, known.kernels) if table is not None]
+    if any(table.filter(_is_named(name)).head(1).collect().height for table in tables):
+        return f"{name!r} was recorded outside of all steps, or without the kernels that it launched. Name a kernel"
+    return (
+        f"no operator or kernel named {name!r} was recorded. Give its name in full or its last part, as "
+        "`stepscope ops` shows it"
+    )
+
+
+def _is_named(name: str) -> pl.Expr:
+    return (pl.col("name") == name) | pl.col("name").str.ends_with("/" + name)
+
+
+def _ranges(rows: pl.LazyFrame) -> pl.LazyFrame:
+    return rows.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+
+
+_NOTHING = pl.DataFrame(schema={"rank": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64})
+
+
+def _of_phases(windows: pl.DataFrame, known: Evidence, side: Side) -> pl.Series:
+    """Where the first phase starts, or the last ends, in each window."""
+    found = _NOTHING if known.phases is None else known.phases.filter(pl.col("phase").is_in(side.phases))
+    return _in_windows(windows, found, side)
+
+
+def _in_windows(windows: pl.DataFrame, ranges: pl.DataFrame, side: Side) -> pl.Series:
+    """The first start, or last end, of the ranges that start in each window; null where none does."""
+    numbered = windows.with_row_index("number")
+    bounds = numbered.select("number", "window_end_ns", start_ns="window_start_ns").sort("start_ns")
+    inside = (
+        ranges.select("start_ns", "end_ns")
+        .sort("start_ns")
+        .join_asof(bounds, on="start_ns")
+        .filter(pl.col("start_ns") < pl.col("window_end_ns"))
+    )
+    at = pl.col("start_ns").min() if side.is_start else pl.min_horizontal("end_ns", "window_end_ns").max()
+    points = inside.group_by("number").agg(at_ns=at)
+    return numbered.join(points, on="number", how="left", maintain_order="left")["at_ns"]
+
+
+def _stated_names(windows: pl.DataFrame, side: Side, known: Evidence) -> list[str | None]:
+    """The operator that the source names for each window's graph, else for all graphs."""
+    names: dict[int | None, str] = {}
+    if known.stated is not None:
+        rows = known.stated.filter(pl.col("name") == side.stated).select("graph", "text").sort("graph", "text")
+        names = dict(rows.collect().rows())
+    return [names.get(graph, names.get(None)) for graph in windows["graph"]]
+
+
+def _standing_at(at: pl.Series, known: Evidence, side: Side) -> list[str | None]:
+    """The work that starts first at or after each point, or ends last at or before it."""
+    table = known.operators if known.kernels is None else known.kernels.filter(pl.col("kind") == "compute")
+    if table is None:
+        return [None] * len(at)
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    work = table.select("name", "duration_ns", at_ns=pl.col("start_ns") if side.is_start else end)
+    times = work.select("at_ns", found_ns="at_ns").sort("at_ns").collect()
+    asked = pl.DataFrame({"at_ns": at}).with_row_index("number")
+    strategy = "forward" if side.is_start else "backward"
+    nearest = asked.drop_nulls().sort("at_ns").join_asof(times, on="at_ns", strategy=strategy)  # type: ignore[arg-type]
+    # Of several at one moment it is the outermost that starts, and the innermost that ends.
+    there = work.filter(pl.col("at_ns").is_in(nearest["found_ns"].implode())).sort(-pl.col("duration_ns"), "name")
+    names = there.unique("at_ns", keep="first" if side.is_start else "last").select("name", found_ns="at_ns").collect()
+    found = nearest.join(names, on="found_ns", how="left").select("number", "name")
+    return asked.join(found, on="number", how="left", maintain_order="left")["name"].to_list()

@@ -1,0 +1,115 @@
+"""Operators whose shapes change from step to step: what each took, step by step, with which shapes."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
+from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+
+OPERATOR = ["rank", "unit", "type", "name", "full_name"]
+"""What makes an operator; of PyTorch, which does not tell the place in the model, all calls of one name."""
+
+_EXECUTION = [*OPERATOR, "step", "input_shapes", "duration_ns"]
+
+
+@analysis("rank", together=True)
+def shape_executions(
+    operator_steps: pl.LazyFrame | None,
+    operators: pl.LazyFrame | None,
+    kernels: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
+) -> pl.DataFrame:
+    """Collect the executions of operators whose shapes may change.
+
+    Args:
+        operator_steps: Executions by step as a source states them; taken as they are.
+        operators: Of other ranks, operators whose set of shapes is not the same in all steps.
+        kernels: Likewise kernels, of sources that record their shapes.
+        ranks: What each rank computes on.
+
+    Returns:
+        `rank`, `unit`, `type`, `name`, `full_name`, `step`, `input_shapes`, `duration_ns`, in order of execution.
+
+    Raises:
+        Unavailable: If shapes were not recorded, or are the same in all steps.
+    """
+    parts: list[pl.DataFrame] = []
+    if operator_steps is not None:
+        parts.append(operator_steps.select(_EXECUTION).collect())
+    stated = parts[0]["rank"].unique().to_list() if parts else []
+    seen: set[int] = set()
+    for rows in _recorded(operators, kernels, ranks):
+        executions = rows.filter(
+            pl.col("step").is_not_null() & pl.col("input_shapes").is_not_null() & ~pl.col("rank").is_in(stated)
+        )
+        found = executions.select(*_EXECUTION, "start_ns").collect()
+        seen.update(found["step"])
+        in_order = _changing(found).sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes")
+        parts.append(in_order.select(_EXECUTION))
+    found = pl.concat(parts) if parts else pl.DataFrame(schema={"rank": pl.Int32})
+    if found.is_empty():
+        raise Unavailable(_why_none(len(seen)))
+    return found
+
+
+def _why_none(steps: int) -> str:
+    """Why no operator with changing shapes was found in so many steps with shapes."""
+    if steps == 1:
+        return "shapes were recorded of one step, or where no steps are marked, so whether they change is not known"
+    recorded = "operators have the same shapes in all steps" if steps else "no shapes of operators were recorded"
+    return f"{recorded}, so there are no dynamic shapes to show"
+
+
+def _recorded(
+    operators: pl.LazyFrame | None, kernels: pl.LazyFrame | None, ranks: pl.LazyFrame | None
+) -> list[pl.LazyFrame]:
+    found = [] if kernels is None else [kernel_rows(kernels, ranks)]
+    return found if operators is None else [*found, operator_rows(operators, kernels)]
+
+
+def _changing(rows: pl.DataFrame) -> pl.DataFrame:
+    """Of operators that have not the same set of shapes in all the steps in which they run."""
+    sets = rows.group_by(*OPERATOR, "step").agg(shapes=pl.col("input_shapes").unique().sort().str.join("|"))
+    changing = sets.group_by(OPERATOR).agg(pl.col("shapes").n_unique()).filter(pl.col("shapes") > 1)
+    return rows.join(changing, on=OPERATOR, how="semi", nulls_equal=True, maintain_order="left")
+
+
+@analysis("rank", together=True)
+def dynamic_shapes(shape_executions: pl.DataFrame) -> pl.DataFrame:
+    """Tell what operators with changing shapes took in each step, by shape.
+
+    Returns:
+        `rank`, `unit`, `type`, `name`, `full_name`, `step`, `input_shapes`, `count`, `total_ns`, `mean_ns`, `is_new`
+        (this operator has these shapes for the first time); by operator and step.
+    """
+    keys = [*OPERATOR, "step", "input_shapes"]
+    first = pl.col("step").min().over(*OPERATOR, "input_shapes")
+    return (
+        _summed(shape_executions, keys)
+        .with_columns(is_new=pl.when(pl.col("input_shapes").is_not_null()).then(pl.col("step") == first))
+        .sort("rank", "unit", "type", "name", "full_name", "step", maintain_order=True)
+    )
+
+
+@analysis("rank", together=True)
+def dynamic_shape_types(shape_executions: pl.DataFrame) -> pl.DataFrame:
+    """Tell what types of operators with changing shapes took in each step.
+
+    Returns:
+        `rank`, `unit`, `type`, `step`, `count`, `total_ns`, `mean_ns` and `shapes` (how many different ones); by type.
+    """
+    keys = ["rank", "unit", "type", "step"]
+    shapes = shape_executions.group_by(keys).agg(shapes=pl.col("input_shapes").drop_nulls().n_unique().cast(pl.Int64))
+    return _summed(shape_executions, keys).join(shapes, on=keys).sort(keys)
+
+
+def _summed(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    duration = pl.col("duration_ns")
+    return rows.group_by(keys, maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("count"),
+        duration.sum().alias("total_ns"),
+        rounded(duration.mean()).alias("mean_ns"),
+    )

@@ -1,0 +1,104 @@
+"""Which operators cost the time: every place in the model, every kernel, with all that is known of it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.operator_lists import (
+    COLUMNS,
+    DEVICE_UNITS,
+    HOST_UNITS,
+    PLACE,
+    SHAPES,
+    kernel_rows,
+    operator_rows,
+    stated_rows,
+)
+from stepscope.analysis.methods.statistics import grouped, rounded, row_count, sum_known
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+
+_NAMES = ("full_name", "name")
+
+
+@analysis("rank", together=True)
+def operator_instances(
+    operator_totals: pl.LazyFrame | None,
+    kernels: pl.LazyFrame | None,
+    operators: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
+) -> pl.DataFrame:
+    """List operators and kernels with what they took, list by list (`unit`).
+
+    A list that a source states is taken as it is. Where none is stated of the device, or of the host, its kernels, or
+    operators, are summed up by name, type, core, stream, launch geometry and shapes, each in one list only.
+
+    Args:
+        operator_totals: Stated lists.
+        kernels: Device work.
+        operators: Host operators; beside a device they are the list `HOST_CPU`, else `CPU`.
+        ranks: What each rank computes on.
+
+    Returns:
+        `rank`, `unit`, `type`, `name`, `full_name` (place in the model), `framework_name` (the framework's operator
+        that it was compiled from, where stated), `subgraph`, `graph`, `core`, `kind`, `stream`, `block_dim`, `block`,
+        `grid`, `count`, `total_ns`, `mean_ns`, `min_ns`, `max_ns`, `share_ratio` (of its list; of the time without
+        children where operators call each other), `self_ns`, `wait_ns` (dispatch, in all) and `mean_wait_ns`,
+        `activity_ns` and `activities` (kernels that it launched), `cube_flops`, `vector_flops` of one call, both per
+        second, `process`, `inputs`, `input_shapes`, `input_types`; the dearest of a list first.
+
+    Raises:
+        Unavailable: If there is none of these.
+    """
+    stated = stated_rows(operator_totals)
+    parts = [stated]
+    if kernels is not None:
+        parts.append(_summed(kernel_rows(_unstated(kernels, stated, DEVICE_UNITS), ranks), row_count(kernels)))
+    if operators is not None:
+        parts.append(_summed(operator_rows(_unstated(operators, stated, HOST_UNITS), kernels), row_count(operators)))
+    found = pl.concat(parts)
+    if found.is_empty():
+        raise Unavailable("neither totals of operators nor operators or kernels were recorded")
+    return _told(found)
+
+
+def _unstated(rows: pl.LazyFrame, stated: pl.DataFrame, units: tuple[str, ...]) -> pl.LazyFrame:
+    """The rows of ranks of which no such list is stated."""
+    known = stated.filter(pl.col("unit").is_in(units))["rank"].unique().to_list()
+    return rows.filter(~pl.col("rank").is_in(known)) if known else rows
+
+
+def _summed(rows: pl.LazyFrame, count: int) -> pl.DataFrame:
+    """Single calls as rows of `COLUMNS`."""
+    there = set(rows.collect_schema().names())
+    keys = ["rank", "unit", *(name for name in (*PLACE, *SHAPES) if name in there)]
+    duration = pl.col("duration_ns")
+    statistics = [
+        pl.len().cast(pl.Int64).alias("count"),
+        duration.sum().alias("total_ns"),
+        duration.min().alias("min_ns"),
+        duration.max().alias("max_ns"),
+        *(sum_known(name) for name in ("self_ns", "wait_ns", "activity_ns", "activities")),
+    ]
+    found = grouped(rows, keys, statistics, count)
+    missing = {name: pl.lit(None, dtype) for name, dtype in COLUMNS.items() if name not in found.columns}
+    return found.with_columns(**missing).select(list(COLUMNS)).cast(pl.Schema(COLUMNS))
+
+
+def _told(rows: pl.DataFrame) -> pl.DataFrame:
+    own = pl.coalesce("self_ns", "total_ns")
+    whole = own.sum().over("rank", "unit")
+    # With the reciprocal, as in `share`: the same to the last digit, with however many ranks it is asked.
+    per_s = pl.when(pl.col("total_ns") > 0).then(1 / pl.col("total_ns")) * pl.col("count") * 1e9
+    derived = rows.with_columns(
+        mean_ns=rounded(pl.col("total_ns") / pl.col("count")),
+        mean_wait_ns=rounded(pl.col("wait_ns") / pl.col("count")),
+        share_ratio=pl.when(whole > 0).then(own * (1 / whole)).otherwise(0.0),
+        cube_flops_per_s=pl.col("cube_flops") * per_s,
+        vector_flops_per_s=pl.col("vector_flops") * per_s,
+    )
+    return derived.select(
+        *("rank", "unit", *PLACE, "count", "total_ns", "mean_ns", "min_ns", "max_ns", "share_ratio", "self_ns"),
+        *("wait_ns", "mean_wait_ns", "activity_ns", "activities", "cube_flops", "cube_flops_per_s"),
+        *("vector_flops", "vector_flops_per_s", "process", *SHAPES),
+    ).sort("rank", "unit", -pl.col("share_ratio"), *_NAMES, *(name for name in (*PLACE, *SHAPES) if name not in _NAMES))

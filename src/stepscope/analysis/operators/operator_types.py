@@ -1,0 +1,68 @@
+"""Which types of operators cost the time, list by list."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.operator_lists import UNITS
+from stepscope.analysis.methods.statistics import rounded, sum_known
+from stepscope.analysis.registry import analysis
+
+_SUMS = ("total_ns", "self_ns", "wait_ns", "activity_ns", "activities")
+
+
+@analysis("rank", together=True)
+def operator_types(operator_instances: pl.DataFrame, operator_totals: pl.LazyFrame | None) -> pl.DataFrame:
+    """Sum up each list of operators by type; where a source states a list by type, that is taken.
+
+    Args:
+        operator_instances: The operators.
+        operator_totals: Stated lists.
+
+    Returns:
+        `rank`, `unit`, `type`, `operators` (places in the model, or kernels, of the type), `count`, `total_ns`,
+        `mean_ns`, `share_ratio` (of its list; of the time without children where operators call each other), `self_ns`,
+        `wait_ns`, `activity_ns`, `activities`; the dearest of a list first.
+    """
+    keys = ["rank", "unit", "type"]
+    operators = pl.col("full_name").n_unique().cast(pl.Int64)
+    made = operator_instances.group_by(keys).agg(
+        pl.when(pl.col("full_name").count() > 0)
+        .then(operators)
+        .otherwise(pl.col("name").n_unique())
+        .alias("operators"),
+        pl.col("count").sum(),
+        *(sum_known(name) for name in _SUMS),
+    )
+    found = made.cast({"operators": pl.Int64})
+    if operator_totals is not None:
+        found = _with_stated(found, operator_totals)
+    own = pl.coalesce("self_ns", "total_ns")
+    whole = own.sum().over("rank", "unit")
+    return (
+        found.with_columns(
+            mean_ns=rounded(pl.col("total_ns") / pl.col("count")),
+            share_ratio=pl.when(whole > 0).then(own * (1 / whole)).otherwise(0.0),
+        )
+        .select(*keys, "operators", "count", "total_ns", "mean_ns", "share_ratio", *_SUMS[1:])
+        .sort("rank", "unit", "share_ratio", "type", descending=[False, False, True, False])
+    )
+
+
+def _with_stated(made: pl.DataFrame, totals: pl.LazyFrame) -> pl.DataFrame:
+    """The types as stated, and of lists that are not stated by type those that were made; what the one lacks is the
+    other's."""
+    stated = totals.filter((pl.col("level") == "type") & pl.col("unit").is_in(UNITS)).collect()
+    columns = made.columns
+    types = stated.select(
+        *("rank", "unit"),
+        pl.coalesce("type", "name").alias("type"),
+        *("operators", "count", "total_ns"),
+        *(pl.lit(None, pl.Int64).alias("self_ns"), "wait_ns", "activity_ns", "activities"),
+    )
+    lists = types.select("rank", "unit").unique()
+    more = made.rename({name: f"{name}_made" for name in columns[3:]})
+    filled = types.join(more, on=["rank", "unit", "type"], how="left").select(
+        *columns[:3], *(pl.coalesce(name, f"{name}_made").alias(name) for name in columns[3:])
+    )
+    return pl.concat([filled, made.join(lists, on=["rank", "unit"], how="anti")])

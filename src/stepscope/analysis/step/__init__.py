@@ -1,0 +1,1 @@
+"""Questions about steps: where their time goes, and why."""

@@ -1,0 +1,194 @@
+"""When a rank was computing, communicating, moving memory, loading data...: the ranges that all splits of time use.
+
+On an accelerator the first three are its kernels. In a CPU-only recording, computing is the framework's operators on
+any thread, communication is the collective work of the backend (e.g. `gloo:*`) and the calls that start or await it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from stepscope.analysis.methods.intervals import pieces
+from stepscope.analysis.registry import analysis, ranks_of
+from stepscope.analysis.step.marked_steps import LIMITS, Limits, phases_of_unrecorded
+from stepscope.analysis.step.marks import KINDS as MARKS
+from stepscope.analysis.step.marks import merged
+from stepscope.errors import Unavailable
+
+WORK = ("computing", "communication", "memory")
+KINDS = (*WORK, *MARKS)
+SPLIT = (*WORK, "data", "phase", "compile", "gc")
+"""The kinds that tell what a piece of time is, with `computing`."""
+
+COMMUNICATION_CALL = r"^(c10d::|gloo:|nccl:|hccl:|mpi:|ucc:|record_param_comms|_c10d_functional)"
+"""Host operators that start or await communication."""
+
+LAUNCH = r"^(cuda|cu|hip)\w*Launch\w*Kernel"
+"""Host calls that launch device work."""
+
+KERNELS = {"compute": "computing", "communication": "communication", "memory": "memory"}
+
+
+@analysis("rank", together=True, every_step=True)
+def activity(
+    steps: pl.LazyFrame,
+    kernels: pl.LazyFrame | None,
+    collectives: pl.LazyFrame | None,
+    operators: pl.LazyFrame | None,
+    marks: pl.DataFrame | None,
+    ranks: pl.LazyFrame | None,
+    slices: pl.LazyFrame | None = None,
+    limits: Limits = LIMITS,
+) -> pl.DataFrame:
+    """Merge each rank's ranges by what it was doing.
+
+    Args:
+        steps: For the ranks' numbers, and to know in which operators were not recorded.
+        kernels: Device work; without any, the host's operators and collectives count.
+        collectives: Communication calls.
+        operators: Host operators, for CPU-only recordings.
+        marks: What explains idle time.
+        ranks: What each rank computes on.
+        slices: Host ranges, for calls that launch device work and for garbage collections.
+        limits: When phases stand for operators of steps in which none were recorded.
+
+    Returns:
+        `rank`, `what` (one of `KINDS`), `start_ns`, `end_ns` (merged ranges of one kind) and `on_device`.
+
+    Raises:
+        Unavailable: If nothing of a rank's work was recorded, or its communication but not what its device computed:
+            nothing recorded is not the same as nothing done.
+    """
+    device = _collected(kernels, "kind", "start_ns", "duration_ns")
+    calls = _collected(collectives, "on_device", "start_ns", "duration_ns")
+    on_device = {*device["rank"], *calls.filter("on_device")["rank"]}
+    if on_device - {*device.filter(pl.col("kind") == "compute")["rank"]}:
+        raise Unavailable("device work was recorded without compute kernels, so what it computed is unknown")
+    is_host = ~pl.col("rank").is_in(sorted(on_device))
+    parts = [
+        _named(device, pl.col("kind").replace_strict(KERNELS, default="computing")),
+        _named(calls.filter(pl.col("on_device") | is_host), pl.lit("communication")),
+    ]
+    if operators is not None and not on_device.issuperset(ranks_of(steps)):
+        _not_launched(slices, is_host)
+        host = _collected(operators.filter(is_host), "name", "start_ns", "duration_ns", "thread")
+        # MindSpore's collectives are operators like any other, and stand as such beside their call
+        others = host.join(calls, on=["rank", "start_ns", "duration_ns"], how="anti")
+        is_call = pl.col("name").str.contains(COMMUNICATION_CALL)
+        what = pl.when(is_call).then(pl.lit("communication")).otherwise(pl.lit("computing"))
+        parts.append(_not_stopped(_named(others, what, "thread"), slices))
+    found = merged(pl.concat(parts))
+    if marks is not None:
+        found = pl.concat([found, _explaining(marks, found, on_device, ranks, steps, limits)])
+    told = found.filter(pl.col("what").is_in([*WORK, "phase"]))["rank"]
+    if {*ranks_of(steps)} - {*told}:
+        raise Unavailable("nothing of what ran in the steps was recorded")
+    return found.with_columns(on_device=~is_host)
+
+
+def _not_launched(slices: pl.LazyFrame | None, is_host: pl.Expr) -> None:
+    """See to it that ranks without recorded device work gave no device any.
+
+    Raises:
+        Unavailable: If they did.
+    """
+    if slices is None:
+        return
+    launches = (pl.col("category") == "runtime") & pl.col("name").str.contains(LAUNCH)
+    if slices.filter(is_host & launches).head(1).collect().height:
+        raise Unavailable("kernels were launched and their times not recorded, so what the device did is unknown")
+
+
+def _explaining(
+    marks: pl.DataFrame,
+    found: pl.DataFrame,
+    on_device: set[int],
+    ranks: pl.LazyFrame | None,
+    steps: pl.LazyFrame,
+    limits: Limits,
+) -> pl.DataFrame:
+    """`marks` without the phases where work was recorded: only of other ranks and steps they are all that is known."""
+    is_phase = pl.col("what") == "phase"
+    working = [*on_device, *found.filter(pl.col("what") == "computing")["rank"].unique()]
+    on_host = found.filter(~pl.col("rank").is_in(sorted(on_device)))
+    left_out = phases_of_unrecorded(marks, on_host, steps, limits)
+    kept = pl.concat([marks.filter(~is_phase | ~pl.col("rank").is_in(working)), left_out])
+    if ranks is not None and (marked := kept.filter(is_phase)["rank"].unique().to_list()):
+        kinds = ranks.filter(pl.col("rank").is_in(marked)).select("device_kind").collect().to_series()
+        if (kinds.drop_nulls() != "cpu").any():
+            raise Unavailable("device work was not recorded, so what it computed is unknown")
+    return kept
+
+
+def split(
+    activity: pl.DataFrame, windows: pl.LazyFrame, kinds: Iterable[str] = SPLIT, **more: pl.LazyFrame
+) -> pl.LazyFrame:
+    """Cut windows into pieces by what each rank was doing.
+
+    Args:
+        activity: When that was.
+        windows: Disjoint ranges of each `rank`, with an integer `window`, `start_ns`, `end_ns`.
+        kinds: The kinds that tell pieces apart; those of `SPLIT` among them.
+        **more: Other ranges (`rank`, `start_ns`, `end_ns`) that do.
+
+    Returns:
+        As `intervals.pieces`: `rank`, `window`, `start_ns`, `duration_ns` and a Boolean column for each kind and each
+        of `more`. On a CPU, operators inside the data loader are loading and not `computing`, and those around a
+        compiler are compiling; where no operators were recorded, phases of the step are computing as far as they do
+        not communicate and Python collects no garbage.
+    """
+    ranges = activity.lazy().select("rank", "what", "start_ns", "end_ns")
+    layers = {what: ranges.filter(pl.col("what") == what).drop("what") for what in kinds}
+    marked = pl.col("phase") & ~pl.col("communication") & ~pl.col("gc")
+    works = (pl.col("computing") | marked) & (~(pl.col("data") | pl.col("compile")) | is_on_device(activity))
+    return pieces({**layers, **more}, windows, by=["rank"]).with_columns(computing=works)
+
+
+def is_on_device(activity: pl.DataFrame) -> pl.Expr:
+    """Whether a rank's work runs on an accelerator; false for a CPU-only recording."""
+    return pl.col("rank").is_in(activity.filter("on_device")["rank"].unique().to_list())
+
+
+def _not_stopped(work: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
+    """`work` (with its `thread`) of the host without the time in which Python collects garbage within it, on the same
+    thread, as in the backward pass of a function that is written in Python. Other threads go on computing."""
+    result, where = ["rank", "what", "start_ns", "end_ns"], ["rank", "thread"]
+    if slices is None:
+        return work.select(result)
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    collected = slices.filter((pl.col("category") == "gc") & pl.col("thread").is_not_null())
+    garbage = collected.select(*where, "start_ns", end_ns=end).sort("start_ns", "end_ns").collect()
+    if garbage.is_empty():  # as a rule; operators may be millions
+        return work.select(result)
+    last = garbage.select(*where, from_ns="start_ns", until_ns="end_ns")
+    found = work.sort("end_ns").join_asof(
+        last,
+        left_on="end_ns",
+        right_on="from_ns",
+        by=where,
+        allow_exact_matches=False,
+        check_sortedness=False,
+    )
+    holds = (pl.col("until_ns") > pl.col("start_ns")).fill_null(False)
+    if (around := found.filter(holds)).is_empty():
+        return work.select(result)
+    windows = around.group_by(where).agg(pl.col("start_ns").min(), pl.col("end_ns").max()).with_row_index("window")
+    layers = {what: rows.lazy() for (what,), rows in around.partition_by("what", as_dict=True).items()}
+    cut = pieces({**layers, "stopped": garbage.lazy()}, windows.lazy(), by=where).filter(~pl.col("stopped")).collect()
+    running = [_named(cut.filter(what), pl.lit(what)) for what in sorted(layers)]
+    return pl.concat([found.filter(~holds).select(result), *running])
+
+
+def _named(table: pl.DataFrame, what: pl.Expr, *more: str) -> pl.DataFrame:
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    return table.select("rank", what.alias("what"), "start_ns", *more, end_ns=end)
+
+
+def _collected(table: pl.LazyFrame | None, *columns: str) -> pl.DataFrame:
+    """Columns of a table with the rank, empty where there is no table."""
+    if table is None:
+        types = {"rank": pl.Int32, "kind": pl.String, "on_device": pl.Boolean, "thread": pl.String}
+        return pl.DataFrame(schema={name: types.get(name, pl.Int64) for name in ("rank", *columns)})
+    return table.select("rank", *columns).collect()

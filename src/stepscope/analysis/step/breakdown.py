@@ -1,0 +1,121 @@
+"""Where the time of each step goes: computing, communication, memory operations, nothing."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.step_windows import known_steps, step_windows
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.step.activity import WORK, split
+from stepscope.tables.steps import WHOLE_RECORDING
+
+SUMS: dict[str, pl.Expr] = {
+    "computing_ns": pl.col("computing"),
+    "communication_ns": pl.col("communication"),
+    "overlapped_ns": pl.col("communication") & pl.col("computing"),
+    "communication_not_overlapped_ns": pl.col("communication") & ~pl.col("computing"),
+    "memory_ns": pl.col("memory"),
+    "memory_not_overlapped_ns": pl.col("memory") & ~pl.col("computing") & ~pl.col("communication"),
+    "free_ns": ~(pl.col("computing") | pl.col("communication") | pl.col("memory")),
+    "data_loading_ns": pl.col("data"),
+}
+"""Each sum is the time during which its condition holds; the four that end in `computing`,
+`communication_not_overlapped`, `memory_not_overlapped` and `free` split the window without remainder."""
+
+
+@analysis("rank", together=True)
+def breakdown(
+    steps: pl.LazyFrame,
+    activity: pl.DataFrame,
+    collectives: pl.LazyFrame | None,
+    whole_recording: bool = False,
+) -> pl.DataFrame:
+    """Split each step's window by what the rank was doing.
+
+    `computing + communication_not_overlapped + memory_not_overlapped + free = window`, exactly.
+
+    The columns agree with the step table of the Ascend profiler (`step_trace_time.csv`), except that its `Free`
+    contains memory operations: it equals `free_ns + memory_not_overlapped_ns` here. In a CPU-only recording,
+    operators inside a data-loading annotation count as loading (`free_ns`), not as computing.
+
+    Args:
+        steps: The steps; their windows are used as the source set them.
+        activity: What the rank was doing when.
+        collectives: Communication calls, for receives.
+        whole_recording: Use one window from the first to the last device task, step 0, instead of steps
+            (as HTA's temporal breakdown does).
+
+    Returns:
+        One row a step: `rank`, `step`, `window`, `window_ns`, the sums of `SUMS`, `preparing_ns` (start of the
+        step on the host to its first device task; null without one), and for pipelines `bubble_ns` (time in
+        receive calls), `stage_ns` (`window_ns - bubble_ns`) and
+        `communication_not_overlapped_exclude_receive_ns`, as the Ascend profiler defines them.
+    """
+    windows = _windows(steps, activity.filter("on_device") if whole_recording else None)
+    sums = (
+        split(activity, windows.lazy())
+        .group_by("window")
+        .agg(pl.col("duration_ns").filter(where).sum().alias(name) for name, where in SUMS.items())
+        .collect()
+    )
+    return (
+        windows.rename({"window_kind": "kind"})
+        .join(sums, on="window", how="left")
+        .join(_bubbles(collectives), on=["rank", "step"], how="left")
+        .with_columns(pl.col([*SUMS, "bubble_ns"]).fill_null(0))
+        .with_columns(window_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .with_columns(
+            stage_ns=pl.col("window_ns") - pl.col("bubble_ns"),
+            communication_not_overlapped_exclude_receive_ns=(
+                pl.col("communication_not_overlapped_ns") - pl.col("bubble_ns")
+            ).clip(lower_bound=0),
+        )
+        .select(
+            "rank",
+            "step",
+            pl.col("kind").alias("window"),
+            pl.col("start_ns").alias("window_start_ns"),
+            "window_ns",
+            *SUMS,
+            "preparing_ns",
+            "stage_ns",
+            "bubble_ns",
+            "communication_not_overlapped_exclude_receive_ns",
+        )
+        .sort("rank", "step")
+    )
+
+
+def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame:
+    """Numbered windows with their step; one for the whole recording of the ranks in `activity`, if given."""
+    windows = step_windows(known_steps(steps))
+    if activity is None or activity.is_empty():
+        return windows
+    whole = (
+        activity.filter(pl.col("what").is_in(WORK))
+        .group_by("rank")
+        .agg(start_ns=pl.col("start_ns").min(), end_ns=pl.col("end_ns").max())
+        .select(
+            "rank",
+            "start_ns",
+            "end_ns",
+            step=pl.lit(0, pl.Int32),
+            window_kind=pl.lit(WHOLE_RECORDING),
+            preparing_ns=pl.lit(None, pl.Int64),
+        )
+    )
+    kept = windows.drop("window").join(whole, on="rank", how="anti")
+    numbered = pl.concat([kept, whole.select(kept.columns)]).with_row_index("window")
+    return numbered.with_columns(pl.col("window").cast(pl.Int64))
+
+
+def _bubbles(collectives: pl.LazyFrame | None) -> pl.DataFrame:
+    """Time in receive calls for each step."""
+    if collectives is None:
+        return pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "bubble_ns": pl.Int64})
+    return (
+        collectives.filter(pl.col("operation") == "recv")
+        .group_by("rank", "step")
+        .agg(bubble_ns=pl.col("duration_ns").sum())
+        .collect()
+    )

@@ -1,0 +1,71 @@
+"""How long a compiler ran in each step."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.step_windows import is_whole_recording
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+
+
+@analysis("rank", together=True)
+def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFrame) -> pl.DataFrame:
+    """Sum up the time in which a compiler ran, by the step in which it began.
+
+    Args:
+        marks: When it ran.
+        steps: The steps, by their ranges on the host.
+        all_steps: Also those that the user did not select; what ran in these does not count.
+
+    Returns:
+        One row a step in which a compiler ran, in order: `rank`, `step` (null outside of all steps), `compile_ns`,
+        `times` (how often it began), `recorded_steps` (how many steps the rank has; null where none are marked) and
+        `recorded_ns` (what they last on the host, and the compiler before and after them; all that was recorded where
+        none are marked).
+
+    Raises:
+        Unavailable: If no compiler ran.
+    """
+    ran = _in_selected(marks.filter(pl.col("what") == "compile"), steps, all_steps).sort("start_ns")
+    if ran.is_empty():
+        raise Unavailable("no compiler ran while this was recorded")
+    ranges = steps.select("rank", "step", "window", since_ns="start_ns", until_ns="end_ns").sort("since_ns").collect()
+    marked = ~is_whole_recording()
+    whole = ranges.group_by("rank").agg(
+        recorded_steps=pl.when(marked.any()).then(pl.len().cast(pl.Int64)),
+        since_ns=pl.col("since_ns").min(),
+        until_ns=pl.col("until_ns").max(),
+    )
+    spent = ran.group_by("rank").agg(pl.col("start_ns").min(), pl.col("end_ns").max()).join(whole, on="rank")
+    first, last = pl.min_horizontal("start_ns", "since_ns"), pl.max_horizontal("end_ns", "until_ns")
+    recorded = spent.select("rank", "recorded_steps", recorded_ns=last - first)
+    placed = ran.join_asof(
+        ranges.filter(marked), left_on="start_ns", right_on="since_ns", by="rank", check_sortedness=False
+    )
+    inside = pl.col("start_ns") < pl.col("until_ns")
+    return (
+        placed.with_columns(pl.when(inside).then("step").alias("step"))
+        .group_by("rank", "step")
+        .agg(
+            first_ns=pl.col("start_ns").min(),
+            compile_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
+            times=pl.len().cast(pl.Int64),
+        )
+        .join(recorded, on="rank", how="left")
+        .sort("rank", "first_ns")
+        .drop("first_ns")
+    )
+
+
+def _in_selected(ran: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFrame) -> pl.DataFrame:
+    """Ranges that begin in selected steps; all of a rank of which all steps are selected."""
+    selected = steps.select("rank", "step", selected=True).collect()
+    known = all_steps.join(selected, on=["rank", "step"], how="left", maintain_order="left")
+    narrowed = known.filter(pl.col("selected").is_null())["rank"].unique().to_list()
+    bounds = known.select("rank", "selected", since_ns="start_ns", until_ns="end_ns")
+    placed = ran.sort("start_ns").join_asof(
+        bounds, left_on="start_ns", right_on="since_ns", by="rank", check_sortedness=False
+    )
+    inside = pl.col("selected").fill_null(False) & (pl.col("start_ns") < pl.col("until_ns"))
+    return placed.filter(inside | ~pl.col("rank").is_in(narrowed)).select(ran.columns)

@@ -1,0 +1,171 @@
+"""Which iterations a recording without marked steps holds, where the repetition of its operators leaves no doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.methods.operator_phases import OPERATORS
+from stepscope.analysis.methods.step_windows import is_whole_recording
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.step.phase_ranges import MARKED
+from stepscope.errors import Unavailable
+from stepscope.limits import limit
+
+ONCE = {
+    **{phase: f"(?:{OPERATORS[phase]})|(?:{MARKED[phase]})" for phase in ("backward", "optimizer")},
+    "loading": r"__next__",
+}
+"""What an iteration of training does at least once: repetition without any of these may be that of a model's layers."""
+
+MOST_TRIED = 20
+"""Numbers of iterations that are tried, the largest first."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When repetition is certain."""
+
+    repeats: int = limit(3, "iterations", "two alike may be chance")
+    covered_ratio: float = limit(0.9, "of the operators at the top, in iterations", "the rest is start and end")
+    differing_ratio: float = limit(0.1, "of an iteration's operators, more or fewer than usual", "logging, first use")
+    multiples_ratio: float = limit(
+        0.5,
+        "of the calls, of operators that ran as often as there are iterations, or a multiple of it; more are needed",
+        "chosen by us: with less it is another number",
+    )
+
+
+LIMITS = Limits()
+
+
+@analysis("rank", as_recorded=True)
+def iterations(
+    steps: pl.LazyFrame, operators: pl.LazyFrame, slices: pl.LazyFrame | None, limits: Limits = LIMITS
+) -> pl.DataFrame:
+    """Find iterations by the operators at the top (inside no other) of the main thread, else of all threads.
+
+    The number of iterations is the largest that is the count of some operator of which it is certain: cut where that
+    operator starts, all have nearly the same operators (but the first, which may build things, and the last, which may
+    finish them); together they hold nearly all; and each has what an iteration of training has (`ONCE`), as far as
+    anything was recorded of it.
+
+    Args:
+        steps: Only a rank whose steps are not marked has any.
+        operators: What repeats.
+        slices: Annotations, which mark optimizer and data loader.
+        limits: When it is certain.
+
+    Returns:
+        `rank`, `step` (number of the iteration, from 1), `start_ns`, `end_ns` (the next one's start, or the end of the
+        last operator), `operators` (at the top, in the median iteration).
+
+    Raises:
+        Unavailable: If steps are marked, or no repetition is certain.
+    """
+    if not steps.select(is_whole_recording().all()).collect().item():
+        raise Unavailable("the recording marks its steps")
+    calls = operators.select("rank", "thread", "start_ns", "name", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    order = ("start_ns", "end_ns", "thread", "name")
+    rows = calls.sort(order, descending=[False, True, False, False], nulls_last=True).collect()
+    marks = _marks(rows, slices)
+    for top in _tops(rows):
+        found = _repeated(top, marks, limits)
+        if found is not None:
+            last_ns = int(rows["end_ns"].max())  # type: ignore[arg-type]
+            ends = pl.col("start_ns").shift(-1).fill_null(last_ns)
+            rank = pl.lit(rows["rank"][0], pl.Int32).alias("rank")
+            step = pl.int_range(1, pl.len() + 1, dtype=pl.Int32).alias("step")
+            return found.select(rank, step, "start_ns", ends.alias("end_ns"), "operators")
+    raise Unavailable("no sequence of operators repeats so regularly that iterations are certain")
+
+
+def _marks(rows: pl.DataFrame, slices: pl.LazyFrame | None) -> list[pl.Series]:
+    """When each kind of `ONCE` that was recorded ended: a loader's mark begins before its first operator."""
+    names = [rows.select("name", "end_ns")]
+    if slices is not None:
+        marks = slices.filter(pl.col("category") == "annotation")
+        names.append(marks.select("name", end_ns=pl.col("start_ns") + pl.col("duration_ns")).collect())
+    every = pl.concat(names)
+    kinds = (every.filter(pl.col("name").str.contains(words))["end_ns"] for words in ONCE.values())
+    return [kind for kind in kinds if kind.len()]
+
+
+def _tops(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Operators inside no other, of the thread with the most that are not of backward, then of all threads."""
+    before = pl.col("end_ns").cum_max().shift(1).over("thread")
+    top = rows.filter((pl.col("start_ns") >= before).fill_null(value=True))
+    forward = top.filter(~pl.col("name").str.contains(ONCE["backward"]))
+    threads = forward.group_by("thread").len().sort("len", "thread", descending=[True, False], nulls_last=True)
+    if threads.height and top["thread"].n_unique() > 1:
+        yield top.filter(pl.col("thread").eq_missing(threads["thread"][0]))
+    yield top
+
+
+def _repeated(top: pl.DataFrame, marks: list[pl.Series], limits: Limits) -> pl.DataFrame | None:
+    """`start_ns` and `operators` of each iteration, None if none are certain."""
+    if not marks:
+        return None
+    counts = (
+        top.group_by("name")
+        .agg(pl.len(), first=pl.col("start_ns").min())
+        .sort("len", "first", descending=[True, False])
+    )
+    numbers = counts.filter(pl.col("len") >= limits.repeats)["len"].unique().sort(descending=True)
+    likely = [number for number in numbers if _share_of_multiples(counts, number) > limits.multiples_ratio]
+    for number in likely[:MOST_TRIED]:
+        for anchors in (pl.col("len") == number, pl.col("len") % number == 0):
+            anchor, calls, _ = counts.filter(anchors).sort("first", "name").row(0)
+            found = _cut(top, anchor, calls // number, limits)
+            if found is not None and all(_in_each(mark, found["start_ns"]) for mark in marks):
+                return found
+    return None
+
+
+def _share_of_multiples(counts: pl.DataFrame, number: int) -> float:
+    """Share of the calls that are of operators which ran a whole number of times in each of so many iterations.
+
+    One call more is no hindrance, where that says anything.
+    """
+    whole = (pl.col("len") >= number) & (pl.col("len") % number <= (1 if number > 4 else 0))
+    return float(counts.select(pl.col("len").filter(whole).sum() / pl.col("len").sum()).item())
+
+
+def _cut(top: pl.DataFrame, anchor: str, each: int, limits: Limits) -> pl.DataFrame | None:
+    """The iterations that begin with every so many-th call of an operator, None if they are not nearly alike.
+
+    The first one may build what the others use: up to as many operators as an iteration has. What the last one has
+    besides, and what comes before the first, counts as outside of iterations.
+
+    Args:
+        top: The operators.
+        anchor: Name of the operator.
+        each: How many calls of it an iteration has.
+        limits: What is nearly alike.
+    """
+    parts = top.with_columns(part=((pl.col("name") == anchor).cum_sum() + each - 1) // each).filter(pl.col("part") > 0)
+    calls = parts.group_by("part", "name").len("calls")
+    usual = calls.pivot("part", index="name", values="calls").fill_null(0)
+    columns = [str(part) for part in sorted(calls["part"].unique())]
+    medians = usual.select(usual=pl.concat_list(columns).list.median())["usual"]
+    expected = float(medians.sum())
+    missing = [float((medians - usual[column]).clip(lower_bound=0).sum()) for column in columns]
+    more = [float((usual[column] - medians).clip(lower_bound=0).sum()) for column in columns]
+    inner = [fewer + further for fewer, further in zip(missing, more, strict=True)][1:-1]
+    if max(missing[0], missing[-1], *inner) > limits.differing_ratio * expected or more[0] > expected:
+        return None
+    if top.height - parts.height + more[-1] > (1 - limits.covered_ratio) * top.height:
+        return None
+    return (
+        parts.group_by("part")
+        .agg(pl.col("start_ns").min())
+        .sort("part")
+        .select("start_ns", operators=pl.lit(round(expected), pl.Int64))
+    )
+
+
+def _in_each(times: pl.Series, starts: pl.Series) -> bool:
+    """Whether some of the times lie in each part; the last one has no end."""
+    return len({*starts.search_sorted(times, side="right").to_list()} - {0}) == starts.len()

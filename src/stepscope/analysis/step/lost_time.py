@@ -1,0 +1,193 @@
+"""What each cause of idle time cost over the whole recording, and in which steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.methods.recurrence import Limits as Regularity
+from stepscope.analysis.methods.recurrence import period
+from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.step.idle import unbroken
+from stepscope.analysis.step.marked_steps import idle_in_phases, phase_time
+from stepscope.limits import limit
+
+COLUMNS = ("rank", "cause", "step", "lost_ns", "judged_ns", "paused_ns", "step_ns")
+"""What `summed` takes: of each step what each cause cost in it, what of that is known of all steps alike, what in
+pauses, and how long it took."""
+
+
+RESULT = (
+    *("steps", "lost_ns", "recorded_ns", "lost_ratio", "paused_ns", "paused_ratio", "mean_ns", "median_ns"),
+    *("stalled_steps", "stalled_ns", "stalled_ratio", "period"),
+)
+
+
+@dataclass(frozen=True)
+class Limits(Regularity):
+    """When a step counts as stalled, and a piece of idle time as a pause: all limits of each must be exceeded; and when
+    stalls come back."""
+
+    ordinary_factor: float = limit(2.0, "times the rank's lower quartile", "chosen by us: beyond ordinary variation")
+    excess_ratio: float = limit(0.05, "of the mean step, beyond that quartile", "chosen by us: below it nobody looks")
+    pause_ns: int = limit(5_000_000, "ns without a break", "measured: Python between operators of small models is less")
+    pause_ratio: float = limit(0.1, "of the mean step, without a break", "chosen by us: twice `excess_ratio`")
+    least_ratio: float = limit(0.25, "of the excess of the costliest step", "chosen by us: less is another matter")
+
+
+LIMITS = Limits()
+
+
+@analysis("rank", together=True)
+def lost_time(
+    idle_pieces: pl.DataFrame,
+    idle_marked: pl.DataFrame,
+    timed_steps: pl.DataFrame,
+    outer_steps: pl.DataFrame,
+    marks: pl.DataFrame | None,
+    single_pauses: pl.DataFrame,
+    limits: Limits = LIMITS,
+) -> pl.DataFrame:
+    """Sum up what each cause of idle time cost, with the steps in which it did.
+
+    Where only the phases of a step are marked, what is idle beside them is known; within them the share of idle time
+    is taken to be that of the steps with operators. Which steps stall is judged by what is known of all.
+
+    Args:
+        idle_pieces: Idle time of each step by cause.
+        idle_marked: The same beside the phases of the other steps.
+        timed_steps: The steps' lengths.
+        outer_steps: The first and the last step of the recording.
+        marks: Phases, for the time within them.
+        single_pauses: Pauses of recordings without steps that do not come back; they are no loss.
+        limits: When a step counts as stalled.
+
+    Returns:
+        As `summed`.
+    """
+    once = single_pauses.group_by("rank").agg(once_ns=pl.col("duration_ns").sum())
+    steps = (
+        _whole_steps(timed_steps, outer_steps)
+        .join(once, on="rank", how="left", maintain_order="left")
+        .select("rank", "step", "by_phases", step_ns=pl.col("window_ns") - pl.col("once_ns").fill_null(0))
+    )
+    pieces = _without(pl.concat([idle_pieces, idle_marked]), single_pauses)
+    causes = pieces.select("rank", "cause").unique(maintain_order=True)
+    rows = steps.join(causes, on="rank", maintain_order="left")
+    lost = _by_step(pieces, steps, limits)
+    found = rows.join(lost, on=["rank", "step", "cause"], how="left", maintain_order="left")
+    found = found.with_columns(pl.col("lost_ns", "paused_ns").fill_null(0)).with_columns(judged_ns="lost_ns")
+    if marks is not None and timed_steps["by_phases"].any():
+        found = _with_phases(found, idle_pieces, timed_steps, marks)
+    return summed(found.select(COLUMNS), limits)
+
+
+def _with_phases(
+    rows: pl.DataFrame, idle_pieces: pl.DataFrame, timed_steps: pl.DataFrame, marks: pl.DataFrame
+) -> pl.DataFrame:
+    """Rows of ranks with marked steps, in which what is lost within phases is known of the steps with operators only.
+
+    Marked steps are taken to lose as much of their phases. Single steps are judged by what is lost beside phases.
+    """
+    phases = phase_time(timed_steps, marks)
+    mixed = phases.filter("by_phases")["rank"].unique().to_list()
+    recorded = phases.filter(~pl.col("by_phases")).group_by("rank").agg(recorded_ns=pl.col("phase_ns").sum())
+    within = idle_in_phases(idle_pieces.filter(pl.col("rank").is_in(mixed)), marks)
+    rates = (
+        within.group_by("rank", "cause")
+        .agg(pl.col("within_ns").sum())
+        .join(recorded.filter(pl.col("recorded_ns") > 0), on="rank")
+        .select("rank", "cause", rate=pl.col("within_ns") / pl.col("recorded_ns"))
+    )
+    assumed = pl.when("by_phases").then(rounded(pl.col("rate") * pl.col("phase_ns"))).fill_null(0)
+    return (
+        rows.join(phases.drop("by_phases"), on=["rank", "step"], how="left", maintain_order="left")
+        .join(rates, on=["rank", "cause"], how="left", maintain_order="left")
+        .join(within, on=["rank", "step", "cause"], how="left", maintain_order="left")
+        .with_columns(
+            lost_ns=pl.col("lost_ns") + assumed,
+            judged_ns=pl.col("lost_ns") - pl.col("within_ns").fill_null(0),
+        )
+    )
+
+
+def _by_step(pieces: pl.DataFrame, steps: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """What each cause cost in each step, and in its pauses: pieces of one cause that follow on each other are one."""
+    keys = ["rank", "step", "cause"]
+    means = steps.group_by("rank").agg(mean_ns=pl.col("step_ns").mean())
+    is_long = pl.col("duration_ns") >= pl.max_horizontal(limits.pause_ns, limits.pause_ratio * pl.col("mean_ns"))
+    return (
+        unbroken(pieces, "step", "cause")
+        .join(means, on="rank", how="left")
+        .group_by(keys)
+        .agg(lost_ns=pl.col("duration_ns").sum(), paused_ns=pl.col("duration_ns").filter(is_long).sum())
+    )
+
+
+def _without(pieces: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
+    """The pieces that lie in none of some pauses."""
+    bounds = pauses.sort("start_ns").select("rank", "start_ns", over_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    last = pieces.sort("start_ns").join_asof(bounds, on="start_ns", by="rank", check_sortedness=False)
+    return last.filter((pl.col("start_ns") >= pl.col("over_ns")).fill_null(True)).drop("over_ns")
+
+
+def _whole_steps(timed_steps: pl.DataFrame, outer_steps: pl.DataFrame) -> pl.DataFrame:
+    """The steps in order, without a recording's first and last where these are not like the others.
+
+    The first one starts things up, and no batch can be ready for it. The last one, where windows are those of the
+    device, ends with the device's work and so lacks the wait before the next step.
+    """
+    start = pl.col("window_start_ns")
+    rows = timed_steps.sort("rank", "window_start_ns").join(outer_steps, on="rank", how="left", maintain_order="left")
+    left = pl.len().over("rank") > 1
+    later = rows.filter(~left | (start > pl.col("first_ns")))
+    cut = (pl.col("window") == "device") & (start == pl.col("last_ns"))
+    return later.filter(~left | ~cut)
+
+
+def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+    """Sum up costs by step.
+
+    Args:
+        rows: `COLUMNS`, in order of time; a step without a cost has 0.
+        limits: When a step counts as stalled.
+
+    Returns:
+        One row for each `rank` and `cause`, greatest loss first: `steps` (that count), `lost_ns` (in all of them),
+        `recorded_ns` (their length), `lost_ratio`, `paused_ns` (part of `lost_ns` that is in long pauses),
+        `paused_ratio` (of `recorded_ns`), `mean_ns` and `median_ns` of a step, `stalled_steps` (numbers of
+        those in which it cost far more than in ordinary ones), `stalled_ns` (what it cost in these beyond the
+        ordinary), `stalled_ratio` (of `recorded_ns`), `period` (it stalls every so many steps; null if it does not
+        come back regularly).
+    """
+    keys, lost, judged = ["rank", "cause"], pl.col("lost_ns"), pl.col("judged_ns")
+    ordinary = judged.quantile(0.25, "lower").over(keys)
+    excess = judged - ordinary
+    stalled = (
+        (judged > ordinary * limits.ordinary_factor)
+        & (excess > limits.excess_ratio * pl.col("step_ns").mean().over(keys))
+        & (excess >= limits.least_ratio * excess.max().over(keys))
+    )
+    marked = rows.with_columns(excess_ns=pl.when(stalled).then(excess).otherwise(0).cast(pl.Int64))
+    found = marked.group_by(keys, maintain_order=True).agg(
+        steps=pl.len().cast(pl.Int64),
+        lost_ns=lost.sum(),
+        paused_ns=pl.col("paused_ns").sum(),
+        recorded_ns=pl.col("step_ns").sum(),
+        mean_ns=rounded(lost.mean()),
+        median_ns=rounded(lost.median()),
+        stalled_steps=pl.col("step").filter(pl.col("excess_ns") > 0),
+        stalled_ns=pl.col("excess_ns").sum(),
+        excess=pl.col("excess_ns"),
+        numbers=pl.col("step"),
+    )
+    periods = [period(steps, costs, limits) for steps, costs in found.select("numbers", "excess").iter_rows()]
+    shares = {f"{name}_ratio": _share(f"{name}_ns") for name in ("lost", "paused", "stalled")}
+    found = found.with_columns(**shares, period=pl.Series(periods, dtype=pl.Int64))
+    return found.select(*keys, *RESULT).sort("rank", "lost_ns", "cause", descending=[False, True, False])
+
+
+def _share(column: str) -> pl.Expr:
+    return pl.when(pl.col("recorded_ns") > 0).then(pl.col(column) / pl.col("recorded_ns")).otherwise(0.0)

@@ -1,0 +1,141 @@
+"""Steps in which operators were not recorded, though in others, and whose phases are marked.
+
+A recorder that has to spare time leaves operators out of most steps of some models, but marks the phases of all. On the
+host alone these say what such a step was busy with; what a device did in it stays unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.methods.intervals import pieces
+from stepscope.analysis.methods.step_windows import known_steps, step_windows
+from stepscope.analysis.registry import analysis
+from stepscope.limits import limit
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When marked phases stand for operators that were not recorded."""
+
+    unmarked_ratio: float = limit(
+        0.05,
+        "of the steps with operators, at most, with operators outside of all marks",
+        "chosen by us: where it is more, marks do not tell when other steps computed",
+    )
+
+
+LIMITS = Limits()
+
+MARKS = ("phase", "data", "compile", "checkpoint")
+"""Kinds of marks within which operators may run."""
+
+
+def unrecorded_steps(steps: pl.LazyFrame) -> pl.LazyFrame:
+    """The steps on the host whose operators were not recorded, though those of others were."""
+    return steps.filter(~pl.col("recorded") & (pl.col("window") == "host"))
+
+
+def marked_steps(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.LazyFrame:
+    """Those of `unrecorded_steps` in which `activity` knows phases: only there are these in it beside operators."""
+    unrecorded = unrecorded_steps(steps)
+    if activity is None:
+        return unrecorded.head(0)
+    windows = step_windows(unrecorded)
+    inside = _phases_in(windows, activity).select("window").unique()
+    known = windows.lazy().join(inside, on="window", how="semi").select("rank", "step").unique()
+    return unrecorded.join(known, on=["rank", "step"], how="semi", maintain_order="left")
+
+
+def phases_of_unrecorded(
+    marks: pl.DataFrame, working: pl.DataFrame, steps: pl.LazyFrame, limits: Limits = LIMITS
+) -> pl.DataFrame:
+    """The marked phases in `unrecorded_steps`, of ranks whose marks hold nearly all operators of the other steps.
+
+    Args:
+        marks: As of `marks.marks`.
+        working: `rank`, `what`, `start_ns`, `end_ns`: what ranks without a device did by their operators.
+        steps: The steps.
+        limits: What nearly all is.
+
+    Returns:
+        As `marks`, as far as they lie within those steps.
+    """
+    unrecorded = step_windows(unrecorded_steps(steps))
+    if unrecorded.is_empty():
+        return marks.clear()
+    windows = step_windows(known_steps(steps))
+    layers = {what: _ranges(marks, what) for what in MARKS}
+    cut = pieces({"computing": _ranges(working, "computing"), **layers}, windows.lazy(), by=["rank"])
+    apart = pl.col("computing") & ~pl.any_horizontal(MARKS)
+    shares = cut.group_by("rank").agg(share=pl.col("duration_ns").filter(apart).sum() / pl.col("duration_ns").sum())
+    covered = shares.filter(pl.col("share") <= limits.unmarked_ratio).collect()["rank"].to_list()
+    phases = _phases_in(unrecorded.filter(pl.col("rank").is_in(covered)), marks)
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    return phases.with_columns(what=pl.lit("phase"), end_ns=end).select(marks.columns).collect()
+
+
+@analysis("rank", together=True)
+def timed_steps(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
+    """List the steps of which it is known when they were busy: by what ran, or by their marked phases alone.
+
+    Args:
+        steps: The steps.
+        activity: What the rank was doing when.
+
+    Returns:
+        One row a step, in order of time: `rank`, `step`, `window` (its kind), `window_start_ns`, `window_ns` and
+        `by_phases` (whether only marked phases are known).
+    """
+    parts = [
+        step_windows(rows).with_columns(by_phases=pl.lit(by_phases))
+        for rows, by_phases in ((known_steps(steps), False), (marked_steps(steps, activity), True))
+    ]
+    return (
+        pl.concat(parts)
+        .sort("rank", "start_ns", "end_ns", "step")
+        .select(
+            "rank",
+            "step",
+            window="window_kind",
+            window_start_ns="start_ns",
+            window_ns=pl.col("end_ns") - pl.col("start_ns"),
+            by_phases="by_phases",
+        )
+    )
+
+
+def phase_time(timed_steps: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """How long the marked phases of each step are.
+
+    Returns:
+        `rank`, `step`, `by_phases`, `phase_ns`.
+    """
+    windows = timed_steps.with_row_index("number").select(
+        *("rank", "step", "by_phases"),
+        window=pl.col("number").cast(pl.Int64),
+        start_ns="window_start_ns",
+        end_ns=pl.col("window_start_ns") + pl.col("window_ns"),
+    )
+    sums = _phases_in(windows, marks).group_by("window").agg(phase_ns=pl.col("duration_ns").sum()).collect()
+    found = windows.join(sums, on="window", how="left", maintain_order="left")
+    return found.select("rank", "step", "by_phases", pl.col("phase_ns").fill_null(0))
+
+
+def idle_in_phases(idle_pieces: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """How long each rank was idle within marked phases, by step and cause: `rank`, `step`, `cause`, `within_ns`."""
+    numbered = idle_pieces.with_row_index("number").with_columns(window=pl.col("number").cast(pl.Int64))
+    windows = numbered.select("rank", "window", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    found = _phases_in(windows, marks).collect().join(numbered.select("window", "step", "cause"), on="window")
+    return found.group_by("rank", "step", "cause").agg(within_ns=pl.col("duration_ns").sum())
+
+
+def _phases_in(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.LazyFrame:
+    """The marked phases as far as they lie within some windows: `rank`, `window`, `start_ns`, `duration_ns`."""
+    return pieces({"phase": _ranges(marks, "phase")}, windows.lazy(), by=["rank"]).filter("phase")
+
+
+def _ranges(table: pl.DataFrame, what: str) -> pl.LazyFrame:
+    return table.lazy().filter(pl.col("what") == what).select("rank", "start_ns", "end_ns")

@@ -1,0 +1,48 @@
+"""The steps that a rank recorded, also if the user selects some of them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.step_windows import known_steps
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.step.marked_steps import unrecorded_steps
+
+
+@analysis("rank", together=True, every_step=True)
+def outer_steps(steps: pl.LazyFrame) -> pl.DataFrame:
+    """Find the first and the last step of each rank.
+
+    The first step of a recording starts things up, and the last one is often cut; the first and last of a selection are
+    steps like the others.
+
+    Args:
+        steps: All steps. On a device those whose work was not recorded do not count.
+
+    Returns:
+        `rank`, `first_step` (number), `first_ns` (start of its window), `last_ns` (start of the last step's window).
+    """
+    devices = steps.filter(pl.col("window") == "device").select("rank").unique()
+    marked = unrecorded_steps(steps).join(devices, on="rank", how="anti")
+    rows = pl.concat([known_steps(steps), marked])
+    start = pl.col("window_start_ns")
+    return (
+        rows.group_by("rank")
+        .agg(first_step=pl.col("step").min(), first_ns=start.min(), last_ns=start.max())
+        .sort("rank")
+        .collect()
+    )
+
+
+@analysis("rank", together=True, every_step=True)
+def all_steps(steps: pl.LazyFrame) -> pl.DataFrame:
+    """List the steps that were recorded, by their ranges on the host.
+
+    Returns:
+        `rank`, `step`, `window`, `start_ns`, `end_ns`, in order of rank and start.
+    """
+    return (
+        steps.select("rank", "step", "window", "start_ns", "end_ns")
+        .sort("rank", "start_ns", "end_ns", "step")
+        .collect()
+    )

@@ -1,0 +1,272 @@
+"""When each rank went forward, backward and updated its weights, where the work ran."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.intervals import pieces, union
+from stepscope.analysis.methods.micro_batches import ENGINE, in_turns, outside, turn_starts
+from stepscope.analysis.methods.operator_phases import OPERATORS, phases_by_operators
+from stepscope.analysis.methods.step_windows import is_whole_recording
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+
+PHASES = ("forward", "backward", "optimizer", "validation", "warm_up", "checkpoint")
+
+MARKED = {
+    "forward": r"(?i)^forward(: |$)|^## ?forward ?##$|^(DistributedDataParallel|FullyShardedDataParallel)\.forward$",
+    "backward": r"(?i)^backward(: |$)|^## ?backward ?##$",
+    "optimizer": r"(?i)^optimizer(: |$)|^## ?optimizer ?##$|^Optimizer\.step#",
+    "validation": r"(?i)^validation(: |$)|^## ?(validation|validate|evaluation|evaluate|eval) ?##$",
+    "warm_up": r"(?i)^warm_up(: |$)",
+    "checkpoint": r"(?i)^checkpoint(: |$)|^## ?(checkpoint|save_checkpoint) ?##$",
+}
+"""Annotations of the phases: PyTorch marks its wrappers' forward and every optimizer's step by itself, stepscope's
+recorder all of them; the words between `##` are what training scripts commonly mark."""
+
+OWN = ("validation", "warm_up")
+"""Phases in which a forward pass, or what is on its way, belongs to no training step."""
+
+ON_HOST = ("checkpoint",)
+"""Phases that a device waits for: they last as long as on the host."""
+
+RESETS = r"(?i)^Optimizer\.zero_grad#|^## ?zero_grad ?##$"
+"""Annotations within which gradients are set to zero."""
+
+UPDATES = r"^Optimizer\.step#"
+"""PyTorch's own range of an optimizer, which holds all that its closure does."""
+
+NO_FORWARD = (
+    r"(?i)^Optimizer\.(step|zero_grad)#|__next__|^(data|validation|warm_up|checkpoint)(: |$)"
+    r"|^## ?(data|zero_grad|wait_for_batch|dataload\w*) ?##$"
+)
+"""Annotations within which an operator is not the first of the forward pass."""
+
+_RANGE = ["rank", "step", "phase", "start_ns", "end_ns"]
+
+
+@analysis("rank", together=True, every_step=True)
+def phase_ranges(
+    slices: pl.LazyFrame | None,
+    operators: pl.LazyFrame | None,
+    kernels: pl.LazyFrame | None,
+    steps: pl.LazyFrame | None = None,
+) -> pl.DataFrame:
+    """Find the ranges of the phases.
+
+    On the host a phase is what marks it. What an optimizer runs by its closure, forward and backward, is that: only the
+    rest is the optimizer. Without a mark, backward is from the first to the last operator of autograd in
+    a step, and forward what lies before it, from the first operator that neither loads data nor sets gradients to
+    zero; in a step without backward, to its last operator. Where no steps are known, only marks tell phases: first and
+    last operators are those of the recording, not of a step. On a device a phase lasts from the first to the last
+    kernel that was launched within the host's range.
+
+    Args:
+        slices: Annotations.
+        operators: Operators, for phases that are not marked.
+        kernels: Device work.
+        steps: The steps, to know of which ranks none are.
+
+    Returns:
+        `rank`, `phase` (one of `PHASES`), `start_ns`, `end_ns`, `on_device`.
+
+    Raises:
+        Unavailable: If nothing tells any phase.
+    """
+    marked = _marked(slices)
+    known = _in_steps(operators, steps, marked)
+    host = pl.concat([marked, *_unmarked(marked, slices, known)])
+    if host.is_empty():
+        raise Unavailable("neither annotations nor operators tell forward, backward and optimizer")
+    merged = pl.concat(
+        union(host.lazy().filter(pl.col("phase") == phase), by=["rank"]).select(
+            "rank", pl.lit(phase).alias("phase"), "start_ns", "end_ns"
+        )
+        for phase in PHASES
+    ).collect()
+    merged = _without_closures(merged, host)
+    device, with_device = _on_device(merged, kernels, operators)
+    kept = merged.filter(~pl.col("rank").is_in(with_device) | pl.col("phase").is_in(ON_HOST))
+    found = pl.concat([kept.with_columns(on_device=False), device.with_columns(on_device=True)])
+    return found.sort("rank", "start_ns", "phase")
+
+
+def _in_steps(operators: pl.LazyFrame | None, steps: pl.LazyFrame | None, marked: pl.DataFrame) -> pl.LazyFrame | None:
+    """The operators of ranks whose steps are known, and of others those in closures that an optimizer calls."""
+    if operators is None or steps is None:
+        return operators
+    whole = steps.filter(is_whole_recording()).select("rank").unique()
+    updates = union(marked.lazy().filter(pl.col("phase") == "optimizer"), by=["rank"])
+    bounds = updates.select("rank", "start_ns", update_ns="start_ns", over_ns="end_ns").sort("start_ns")
+    of_whole = operators.join(whole, on="rank", how="semi").sort("start_ns")
+    inside = of_whole.join_asof(bounds, on="start_ns", by="rank", check_sortedness=False).filter(
+        pl.col("start_ns") < pl.col("over_ns")
+    )
+    closes = pl.col("name").str.starts_with(ENGINE).any().over("rank", "update_ns")
+    in_closures = inside.filter(closes).drop("update_ns", "over_ns")
+    return pl.concat([operators.join(whole, on="rank", how="anti"), in_closures])
+
+
+def _marked(slices: pl.LazyFrame | None) -> pl.DataFrame:
+    """What annotations mark."""
+    if slices is None:
+        types = {"rank": pl.Int32, "step": pl.Int32, "phase": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
+        return pl.DataFrame(schema=types)
+    marks = slices.filter(pl.col("category") == "annotation")
+    phase = pl.coalesce(pl.when(pl.col("name").str.contains(words)).then(pl.lit(p)) for p, words in MARKED.items())
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    return marks.select("rank", "step", phase.alias("phase"), "start_ns", end_ns=end).drop_nulls("phase").collect()
+
+
+def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.LazyFrame | None) -> list[pl.DataFrame]:
+    """The phases of steps in which operators were recorded and no mark tells the phase."""
+    if operators is None:
+        return []
+    rows = operators.filter(pl.col("step").is_not_null())
+    turns = turn_starts(
+        rows.with_columns(forward=~pl.col("name").str.contains(OPERATORS["backward"])),
+        marked,
+        None if slices is None else _annotated(slices, RESETS),
+        union(_annotated(slices, NO_FORWARD), by=["rank"]) if slices is not None else marked.lazy().clear(),
+    )
+    told = phases_by_operators(rows, turns)
+    found = [_without(told.filter(pl.col("phase") == phase), marked, phase) for phase in OPERATORS]
+    later = pl.concat([marked, *found]).filter(pl.col("phase").is_in(["backward", "optimizer"]))
+    found.append(_without(_forward(rows, later, slices, turns), marked, "forward"))
+    return found
+
+
+def _annotated(slices: pl.LazyFrame, words: str) -> pl.LazyFrame:
+    """The ranges of annotations with such names."""
+    named = slices.filter((pl.col("category") == "annotation") & pl.col("name").str.contains(words))
+    return named.select("rank", "name", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+
+
+def _without(ranges: pl.DataFrame, marked: pl.DataFrame, phase: str) -> pl.DataFrame:
+    """Ranges of the steps in which no mark tells the phase."""
+    told = marked.filter(pl.col("phase") == phase)
+    return ranges.join(told, on=["rank", "step"], how="anti").select(_RANGE)
+
+
+def _forward(
+    operators: pl.LazyFrame, later: pl.DataFrame, slices: pl.LazyFrame | None, turns: pl.DataFrame
+) -> pl.DataFrame:
+    """The operators of each turn before its backward pass; of a step without any, those before its optimizer."""
+    backward = pl.col("phase") == "backward"
+    keys = ["rank", "step", "turn_ns"]
+    first = in_turns(later, turns).filter(backward).group_by(keys).agg(until_ns=pl.col("start_ns").min())
+    without = later.group_by("rank", "step").agg(step_until_ns=pl.col("start_ns").min(), trains=backward.any())
+    before = operators
+    if slices is not None:
+        others = _annotated(slices, NO_FORWARD).with_columns(updates=pl.col("name").str.contains(UPDATES))
+        before = outside(before, union(_but_closures(others, later.filter(backward).lazy()), by=["rank"]))
+    rows = in_turns(before.select("rank", "step", "start_ns", "duration_ns").collect(), turns)
+    known = rows.join(first, on=keys, how="left", nulls_equal=True).join(without, on=["rank", "step"], how="left")
+    until = pl.coalesce("until_ns", pl.when(~pl.col("trains")).then("step_until_ns"))
+    trains = pl.col("trains").fill_null(False)
+    kept = known.with_columns(until_ns=until, turn_ns=pl.when(trains).then("turn_ns")).filter(
+        (pl.col("start_ns") < pl.col("until_ns")) | (pl.col("until_ns").is_null() & ~trains)
+    )
+    end = (pl.col("start_ns") + pl.col("duration_ns")).max()
+    told = kept.group_by(keys).agg(
+        start_ns=pl.col("start_ns").min(), end_ns=pl.coalesce(pl.col("until_ns").first(), end)
+    )
+    return told.with_columns(phase=pl.lit("forward"))
+
+
+def _but_closures(others: pl.LazyFrame, backward: pl.LazyFrame) -> pl.LazyFrame:
+    """Ranges but those of optimizers in which a backward pass begins: forward stands in their closure, too."""
+    starts = backward.select("rank", "start_ns", turn_ns="start_ns").sort("rank", "start_ns")
+    next_turn = others.sort("rank", "start_ns").join_asof(
+        starts, on="start_ns", by="rank", strategy="forward", check_sortedness=False
+    )
+    closes = pl.col("updates") & (pl.col("turn_ns") < pl.col("end_ns"))
+    return next_turn.filter(~closes.fill_null(False)).select("rank", "start_ns", "end_ns")
+
+
+def _without_closures(merged: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
+    """Phases whose optimizers are without what runs forward and backward within them, in a closure that they call.
+
+    Args:
+        merged: The phases, disjoint ranges of each.
+        ranges: The same before they were merged.
+    """
+    optimizer = pl.col("phase") == "optimizer"
+    own = merged.filter(optimizer).sort("rank", "start_ns").with_row_index("window")
+    around = own.select("rank", began_ns="start_ns", over_ns="end_ns", end_ns="start_ns")
+    inner = ranges.filter(pl.col("phase").is_in(["forward", "backward"])).sort("rank", "end_ns")
+    ends_inside = inner.join_asof(around, on="end_ns", by="rank", check_sortedness=False).filter(
+        pl.col("end_ns") <= pl.col("over_ns"), pl.col("end_ns") > pl.col("began_ns")
+    )
+    # a forward pass that nothing marks is taken to begin with the step's first operator, perhaps before the optimizer
+    nested = ends_inside.filter((pl.col("start_ns") >= pl.col("began_ns")) | (pl.col("phase") == "forward"))
+    if not nested.height:
+        return merged
+    windows = own.lazy().select("rank", "window", "start_ns", "end_ns")
+    cut = pieces({"closure": union(nested.lazy(), by=["rank"])}, windows, by=["rank"]).filter(~pl.col("closure"))
+    rest = cut.select(
+        "rank", "start_ns", phase=pl.lit("optimizer"), end_ns=pl.col("start_ns") + pl.col("duration_ns")
+    ).collect()
+    return pl.concat([merged.filter(~optimizer), rest.select(merged.columns)])
+
+
+def _on_device(
+    host: pl.DataFrame, kernels: pl.LazyFrame | None, operators: pl.LazyFrame | None
+) -> tuple[pl.DataFrame, list[int]]:
+    """The same phases where their kernels ran, and the ranks that compute on a device."""
+    if kernels is None:
+        return host.clear(), []
+    computing = kernels.filter(pl.col("kind") == "compute").select(pl.col("rank").unique()).collect()["rank"].to_list()
+    launches = launch_times(kernels, operators)
+    parts = [
+        launched_within(host.filter(pl.col("phase") == phase), launches).select(
+            "rank", pl.lit(phase).alias("phase"), "start_ns", "end_ns"
+        )
+        for phase in PHASES
+    ]
+    return pl.concat(parts), computing
+
+
+def launch_times(kernels: pl.LazyFrame, operators: pl.LazyFrame | None) -> pl.DataFrame:
+    """When the host asked for each kernel: when its operator began, else when it was launched.
+
+    A launch may come after its operator, where another thread makes it (Ascend's task queue).
+
+    Returns:
+        `rank`, `at_ns`, `start_ns`, `end_ns` of each kernel of which that is known, in order of `at_ns`.
+    """
+    rows = kernels.select(
+        *("rank", "external_id", "launch_start_ns", "start_ns"), end_ns=pl.col("start_ns") + pl.col("duration_ns")
+    )
+    if operators is None:
+        asked = rows.with_columns(at_ns="launch_start_ns")
+    else:
+        began = (
+            operators.filter(pl.col("external_id").is_not_null())
+            .group_by("rank", "external_id")
+            .agg(operator_ns=pl.col("start_ns").min())
+        )
+        joined = rows.join(began, on=["rank", "external_id"], how="left")
+        asked = joined.with_columns(at_ns=pl.coalesce("operator_ns", "launch_start_ns"))
+    return asked.select("rank", "at_ns", "start_ns", "end_ns").drop_nulls().sort("rank", "at_ns").collect()
+
+
+def launched_within(ranges: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+    """From the first start to the last end of the kernels that were asked for in each of some disjoint host ranges.
+
+    Args:
+        ranges: `rank`, `start_ns`, `end_ns`.
+        launches: See `launch_times`.
+
+    Returns:
+        `rank`, `start_ns`, `end_ns` for each range that asked for any.
+    """
+    bounds = ranges.sort("rank", "start_ns").select("rank", at_ns="start_ns", over_ns="end_ns").with_row_index("range")
+    return (
+        launches.join_asof(bounds, on="at_ns", by="rank", check_sortedness=False)
+        .filter(pl.col("at_ns") < pl.col("over_ns"))
+        .group_by("rank", "range")
+        .agg(start_ns=pl.col("start_ns").min(), end_ns=pl.col("end_ns").max())
+        .sort("rank", "start_ns")
+        .select("rank", "start_ns", "end_ns")
+    )

@@ -1,0 +1,99 @@
+"""What a step costs as a rule, phase by phase, and which steps are out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, rounded
+from stepscope.analysis.methods.step_windows import is_whole_recording
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.step.step_trace import PHASES, POINTS, SECTIONS
+from stepscope.errors import Unavailable
+from stepscope.limits import limit
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a step is an outlier: both limits must be exceeded."""
+
+    score: float = limit(3.5, "robust deviations above the median", "modified z-scores, Iglewicz and Hoaglin, 1993")
+    excess_ratio: float = limit(
+        0.05, "of the median step, beyond the phase's median", "where steps are alike, deviations say nothing"
+    )
+
+
+@analysis("rank", together=True, passes=POINTS)
+def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
+    """Sum up the phases of `step_trace` over the steps of each graph.
+
+    Args:
+        step_trace: The steps.
+        limits: When a step is an outlier.
+
+    Returns:
+        One row for each phase that is known of any step: `rank`, `graph`, `phase` (`step`, `interval`,
+        `forward_backward`, `tail`, `data_wait`...), `split` (which of the two ways to split a step it is part of:
+        `points` or `phases`; null of the step itself), `steps`, `mean_ns`, `mean_without_first_ns` (null of one step:
+        the first often builds things, and has no interval), `min_ns`, `median_ns`, `p95_ns` (an observed value),
+        `max_ns`, `share_ratio` of the steps' time, `share_without_first_ratio`, `limit_ns` (above it a step is an
+        outlier; null if operators were recorded in some of the steps only, as these and the others have limits of their
+        own) and `outlier_steps`.
+
+    Raises:
+        Unavailable: If no steps are known.
+    """
+    step_trace = step_trace.filter(~is_whole_recording())
+    if step_trace.is_empty():
+        raise Unavailable("the recording marks no steps")
+    phases = ["step_ns", *SECTIONS, *PHASES]
+    order = {phase.removesuffix("_ns"): place for place, phase in enumerate(phases)}
+    keys = ["rank", "graph"]
+    is_first = pl.col("start_ns") == pl.col("start_ns").min().over(keys)
+    whole = pl.col("step_ns").alias("whole_ns")
+    rows = step_trace.select(*keys, "step", "by_phases", whole, is_first.alias("first"), *phases).unpivot(
+        phases, index=[*keys, "step", "by_phases", "whole_ns", "first"], variable_name="phase", value_name="ns"
+    )
+    rows = rows.drop_nulls("ns").with_columns(pl.col("phase").str.strip_suffix("_ns"), split=_split(pl.col("phase")))
+    return _summed(rows, [*keys, "phase", "split"], limits).sort(
+        "rank", "graph", pl.col("phase").replace_strict(order, return_dtype=pl.Int32)
+    )
+
+
+def _split(phase: pl.Expr) -> pl.Expr:
+    """Which decomposition of the step a phase is part of: the shares of each add up to 1, those of both do not."""
+    return pl.when(phase.is_in(SECTIONS)).then(pl.lit("points")).when(phase.is_in(PHASES)).then(pl.lit("phases"))
+
+
+def _summed(rows: pl.DataFrame, keys: list[str], limits: Limits) -> pl.DataFrame:
+    ns, later = pl.col("ns"), ~pl.col("first")
+    alike = [*keys, "by_phases"]  # recording operators takes time
+    median = ns.median().over(alike)
+    spread = (ns - median).abs().median().over(alike) * MAD_TO_SIGMA
+    limit = median + pl.max_horizontal(
+        limits.score * spread, limits.excess_ratio * pl.col("whole_ns").median().over(alike)
+    )
+    return (
+        rows.with_columns(limit=limit)
+        .group_by(keys)
+        .agg(
+            steps=pl.len().cast(pl.Int64),
+            mean_ns=rounded(ns.mean()),
+            mean_without_first_ns=rounded(ns.filter(later).mean()),
+            min_ns=ns.min(),
+            median_ns=rounded(ns.median()),
+            p95_ns=rounded(ns.quantile(0.95, "higher")),
+            max_ns=ns.max(),
+            share_ratio=_share(pl.lit(True)),
+            share_without_first_ratio=_share(later),
+            limit_ns=pl.when(pl.col("by_phases").n_unique() == 1).then(rounded(pl.col("limit").first())),
+            outlier_steps=pl.col("step").filter(ns > pl.col("limit")).sort(),
+        )
+    )
+
+
+def _share(chosen: pl.Expr) -> pl.Expr:
+    """Share of the phase in the time of the chosen steps; null where there are none."""
+    total = pl.col("whole_ns").filter(chosen).sum()
+    return pl.when(total > 0).then(pl.col("ns").filter(chosen).sum() / total)

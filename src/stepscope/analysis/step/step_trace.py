@@ -1,0 +1,209 @@
+"""What each step spends its time on: waiting for data, compiling, forward, backward, communication, update."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.step_points import BACKWARD, FORWARD, Evidence, point
+from stepscope.analysis.methods.step_windows import is_whole_recording
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.step.activity import SPLIT, split
+from stepscope.analysis.step.marked_steps import marked_steps
+from stepscope.analysis.step.phase_ranges import PHASES as RANGES
+
+SECTIONS = ("interval_ns", "forward_backward_ns", "tail_ns")
+"""What two points cut a step into."""
+
+POINTS = ("forward_start", "backward_end")
+"""Options by which a user names the operators at the points."""
+
+PHASES = (
+    "data_wait_ns",
+    "compile_ns",
+    "forward_ns",
+    "backward_ns",
+    "exposed_communication_ns",
+    "optimizer_ns",
+    "validation_ns",
+    "warm_up_ns",
+    "checkpoint_ns",
+    "other_ns",
+)
+"""What a recorded timeline tells; together they are the step."""
+
+
+@analysis("rank")
+def step_trace(
+    steps: pl.LazyFrame,
+    activity: pl.DataFrame | None,
+    phase_ranges: pl.DataFrame | None,
+    operators: pl.LazyFrame | None,
+    kernels: pl.LazyFrame | None,
+    stated: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None,
+    forward_start: str | None = None,
+    backward_end: str | None = None,
+) -> pl.DataFrame:
+    """Split each step's window at the start of forward and the end of backward, and by what the rank did.
+
+    Args:
+        steps: The steps, with the points where the source states them. Of those in which no operators were recorded,
+            only what a step table states or marks of phases show is told.
+        activity: What the rank was doing when.
+        phase_ranges: When it went forward, backward and updated.
+        operators: Host operators, for names.
+        kernels: Device work, for names.
+        stated: Names of the operators at the points.
+        ranks: With the recorded environment, which may name them.
+        forward_start: Name of the operator or kernel at which forward starts.
+        backward_end: Likewise at which backward ends.
+
+    Returns:
+        One row a step: `rank`, `graph`, `step`, `window`, `by_phases` (whether operators were recorded in other steps
+        and only marked phases in this one), `start_ns`, `step_ns`; `interval_ns` (from the window's start
+        to the start of forward), `forward_backward_ns` and `tail_ns` (from the end of backward), which are the step;
+        in a step without backward, `forward_ns` is all from the start of forward, and those two are null. Where what
+        ran is recorded, the columns of `PHASES`, which are the step too: communication that computing does not hide
+        comes first, then what belongs to no training step (checkpoint, validation with the loading of its batches,
+        warm-up), waiting for data, compiling, and what lies in the optimizer, in backward, in forward.
+        `forward_start_ns`, `backward_end_ns` with how they were found (`..._by`) and which operator stands there
+        (`..._operator`).
+
+    Raises:
+        Unavailable: If no step has an operator that is named by argument.
+    """
+    named = bool(forward_start or backward_end)
+    windows = _windows(steps, None if named else activity)
+    known = Evidence(operators, kernels, phase_ranges, stated, ranks)
+    points = [
+        point(windows, side, known, named).select(
+            pl.col("at_ns").alias(side.column),
+            pl.col("by").alias(side.column.replace("_ns", "_by")),
+            pl.col("operator").alias(side.stated),
+        )
+        for side, named in ((FORWARD, forward_start), (BACKWARD, backward_end))
+    ]
+    plain = windows.select(
+        *("rank", "graph", "step", "window", "recorded", "by_phases"),
+        start_ns="window_start_ns",
+        end_ns="window_end_ns",
+    )
+    whole = pl.concat([plain, *points], how="horizontal").with_columns(step_ns=pl.col("end_ns") - pl.col("start_ns"))
+    names = [side.stated for side in (FORWARD, BACKWARD)]
+    whole = whole.with_columns(pl.when(~pl.col("by_phases")).then(pl.col(names)))
+    if not named:  # where a recording begins and ends, no step does
+        points_known = ~is_whole_recording()
+        whole = whole.with_columns(pl.when(points_known).then(name) for one in points for name in one.columns)
+    found = _sections(whole).with_columns(_phases(whole, activity, phase_ranges, named=named))
+    return found.select(
+        *("rank", "graph", "step", "window", "by_phases", "start_ns", "step_ns", *SECTIONS),
+        *(pl.coalesce("forward_ns", "inference_ns").alias(c) if c == "forward_ns" else pl.col(c) for c in PHASES),
+        *(name for point_columns in points for name in point_columns.columns),
+    )
+
+
+def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame:
+    """The steps of which anything is known, in order of time, with `by_phases`."""
+    marked = marked_steps(steps, activity).select("rank", "step", by_phases=pl.lit(True))
+    every = steps.join(marked, on=["rank", "step"], how="left").with_columns(pl.col("by_phases").fill_null(False))
+    known = (pl.col("window") == "stated") | pl.col("recorded").fill_null(True) | pl.col("by_phases")
+    return every.filter(known).sort("window_start_ns", "window_end_ns", "step").collect()
+
+
+def _sections(steps: pl.DataFrame) -> pl.DataFrame:
+    """The lengths between start, points and end; the points may lie in no other order."""
+    first = pl.col("forward_start_ns").clip("start_ns", "end_ns")
+    last = pl.max_horizontal(pl.col("backward_end_ns").clip("start_ns", "end_ns"), first)
+    last = pl.when(pl.col("backward_end_ns").is_not_null() & first.is_not_null()).then(last)
+    return steps.with_columns(
+        interval_ns=first - pl.col("start_ns"),
+        forward_backward_ns=last - first,
+        tail_ns=pl.col("end_ns") - last,
+        inference_ns=pl.when(last.is_null()).then(pl.col("end_ns") - first),
+    )
+
+
+def _phases(
+    steps: pl.DataFrame, activity: pl.DataFrame | None, ranges: pl.DataFrame | None, *, named: bool
+) -> list[pl.Series]:
+    """The columns of `PHASES`; null where what ran is not recorded, and for what nothing marks."""
+    if activity is None or activity.filter(~pl.col("what").is_in(["sync", "gc", "python", "compile"])).is_empty():
+        return [pl.Series(name, [None] * steps.height, dtype=pl.Int64) for name in PHASES]
+    phases = _adjusted(ranges, steps) if named else ranges
+    layers = {phase: _layer(phases, phase) for phase in RANGES}
+    numbered = steps.with_row_index("window_number").select(
+        "rank", "start_ns", "end_ns", window=pl.col("window_number").cast(pl.Int64)
+    )
+    what = (
+        pl.when(pl.col("communication") & ~pl.col("computing"))
+        .then(pl.lit("exposed_communication_ns"))
+        .when("checkpoint")
+        .then(pl.lit("checkpoint_ns"))
+        .when("validation")
+        .then(pl.lit("validation_ns"))
+        .when("warm_up")
+        .then(pl.lit("warm_up_ns"))
+        .when(pl.col("data") & ~pl.col("computing"))
+        .then(pl.lit("data_wait_ns"))
+        .when(pl.col("compile") & ~pl.col("computing"))
+        .then(pl.lit("compile_ns"))
+        .when("optimizer")
+        .then(pl.lit("optimizer_ns"))
+        .when("backward")
+        .then(pl.lit("backward_ns"))
+        .when("forward")
+        .then(pl.lit("forward_ns"))
+        .otherwise(pl.lit("other_ns"))
+    )
+    sums = (
+        split(activity, numbered.lazy(), SPLIT, **layers)
+        .with_columns(what=what)
+        .group_by("window")
+        .agg(pl.col("duration_ns").filter(pl.col("what") == name).sum().alias(name) for name in PHASES)
+        .collect()
+    )
+    every = numbered.join(sums, on="window", how="left", maintain_order="left").select(
+        pl.when(steps["recorded"].fill_null(True) | steps["by_phases"]).then(pl.col(PHASES).fill_null(0))
+    )
+    # calls that an operator makes, as DDP's are, are known where operators are; else they are part of their phase
+    calls = pl.col("exposed_communication_ns")
+    communicates = not activity.filter(pl.col("what") == "communication").is_empty()
+    every = every.with_columns(pl.when(~(steps["by_phases"] & communicates & (calls == 0))).then(calls))
+    unmarked = [f"{phase}_ns" for phase, layer in layers.items() if layer.select(pl.len()).collect().item() == 0]
+    for mark, column in (("data", "data_wait_ns"), ("compile", "compile_ns")):
+        if activity.filter(pl.col("what") == mark).is_empty():
+            unmarked.append(column)
+    if len(unmarked) == len(PHASES) - 2:  # nothing is told apart but communication, so there is no rest either
+        unmarked.append("other_ns")
+    return [column if column.name not in unmarked else column.clear(steps.height) for column in every]
+
+
+def _layer(ranges: pl.DataFrame | None, phase: str) -> pl.LazyFrame:
+    if ranges is None:
+        return pl.LazyFrame(schema={"rank": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64})
+    return ranges.lazy().filter(pl.col("phase") == phase).select("rank", "start_ns", "end_ns")
+
+
+def _adjusted(ranges: pl.DataFrame | None, steps: pl.DataFrame) -> pl.DataFrame | None:
+    """The phases with forward from, and backward to, the points that the user named.
+
+    Of a step, backward starts where it did; without any, all between the points is forward.
+    """
+    if ranges is None:
+        return None
+    named = steps.select("rank", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns").sort("start_ns", "end_ns")
+    backward = (
+        ranges.filter(pl.col("phase") == "backward")
+        .sort("start_ns")
+        .join_asof(named.select("start_ns", window_ns="start_ns"), on="start_ns")
+        .group_by("window_ns")
+        .agg(turn_ns=pl.col("start_ns").min())
+    )
+    turned = named.join(backward, left_on="start_ns", right_on="window_ns", how="left")
+    turn = pl.coalesce("turn_ns", "backward_end_ns")
+    parts = [
+        turned.select("rank", phase=pl.lit("forward"), start_ns="forward_start_ns", end_ns=turn),
+        turned.select("rank", phase=pl.lit("backward"), start_ns=turn, end_ns="backward_end_ns"),
+        ranges.filter(~pl.col("phase").is_in(["forward", "backward"])).select("rank", "phase", "start_ns", "end_ns"),
+    ]
+    return pl.concat(parts).drop_nulls()
