@@ -30,6 +30,47 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
     assert not loaded & set(HEAVY)
 
 
+def test_importing_the_library_and_opening_a_run_change_no_more_of_the_process_than_polars_does() -> None:
+    def state_after(statements: str) -> str:
+        code = f"""
+import gc, os, signal, sys
+{statements}
+assert "polars" in sys.modules
+print(sorted(os.environ.items()), os.getcwd(), gc.get_threshold(), signal.getsignal(signal.SIGTERM))
+"""
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    example = ROOT / "examples" / "ddp_gloo_4rank_slow_loader"
+    opened = (
+        f"import stepscope; stepscope.Profiler; assert stepscope.open_run({str(example)!r}).analyse('breakdown').height"
+    )
+
+    assert state_after(opened) == state_after("import polars")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "sys.argv = ['stepscope', 'info', {0!r}]; from stepscope.cli import main; main()",
+        "sys.argv = ['export', {0!r}]; import runpy; runpy.run_module('stepscope.export', run_name='__main__')",
+    ],
+)
+def test_a_process_of_our_own_spares_memory_before_polars_is_loaded(start: str, tmp_path: Path) -> None:
+    code = f"""
+import os, sys
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "polars":
+            print("set" if "_RJEM_MALLOC_CONF" in os.environ else "too late", file=sys.stderr)
+            os._exit(0)
+sys.meta_path.insert(0, Finder())
+{start.format(str(tmp_path))}
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ran.stderr == "set\n"
+
+
 def test_the_version_is_the_installed_one() -> None:
     from importlib.metadata import PackageNotFoundError, version
 

@@ -1,14 +1,13 @@
 """stepscope: says where the time of a training job goes, why, and what to change.
 
 Importing this package is cheap: the names below load their modules on first use, so that a training
-process that only records pays for nothing else.
+process that only records pays for nothing else. Neither importing it nor opening a run changes the process.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stepscope._allocator import spare_memory
 from stepscope._version import __version__
 
 if TYPE_CHECKING:
@@ -35,17 +34,13 @@ __all__ = [
     "schedule",
 ]
 
-_RECORDER = {
+_HOMES = {
     "Profiler": "stepscope.record.profiler",
     "schedule": "stepscope.record.schedule",
     "ProfileEpochs": "stepscope.record.mindspore.callbacks",
     "ProfileSteps": "stepscope.record.mindspore.callbacks",
     "LightningCallback": "stepscope.record.torch.lightning",
     "TransformersCallback": "stepscope.record.torch.transformers",
-}
-"""What a training process uses; it loads no Polars, and changes nothing of the process."""
-
-_HOMES = {
     "Run": "stepscope.run",
     "open_run": "stepscope.run",
     "open_runs": "stepscope.run",
@@ -61,9 +56,6 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     import importlib  # noqa: PLC0415 - keeps the bare import cheap
 
-    if name in _RECORDER:
-        return getattr(importlib.import_module(_RECORDER[name]), name)
     if name not in _HOMES:
         raise AttributeError(f"module 'stepscope' has no attribute {name!r}")
-    spare_memory()
     return getattr(importlib.import_module(_HOMES[name]), name)

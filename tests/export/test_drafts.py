@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from export_jobs import make_recording, torch_frames
 
-from stepscope.export import Outcome, drafts, export, exporters
+from stepscope.export import drafts, exporters
+from stepscope.export.exporting import Outcome, export
 from stepscope.export.job import Job
 from stepscope.run import Run
 from stepscope.sources.discover import discover

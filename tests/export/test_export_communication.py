@@ -12,8 +12,8 @@ import pytest
 from export_jobs import BASE, MS, US, lines, make_job, read, torch_frames
 
 from recordings import Raw
-from stepscope.export import export
 from stepscope.export.cluster_analyse import write_cluster_analyse
+from stepscope.export.exporting import export
 from stepscope.export.hccl_raw import HEADER, write_hccl_raw
 from stepscope.export.job import Job
 from stepscope.export.step_trace import write_step_trace

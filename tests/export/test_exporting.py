@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from export_jobs import make_recording, torch_frames
 
-from stepscope.export import Outcome, export, exporters
+from stepscope.export import exporters
 from stepscope.export.__main__ import main
+from stepscope.export.exporting import Outcome, export
 from stepscope.export.job import Job
 from stepscope.run import Run
 

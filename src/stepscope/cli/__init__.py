@@ -29,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     if arguments is not None:
         return _main(arguments)
+    spare_memory()
     gc.set_threshold(GARBAGE)
     signal.signal(signal.SIGTERM, _end)
     code = _main(sys.argv[1:])
@@ -45,7 +46,6 @@ def _end(number: int, _frame: object) -> NoReturn:
 def _main(words: list[str]) -> int:
     debug = "--debug" in words
     try:
-        spare_memory()
         _prepare_output()
         code = _run(words)
         sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told

@@ -2,7 +2,3 @@
 
 One file of code a kind of output, each with a function of a `Job`; `exporters.py` lists them, `exporting.py` asks them.
 """
-
-from stepscope.export.exporting import Outcome, export
-
-__all__ = ["Outcome", "export"]

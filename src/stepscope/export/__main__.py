@@ -8,14 +8,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from stepscope._allocator import spare_memory
 from stepscope.errors import StepscopeError
-from stepscope.export.exporting import export
-from stepscope.export.operator_query import analyse_operators
 from stepscope.selection import parse_selection
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 if all went well, 1 if nothing could be made of a recording."""
+    from stepscope.export.exporting import export  # noqa: PLC0415 - loads Polars, for which `spare_memory` comes first
+    from stepscope.export.operator_query import analyse_operators  # noqa: PLC0415
+
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(levelname)s: %(message)s", stream=sys.stderr)
     told = _parser().parse_args(arguments)
     try:
@@ -54,6 +56,7 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
+    spare_memory()
     try:
         sys.exit(main())
     except KeyboardInterrupt:

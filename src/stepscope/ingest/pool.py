@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import msgspec
 
+from stepscope._allocator import allocator_environment
 from stepscope.ingest.messages import (
     Advanced,
     Answer,
@@ -110,7 +111,7 @@ class _Worker:
             stdout=subprocess.PIPE,
             # A crash shows as an issue of its input; the noise of it is for those who look for the bug.
             stderr=None if os.environ.get("STEPSCOPE_DEBUG") else subprocess.DEVNULL,
-            env={**os.environ, "POLARS_MAX_THREADS": str(threads)},
+            env={**allocator_environment(), **os.environ, "POLARS_MAX_THREADS": str(threads)},
         )
         assert self.process.stdin is not None and self.process.stdout is not None
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
