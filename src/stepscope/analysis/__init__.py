@@ -34,7 +34,7 @@ from stepscope.analysis.operators.operator_instances import operator_instances
 from stepscope.analysis.operators.operator_summary import operator_summary
 from stepscope.analysis.operators.operator_types import operator_types
 from stepscope.analysis.operators.shape_costs import shape_costs
-from stepscope.analysis.registry import ANALYSES, Analysis, analysis
+from stepscope.analysis.registry import ANALYSES, Analysis, analysis, check_registered
 from stepscope.analysis.step.activity import activity
 from stepscope.analysis.step.breakdown import breakdown
 from stepscope.analysis.step.compile_time import compile_time
@@ -49,6 +49,8 @@ from stepscope.analysis.step.phase_ranges import phase_ranges
 from stepscope.analysis.step.single_pauses import single_pauses
 from stepscope.analysis.step.step_statistics import step_statistics
 from stepscope.analysis.step.step_trace import step_trace
+
+check_registered()
 
 __all__ = [
     "ANALYSES",

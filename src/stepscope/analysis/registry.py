@@ -7,17 +7,20 @@ An analysis is a pure function of tables and of other analyses' results; its par
 * any other parameter is an option with a default.
 
 A parameter annotated `... | None` may be missing; without any other the run raises `Unavailable` with the reason.
+Registering an analysis checks its parameters (`parameters.py`).
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import polars as pl
 
+from stepscope.analysis.parameters import Parameters, check_cycles, close_matches, parameters_of
+from stepscope.errors import StepscopeError
 from stepscope.tables import TABLES
 
 Scope = Literal["rank", "job"]
@@ -54,20 +57,29 @@ class Analysis:
     as_recorded: bool = False
     every_step: bool = False
 
+    @cached_property
+    def parameters(self) -> Parameters:
+        """What its parameters stand for.
+
+        Raises:
+            StepscopeError: If one is neither a table nor an analysis nor an option.
+        """
+        return parameters_of(self.name, self.function, ANALYSES)
+
     @property
-    def needs(self) -> dict[str, bool]:
+    def needs(self) -> Mapping[str, bool]:
         """Parameters that are tables or other analyses' results, and whether each must be there."""
-        return {
-            name: "None" not in str(parameter.annotation)
-            for name, parameter in inspect.signature(self.function).parameters.items()
-            if name in TABLES or name in ANALYSES
-        }
+        return self.parameters.needs
+
+    @property
+    def others(self) -> list[Analysis]:
+        """The analyses whose results it needs or uses."""
+        return [ANALYSES[name] for name in self.needs if name not in TABLES]
 
     @property
     def own_options(self) -> tuple[str, ...]:
         """The remaining parameters."""
-        needs = self.needs
-        return tuple(name for name in inspect.signature(self.function).parameters if name not in needs)
+        return tuple(self.parameters.options)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -76,6 +88,39 @@ class Analysis:
 
 
 ANALYSES: dict[str, Analysis] = {}
+_unchecked: list[Analysis] | None = []
+"""Analyses of this package, which may name others that are registered after them; None once all of them are there."""
+
+
+def find_analysis(question: str | Callable[..., Any]) -> Analysis:
+    """The registered analysis of a name or function; any other function is asked once, for the whole job.
+
+    Raises:
+        StepscopeError: If there is none of this name, or a parameter of the function is unknown.
+    """
+    if isinstance(question, str):
+        if question not in ANALYSES:
+            raise StepscopeError(f"there is no analysis {question!r}. {close_matches(question, ANALYSES)}")
+        return ANALYSES[question]
+    name = getattr(question, "__name__", type(question).__name__)
+    registered = ANALYSES.get(name)
+    if registered is not None and registered.function is question:
+        return registered
+    found = Analysis(f"{getattr(question, '__module__', None)}.{name}", question, "job")
+    _ = found.parameters
+    return found
+
+
+def check_registered() -> None:
+    """Check the analyses of this package, now that all of them are registered.
+
+    Raises:
+        StepscopeError: If one names what there is not, or needs itself.
+    """
+    global _unchecked
+    unchecked, _unchecked = _unchecked or [], None
+    for one in unchecked:
+        _check(one)
 
 
 def ranks_of(table: pl.LazyFrame) -> list[int]:
@@ -95,9 +140,34 @@ def analysis(
     """Register a function as an analysis; for the arguments see `Analysis`."""
 
     def register(function: F) -> F:
-        ANALYSES[function.__name__] = Analysis(
-            function.__name__, function, scope, whole_job, together, passes, as_recorded, every_step
-        )
+        name = function.__name__
+        added = Analysis(name, function, scope, whole_job, together, passes, as_recorded, every_step)
+        before = ANALYSES.get(name)
+        if name in TABLES or (before is not None and before.function.__module__ != function.__module__):
+            what = "a table" if before is None else f"an analysis (of {before.function.__module__})"
+            raise StepscopeError(f"{name}: there is {what} of this name already. Choose another name")
+        if _unchecked is None:
+            _check(added)
+        else:
+            _unchecked.append(added)
+        ANALYSES[name] = added
         return function
 
     return register
+
+
+def _check(added: Analysis) -> None:
+    """Check what an analysis names.
+
+    Raises:
+        StepscopeError: If a parameter is unknown, it needs itself, or passes an option that nothing it needs has.
+    """
+
+    def needs(name: str) -> Iterable[str]:
+        one = added if name == added.name else ANALYSES[name]
+        return [other for other in one.needs if other not in TABLES]
+
+    check_cycles(added.name, needs)
+    for option in added.passes:
+        if not any(option in other.options for other in added.others):
+            raise StepscopeError(f"{added.name}: it passes option `{option}` on, which no analysis that it needs has")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.advice.units import Unit, unit_of
+from stepscope.analysis.registry import find_analysis
 from stepscope.present import listed
-from stepscope.run.answers import find_analysis
 from stepscope.selection import describe_numbers
 from stepscope.tables import ISSUES, RANKS, SLICES, STACKS, TABLES
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from stepscope.analysis.registry import Analysis, find_analysis
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run.numbering import tables_of
 from stepscope.run.rank import stacked
 from stepscope.tables import ISSUES, TABLES
 
 if TYPE_CHECKING:
-    from stepscope.analysis.registry import Analysis
     from stepscope.run.rank import Rank
     from stepscope.run.run import Run
 
@@ -179,24 +178,6 @@ def _takes_several(analysis: Analysis) -> bool:
     """Whether an analysis may be called with several ranks' tables: if it says so, and those that it needs."""
     others = [find_analysis(name) for name in analysis.needs if name not in TABLES]
     return analysis.together and all(_takes_several(other) for other in others if other.scope == "rank")
-
-
-def find_analysis(question: str | Callable[..., Any]) -> Analysis:
-    """The registered analysis of a name or function; any other function is asked once, for the whole job.
-
-    Raises:
-        StepscopeError: If there is none.
-    """
-    from stepscope.analysis.registry import ANALYSES, Analysis  # noqa: PLC0415
-
-    name = question if isinstance(question, str) else getattr(question, "__name__", str(question))
-    if callable(question) and (name not in ANALYSES or ANALYSES[name].function is not question):
-        return Analysis(f"{question.__module__}.{name}", question, "job")
-    if name not in ANALYSES:
-        close = difflib.get_close_matches(name, ANALYSES, n=3)
-        there = f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(sorted(ANALYSES))}"
-        raise StepscopeError(f"there is no analysis {name!r}. {there}")
-    return ANALYSES[name]
 
 
 def _collected(result: Any) -> Any:

@@ -1,0 +1,178 @@
+"""What the parameters of an analysis, a rule or a user's function stand for, checked before anything is computed.
+
+A parameter is a table, an analysis or an option. An option is data (see `frozen`), so that two questions can be
+compared and a question can be sent to another process.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from numbers import Integral, Real
+from pathlib import PurePath
+from typing import Any
+
+from stepscope.errors import StepscopeError
+from stepscope.tables import TABLES
+
+DATA = "text, a number, True, False, None, a path, or a tuple or frozen dataclass of these"
+"""What an option may be, for messages."""
+
+_PLAIN = (str, bytes, bool, int, float, type(None), PurePath, Enum)
+_SEVERAL = (tuple, list, set, frozenset, range)
+_FRAMES = ("LazyFrame", "DataFrame")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of a function.
+
+    Args:
+        needs: Tables and analyses to supply, and whether the function requires them: one annotated `... | None` gets
+            None where this run lacks it.
+        options: The other parameters with their defaults.
+    """
+
+    needs: Mapping[str, bool]
+    options: Mapping[str, Any]
+
+
+def parameters_of(who: str, function: Callable[..., Any], analyses: Collection[str]) -> Parameters:
+    """Sort the parameters of a function into tables, analyses and options.
+
+    Args:
+        who: Name of the analysis, rule or function, for messages.
+        function: The function.
+        analyses: Names of all analyses.
+
+    Raises:
+        StepscopeError: If a parameter is none of these; the text names it and what may have been meant.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise StepscopeError(
+            f"{who}: its parameters are unknown. Wrap it in a function with named parameters"
+        ) from error
+    needs: dict[str, bool] = {}
+    options: dict[str, Any] = {}
+    for name, parameter in signature.parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise StepscopeError(f"{who}: parameter `{parameter}` cannot be supplied by name. Name each table it needs")
+        if name in TABLES or name in analyses:
+            needs[name] = "None" not in str(parameter.annotation) and parameter.default is not None
+            continue
+        is_frame = any(frame in str(parameter.annotation) for frame in _FRAMES)
+        if is_frame or parameter.default is parameter.empty:
+            problem = "is a frame" if is_frame else "has no default"
+            hint = close_matches(name, [*TABLES, *analyses])
+            raise StepscopeError(f"{who}: parameter `{name}` {problem}, but is neither a table nor an analysis. {hint}")
+        options[name] = parameter.default
+    _check_options(who, function, options)
+    return Parameters(needs, options)
+
+
+def check_cycles(name: str, needs: Callable[[str], Iterable[str]], chain: tuple[str, ...] = ()) -> None:
+    """Check that an analysis does not need itself.
+
+    Args:
+        name: The analysis.
+        needs: Gives the analyses that an analysis needs.
+        chain: The analyses on the way to this one.
+
+    Raises:
+        StepscopeError: If it does.
+    """
+    if name in chain:
+        cycle = " -> ".join([*chain[chain.index(name) :], name])
+        raise StepscopeError(f"{name}: it needs its own result ({cycle}). Split one of these analyses in two")
+    for other in needs(name):
+        check_cycles(other, needs, (*chain, name))
+
+
+def close_matches(name: str, known: Iterable[str]) -> str:
+    """A sentence that names what a misspelt name may stand for, else all there is."""
+    there = sorted(known)
+    close = difflib.get_close_matches(name, there, n=3)
+    return f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(there)}"
+
+
+def frozen(who: str, option: str, value: Any) -> Any:
+    """The value of an option, so that nobody can change it any more: lists become tuples, sets frozen ones.
+
+    Raises:
+        StepscopeError: If it is not data.
+    """
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, Integral):  # e.g. of NumPy
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    if isinstance(value, _SEVERAL):
+        parts = (frozen(who, option, part) for part in value)
+        return frozenset(parts) if isinstance(value, (set, frozenset)) else tuple(parts)
+    if _is_frozen(type(value)):
+        return replace(
+            value, **{one.name: frozen(who, option, getattr(value, one.name)) for one in fields(value) if one.init}
+        )
+    raise StepscopeError(
+        f"{who}: option `{option}` is a {type(value).__name__}. An option must be {DATA}; to use other objects, pass a "
+        "function that holds them"
+    )
+
+
+def identity(value: Any) -> Any:
+    """A key that is equal for two frozen values of the same kind and content only: 1, 1.0 and True have three."""
+    if isinstance(value, float):
+        return (float, value.hex())
+    if isinstance(value, tuple):
+        return (tuple, tuple(map(identity, value)))
+    if isinstance(value, frozenset):
+        return (frozenset, frozenset(map(identity, value)))
+    if is_dataclass(value):
+        return (type(value), tuple(identity(getattr(value, one.name)) for one in fields(value)))
+    return (type(value), value)
+
+
+def _check_options(who: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Check that options are data, by their defaults and their annotations.
+
+    Raises:
+        StepscopeError: If one is not.
+    """
+    if not options:
+        return
+    try:
+        annotations = inspect.get_annotations(function, eval_str=True)
+    except Exception:  # a type that is imported for the type checker alone, or a callable object
+        annotations = {}
+    for name, default in options.items():
+        frozen(who, name, default)
+        if not _is_data(annotations.get(name, Any)):
+            text = inspect.formatannotation(annotations[name])
+            raise StepscopeError(f"{who}: option `{name}` is annotated as {text}. An option must be {DATA}")
+
+
+def _is_data(annotation: Any) -> bool:
+    """Whether values of a type can be options; True for what states no type."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in (Any, None) or origin is typing.Literal:
+        return True
+    if origin in (typing.Union, types.UnionType, typing.Annotated):
+        return all(map(_is_data, arguments[:1] if origin is typing.Annotated else arguments))
+    kind = annotation if origin is None else origin
+    if not isinstance(kind, type):
+        return False
+    if issubclass(tuple, kind) or issubclass(kind, _SEVERAL):  # a collection that a tuple or list is one of
+        return all(_is_data(argument) for argument in arguments if argument is not ...)
+    return issubclass(kind, _PLAIN) or _is_frozen(kind)
+
+
+def _is_frozen(kind: type) -> bool:
+    return is_dataclass(kind) and bool(kind.__dataclass_params__.frozen)  # type: ignore[attr-defined]
