@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from stepscope.sources.side_files import peek_object
 
 FORMAT = "stepscope-exported"
 _MOST_STEPS = 2**31
@@ -45,17 +46,8 @@ def read_list(file: Path) -> ExportList | None:
 
 
 def _content(file: Path) -> dict[str, Any] | None:
-    content = read_object(file)
-    return content if content is not None and content.get("format") == FORMAT else None
-
-
-def read_object(file: Path) -> dict[str, Any] | None:
-    """A JSON object; None if the file holds none."""
-    try:
-        content = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return content if isinstance(content, dict) else None
+    content = peek_object(file)
+    return content if content.get("format") == FORMAT else None
 
 
 def list_of_rank(directory: Path, rank: int) -> Path:

@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from stepscope.sources.base import Input, Severity
 from stepscope.sources.classic.files import is_known, kind_of
-from stepscope.sources.export_lists import ExportList, read_list, read_object
+from stepscope.sources.export_lists import ExportList, read_list
+from stepscope.sources.side_files import peek_object
 
 ABOUT = "recording.json"
 _TREE = re.compile(r"rank-(\d+)_\d{14}_ascend_ms(?=/|$)")
@@ -151,7 +152,7 @@ def _recorded_ranks(directory: Path) -> set[int]:
         for about in (place / "recording").glob(f"rank-*/{ABOUT}"):
             if match := _RECORDED.match(about.parent.name):
                 ranks.add(int(match[1]))
-            rank = (read_object(about) or {}).get("rank")
+            rank = peek_object(about).get("rank")
             if isinstance(rank, int):
                 ranks.add(rank)
     return ranks

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import polars as pl
 
 from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
+from stepscope.sources.side_files import read_object
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
@@ -147,12 +147,7 @@ def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
 
 def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[str, Any]]]:
     """Step, key and value of each entry below step and kind (`p2p` or `collective`)."""
-    try:
-        content = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        sink.issue("error", path, f"cannot be read: {error}", "Copy it again; if it was cut, export the profile again.")
-        return
-    for step, kinds in content.items() if isinstance(content, dict) else ():
+    for step, kinds in (read_object(path, sink) or {}).items():
         for entries in kinds.values() if isinstance(kinds, dict) else ():
             for key, entry in entries.items() if isinstance(entries, dict) else ():
                 if isinstance(entry, dict):

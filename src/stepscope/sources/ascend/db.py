@@ -21,8 +21,8 @@ from stepscope.sources.ascend.db_checks import (
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
 from stepscope.sources.ascend.lost_device import activities, tell_lost_device
 from stepscope.sources.ascend.rank_files import DATABASE, RankFiles, find_rank_files, sort_files
+from stepscope.sources.ascend.rank_info import read_rank_info
 from stepscope.sources.ascend.recording import STEPS, Recording
-from stepscope.sources.ascend.side_files import read_side_files
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
 from stepscope.sources.ascend.timeline import Timeline
 from stepscope.sources.base import Found, Input
@@ -80,7 +80,7 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
             "holds both exports, text and database; the database is read",
             "Nothing to do: both hold the same recording.",
         )
-    identity, groups = read_side_files(files, AscendDb.name, sink)
+    identity, groups = read_rank_info(files, AscendDb.name, sink)
     recording = Recording(identity, groups, Timeline(sink.scratch))
     read = [
         _with(files.database, lambda database: _take_events(recording, database, has_marks), sink, "kernels"),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import msgspec
 import polars as pl
 
+from stepscope.json_files import value_in
+from stepscope.json_values import as_index
 from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS, step_number, timed_calls
 from stepscope.sources.ascend.database import Database
 from stepscope.sources.ascend.groups import Groups
+from stepscope.sources.ascend.rank_info import Identity, read_metadata
 from stepscope.sources.ascend.recording import shaped
-from stepscope.sources.ascend.side_files import Identity, as_index, read_metadata
 from stepscope.sources.csv_files import whole
 from stepscope.tables import ALLOCATIONS, COUNTERS, MEMORY_CURVE, STEP_TOTALS
 
@@ -22,10 +23,7 @@ def read_identity(database: Database, identity: Identity) -> Groups | None:
     rows = database.read("META_DATA", {"name": "name", "value": "value"}, {"name": pl.String, "value": pl.String})
     metadata: dict[str, object] = {}
     for name, text in rows.drop_nulls().iter_rows():
-        try:
-            metadata[name] = msgspec.json.decode(text)
-        except (msgspec.MsgspecError, RecursionError):
-            continue
+        metadata[name] = value_in(text)
     groups = read_metadata(identity, metadata)
     ranks = database.read("RANK_DEVICE_MAP", {"rank": "rankId", "device": "deviceId"})
     if ranks.height == 1:

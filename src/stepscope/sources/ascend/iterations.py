@@ -18,8 +18,8 @@ from stepscope.errors import UnreadableInput
 from stepscope.sources.ascend.assemble import Beside, write_tables
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.rank_files import RankFiles
+from stepscope.sources.ascend.rank_info import Identity
 from stepscope.sources.ascend.recording import STEPS, Recording, shaped
-from stepscope.sources.ascend.side_files import Identity
 from stepscope.sources.ascend.text import take_details
 from stepscope.sources.ascend.timeline import Kind, Timeline
 from stepscope.sources.ascend.trace_view import read_trace_view

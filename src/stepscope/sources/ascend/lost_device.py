@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.sources.ascend.rank_info import Identity
 from stepscope.sources.ascend.recording import Recording
-from stepscope.sources.ascend.side_files import Identity
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink

@@ -11,8 +11,8 @@ import polars as pl
 from stepscope.sources.ascend import merged_calls
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.merged_steps import numbers_of, renumbered
+from stepscope.sources.ascend.rank_info import Identity
 from stepscope.sources.ascend.recording import Recording
-from stepscope.sources.ascend.side_files import Identity
 from stepscope.sources.ascend.steps import STEP_NAME
 from stepscope.sources.ascend.timeline import Kind, Timeline
 from stepscope.sources.windows import around

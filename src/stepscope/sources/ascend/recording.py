@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS
 from stepscope.sources.ascend.groups import Groups
-from stepscope.sources.ascend.side_files import Identity
+from stepscope.sources.ascend.rank_info import Identity
 from stepscope.sources.ascend.timeline import Timeline
 from stepscope.tables import (
     ALLOCATIONS,

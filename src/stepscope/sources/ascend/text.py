@@ -17,9 +17,9 @@ from stepscope.sources.ascend.framework_files import cpu_executions, take_framew
 from stepscope.sources.ascend.kernel_tables import joined
 from stepscope.sources.ascend.lost_device import activities, tell_lost_device, tell_lost_kernels
 from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
+from stepscope.sources.ascend.rank_info import read_rank_info
 from stepscope.sources.ascend.recognise import text_part
 from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, Recording, empty, shaped
-from stepscope.sources.ascend.side_files import read_side_files
 from stepscope.sources.ascend.steps import step_ranges
 from stepscope.sources.ascend.timeline import Kind, Timeline
 from stepscope.sources.ascend.trace_view import TraceView, read_trace_view
@@ -67,7 +67,7 @@ def take_text(item: Input, sink: Sink) -> tuple[Recording, TraceView, RankFiles]
         UnreadableInput: If nothing of it can be read.
     """
     files = _known_by_content(sort_files(item.path, item.files), item)
-    identity, groups = read_side_files(files, AscendText.name, sink)
+    identity, groups = read_rank_info(files, AscendText.name, sink)
     recording = Recording(identity, groups, Timeline(sink.scratch))
     view = TraceView()
     executions = cpu_executions(files, sink)

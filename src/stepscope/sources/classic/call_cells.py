@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import polars as pl
 
+from stepscope.json_files import value_in
+from stepscope.json_values import as_number
 from stepscope.sources.base import Sink
-from stepscope.sources.json_files import as_number
 
 CALLS = {"step": pl.Int32, "name": pl.String, "cost": pl.Float64, "wait": pl.Float64}
 """What calls cost and waited, in the unit of the file."""
@@ -72,10 +72,7 @@ def _object(cell: str | None) -> tuple[Mapping[str, Any], int]:
     """The object in a cell, and how many cells are damaged; an empty cell is no damage."""
     if not cell:
         return {}, 0
-    try:
-        content = msgspec.json.decode(cell)
-    except (msgspec.MsgspecError, RecursionError):
-        return {}, 1
+    content = value_in(cell)
     return (content, 0) if isinstance(content, Mapping) else ({}, 1)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stepscope.sources.ascend.side_files import as_index
+from stepscope.json_values import as_index, list_of
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.json_files import list_of, read_object
+from stepscope.sources.side_files import read_object
 from stepscope.tables import STATED
 
 FLOPS_PER_CYCLE = 4096 * 2

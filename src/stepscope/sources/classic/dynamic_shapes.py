@@ -13,11 +13,10 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.json_values import json_text, list_of, small_number
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.json_files import AGAIN, list_of, read_object
-from stepscope.sources.json_text import json_text
-from stepscope.sources.kineto.header import small_number
+from stepscope.sources.side_files import AGAIN, read_object
 from stepscope.tables import OPERATOR_STEPS
 from stepscope.tables.base import with_schema
 

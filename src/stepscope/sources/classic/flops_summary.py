@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from stepscope.json_values import as_amount
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.json_files import as_amount, read_object
+from stepscope.sources.side_files import read_object
 from stepscope.tables import FLOP_SCOPES, STATED
 
 _MEGA, _GIGA, _PERCENT = 1e6, 1e9, 0.01

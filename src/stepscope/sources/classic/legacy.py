@@ -13,9 +13,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from stepscope.sources.ascend.side_files import as_index
+from stepscope.json_values import as_index
 from stepscope.sources.classic.files import Seat, kind_of
-from stepscope.sources.json_files import peek_object
+from stepscope.sources.side_files import peek_object
 
 FOLDER = "cluster_profiler"
 MAPPING = "host_ips_mapping.txt"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.sources.ascend.side_files import as_index
+from stepscope.json_values import as_index
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.ranks import cluster_sizes, read_info

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.json_values import whole_number
 from stepscope.sources.ascend.headers import OPERATOR_MEMORY
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
@@ -15,8 +16,7 @@ from stepscope.sources.classic.memory_details import read_details
 from stepscope.sources.classic.memory_plan import GraphPlan, size_in_bytes, write_plans
 from stepscope.sources.classic.memory_proto import read_proto
 from stepscope.sources.csv_files import read_csv_parts
-from stepscope.sources.json_files import read_object
-from stepscope.sources.kineto.header import whole_number
+from stepscope.sources.side_files import read_object
 from stepscope.tables import ALLOCATIONS, STATED
 
 _ALLOCATIONS = replace(OPERATOR_MEMORY, tells_cells=True, tells_empty=True)

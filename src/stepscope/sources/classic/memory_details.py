@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from stepscope.json_values import list_of, small_number, whole_number
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.memory_plan import NO_LIFETIME, GraphPlan, gib_in_bytes, size_in_bytes
-from stepscope.sources.json_files import AGAIN, list_of, object_in, tell_unread
-from stepscope.sources.kineto.header import small_number, whole_number
+from stepscope.sources.side_files import AGAIN, object_in, report_unreadable
 
 _BREAKDOWNS = re.compile(rb',?\s*"breakdowns"\s*:\s*\[')
 _NEXT_GRAPH = re.compile(rb'\]\s*\}\s*,\s*(?="[^"\\]*"\s*:\s*\{)')
@@ -29,7 +29,7 @@ def read_details(path: Path, sink: Sink) -> list[GraphPlan]:
     try:
         text, is_whole = _without_breakdowns(path)
     except OSError as error:
-        tell_unread(path, error, sink)
+        report_unreadable(error, path, sink)
         return []
     content = object_in(text, path, sink)
     if content is None:

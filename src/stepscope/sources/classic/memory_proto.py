@@ -20,7 +20,7 @@ from typing import Any
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.memory_plan import NO_LIFETIME, GraphPlan
-from stepscope.sources.json_files import AGAIN, tell_unread
+from stepscope.sources.side_files import AGAIN, report_unreadable
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -34,7 +34,7 @@ def read_proto(path: Path, sink: Sink) -> tuple[list[GraphPlan], int | None]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        tell_unread(path, error, sink)
+        report_unreadable(error, path, sink)
         return [], None
     message, plans = _Message(), []
     try:

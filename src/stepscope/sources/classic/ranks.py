@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from stepscope.sources.ascend.side_files import as_index
+from stepscope.json_values import as_index, json_text
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.raw_profiles import device_number
-from stepscope.sources.json_files import peek_object, read_object
-from stepscope.sources.json_text import json_text
+from stepscope.sources.side_files import peek_object, read_object
 from stepscope.tables import RANKS
 
 _CLUSTER_FILE = re.compile(r"(ascend|gpu)_cluster_analyse_([a-z-]+)_(\d+)_(\d+)_\d+\.csv")

@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from stepscope.json_values import as_index
 from stepscope.paths import natural
-from stepscope.sources.ascend.side_files import as_index
 from stepscope.sources.classic.files import sort_files
-from stepscope.sources.json_files import peek_object
+from stepscope.sources.side_files import peek_object
 
 _NAME = re.compile(r"PROF_\d*_?(\d{14,17})?.*")
 _DEVICE = re.compile(r"device_(\d+)")

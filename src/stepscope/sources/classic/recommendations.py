@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.json_values import json_text
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.json_files import AGAIN, read_object
-from stepscope.sources.json_text import json_text
+from stepscope.sources.side_files import AGAIN, read_object
 from stepscope.tables import STATED
 
 

@@ -12,8 +12,8 @@ from stepscope.sources.classic.average_rows import find_average, step_numbers
 from stepscope.sources.classic.step_trace_average import ROUNDING_NS, check_average, check_phases
 from stepscope.sources.classic.step_trace_reduces import Reduces, calls_of, find_reduces
 from stepscope.sources.csv_files import Field, FileLayout, header_of, order, read_csv
-from stepscope.sources.json_files import tell_unread
 from stepscope.sources.plausible import Times, sort_out
+from stepscope.sources.side_files import report_unreadable
 from stepscope.tables import COLLECTIVES, STEPS
 
 _LAYOUT = FileLayout(
@@ -67,7 +67,7 @@ def read_step_trace(path: Path, rank: int, sink: Sink) -> StepTrace | None:
     try:
         headers = header_of(path, _LAYOUT)
     except OSError as error:
-        tell_unread(path, error, sink)
+        report_unreadable(error, path, sink)
         return None
     reduces = find_reduces(headers)
     layout = replace(_LAYOUT, ignored=reduces.lengths)

@@ -8,7 +8,7 @@ from typing import Any
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.json_files import read_object
+from stepscope.sources.side_files import read_object
 from stepscope.tables import STATED
 
 _NAMES = {"fp_start": "forward_start_operator", "bp_end": "backward_end_operator"}

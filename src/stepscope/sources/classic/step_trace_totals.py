@@ -16,7 +16,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.average_rows import is_mean_row
 from stepscope.sources.classic.step_total_units import unit_ns
 from stepscope.sources.csv_files import Field, FileLayout, column_key, header_of, order, read_csv, whole
-from stepscope.sources.json_files import tell_unread
+from stepscope.sources.side_files import report_unreadable
 from stepscope.tables import STEP_TOTALS
 
 COMPUTING, COMMUNICATION, STAGE = "computing_and_free_ns", "communication_not_overlapped_ns", "stage_ns"
@@ -87,7 +87,7 @@ def _read(path: Path, steps: pl.DataFrame | None, sink: Sink) -> pl.DataFrame | 
     try:
         headers = header_of(path, _KNOWN)
     except OSError as error:
-        tell_unread(path, error, sink)
+        report_unreadable(error, path, sink)
         return None
     meant = _meant(path, headers, sink)
     if headers and not meant:

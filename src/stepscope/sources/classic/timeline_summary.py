@@ -7,8 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.json_values import as_amount
 from stepscope.sources.base import Sink
-from stepscope.sources.json_files import as_amount, read_object
+from stepscope.sources.side_files import read_object
 from stepscope.tables import STATED
 
 _NAMES = {

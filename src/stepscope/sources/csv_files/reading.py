@@ -15,8 +15,8 @@ from stepscope.sources.csv_files.decoding import decode, unreadable_cells
 from stepscope.sources.csv_files.heading import HEADER_LIMIT, Heading, heading_of, report_order
 from stepscope.sources.csv_files.layout import Field, FileLayout, bare_key, column_key
 from stepscope.sources.csv_files.values import EXACT
-from stepscope.sources.json_files import tell_unread
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
+from stepscope.sources.side_files import report_unreadable
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
@@ -69,7 +69,7 @@ def read_csv_parts(
             if (frame := rows.checked(text, len(headers), chosen)) is not None:
                 yield frame
     except OSError as error:
-        tell_unread(path, error, sink)
+        report_unreadable(error, path, sink)
         rows.is_whole = False
     rows.tell(sink)
     if unknown:

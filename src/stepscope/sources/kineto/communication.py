@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import polars as pl
 
-from stepscope.sources.kineto.header import whole_number
+from stepscope.json_files import value_in
+from stepscope.json_values import whole_number
 
 # Arguments tell first; a name counts only where it is that of a known library or of its operation.
 _NAMES = (
@@ -69,11 +69,7 @@ def size_bytes(elements_in: int | None, elements_out: int | None, element_type: 
 
 def tensor_bytes(shapes: str | None, types: str | None) -> tuple[int | None, str | None]:
     """Bytes and data type of the tensors of an annotation, from its recorded shapes and types."""
-    try:
-        parsed_shapes = msgspec.json.decode(shapes or "null")
-        parsed_types = msgspec.json.decode(types or "null")
-    except msgspec.DecodeError:
-        return None, None
+    parsed_shapes, parsed_types = value_in(shapes), value_in(types)
     if not isinstance(parsed_shapes, list) or not isinstance(parsed_types, list) or not parsed_types:
         return None, None
     element_type = str(parsed_types[0])

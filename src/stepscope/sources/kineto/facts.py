@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.json_values import whole_number
 from stepscope.sources.kineto.compiling import Compiling, find_compiling
 from stepscope.sources.kineto.events import Events
-from stepscope.sources.kineto.header import whole_number
 from stepscope.sources.kineto.layout import HOST_CLASSES
 from stepscope.sources.kineto.steps import Steps, find_steps
 from stepscope.sources.windows import around, span_of

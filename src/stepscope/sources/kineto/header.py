@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stepscope.sources.json_text import json_text
+from stepscope.json_files import value_in
+from stepscope.json_values import json_text, small_number, whole_number
 
 _RANK_IN_NAME = re.compile(
     r"(?<![a-z0-9])(?:(?:rank|worker)[-_]?(\d{1,6})(?!\d)|r[-_]?(\d{1,6})(?![a-z0-9]))", re.IGNORECASE
@@ -65,10 +65,7 @@ def groups_of(header: Mapping[str, Any]) -> list[dict[str, Any]]:
 def member_list(value: Any) -> list[int] | None:
     """Global ranks from a list or its text; None if the text is shortened (`[0, 1, ..., 63]`) or no list."""
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return None
+        value = value_in(value)
     if not isinstance(value, list) or not value:
         return None
     members = [small_number(v) for v in value]
@@ -103,21 +100,6 @@ def options_json(header: Mapping[str, Any]) -> str | None:
     if "nccl_version" in distributed(header):
         options["nccl_version"] = distributed(header)["nccl_version"]
     return json_text(options)
-
-
-def whole_number(value: Any) -> int | None:
-    """An int that fits int64 from JSON, also from its text; None for anything else."""
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
-        return None
-    return value
-
-
-def small_number(value: Any) -> int | None:
-    """Like `whole_number`, for what must fit int32: ranks, sizes of groups."""
-    number = whole_number(value)
-    return number if number is not None and -(2**31) <= number < 2**31 else None
 
 
 def _devices(header: Mapping[str, Any]) -> list[dict[str, Any]]:

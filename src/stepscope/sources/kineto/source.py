@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.json_values import small_number
 from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
@@ -68,7 +69,7 @@ def _rank_row(path: Path, header: TraceHeader, written: Written) -> pl.DataFrame
     row = {
         "rank": rank,
         "rank_origin": origin,
-        "world_size": head.small_number(info.get("world_size")),
+        "world_size": small_number(info.get("world_size")),
         "host": host if isinstance(host, str) else None,
         "process": written.facts.process,
         "device_kind": head.device_kind(values, counts.used_device),

@@ -12,9 +12,9 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.json_files import tell_unread
 from stepscope.sources.minddata.files import Clock
 from stepscope.sources.minddata.lines import numbers_of, tell_damaged
+from stepscope.sources.side_files import report_unreadable
 from stepscope.tables import INPUT_PIPELINE
 
 _MS = 1_000_000
@@ -37,7 +37,7 @@ def write_batches(operator: str, file: Path, clock: Clock, sink: Sink) -> int | 
     try:
         lines = numbers_of(file, len(_FIELDS))
     except OSError as error:
-        tell_unread(file, error, sink)
+        report_unreadable(error, file, sink)
         return None
     tell_damaged(file, lines, sink)
     batches = _batches(lines.values.rename(dict(zip(lines.values.columns, _FIELDS, strict=True))))

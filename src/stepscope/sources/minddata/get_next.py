@@ -11,10 +11,10 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.json_files import tell_unread
 from stepscope.sources.minddata.batches import usual_pace
 from stepscope.sources.minddata.files import Clock
 from stepscope.sources.minddata.lines import numbers_of, tell_damaged
+from stepscope.sources.side_files import report_unreadable
 from stepscope.tables import INPUT_PIPELINE
 
 OPERATOR = "get_next"
@@ -36,7 +36,7 @@ def write_get_next(file: Path, unit_ns: int, pace_ns: int | None, clock: Clock, 
     try:
         lines = numbers_of(file, 3, word=True)
     except OSError as error:
-        tell_unread(file, error, sink)
+        report_unreadable(error, file, sink)
         return
     tell_damaged(file, lines, sink)
     named = lines.values.rename(dict(zip(lines.values.columns, ("start", "end", "size"), strict=True)))

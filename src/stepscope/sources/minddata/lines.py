@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.json_files import AGAIN
+from stepscope.sources.side_files import AGAIN
 
 _LARGEST = 9_000_000_000_000
 """No count, no ms and no us since a machine's start is larger; times 1e6 it still fits an int64."""

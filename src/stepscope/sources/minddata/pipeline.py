@@ -6,7 +6,6 @@ are no root.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +13,11 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.json_files import value_in
+from stepscope.json_values import list_of, small_number, whole_number
 from stepscope.sources.base import Sink
 from stepscope.sources.csv_files import Field, FileLayout, order, read_csv
-from stepscope.sources.json_files import AGAIN, list_of, read_object
-from stepscope.sources.kineto.header import small_number, whole_number
+from stepscope.sources.side_files import AGAIN, read_object
 
 _MS = 1_000_000
 _LONGEST_INTERVAL_MS = 10**9
@@ -174,10 +174,7 @@ def _numbers(text: str | None) -> list[int | None] | None:
     """The numbers of a list as text; empty without one, None if it is damaged."""
     if text is None:
         return []
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    value = value_in(text)
     return [whole_number(number) for number in value] if isinstance(value, list) else None
 
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import polars as pl
 
+from stepscope.json_values import list_of, small_number, whole_number
 from stepscope.sources.base import Sink
-from stepscope.sources.json_files import AGAIN, list_of, read_object
-from stepscope.sources.kineto.header import small_number, whole_number
 from stepscope.sources.minddata.files import Clock
 from stepscope.sources.minddata.pipeline import Pipeline
+from stepscope.sources.side_files import AGAIN, peek_object, read_object
 from stepscope.tables import HOST_USAGE
 
 _MS = 1_000_000
@@ -67,11 +66,7 @@ def read_usage(file: Path | None, sink: Sink) -> Usage:
 
 def first_sample_ns(file: Path | None) -> int | None:
     """The time of the first sample by the monotonic clock; None if the file does not tell; silent on damage."""
-    try:
-        content = msgspec.json.decode(file.read_bytes()) if file is not None else None
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    first = next(map(whole_number, list_of(content, "time_stamp")), None)
+    first = next(map(whole_number, list_of(peek_object(file), "time_stamp")), None)
     return None if first is None else first * _MS
 
 

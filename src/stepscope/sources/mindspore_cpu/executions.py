@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.json_files import AGAIN, tell_unread
+from stepscope.sources.side_files import AGAIN, report_unreadable
 
 EXECUTIONS = {
     "name": pl.String,
@@ -118,7 +118,7 @@ def _lines(file: Path, sink: Sink) -> pl.Series:
     try:
         text = file.read_bytes().decode("utf-8-sig", "replace")
     except OSError as error:
-        tell_unread(file, error, sink)
+        report_unreadable(error, file, sink)
         return pl.Series("line", [], dtype=pl.String)
     lines = [line for line in map(str.strip, text.splitlines()) if line]
     if text and not text.endswith("\n"):

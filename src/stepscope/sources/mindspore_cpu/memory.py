@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.csv_files import Field, FileLayout, column_key, is_data
-from stepscope.sources.json_files import tell_unread
+from stepscope.sources.side_files import report_unreadable
 
 MEMORY = {
     "time_ns": pl.Int64,
@@ -34,7 +34,7 @@ def read_memory(file: Path, sink: Sink) -> pl.DataFrame:
     try:
         text = file.read_bytes().decode("utf-8-sig", "replace").lstrip("\r\n")
     except OSError as error:
-        tell_unread(file, error, sink)
+        report_unreadable(error, file, sink)
         return pl.DataFrame(schema=MEMORY)
     header, _, body = text.partition("\n")
     if is_data(header.strip().split(","), _LAYOUT):

@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.json_text import json_text
-from stepscope.sources.kineto.header import member_list, small_number, whole_number
+from stepscope.json_values import json_text, small_number, whole_number
+from stepscope.sources.kineto.header import member_list
 from stepscope.tables import RANKS
 
 ABOUT = "recording.json"

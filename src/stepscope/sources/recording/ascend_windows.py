@@ -12,8 +12,8 @@ from stepscope.sources.ascend.assemble import Beside, write_tables
 from stepscope.sources.ascend.exports import find_export, rank_directories, read_export
 from stepscope.sources.ascend.merging import Merging, span_of_events
 from stepscope.sources.ascend.rank_files import RankFiles
+from stepscope.sources.ascend.rank_info import Identity
 from stepscope.sources.ascend.recording import HOST, shaped
-from stepscope.sources.ascend.side_files import Identity
 from stepscope.sources.base import Input, Sink
 from stepscope.sources.kineto.collectives import numbered
 from stepscope.sources.kineto.events import Events

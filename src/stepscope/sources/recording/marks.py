@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import polars as pl
 
+from stepscope.json_files import value_in
+from stepscope.json_values import small_number, whole_number
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto import communication as comm
 from stepscope.sources.kineto.events import Events
-from stepscope.sources.kineto.header import small_number, whole_number
 from stepscope.sources.kineto.layout import event_frame
 from stepscope.sources.kineto.steps import STEP_PREFIX, Steps
 from stepscope.sources.plausible import WEEK_NS
@@ -205,10 +205,7 @@ def _calls(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _detail(text: str | None) -> Mapping[str, Any]:
-    try:
-        value = msgspec.json.decode(text or "{}")
-    except msgspec.DecodeError:
-        return {}
+    value = value_in(text)
     return value if isinstance(value, dict) else {}
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.errors import UnreadableInput
+from stepscope.json_values import as_index
 from stepscope.paths import natural
-from stepscope.sources.ascend.side_files import as_index
 from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.runtime_profiler.detail import STATED, read_detail
 from stepscope.sources.runtime_profiler.json_events import read_json_events

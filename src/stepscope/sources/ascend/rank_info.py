@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import polars as pl
 
+from stepscope.json_values import as_index, json_text, object_of
 from stepscope.paths import shown
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.rank_files import (
@@ -19,7 +19,7 @@ from stepscope.sources.ascend.rank_files import (
     RANK_DIRECTORY,
     RankFiles,
 )
-from stepscope.sources.json_text import json_text
+from stepscope.sources.side_files import read_object
 from stepscope.tables import RANKS
 
 if TYPE_CHECKING:
@@ -77,42 +77,15 @@ class Identity:
             self.rank, self.rank_origin = named, "file name"
 
 
-def as_index(value: object) -> int | None:
-    """A rank or device index from a number or digits; null for anything else (`-1` is "none")."""
-    if isinstance(value, str) and value.isdecimal() and len(value) < 10:
-        return int(value)
-    return value if type(value) is int and 0 <= value < 2**31 else None
-
-
-def read_json(path: Path | None, sink: Sink) -> Mapping[str, Any]:
-    """The object in a JSON file; empty if there is none, with an issue if the file is damaged."""
-    if path is None:
-        return {}
-    try:
-        content = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        sink.issue("warning", path, f"cannot be read: {error}", "Copy the file again if what it says matters.")
-        return {}
-    return content if isinstance(content, Mapping) else {}
-
-
-def part(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    """The object below `keys`; empty if there is none."""
-    value: Any = content
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
-
-
-def read_side_files(files: RankFiles, source: str, sink: Sink) -> tuple[Identity, Groups]:
+def read_rank_info(files: RankFiles, source: str, sink: Sink) -> tuple[Identity, Groups]:
     """What the JSON files and names say; a database may add to it."""
     identity = Identity(format=source)
-    info = read_json(files.profiler_info, sink)
-    metadata = read_json(files.metadata, sink)
-    device = read_json(files.device_info, sink)
+    info = _read(files.profiler_info, sink)
+    metadata = _read(files.metadata, sink)
+    device = _read(files.device_info, sink)
 
     identity.settle_rank(info.get("rank_id"), files.profiler_info)
-    identity.settle_rank(part(metadata, "distributed_args").get("rank"), files.database)
+    identity.settle_rank(object_of(metadata, "distributed_args").get("rank"), files.database)
     identity.settle_rank(device.get("rank_id"), None)
     _read_directory_name(identity, files)
     _read_profiler_info(identity, info)
@@ -123,15 +96,19 @@ def read_side_files(files: RankFiles, source: str, sink: Sink) -> tuple[Identity
 
 def read_metadata(identity: Identity, metadata: Mapping[str, Any]) -> Groups:
     """Take environment, parallel sizes and groups from what profiler_metadata.json or META_DATA holds."""
-    identity.environment = part(metadata, "ENV_VARIABLES") or identity.environment
-    sizes = dict(part(metadata, "distributed_args"))
-    pipeline = part(metadata, "pp_info")
+    identity.environment = object_of(metadata, "ENV_VARIABLES") or identity.environment
+    sizes = dict(object_of(metadata, "distributed_args"))
+    pipeline = object_of(metadata, "pp_info")
     if pipeline:
         sizes["pp_info"] = dict(pipeline)
     identity.parallelism = sizes or identity.parallelism
     world = as_index(sizes.get("world_size"))
     identity.world_size = world if world else identity.world_size
     return Groups.from_metadata(metadata.get("parallel_group_info"))
+
+
+def _read(file: Path | None, sink: Sink) -> dict[str, Any]:
+    return read_object(file, sink, "warning") or {}
 
 
 def _read_directory_name(identity: Identity, files: RankFiles) -> None:
@@ -156,11 +133,14 @@ def _read_profiler_info(identity: Identity, info: Mapping[str, Any]) -> None:
         identity.framework = "mindspore"
     elif identity.framework is None and "torch_npu_version" in info:
         identity.framework = "pytorch"
-    identity.options = {**part(info, "config", "common_config"), **part(info, "config", "experimental_config")}
+    identity.options = {
+        **object_of(info, "config", "common_config"),
+        **object_of(info, "config", "experimental_config"),
+    }
     if isinstance(info.get("cann_version"), str):
         identity.options["cann_version"] = info["cann_version"]
     identity.world_size = as_index(info.get("rank_size")) or identity.world_size
-    _read_own(identity, part(info, "stepscope"))
+    _read_own(identity, object_of(info, "stepscope"))
 
 
 def _read_own(identity: Identity, told: Mapping[str, Any]) -> None:

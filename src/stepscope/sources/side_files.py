@@ -1,0 +1,56 @@
+"""JSON files beside recorded data, read by a source: damage becomes an issue, and all else is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from stepscope import json_files
+from stepscope.errors import UnreadableInput
+from stepscope.json_files import COPY_AGAIN, SMALL_BYTES
+from stepscope.sources.base import Severity, Sink
+
+AGAIN = f"{COPY_AGAIN}; all else is read."
+
+
+def read_object(path: Path | None, sink: Sink, severity: Severity = "error") -> dict[str, Any] | None:
+    """The JSON object in a file; None, with an issue, if there is none that can be read.
+
+    Args:
+        path: The file; None is a missing file, of which nothing is reported.
+        sink: Takes the issue.
+        severity: Of the issue.
+    """
+    if path is None:
+        return None
+    try:
+        return json_files.read_object(path)
+    except UnreadableInput as error:
+        report_unreadable(error, path, sink, severity)
+        return None
+
+
+def object_in(text: bytes, path: Path, sink: Sink) -> dict[str, Any] | None:
+    """The JSON object that the text of a file is; None, with an issue, if it is none."""
+    try:
+        return json_files.object_in(text, path)
+    except UnreadableInput as error:
+        report_unreadable(error, path, sink)
+        return None
+
+
+def peek_object(path: Path | None) -> dict[str, Any]:
+    """The JSON object in a small file; empty, without an issue, if there is none that can be read."""
+    try:
+        return {} if path is None else json_files.read_object(path, most_bytes=SMALL_BYTES)
+    except UnreadableInput:
+        return {}
+
+
+def report_unreadable(error: UnreadableInput | OSError, path: Path, sink: Sink, severity: Severity = "error") -> None:
+    """Report that a file cannot be read."""
+    if isinstance(error, OSError):
+        problem, remedy = f"cannot be read: {error.strerror or error}", "Check the file and the disk that it is on"
+    else:
+        problem, remedy = error.problem, error.remedy
+    sink.issue(severity, path, problem, f"{remedy}; all else is read.")
