@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from export_jobs import make_recording, torch_frames
+from export_samples import make_recording, torch_frames
 
-from stepscope.export import exporters
 from stepscope.export.__main__ import main
+from stepscope.export.exporters import EXPORTERS
 from stepscope.export.exporting import Outcome, export
-from stepscope.export.job import Job
+from stepscope.export.rank_export import RankExport
 from stepscope.run import Run
 
 
@@ -49,10 +49,10 @@ def test_all_files_are_private_and_listed(tmp_path: Path) -> None:
 
 
 def test_one_failing_exporter_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write_nothing(job: Job) -> None:
+    def write_nothing(export: RankExport) -> None:
         raise ValueError("no such thing")
 
-    monkeypatch.setattr(exporters, "EXPORTERS", (write_nothing, *exporters.EXPORTERS))
+    monkeypatch.setattr("stepscope.export.exporting.EXPORTERS", (write_nothing, *EXPORTERS))
 
     outcome = exported(make_recording(tmp_path))
 
@@ -187,12 +187,12 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     recording = make_recording(tmp_path)
-    job = Job(opened(recording), 1, recording, {}, tmp_path / "profiler")
+    one = RankExport(opened(recording), 1, recording, {}, tmp_path / "profiler")
     with pytest.raises(OSError, match="No space"):
-        job.write("big.json", parts())  # type: ignore[arg-type]
+        one.write("big.json", parts())  # type: ignore[arg-type]
 
     assert not list((tmp_path / "profiler").glob("*big*"))
-    assert not job.written
+    assert not one.written
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

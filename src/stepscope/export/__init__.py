@@ -1,4 +1,4 @@
-"""Writing what was recorded in the forms of other tools: classic `profiler/` files and `*_ascend_ms` directories.
+"""Writing a recording as files of other tools: the classic `profiler/` directory and `*_ascend_ms` directories.
 
-One file of code a kind of output, each with a function of a `Job`; `exporters.py` lists them, `exporting.py` asks them.
+Each kind of output is a function of a `RankExport`; `exporters.py` lists them, `exporting.py` calls them.
 """

@@ -15,8 +15,9 @@ from stepscope.selection import parse_selection
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 if all went well, 1 if nothing could be made of a recording."""
-    from stepscope.export.exporting import export  # noqa: PLC0415 - loads Polars, for which `spare_memory` comes first
-    from stepscope.export.operator_query import analyse_operators  # noqa: PLC0415
+    # both load Polars, for which `spare_memory` comes first
+    from stepscope.export.classic.operator_query import analyse_operators  # noqa: PLC0415
+    from stepscope.export.exporting import export  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(levelname)s: %(message)s", stream=sys.stderr)
     told = _parser().parse_args(arguments)

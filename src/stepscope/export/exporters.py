@@ -1,34 +1,30 @@
-"""All kinds of output, in the order in which they are made. A new one is a file of code and a line here."""
+"""All kinds of output, in the order in which they are made. A new one is a module and a line here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from stepscope.export.ascend_ms import write_ascend_ms
-from stepscope.export.cluster_analyse import write_cluster_analyse
-from stepscope.export.cpu_operators import write_cpu_operators
-from stepscope.export.cpu_usage import write_cpu_usage
-from stepscope.export.dynamic_shapes import write_dynamic_shapes
-from stepscope.export.flops import write_flops
-from stepscope.export.gpu_operators import write_gpu_operators
-from stepscope.export.hccl_raw import write_hccl_raw
-from stepscope.export.host_info import write_host_info
-from stepscope.export.job import Job
-from stepscope.export.launches import write_launches
-from stepscope.export.memory_usage import write_memory_usage
-from stepscope.export.minddata import write_minddata
-from stepscope.export.pipeline_raw import write_pipeline_raw
-from stepscope.export.pipeline_summary import write_pipeline_summary
-from stepscope.export.profiler_info import write_profiler_info
-from stepscope.export.step_trace import write_step_trace
-from stepscope.export.timeline import write_timeline
-from stepscope.export.torch_pipeline import write_torch_pipeline
-from stepscope.export.unrecorded import write_unrecorded
-from stepscope.export.windows import write_window_originals
+from stepscope.export.classic.cluster_analyse import write_cluster_analyse
+from stepscope.export.classic.cpu_operators import write_cpu_operators
+from stepscope.export.classic.cpu_usage import write_cpu_usage
+from stepscope.export.classic.dynamic_shapes import write_dynamic_shapes
+from stepscope.export.classic.flops import write_flops
+from stepscope.export.classic.framework_files import write_minddata, write_window_originals
+from stepscope.export.classic.gpu_operators import write_gpu_operators
+from stepscope.export.classic.hccl_raw import write_hccl_raw
+from stepscope.export.classic.host_info import write_host_info
+from stepscope.export.classic.launches import write_launches
+from stepscope.export.classic.loader_pipeline import write_loader_pipeline
+from stepscope.export.classic.memory_usage import write_memory_usage
+from stepscope.export.classic.pipeline_raw import write_pipeline_raw
+from stepscope.export.classic.pipeline_summary import write_pipeline_summary
+from stepscope.export.classic.profiler_info import write_profiler_info
+from stepscope.export.classic.step_trace import write_step_trace
+from stepscope.export.classic.timeline import write_timeline
+from stepscope.export.rank_export import RankExport
 
-Exporter = Callable[[Job], None]
-
-EXPORTERS: tuple[Exporter, ...] = (
+EXPORTERS: tuple[Callable[[RankExport], None], ...] = (
     write_step_trace,
     write_hccl_raw,
     write_cluster_analyse,
@@ -38,16 +34,15 @@ EXPORTERS: tuple[Exporter, ...] = (
     write_timeline,
     write_host_info,
     write_minddata,
-    write_torch_pipeline,
+    write_loader_pipeline,
     write_cpu_usage,
     write_pipeline_raw,
     write_pipeline_summary,
     write_flops,
     write_memory_usage,
     write_dynamic_shapes,
-    write_unrecorded,
     write_window_originals,
     write_ascend_ms,
     write_profiler_info,
 )
-"""The last tells when all others were done."""
+"""The last one states when all others were done."""

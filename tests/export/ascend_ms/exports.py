@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope import Run, open_run
 from stepscope.export.ascend_ms import write_ascend_ms
-from stepscope.export.job import Job
+from stepscope.export.rank_export import RankExport
 from stepscope.tables import (
     ALLOCATIONS,
     COLLECTIVES,
@@ -29,14 +29,14 @@ US = 1000
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 
-def export(run: Run, directory: Path, **options: Any) -> dict[int, Job]:
+def export(run: Run, directory: Path, **options: Any) -> dict[int, RankExport]:
     """Write the directories of all ranks of a run below `directory`."""
-    jobs = {}
+    made = {}
     for rank in run.ranks:
         alone = run.select(ranks=[rank.rank])
-        jobs[rank.rank] = Job(alone, rank.rank, directory, options.pop("about", {}), directory, **options)
-        write_ascend_ms(jobs[rank.rank])
-    return jobs
+        made[rank.rank] = RankExport(alone, rank.rank, directory, options.pop("about", {}), directory, **options)
+        write_ascend_ms(made[rank.rank])
+    return made
 
 
 def read_back(directory: Path) -> Run:

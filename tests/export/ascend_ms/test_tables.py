@@ -117,9 +117,9 @@ def test_operators_know_the_device_time_of_those_inside(tmp_path: Path) -> None:
 def test_operators_without_shapes_are_left_out_with_a_reason(tmp_path: Path) -> None:
     operators = OPERATORS.frame(slice=[0], start_ns=[0], duration_ns=[100], name=["mm"], thread=["1"])
 
-    job = export(Run.from_frames({0: {"operators": operators}}), tmp_path)[0]
+    made = export(Run.from_frames({0: {"operators": operators}}), tmp_path)[0]
 
-    assert job.left_out["operator_details.csv"] == "no shapes were recorded; record with record_shapes=True"
+    assert made.left_out["operator_details.csv"] == "no shapes were recorded; record with record_shapes=True"
 
 
 def test_totals_of_runtime_calls(tmp_path: Path) -> None:

@@ -65,13 +65,13 @@ def test_kernels_lie_on_their_streams(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [0, 2, 200, 1000, 3000])
 def test_a_limit_leaves_whole_json_and_is_told(tmp_path: Path, limit: int) -> None:
-    job = export(host_run(), tmp_path, timeline_limit_bytes=limit)[0]
+    made = export(host_run(), tmp_path, timeline_limit_bytes=limit)[0]
 
     text = (output(tmp_path) / "trace_view.json").read_bytes()
     assert len(text) <= max(limit, 2)
     whole = export(host_run(), tmp_path / "whole")[0]
     assert len(json.loads(text)) < len(events(tmp_path / "whole"))
-    assert "timeline_limit" in job.left_out["trace_view.json"]
+    assert "timeline_limit" in made.left_out["trace_view.json"]
     assert "trace_view.json" not in whole.left_out
 
 

@@ -6,8 +6,8 @@ import re
 
 import polars as pl
 
-from stepscope.export.ascend_ms.identity import rank_facts
-from stepscope.export.job import Job
+from stepscope.export.communication_calls import transport
+from stepscope.export.rank_export import RankExport
 from stepscope.sources.ascend.groups import group_key
 
 WORDS = {
@@ -27,7 +27,7 @@ WORDS = {
 """Our word for an operation to the format's; other words stay as recorded."""
 
 
-def named_calls(job: Job) -> pl.DataFrame:
+def named_calls(export: RankExport) -> pl.DataFrame:
     """The calls of this rank in order of start.
 
     Returns:
@@ -35,7 +35,7 @@ def named_calls(job: Job) -> pl.DataFrame:
         position in the group), `word` (`allReduce`), `key` (behind the `@` of a call's name; null where the group is
         not known) and `transport`.
     """
-    rows = job.rows("collectives").sort("start_ns")
+    rows = export.rows("collectives").sort("start_ns")
     words = {operation: _word(operation) for operation in rows["operation"].unique()}
     groups = {group: group_key(group) for group in rows["group"].drop_nulls().unique()}
     key = pl.col("group").replace_strict(groups, default=None, return_dtype=pl.String)
@@ -45,23 +45,10 @@ def named_calls(job: Job) -> pl.DataFrame:
         call=pl.format("hcom_{}__{}_{}_1", word, tag, pl.col("sequence")),
         word=word,
         key=key,
-        transport=_transport(str(rank_facts(job).get("backend") or "")),
+        transport=transport(export),
     )
 
 
 def _word(operation: str) -> str:
     """An operation without what would make its name be taken apart wrongly."""
     return WORDS.get(operation) or re.sub(r"[^A-Za-z0-9]+", "", operation) or "call"
-
-
-def _transport(backend: str) -> pl.Expr:
-    """What a call ran over, as far as it is recorded: the library's name. Links and cables are not recorded.
-
-    Args:
-        backend: `gloo`, or one for each device: `cpu:gloo,cuda:nccl`.
-    """
-    names = dict(part.partition(":")[::2] for part in backend.lower().split(",") if ":" in part)
-    host = names.get("cpu") or backend
-    device = next((name for kind, name in names.items() if kind != "cpu"), None) or backend
-    name = pl.when("on_device").then(pl.lit(device or "unknown")).otherwise(pl.lit(host or "unknown"))
-    return name.str.to_uppercase()

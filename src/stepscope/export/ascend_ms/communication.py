@@ -11,7 +11,7 @@ from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.calls import named_calls
 from stepscope.export.ascend_ms.identity import json_text
 from stepscope.export.ascend_ms.units import MEGABYTE, has_steps, step_word
-from stepscope.export.job import Job
+from stepscope.export.rank_export import RankExport
 from stepscope.tables.collectives import POINT_TO_POINT
 
 TIMES = "Communication Time Info"
@@ -24,7 +24,7 @@ NS_PER_MS = 1_000_000
 Entry = dict[str, Any]
 
 
-def communication(job: Job) -> str:
+def communication(export: RankExport) -> str:
     """Calls by step, and their sums. A time that is not recorded (how long a call waited) has no key.
 
     A call's bandwidth entry is named after the library that ran it, and holds the payload over the time of the
@@ -34,26 +34,26 @@ def communication(job: Job) -> str:
         Unavailable: If no calls were recorded.
     """
     steps: defaultdict[str, dict[str, dict[str, Entry]]] = defaultdict(lambda: {"p2p": {}, "collective": {}})
-    for row in stepped_calls(job).iter_rows(named=True):
+    for row in stepped_calls(export).iter_rows(named=True):
         kind = "p2p" if row["operation"] in POINT_TO_POINT else "collective"
         steps[step_of(row)][kind][full_name(row["call"], row)] = {TIMES: _times(row), BANDS: _bands(row)}
     for kinds in steps.values():
         for entries in kinds.values():
             if entries:
                 entries["Total Op Info"] = _total(list(entries.values()))
-    return json_text(job, dict(steps))
+    return json_text(export, dict(steps))
 
 
-def stepped_calls(job: Job) -> pl.DataFrame:
+def stepped_calls(export: RankExport) -> pl.DataFrame:
     """`named_calls` in steps, with the step as text (`numbered`; empty if the recording has no steps).
 
     Raises:
         Unavailable: If there are none.
     """
-    calls = named_calls(job)
+    calls = named_calls(export)
     if calls.is_empty():
-        raise Unavailable(job.run.missing("collectives") or "no communication calls in the wanted steps")
-    step = pl.col("step").cast(pl.String) if has_steps(job) else pl.lit("")
+        raise Unavailable(export.run.missing("collectives") or "no communication calls in the wanted steps")
+    step = pl.col("step").cast(pl.String) if has_steps(export) else pl.lit("")
     return calls.with_columns(numbered=step).drop_nulls("numbered")
 
 

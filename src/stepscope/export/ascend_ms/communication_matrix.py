@@ -20,14 +20,14 @@ from stepscope.export.ascend_ms.communication import (
 )
 from stepscope.export.ascend_ms.identity import json_text
 from stepscope.export.ascend_ms.units import MEGABYTE
-from stepscope.export.job import Job
+from stepscope.export.rank_export import RankExport
 
 TRANSPORT = "Transport Type"
 HERE: Entry = {TRANSPORT: "LOCAL", SIZE: 0.0, TRANSIT: 0.0, BANDWIDTH: 0.0}
 """A rank's link to itself, over which nothing went: readers take from it which rank of its group wrote the file."""
 
 
-def communication_matrix(job: Job) -> str:
+def communication_matrix(export: RankExport) -> str:
     """Links between ranks, counted within their group: those of sends and receives, whose other side is recorded.
 
     Which ranks a collective moves data between is the library's choice and not recorded, so it has no links here.
@@ -35,26 +35,28 @@ def communication_matrix(job: Job) -> str:
     Raises:
         Unavailable: If no calls were recorded.
     """
-    calls = stepped_calls(job)
+    calls = stepped_calls(export)
     steps: dict[str, dict[str, dict[str, dict[str, Entry]]]] = {}
     for row in calls.iter_rows(named=True):
         steps.setdefault(step_of(row), {"p2p": {}, "collective": {}})
-    for (step, _, link, here), rows in _by_link(job, calls).items():
+    for (step, _, link, here), rows in _by_link(export, calls).items():
         word = rows[0]["word"].lower()
         for place, entry in _picked(rows).items():
             steps[step]["p2p"].setdefault(full_name(f"{word}-{place}", rows[0]), {here: HERE})[link] = entry
-    return json_text(job, steps)
+    return json_text(export, steps)
 
 
-def _by_link(job: Job, calls: pl.DataFrame) -> dict[tuple[str, str, str, str], list[Entry]]:
+def _by_link(export: RankExport, calls: pl.DataFrame) -> dict[tuple[str, str, str, str], list[Entry]]:
     """Calls between two known ranks, by step, operation, link, and this rank's link to itself."""
-    members = {group: list(ranks or ()) for group, ranks in job.rows("groups").select("group", "members").iter_rows()}
+    members = {
+        group: list(ranks or ()) for group, ranks in export.rows("groups").select("group", "members").iter_rows()
+    }
     links: defaultdict[tuple[str, str, str, str], list[Entry]] = defaultdict(list)
     known = calls.filter(pl.col("peer").is_not_null() & pl.col("size_bytes").is_not_null())
     for row in known.iter_rows(named=True):
         group = members.get(row["group"], [])
-        if job.rank in group and row["peer"] in group:
-            here, there = group.index(job.rank), group.index(row["peer"])
+        if export.rank in group and row["peer"] in group:
+            here, there = group.index(export.rank), group.index(row["peer"])
             link = f"{there}-{here}" if row["operation"] == "recv" else f"{here}-{there}"
             links[step_of(row), full_name(row["word"].lower(), row), link, f"{here}-{here}"].append(row)
     return links

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.export.job import Job
+from stepscope.export.rank_export import RankExport
 
 COPIES = {
     "dataset.csv": "host_info/dataset_{rank}.csv",
@@ -13,13 +13,13 @@ COPIES = {
 """Name in the output folder to name in the `profiler` directory."""
 
 
-def write_copies(job: Job, folder: str) -> None:
+def write_copies(export: RankExport, folder: str) -> None:
     """Repeat in `folder` what this export has made of `COPIES`; files of earlier exports are none of its business.
 
     Raises:
         OSError: If a file cannot be read, or the disk does not take it.
     """
     for name, source in COPIES.items():
-        made = source.format(rank=job.rank)
-        if made in job.written:
-            job.copy(f"{folder}/{name.format(rank=job.rank)}", job.directory / made)
+        made = source.format(rank=export.rank)
+        if made in export.written:
+            export.copy(f"{folder}/{name.format(rank=export.rank)}", export.directory / made)

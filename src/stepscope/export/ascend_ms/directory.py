@@ -10,19 +10,19 @@ from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.communication import communication
 from stepscope.export.ascend_ms.communication_matrix import communication_matrix
 from stepscope.export.ascend_ms.copies import write_copies
-from stepscope.export.ascend_ms.identity import profiler_info, profiler_metadata, rank_facts
+from stepscope.export.ascend_ms.identity import profiler_info, profiler_metadata
 from stepscope.export.ascend_ms.kernels import api_statistic, kernel_details, op_statistic
 from stepscope.export.ascend_ms.memory import memory_record, operator_memory
 from stepscope.export.ascend_ms.operator_details import operator_details
 from stepscope.export.ascend_ms.step_trace_time import step_trace_time
 from stepscope.export.ascend_ms.trace_view import trace_view
-from stepscope.export.job import Job
+from stepscope.export.rank_export import RankExport
 from stepscope.sources.ascend.rank_files import OUTPUT
 
 _log = logging.getLogger("stepscope")
 
 Content = str | bytes | Iterable[str]
-FILES: dict[str, Callable[[Job], Content]] = {
+FILES: dict[str, Callable[[RankExport], Content]] = {
     "step_trace_time.csv": step_trace_time,
     "trace_view.json": trace_view,
     "kernel_details.csv": kernel_details,
@@ -37,38 +37,38 @@ FILES: dict[str, Callable[[Job], Content]] = {
 """Files of the output folder; each function raises `Unavailable` if the recording has nothing for it."""
 
 
-def write_ascend_ms(job: Job) -> None:
-    """Write the directory of one rank. A file that cannot be made is named in `job.left_out`, with the reason.
+def write_ascend_ms(export: RankExport) -> None:
+    """Write the directory of one rank. A file that cannot be made is named in `export.left_out`, with the reason.
 
     The format was made for Ascend devices; how a host or a GPU is put into it is said in the modules of the files.
 
     Args:
-        job: The recorded rank, and where to write.
+        export: The recorded rank, and where to write.
 
     Raises:
         OSError: If the disk does not take a file.
     """
-    root = directory_name(job)
-    job.write(f"{root}/profiler_info_{job.rank}.json", profiler_info(job))
-    job.write(f"{root}/profiler_metadata.json", profiler_metadata(job))
+    root = directory_name(export)
+    export.write(f"{root}/profiler_info_{export.rank}.json", profiler_info(export))
+    export.write(f"{root}/profiler_metadata.json", profiler_metadata(export))
     for name, make in FILES.items():
-        _write(job, f"{root}/{OUTPUT}", name, make)
-    write_copies(job, f"{root}/{OUTPUT}")
+        _write(export, f"{root}/{OUTPUT}", name, make)
+    write_copies(export, f"{root}/{OUTPUT}")
 
 
-def directory_name(job: Job) -> str:
+def directory_name(export: RankExport) -> str:
     """`rank-<R>_<YYYYmmddHHMMSS>_ascend_ms`, with the local time at which the recording began."""
-    started_ns = job.about.get("started_ns") or rank_facts(job).get("start_ns") or 0
-    return f"rank-{job.rank}_{datetime.fromtimestamp(started_ns / 1e9):%Y%m%d%H%M%S}_ascend_ms"
+    started_ns = export.about.get("started_ns") or export.facts.get("start_ns") or 0
+    return f"rank-{export.rank}_{datetime.fromtimestamp(started_ns / 1e9):%Y%m%d%H%M%S}_ascend_ms"
 
 
-def _write(job: Job, folder: str, name: str, make: Callable[[Job], Content]) -> None:
+def _write(export: RankExport, folder: str, name: str, make: Callable[[RankExport], Content]) -> None:
     try:
-        job.write(f"{folder}/{name}", make(job))
+        export.write(f"{folder}/{name}", make(export))
     except Unavailable as reason:
-        job.leave_out(name, str(reason))
+        export.leave_out(name, str(reason))
     except OSError:
         raise
     except Exception as error:  # one file that fails must not take the others with it
         _log.warning("%s could not be made", name, exc_info=True)
-        job.leave_out(name, f"{type(error).__name__}: {error}")
+        export.leave_out(name, f"{type(error).__name__}: {error}")

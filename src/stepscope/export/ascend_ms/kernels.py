@@ -10,9 +10,9 @@ import polars as pl
 
 from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.calls import named_calls
-from stepscope.export.ascend_ms.identity import on_device, rank_facts
+from stepscope.export.ascend_ms.identity import on_device
 from stepscope.export.ascend_ms.units import csv_text, has_steps, instants, microseconds
-from stepscope.export.job import Job
+from stepscope.export.rank_export import RankExport
 
 CALL_CORE = "COMMUNICATION"
 """Core of rows that are communication calls."""
@@ -26,17 +26,17 @@ _SHAPES = {
 }
 
 
-def kernel_details(job: Job) -> str:
+def kernel_details(export: RankExport) -> str:
     """Compute kernels and communication calls of the device, in order of start.
 
     Raises:
         Unavailable: If nothing ran on a device.
     """
-    calls = named_calls(job).filter("on_device")
-    rows = pl.concat([_compute(job), _calls(calls)], how="diagonal")
+    calls = named_calls(export).filter("on_device")
+    rows = pl.concat([_compute(export), _calls(calls)], how="diagonal")
     if rows.is_empty():
-        raise Unavailable(job.run.missing("kernels") or "no kernels in the wanted steps")
-    step = pl.col("step") if has_steps(job) else pl.lit(None, pl.Int32)
+        raise Unavailable(export.run.missing("kernels") or "no kernels in the wanted steps")
+    step = pl.col("step") if has_steps(export) else pl.lit(None, pl.Int32)
     rows = rows.sort("start_ns").select(
         step.alias("Step Id"),
         pl.col("device").alias("Device_id"),
@@ -55,24 +55,24 @@ def kernel_details(job: Job) -> str:
     return csv_text(rows, missing="N/A")
 
 
-def op_statistic(job: Job) -> str:
+def op_statistic(export: RankExport) -> str:
     """Totals of device work by type, where the source states one, else by name; on a host, of operators.
 
     Raises:
         Unavailable: If there is neither.
     """
-    if on_device(job):
-        work = _compute(job).select(pl.coalesce("type", "name").alias("type"), "core", "duration_ns")
+    if on_device(export):
+        work = _compute(export).select(pl.coalesce("type", "name").alias("type"), "core", "duration_ns")
     else:
         spent = pl.coalesce("self_ns", "duration_ns").alias("duration_ns")
-        work = job.rows("operators").select(pl.col("name").alias("type"), pl.lit("CPU").alias("core"), spent)
+        work = export.rows("operators").select(pl.col("name").alias("type"), pl.lit("CPU").alias("core"), spent)
     if work.is_empty():
         raise Unavailable("neither kernels nor operators were recorded")
     totals = _totals(work, ["type", "core"])
     ratio = 100 * pl.col("total_ns") / pl.col("total_ns").sum()
     return csv_text(
         totals.select(
-            pl.lit(rank_facts(job).get("device")).alias("Device_id"),
+            pl.lit(export.facts.get("device")).alias("Device_id"),
             pl.col("type").alias("OP Type"),
             pl.col("core").alias("Core Type"),
             pl.col("count").alias("Count"),
@@ -85,13 +85,13 @@ def op_statistic(job: Job) -> str:
     )
 
 
-def api_statistic(job: Job) -> str:
+def api_statistic(export: RankExport) -> str:
     """Totals of the calls into the driver and its runtime.
 
     Raises:
         Unavailable: If none were recorded, as on a host alone.
     """
-    calls = job.rows("slices").filter(pl.col("category") == "runtime")
+    calls = export.rows("slices").filter(pl.col("category") == "runtime")
     if calls.is_empty():
         raise Unavailable("no calls into a device's runtime were recorded")
     return csv_text(
@@ -109,9 +109,9 @@ def api_statistic(job: Job) -> str:
     )
 
 
-def _compute(job: Job) -> pl.DataFrame:
-    kind = str(rank_facts(job).get("device_kind") or "device").upper()
-    rows = job.rows("kernels").filter(pl.col("kind") == "compute")
+def _compute(export: RankExport) -> pl.DataFrame:
+    kind = str(export.facts.get("device_kind") or "device").upper()
+    rows = export.rows("kernels").filter(pl.col("kind") == "compute")
     return rows.with_columns(pl.col("core").fill_null(kind))
 
 

@@ -5,27 +5,25 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.errors import Unavailable
-from stepscope.export.allocator_rows import allocator_rows
-from stepscope.export.ascend_ms.identity import rank_facts
 from stepscope.export.ascend_ms.units import csv_text, instants, microseconds
-from stepscope.export.job import Job
+from stepscope.export.rank_export import RankExport
 
 KIB, MIB = 1 << 10, 1 << 20
 _LEVELS = {"Allocated": "allocated_bytes", "Reserved": "reserved_bytes", "Active": "active_bytes"}
 _COMPONENTS = {"pytorch": "PyTorch", "mindspore": "MindSpore"}
 
 
-def operator_memory(job: Job) -> str:
+def operator_memory(export: RankExport) -> str:
     """Blocks in order of allocation; what was in use then, and when a block was released, where that is known.
 
     Raises:
         Unavailable: If memory was not recorded.
     """
-    blocks = allocator_rows(job, "allocations").sort("allocation_ns")
+    blocks = export.allocator_rows("allocations").sort("allocation_ns")
     if blocks.is_empty():
-        raise Unavailable(job.run.missing("allocations") or "no memory blocks in the wanted steps")
+        raise Unavailable(export.run.missing("allocations") or "no memory blocks in the wanted steps")
     for when in ("allocation", "release"):
-        blocks = _with_levels(blocks, allocator_rows(job, "memory_curve"), when)
+        blocks = _with_levels(blocks, export.allocator_rows("memory_curve"), when)
     lived = pl.col("release_ns") - pl.col("allocation_ns")
     active = pl.col("active_release_ns") - pl.col("allocation_ns")
     rows = blocks.sort("allocation_ns").select(
@@ -42,33 +40,33 @@ def operator_memory(job: Job) -> str:
             for level, name in _LEVELS.items()
         ),
         pl.lit(None, pl.String).alias("Stream Ptr"),
-        _device(job).alias("Device Type"),
+        _device(export).alias("Device Type"),
     )
     return csv_text(rows)
 
 
-def memory_record(job: Job) -> str:
+def memory_record(export: RankExport) -> str:
     """The curve of memory in use and held.
 
     Raises:
         Unavailable: If memory was not recorded.
     """
-    curve = allocator_rows(job, "memory_curve").sort("time_ns")
+    curve = export.allocator_rows("memory_curve").sort("time_ns")
     if curve.is_empty():
-        raise Unavailable(job.run.missing("memory_curve") or "no memory was recorded")
-    framework = str(rank_facts(job).get("framework"))
+        raise Unavailable(export.run.missing("memory_curve") or "no memory was recorded")
+    framework = str(export.facts.get("framework"))
     rows = curve.select(
         pl.col("component").fill_null(_COMPONENTS.get(framework, framework)).alias("Component"),
         instants("time_ns").alias("Timestamp(us)"),
         *((pl.col(name) / MIB).alias(f"Total {level}(MB)") for level, name in _LEVELS.items()),
-        _device(job).alias("Device Type"),
+        _device(export).alias("Device Type"),
     )
     return csv_text(rows)
 
 
-def _device(job: Job) -> pl.Expr:
+def _device(export: RankExport) -> pl.Expr:
     """`CPU`, or the kind of device with its index: `CUDA:0`."""
-    kind = str(rank_facts(job).get("device_kind") or "device").upper()
+    kind = str(export.facts.get("device_kind") or "device").upper()
     named = pl.format("{}:{}", pl.lit("DEVICE" if kind == "CPU" else kind), pl.col("device"))
     return pl.when(pl.col("device").is_null()).then(pl.lit("CPU")).otherwise(named)
 

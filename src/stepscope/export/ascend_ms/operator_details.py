@@ -6,10 +6,10 @@ import polars as pl
 
 from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.units import csv_text, microseconds
-from stepscope.export.job import Job
+from stepscope.export.rank_export import RankExport
 
 
-def operator_details(job: Job) -> str:
+def operator_details(export: RankExport) -> str:
     """The file. Time on the device is the kernels that an operator (total: or one inside it) launched; 0 on a host.
 
     The columns `With AICore` repeat it where the kernels' unit is a cube core, and are 0 elsewhere.
@@ -17,13 +17,13 @@ def operator_details(job: Job) -> str:
     Raises:
         Unavailable: If no operators, or no shapes, were recorded.
     """
-    operators = job.rows("operators")
+    operators = export.rows("operators")
     if operators.is_empty():
-        raise Unavailable(job.run.missing("operators") or "no operators in the wanted steps")
+        raise Unavailable(export.run.missing("operators") or "no operators in the wanted steps")
     if operators["input_shapes"].is_null().all():
         raise Unavailable("no shapes were recorded; record with record_shapes=True")
-    rows = _with_device_time(operators, job.rows("kernels")).join(
-        job.rows("stacks").select("stack", "text"), on="stack", how="left", maintain_order="left"
+    rows = _with_device_time(operators, export.rows("kernels")).join(
+        export.rows("stacks").select("stack", "text"), on="stack", how="left", maintain_order="left"
     )
     return csv_text(
         rows.select(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.export.ascend_ms.units import csv_text, microseconds
-from stepscope.export.job import Job
+from stepscope.export.rank_export import RankExport
 from stepscope.tables.steps import WHOLE_RECORDING
 
 COLUMNS = {
@@ -22,7 +22,7 @@ COLUMNS = {
 PREPARING = "Preparing"
 
 
-def step_trace_time(job: Job) -> str:
+def step_trace_time(export: RankExport) -> str:
     """The file, in microseconds, from our own breakdown; the format's `Free` contains memory operations.
 
     `Preparing` is left out where no step has it: it ends with a step's first device task, which a host does not have.
@@ -30,7 +30,7 @@ def step_trace_time(job: Job) -> str:
     Raises:
         Unavailable: If the steps cannot be split; the text says why.
     """
-    parts: pl.DataFrame = job.run.analyse("breakdown")
+    parts: pl.DataFrame = export.run.analyse("breakdown")
     rows = parts.with_columns(free_ns=pl.col("free_ns") + pl.col("memory_not_overlapped_ns"))
     step = pl.when(pl.col("window") != WHOLE_RECORDING).then(pl.col("step").cast(pl.String))
     columns = COLUMNS if rows["preparing_ns"].is_null().all() else {**COLUMNS, PREPARING: "preparing_ns"}

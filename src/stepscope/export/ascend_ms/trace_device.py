@@ -14,7 +14,6 @@ from stepscope.analysis.methods.intervals import WINDOW
 from stepscope.analysis.step.activity import WORK
 from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.calls import named_calls
-from stepscope.export.ascend_ms.identity import rank_facts
 from stepscope.export.ascend_ms.trace_tracks import (
     COMMUNICATION,
     DEVICE,
@@ -24,8 +23,8 @@ from stepscope.export.ascend_ms.trace_tracks import (
     complete,
     in_order,
 )
-from stepscope.export.job import Job
-from stepscope.export.overlaps import overlaps
+from stepscope.export.rank_export import RankExport
+from stepscope.export.timelines import overlaps
 from stepscope.sources.ascend.collective_tables import ELEMENT_BYTES
 
 OVERLAPS = {
@@ -54,9 +53,9 @@ ELEMENT_TYPES = {
 """Element types as frameworks record them, and as the format does."""
 
 
-def kernel_events(job: Job, tracks: Tracks) -> Iterator[Event]:
+def kernel_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     """Compute kernels and memory operations by stream."""
-    kind = str(rank_facts(job).get("device_kind") or "device").upper()
+    kind = str(export.facts.get("device_kind") or "device").upper()
     task = (
         pl.when(pl.col("kind") == "compute")
         .then(pl.col("core").fill_null(f"KERNEL_{kind}"))
@@ -64,7 +63,7 @@ def kernel_events(job: Job, tracks: Tracks) -> Iterator[Event]:
         .then(pl.lit("MEMSET_ASYNC"))
         .otherwise(pl.lit("MEMCPY_ASYNC"))
     )
-    rows = in_order(job.rows("kernels").filter(pl.col("kind") != "communication")).select(
+    rows = in_order(export.rows("kernels").filter(pl.col("kind") != "communication")).select(
         "start_ns", "duration_ns", "name", "stream", "correlation", "size_bytes", task.alias("task")
     )
     for start, duration, name, stream, correlation, size, task_type in rows.iter_rows():
@@ -74,19 +73,19 @@ def kernel_events(job: Job, tracks: Tracks) -> Iterator[Event]:
         yield complete(name, track, start, duration, args=args)
 
 
-def communication_events(job: Job, tracks: Tracks) -> Iterator[Event]:
+def communication_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     """Calls of communication by group."""
     places: dict[str | None, int] = {}
-    for row in named_calls(job).iter_rows(named=True):
+    for row in named_calls(export).iter_rows(named=True):
         place = places.setdefault(row["group"], len(places))
         track = tracks.thread(COMMUNICATION, str(place), f"Group {place} Communication")
         yield complete(row["call"], track, row["start_ns"], row["duration_ns"], args=_payload(row))
 
 
-def overlap_events(job: Job, tracks: Tracks) -> Iterator[Event]:
+def overlap_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     """When the rank was computing, communicating, both, or neither, from its first work to its last."""
     try:
-        activity: pl.DataFrame = job.run.analyse("activity")
+        activity: pl.DataFrame = export.run.analyse("activity")
     except Unavailable:
         return
     work = activity.filter(pl.col("what").is_in(WORK))

@@ -17,8 +17,8 @@ from stepscope.export.ascend_ms.trace_tracks import (
     complete,
     in_order,
 )
-from stepscope.export.forms import us_text
-from stepscope.export.job import Job
+from stepscope.export.formatting import us_text
+from stepscope.export.rank_export import RankExport
 from stepscope.tables.steps import WHOLE_RECORDING
 
 STEP = "ProfilerStep#"
@@ -35,21 +35,21 @@ _ARGUMENTS = {
 }
 
 
-def step_events(job: Job, tracks: Tracks) -> Iterator[Event]:
+def step_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     """The steps as ranges of the main thread."""
-    steps = job.rows("steps").filter(pl.col("window") != WHOLE_RECORDING)
+    steps = export.rows("steps").filter(pl.col("window") != WHOLE_RECORDING)
     for step, start, end in steps.sort("start_ns").select("step", "start_ns", "end_ns").iter_rows():
         track = tracks.thread(HOST, str(tracks.pid))
         yield complete(f"{STEP}{step}", track, start, end - start, cat="cpu_op", args={})
 
 
-def host_events(job: Job, tracks: Tracks) -> Iterator[Event]:
+def host_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     """All ranges of the host but the steps, and the arrows from forward to backward, in order of start."""
-    slices = job.rows("slices").filter(
+    slices = export.rows("slices").filter(
         ~pl.col("category").is_in(_LEFT) & pl.col("stream").is_null() & ~pl.col("name").str.starts_with(STEP)
     )
-    stacks = job.rows("stacks").select("stack", "text")
-    told = job.rows("operators").select("slice", "stack", *(name for name in _ARGUMENTS if name != "text"))
+    stacks = export.rows("stacks").select("stack", "text")
+    told = export.rows("operators").select("slice", "stack", *(name for name in _ARGUMENTS if name != "text"))
     told = told.join(stacks, on="stack", how="left").drop("stack")
     rows = in_order(slices).join(told, on="slice", how="left", maintain_order="left")
     columns = ["start_ns", "duration_ns", "category", "name", "thread", "correlation", *_ARGUMENTS]
@@ -58,12 +58,12 @@ def host_events(job: Job, tracks: Tracks) -> Iterator[Event]:
         args = _arguments(correlation, values)
         kind = {"cat": _CATEGORY[category]} if category in _CATEGORY else {}
         yield complete(name, track, start, duration, **kind, args=args)
-    yield from _arrows(job, tracks)
+    yield from _arrows(export, tracks)
 
 
-def counter_events(job: Job, tracks: Tracks) -> Iterator[Event]:
+def counter_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     """Samples of counters."""
-    for name, time, value in job.rows("counters").sort("time_ns").select("name", "time_ns", "value").iter_rows():
+    for name, time, value in export.rows("counters").sort("time_ns").select("name", "time_ns", "value").iter_rows():
         pid = tracks.process(COUNTERS)
         yield {"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": us_text(time), "args": {"value": value}}
 
@@ -77,8 +77,8 @@ def _arguments(correlation: int | None, values: list[Any]) -> dict[str, Any]:
     return args
 
 
-def _arrows(job: Job, tracks: Tracks) -> Iterator[Event]:
-    flows = job.rows("flows").filter(pl.col("kind") == "forward_backward").drop_nulls(["from_ns", "to_ns"])
+def _arrows(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+    flows = export.rows("flows").filter(pl.col("kind") == "forward_backward").drop_nulls(["from_ns", "to_ns"])
     columns = ["flow", "from_ns", "from_thread", "to_ns", "to_thread"]
     for flow, *ends in flows.sort("from_ns").select(columns).iter_rows():
         for phase, time, thread in (("s", *ends[:2]), ("f", *ends[2:])):

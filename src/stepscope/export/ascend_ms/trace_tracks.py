@@ -6,9 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.export.ascend_ms.identity import rank_facts
-from stepscope.export.forms import us_text
-from stepscope.export.job import Job
+from stepscope.export.formatting import us_text
+from stepscope.export.rank_export import RankExport
 
 Event = dict[str, Any]
 
@@ -25,11 +24,11 @@ class Tracks:
     """Gives out process and thread numbers.
 
     Args:
-        job: For the real process, and the device.
+        export: For the real process, and the device.
     """
 
-    def __init__(self, job: Job) -> None:
-        facts = rank_facts(job)
+    def __init__(self, export: RankExport) -> None:
+        facts = export.facts
         self.pid = int(facts.get("process") or 0)
         self.device = int(facts.get("device") or 0)
         kind = str(facts.get("device_kind") or "cpu").upper()

@@ -11,34 +11,34 @@ from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.trace_device import communication_events, kernel_events, overlap_events
 from stepscope.export.ascend_ms.trace_host import counter_events, host_events, step_events
 from stepscope.export.ascend_ms.trace_tracks import Event, Tracks
-from stepscope.export.job import Job
-from stepscope.export.limited import BETWEEN, Limited
+from stepscope.export.rank_export import RankExport
+from stepscope.export.timelines import SEPARATOR, CappedList
 
 
-def trace_view(job: Job) -> Iterator[str]:
+def trace_view(export: RankExport) -> Iterator[str]:
     """The file, in parts. What explains the job comes first, so that a timeline that is cut still shows the steps;
     the names of a track stand before the first event on it.
 
     Raises:
         Unavailable: If there is nothing to show.
     """
-    tracks = Tracks(job)
+    tracks = Tracks(export)
     kinds = (step_events, overlap_events, communication_events, kernel_events, counter_events, host_events)
-    events = chain.from_iterable(make(job, tracks) for make in kinds)
+    events = chain.from_iterable(make(export, tracks) for make in kinds)
     first = next(events, None)
     if first is None:
         raise Unavailable("nothing with a time was recorded")
-    entries = (BETWEEN.join(map(_json, [*tracks.new_names(), event])) for event in chain([first], events))
-    return _told(job, Limited(entries, job.timeline_limit_bytes))
+    entries = (SEPARATOR.join(map(_json, [*tracks.new_names(), event])) for event in chain([first], events))
+    return _told(export, CappedList(entries, export.timeline_limit_bytes))
 
 
-def _told(job: Job, text: Limited) -> Iterator[str]:
+def _told(export: RankExport, text: CappedList) -> Iterator[str]:
     """The text, and what is left out of it."""
     yield from text
     if text.cut:
-        limit = f"timeline_limit ({job.timeline_limit_bytes} bytes)"
+        limit = f"timeline_limit ({export.timeline_limit_bytes} bytes)"
         told = f"holds the first {text.written} of {text.written + text.cut} events, as many as {limit} allows"
-        job.leave_out("trace_view.json", told)
+        export.leave_out("trace_view.json", told)
 
 
 def _json(event: Event) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.export.job import Job
+from stepscope.export.rank_export import RankExport
 from stepscope.tables.steps import WHOLE_RECORDING
 
 MEGABYTE = 1_000_000
@@ -32,9 +32,9 @@ def step_word(step: int) -> str:
     return f"step{step}"
 
 
-def has_steps(job: Job) -> bool:
+def has_steps(export: RankExport) -> bool:
     """Whether the recording has steps, and not only one window around all of it."""
-    steps = job.rows("steps")
+    steps = export.rows("steps")
     return bool((steps["window"] != WHOLE_RECORDING).any())
 
 

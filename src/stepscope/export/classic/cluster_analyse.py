@@ -1,0 +1,77 @@
+"""`gpu_cluster_analyse`: computing and communication of each step in ms, for the pages that compare the ranks of a job.
+
+Readers take it where a job is not data parallel, and its mode, stages and ranks from the name of the file. The last
+line is the mean of all steps but the first; one step alone has none.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.step_windows import known_steps, step_windows
+from stepscope.analysis.step.activity import split
+from stepscope.errors import Unavailable
+from stepscope.export.formatting import csv_text, ms
+from stepscope.export.rank_export import RankExport
+
+COLUMNS = "computation_time,communication_alone_time"
+PIPELINE_COLUMNS = f"{COLUMNS},stage_time,receive_alone_time,collective_communication_alone_time"
+_MODEL_PARALLEL = ("auto_parallel", "semi_auto_parallel", "hybrid_parallel")
+_PIPELINE = "pipeline-parallel"
+
+
+def write_cluster_analyse(export: RankExport) -> None:
+    """Write it for a GPU job of several ranks; other devices have no such page."""
+    ranks = export.world_size or 1
+    if not export.on_gpu or ranks < 2:
+        return
+    mode, stages = _mode(export)
+    name = f"gpu_cluster_analyse_{mode}_{stages}_{ranks}_{export.rank}.csv"
+    steps = export.rows("steps").filter(pl.col("step") > 0)
+    if steps.is_empty() or known_steps(steps.lazy()).collect().height < steps.height:
+        export.leave_out(name, "device work was not recorded in each step")
+        return
+    try:
+        sums = _sums(export, steps)
+    except Unavailable as reason:
+        export.leave_out(name, str(reason))
+        return
+    rows = [list(row) for row in sums.iter_rows()]
+    if len(rows) > 1:
+        rows.append([sum(column) / (len(rows) - 1) for column in zip(*rows[1:], strict=True)])
+    pipeline = mode == _PIPELINE
+    told = [[ms(cell) for cell in (row if pipeline else row[:2])] for row in rows]
+    export.write(name, csv_text(PIPELINE_COLUMNS if pipeline else COLUMNS, told))
+
+
+def _mode(export: RankExport) -> tuple[str, int]:
+    """Kind of parallelism and pipeline stages, as far as the recorder knows them."""
+    parallel = export.about.get("parallel") or {}
+    stages = int(parallel.get("stage_num") or 1)
+    if stages > 1:
+        return _PIPELINE, stages
+    return ("model-parallel" if parallel.get("parallel_mode") in _MODEL_PARALLEL else "data-parallel"), stages
+
+
+def _sums(export: RankExport, steps: pl.DataFrame) -> pl.DataFrame:
+    """The columns of the file for each step, in ns.
+
+    Raises:
+        Unavailable: If what the rank did is not known.
+    """
+    activity = export.run.analyse("activity")
+    receives = export.lazy("collectives").filter((pl.col("operation") == "recv") & pl.col("on_device"))
+    receives = receives.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    windows = step_windows(steps.lazy())
+    alone = pl.col("communication") & ~pl.col("computing")
+    time = pl.col("duration_ns")
+    sums = (
+        split(activity, windows.lazy(), receive=receives)
+        .group_by("window")
+        .agg(whole=time.sum(), alone=time.filter(alone).sum(), receive=time.filter(alone & pl.col("receive")).sum())
+    )
+    both = windows.lazy().join(sums, on="window", how="left").sort("step")
+    whole, lone, receive = (pl.col(name).fill_null(0) for name in ("whole", "alone", "receive"))
+    return both.select(
+        computation=whole - lone, alone=lone, stage=whole - receive, receive=receive, collective=lone - receive
+    ).collect()

@@ -1,0 +1,62 @@
+"""Files that the framework wrote itself, copied under the names that readers look for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.export.rank_export import RankExport
+
+PIPELINE = "pipeline_profiling"
+CPU = "minddata_cpu_utilization"
+ITERATOR = "dataset_iterator_profiling"
+_NAME = re.compile(
+    rf"({PIPELINE}|{CPU}|{ITERATOR}|device_queue_profiling|minddata_aicpu|minddata_getnext_profiling)_\d+"
+)
+
+
+def write_minddata(export: RankExport) -> None:
+    """Copy the files of the newest span from start to stop that has any.
+
+    Spans are not joined: there are gaps between them, which these files cannot express.
+    """
+    spans = [span for span in _spans(export.recording) if any(_NAME.fullmatch(file.stem) for file in span.iterdir())]
+    if not spans:
+        return
+    for file in sorted(spans[-1].iterdir()):
+        known = _NAME.fullmatch(file.stem)
+        if known and file.is_file():
+            export.copy(f"{known.group(1)}_{export.rank}{file.suffix}", file)
+    if export.steps is not None:
+        export.leave_out(
+            f"{PIPELINE}_{export.rank}.json (steps)", "MindData samples by time: its files tell of all steps"
+        )
+    if len(spans) > 1:
+        export.leave_out(
+            f"{PIPELINE}_{export.rank}.json (earlier)", f"{len(spans) - 1} earlier spans stay in minddata/"
+        )
+
+
+def write_window_originals(export: RankExport) -> None:
+    """Copy the operator data of each finished window to `windows_<rank>/<window>/`, if the user asks for it.
+
+    The other files are made from this data, and it stays in the recording, so `data_simplification` leaves it out.
+    """
+    if export.data_simplification:
+        return
+    rows = export.raw("windows").filter(pl.col("state") == "complete")
+    for number in rows["window"].drop_nulls():
+        directory = export.recording / "windows" / f"{number:06d}"
+        for file in sorted(path for path in directory.rglob("*") if path.is_file() and not path.is_symlink()):
+            export.copy(f"windows_{export.rank}/{directory.name}/{file.relative_to(directory)}", file)
+
+
+def _spans(recording: Path) -> list[Path]:
+    """Directories of spans by number."""
+    try:
+        found = [place for place in (recording / "minddata").iterdir() if place.is_dir() and place.name.isdigit()]
+    except FileNotFoundError:
+        return []
+    return sorted(found, key=lambda place: int(place.name))

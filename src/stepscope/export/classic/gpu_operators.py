@@ -1,0 +1,105 @@
+"""`gpu_op_type_info`, `gpu_op_detail_info` and `gpu_activity_data`: what operators and kernels cost the device.
+
+An operator's time is that of the device work that it launched itself, without its children's, so that shares add up.
+Device work whose operator is not known counts under its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.export.classic.operator_names import named_operators
+from stepscope.export.formatting import csv_text, ratio, us
+from stepscope.export.rank_export import RankExport
+
+TYPE_HEADER = "op_type,type_occurrences,total_time(us),total_proportion,avg_time(us)"
+DETAIL_HEADER = (
+    "op_side,op_type,op_name,op_full_name,op_occurrences,op_total_time(us),op_avg_time(us),total_proportion,"
+    "cuda_activity_cost_time(us),cuda_activity_call_count"
+)
+ACTIVITY_HEADER = (
+    "name,type,op_full_name,stream_id,block_dim,grid_dim,occurrences,total_duration(us),avg_duration(us),"
+    "max_duration(us),min_duration(us)"
+)
+_CALLS = {"memory": "cuMemcpyAsync"}
+
+
+def write_gpu_operators(export: RankExport) -> None:
+    """Sum up device work by operator and by kernel; nothing where there is no GPU."""
+    if not export.on_gpu:
+        return
+    owned = owned_kernels(export)
+    activity = (
+        owned.group_by("name", "kind", "full_name", "stream", "block", "grid")
+        .agg(
+            pl.len().alias("count"),
+            total=pl.col("duration_ns").sum(),
+            longest=pl.col("duration_ns").max(),
+            shortest=pl.col("duration_ns").min(),
+        )
+        .sort("total", "name", descending=[True, False])
+        .collect()
+    )
+    export.write(f"gpu_activity_data_{export.rank}.csv", csv_text(ACTIVITY_HEADER, _activity_rows(activity)))
+    details = (
+        owned.group_by("op_type", "op_name", "full_name")
+        .agg(
+            calls=pl.coalesce(pl.col("external_id"), -1 - pl.col("kernel")).n_unique(),
+            total=pl.col("duration_ns").sum(),
+            kernels=pl.len(),
+        )
+        .sort("total", "full_name", descending=[True, False])
+        .collect()
+    )
+    export.write(f"gpu_op_detail_info_{export.rank}.csv", csv_text(DETAIL_HEADER, _detail_rows(details)))
+    export.write(f"gpu_op_type_info_{export.rank}.csv", csv_text(TYPE_HEADER, _type_rows(details)))
+
+
+def owned_kernels(export: RankExport) -> pl.LazyFrame:
+    """Device work with the names (`op_type`, `op_name`, `full_name`) of the operator that launched it."""
+    operators = (
+        named_operators(export)
+        .filter(pl.col("external_id").is_not_null())
+        .select("external_id", "op_type", "op_name", "full_name")
+        .unique("external_id", keep="first")
+    )
+    own = pl.col("name").str.replace_all("/", "|", literal=True)
+    return (
+        export.lazy("kernels")
+        .join(operators, on="external_id", how="left")
+        .with_columns(
+            op_type=pl.col("op_type").fill_null(pl.coalesce("type", "name")),
+            op_name=pl.col("op_name").fill_null(own),
+            full_name=pl.col("full_name").fill_null("Default/" + own),
+        )
+    )
+
+
+def _activity_rows(activity: pl.DataFrame) -> Iterator[tuple[object, ...]]:
+    for row in activity.iter_rows(named=True):
+        call = "cuMemsetAsync" if "emset" in row["name"] else _CALLS.get(row["kind"], "cuLaunchKernel")
+        total, count = row["total"], row["count"]
+        dims = (_dim(row["block"]), _dim(row["grid"]))
+        times = (us(total), us(total / count), us(row["longest"]), us(row["shortest"]))
+        yield (row["name"], call, row["full_name"], row["stream"] or 0, *dims, count, *times)
+
+
+def _dim(text: str | None) -> str:
+    """`256,1,1`, whatever brackets and blanks the source has around it."""
+    return (text or "").strip("[]() ").replace(" ", "")
+
+
+def _detail_rows(details: pl.DataFrame) -> Iterator[tuple[object, ...]]:
+    whole = int(details["total"].sum())
+    for kind, name, full, calls, total, kernels in details.iter_rows():
+        times = (us(total), us(total / calls), ratio(total, whole), us(total))
+        yield ("Device", kind, name, full, calls, *times, kernels)
+
+
+def _type_rows(details: pl.DataFrame) -> Iterator[tuple[object, ...]]:
+    whole = int(details["total"].sum())
+    types = details.group_by("op_type").agg(pl.col("calls").sum(), pl.col("total").sum())
+    for kind, calls, total in types.sort("total", "op_type", descending=[True, False]).iter_rows():
+        yield (kind, calls, us(total), ratio(total, whole), us(total / calls))

@@ -1,0 +1,67 @@
+"""The input pipeline of a `DataLoader` in MindData's forms: the loader with its workers over the data set.
+
+MindData samples queues at intervals; here the queue of finished batches was looked at whenever the loop took one, so
+the sampling interval is the mean time between batches. Workers read samples and make batches of them in one go, so the
+data set and the loader have the one queue. A loader without workers has no queue: none is exported, since readers take
+an empty one for a slow pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.export.classic.framework_files import ITERATOR, PIPELINE
+from stepscope.export.rank_export import RankExport
+
+LOOP, LOADER, DATASET = 0, 1, 2
+"""Ids of the three stages: the training loop takes from the loader, the loader reads the data set."""
+
+
+def write_loader_pipeline(export: RankExport) -> None:
+    """Write the iterator's times and the pipeline of the loader that gave most batches."""
+    name = f"{PIPELINE}_{export.rank}.json"
+    if name in export.written:
+        return
+    batches = export.within(export.raw("batches").drop_nulls("time_ns"), "time_ns")
+    if batches.is_empty():
+        return  # `write_pipeline_raw` says why there is none
+    loaders = batches["pipeline"].value_counts(sort=True)["pipeline"].to_list()
+    if len(loaders) > 1:
+        export.leave_out(f"{name} (loaders)", f"only {loaders[0]!r}, not {len(loaders) - 1} others with fewer batches")
+    queued = pl.col("queue_size").is_not_null() & (pl.col("queue_capacity") > 0)
+    mine = batches.filter(pl.col("pipeline").eq_missing(loaders[0]) & queued).sort("time_ns")
+    if mine.is_empty():
+        reason = f"{loaders[0]!r} has no queue of batches: it has no workers, or the queue was not seen"
+        export.leave_out(f"{ITERATOR}_{export.rank}.txt", reason)
+        export.leave_out(f"{name} (operators)", reason)
+        return
+    export.write(f"{ITERATOR}_{export.rank}.txt", _records(mine))
+    export.write_json(name, _pipeline(mine))
+
+
+def _records(batches: pl.DataFrame) -> Iterator[str]:
+    """Four lines a batch: time of pushing it on (none here), of the batch, of the pipeline; the queue. In ms."""
+    for number, row in enumerate(batches.iter_rows(named=True), 1):
+        when, wait = row["time_ns"] // 1_000_000, round((row["wait_ns"] or 0) / 1e6)
+        capacity, size = row["queue_capacity"], row["queue_size"]
+        yield f"0 1 {number} 0 {when}\n0 2 {number} {wait} {when}\n0 0 {number} {wait} {when}\n"
+        yield f"1 {capacity} {number} {size} {when}\n"
+
+
+def _pipeline(batches: pl.DataFrame) -> dict[str, object]:
+    sizes = batches["queue_size"].to_list()
+    capacity = int(batches["queue_capacity"].max())  # type: ignore[arg-type]
+    workers = max(int(batches["workers"].fill_null(0).max() or 0), 1)  # type: ignore[arg-type]
+    span_ns = int(batches["time_ns"][-1]) - int(batches["time_ns"][0])
+    interval = max(round(span_ns / max(batches.height - 1, 1) / 1e6), 1)
+    queue = {"output_queue": {"length": capacity, "size": sizes}}
+    return {
+        "op_info": [
+            {"children": [LOADER], "metrics": None, "num_workers": 1, "op_id": LOOP, "op_type": "EpochCtrlOp"},
+            {"children": [DATASET], "metrics": queue, "num_workers": workers, "op_id": LOADER, "op_type": "BatchOp"},
+            {"metrics": queue, "num_workers": workers, "op_id": DATASET, "op_type": "GeneratorOp"},
+        ],
+        "sampling_interval": interval,
+    }

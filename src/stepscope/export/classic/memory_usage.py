@@ -1,0 +1,144 @@
+"""`memory_usage_summary`, `memory_usage_details` and `cpu_ms_memory_record`: what the framework's allocator held.
+
+The pages that read these files know graphs whose nodes allocate; here a node is a moment at which memory was allocated
+or released, at most `MAX_NODES` of them, the highest of each stretch, so that the peak is among them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from stepscope.export.formatting import csv_text
+from stepscope.export.rank_export import RankExport
+
+RECORD_HEADER = "Timestamp(ns),Total Allocated(Byte),Total Reserved(Byte),Total Active(Byte)"
+MAX_NODES = 1000
+MAX_BLOCKS = 20
+"""Largest blocks listed at each node."""
+_GIB = 1 << 30
+_GRAPH = 1
+
+
+def write_memory_usage(export: RankExport) -> None:
+    """Write all three; nothing where memory was not recorded."""
+    summary, details = f"memory_usage_summary_{export.rank}.json", f"memory_usage_details_{export.rank}.json"
+    record = f"cpu_ms_memory_record_{export.rank}.txt"
+    every = (
+        export.within(export.allocator_rows("memory_curve"), "time_ns").drop_nulls("allocated_bytes").sort("time_ns")
+    )
+    if every.is_empty():
+        reason = "the allocator was not recorded (profile_memory is off, or the framework does not tell)"
+        for name in (summary, details, record):
+            export.leave_out(name, reason)
+        return
+    host = every.filter(pl.col("device").is_null())
+    if host.height:
+        rows = host.select(
+            "time_ns", "allocated_bytes", "reserved_bytes", pl.coalesce("active_bytes", "allocated_bytes")
+        )
+        export.write(
+            record, csv_text(RECORD_HEADER, rows.with_columns(pl.col("reserved_bytes").fill_null(0)).iter_rows())
+        )
+    else:
+        export.leave_out(record, "no memory of the host was recorded")
+    device = every["device"].drop_nulls().min()
+    curve = every.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32))).with_columns(
+        change_bytes=pl.coalesce("change_bytes", pl.col("allocated_bytes").diff())
+    )
+    first_change = curve["change_bytes"][0] or 0
+    static = max(int(curve["allocated_bytes"][0]) - max(first_change, 0), 0)
+    changes = curve["change_bytes"].fill_null(0)
+    export.write_json(
+        summary,
+        {
+            "capacity": _gib(_capacity(export, device is not None)),
+            "allocations": int((changes > 0).sum()),
+            "deallocations": int((changes < 0).sum()),
+            "peak_mem": _gib(int(curve["allocated_bytes"].max() or 0)),  # type: ignore[arg-type]
+            "static_mem": _gib(static),
+        },
+    )
+    export.write_json(details, {str(_GRAPH): _graph(export, _thinned(curve), device, static)})
+
+
+def _gib(count: int) -> float:
+    return round(count / _GIB, 9)
+
+
+def _capacity(export: RankExport, on_device: bool) -> int:
+    """Memory of the device, or of the machine; 0 where it was not sampled."""
+    if on_device:
+        found = export.raw("device").filter(pl.col("name") == "memory_total_bytes")["value"]
+    else:
+        found = export.raw("host")["total_bytes"]
+    return int(found.drop_nulls().max() or 0)  # type: ignore[arg-type]
+
+
+def _thinned(curve: pl.DataFrame) -> pl.DataFrame:
+    """The highest point of each of `MAX_NODES` stretches with equally many points."""
+    if curve.height <= MAX_NODES:
+        return curve
+    stretch = pl.int_range(curve.height, eager=True) * MAX_NODES // curve.height
+    highest = pl.all().sort_by("allocated_bytes", descending=True, maintain_order=True).first()
+    return curve.group_by(stretch.alias("stretch"), maintain_order=True).agg(highest).drop("stretch")
+
+
+def _graph(export: RankExport, nodes: pl.DataFrame, device: Any, static: int) -> dict[str, Any]:
+    blocks = export.allocator_rows("allocations").filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)))
+    blocks = blocks.sort("size_bytes", descending=True).with_row_index("number")
+    times = nodes["time_ns"].to_list()
+    names = dict(blocks.select("allocation_ns", "name").iter_rows())
+    live = [_live(blocks, at, nodes["time_ns"]) for at in times]
+    steps = export.rows("steps").filter(pl.col("step") > 0).sort("start_ns").head(1)
+    forward, backward = (
+        steps[column][0] if steps.height else None for column in ("forward_start_ns", "backward_end_ns")
+    )
+    columns = nodes.select("time_ns", "change_bytes", "allocated_bytes").iter_rows()
+    return {
+        "graph_id": _GRAPH,
+        "static_mem": _gib(static),
+        "nodes": [
+            {
+                "name": names.get(at) or f"event-{number}",
+                "fullname": names.get(at) or f"event-{number}",
+                "node_id": number,
+                "allocations": int((change or 0) > 0),
+                "size": _gib(max(change or 0, 0)),
+                "allocated": _gib(allocated),
+                "inputs": [],
+                "outputs": [],
+            }
+            for number, (at, change, allocated) in enumerate(columns)
+        ],
+        "fp_start": _node_at(times, forward, 0),
+        "bp_end": _node_at(times, backward, len(times) - 1),
+        "lines": [_gib(allocated) for allocated in nodes["allocated_bytes"]],
+        "breakdowns": live,  # last, since one reader looks for it there
+    }
+
+
+def _node_at(times: list[int], at: int | None, otherwise: int) -> int:
+    return otherwise if at is None else min(sum(time <= at for time in times), len(times) - 1)
+
+
+def _live(blocks: pl.DataFrame, at: int, nodes: pl.Series) -> list[dict[str, Any]]:
+    """The largest blocks that are held at a moment, with the nodes of their lives."""
+    held = (pl.col("allocation_ns") <= at) & (pl.col("release_ns").fill_null(at + 1) > at)
+    columns = ("number", "name", "size_bytes", "allocation_ns", "release_ns")
+    return [
+        {
+            "tensor_name": name or f"block-{number}",
+            "tensor_id": number,
+            "size": _gib(size),
+            "type": "block",
+            "shape": "",
+            "format": "",
+            "data_type": "",
+            "life_long": "LifeLongNone",
+            "life_start": min(int(nodes.search_sorted(start)), len(nodes) - 1),
+            "life_end": len(nodes) - 1 if end is None else min(int(nodes.search_sorted(end)), len(nodes) - 1),
+        }
+        for number, name, size, start, end in blocks.filter(held).head(MAX_BLOCKS).select(columns).iter_rows()
+    ]

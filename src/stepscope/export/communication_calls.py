@@ -1,0 +1,84 @@
+"""Communication calls with what the table of one rank lacks: how long each waited for others, and what it ran over."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.errors import StepscopeError
+from stepscope.export.rank_export import RankExport
+from stepscope.run import Run, open_runs
+from stepscope.tables.collectives import POINT_TO_POINT
+
+_log = logging.getLogger("stepscope")
+
+
+class Arrivals:
+    """When ranks that are exported together entered their calls. Their jobs are opened when first needed.
+
+    Args:
+        recordings: The recordings that are exported together, of one job or several.
+    """
+
+    def __init__(self, recordings: Sequence[Path]) -> None:
+        self._recordings = recordings
+
+    def of(self, recording: Path) -> pl.DataFrame | None:
+        """The rows of `arrival` of one recording; None if no other rank of its job can be read."""
+        place = recording.resolve()
+        found = [(run, rank) for run in self._runs for rank in run.ranks if rank.path.resolve() == place]
+        for run, rank in found:
+            if len(run.ranks) > 1 and run.has("collectives"):
+                rows: pl.DataFrame = run.analyse("arrival")
+                return rows.filter(pl.col("rank") == rank.rank)
+        return None
+
+    @cached_property
+    def _runs(self) -> list[Run]:
+        if len(self._recordings) < 2:
+            return []
+        try:
+            return open_runs(self._recordings)
+        except (OSError, StepscopeError) as reason:
+            _log.warning("It is unknown how long ranks waited for each other: %s", reason)
+            return []
+
+
+def with_waits(export: RankExport, calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls with `wait_ns` filled in from `arrival`: the time until the last member entered the call.
+
+    This holds only for calls of which all members were recorded and matched: the last of some members is not the last
+    of all. For other calls `wait_ns` stays as the source states it, or null.
+
+    Args:
+        export: The rank, with the arrivals of its peers.
+        calls: Rows of `collectives`; their order is kept.
+    """
+    arrivals = export.arrivals() if calls.height else None
+    if arrivals is None:
+        return calls
+    sizes = export.rows("groups").select("group", _listed=pl.col("members").list.len())
+    world = pl.lit(export.world_size, pl.Int64)
+    members = pl.coalesce("group_size", "_listed", world)
+    everyone = pl.when(pl.col("operation").is_in(POINT_TO_POINT)).then(2).otherwise(members)
+    met = arrivals.select("collective", "members", _met_ns="wait_ns")
+    return (
+        calls.join(sizes.unique("group"), on="group", how="left", maintain_order="left")
+        .join(met, on="collective", how="left", maintain_order="left")
+        .with_columns(wait_ns=pl.when(pl.col("members") == everyone).then("_met_ns").otherwise("wait_ns"))
+        .select(calls.columns)
+    )
+
+
+def transport(export: RankExport) -> pl.Expr:
+    """What each call ran over, as far as it is recorded: the name of the library. Links and cables are not recorded."""
+    backend = str(export.facts.get("backend") or "")  # `gloo`, or one for each device: `cpu:gloo,cuda:nccl`
+    names = dict(part.partition(":")[::2] for part in backend.lower().split(",") if ":" in part)
+    host = names.get("cpu") or backend
+    device = next((name for kind, name in names.items() if kind != "cpu"), None) or backend
+    name = pl.when("on_device").then(pl.lit(device or "unknown")).otherwise(pl.lit(host or "unknown"))
+    return name.str.to_uppercase()

@@ -1,0 +1,173 @@
+"""Where the files of a recording go, and what becomes of files that are there already.
+
+The newest recording of a rank has its files in the `profiler` directory itself; those of an earlier one are in
+`earlier/<stamp>/`. In both places `exported-<R>.json` lists what was made, and from which recording. It is written
+before the first of the files and removed after the last, so that readers can ignore files that repeat a recording, and
+files of an export that was interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from stepscope.export.rank_export import RankExport
+from stepscope.paths import stays_below
+from stepscope.sources.export_lists import FORMAT
+from stepscope.sources.recording.about import ABOUT
+
+_log = logging.getLogger("stepscope")
+
+EARLIER = "earlier"
+
+
+def age(recording: Path) -> tuple[str, str]:
+    """A key that sorts recordings, the oldest first: the names of their directories end in a time."""
+    return stamp(recording.name), str(recording)
+
+
+def stamp(name: str) -> str:
+    """The time in a recording's name."""
+    return name.rsplit("_", 1)[-1]
+
+
+def target(recording: Path, others: Iterable[Path]) -> Path:
+    """The directory for the files of a recording.
+
+    Args:
+        recording: The recording.
+        others: All recordings that are exported together, including this one.
+    """
+    profiler = recording.parent.parent
+    rank = _rank(recording)
+    same_rank = [other for other in others if other.parent == recording.parent and _rank(other) == rank]
+    is_newest = max(same_rank, key=age, default=recording) == recording
+    return profiler if is_newest or rank is None else profiler / EARLIER / stamp(recording.name)
+
+
+def _rank(recording: Path) -> Any:
+    """The rank that a recording states; None if it states none."""
+    try:
+        return json.loads((recording / ABOUT).read_bytes()).get("rank")
+    except (OSError, ValueError, AttributeError):
+        return None  # opening it will report why
+
+
+def replaced_files(export: RankExport) -> set[str]:
+    """Files of an earlier export of this recording, which may be replaced; those of another recording are set aside.
+
+    Raises:
+        OSError: If files cannot be moved.
+    """
+    name = list_name(export.rank)
+    try:
+        listed = json.loads((export.directory / name).read_bytes())
+        made, recording = [str(file) for file in listed["files"]], str(listed["recording"])
+    except FileNotFoundError:
+        return set()
+    except (ValueError, KeyError, TypeError) as reason:
+        _log.warning("%s cannot be read (%s); files that it lists may be replaced", export.directory / name, reason)
+        return set()
+    inside = {file for file in made if _is_inside(file)}
+    if recording == _relative(export):
+        return inside
+    earlier = export.directory / EARLIER / stamp(Path(recording).name)
+    _make_private(earlier)
+    shutil.copy2(export.directory / name, earlier / name)
+    _set_aside(export.directory, inside, earlier)
+    (export.directory / name).unlink()
+    return set()
+
+
+def set_unknown_aside(export: RankExport, replaced: Iterable[str]) -> None:
+    """Move files aside that have the names of new ones and are in no list of exported files: they may be the user's.
+
+    Args:
+        export: The files that were made, and where they go.
+        replaced: Files that may be replaced.
+
+    Raises:
+        OSError: If files cannot be moved.
+    """
+    unknown = {file for file in set(export.written).difference(replaced) if (export.directory / file).exists()}
+    if unknown:
+        earlier = export.directory / EARLIER / f"{stamp(export.recording.name)}-before"
+        _log.warning(
+            "%d files in %s are not from a known recording and are moved to %s", len(unknown), export.directory, earlier
+        )
+        _set_aside(export.directory, unknown, earlier)
+
+
+def _set_aside(directory: Path, files: Iterable[str], earlier: Path) -> None:
+    for file in sorted(files):
+        if (directory / file).exists():
+            _make_private((earlier / file).parent)
+            shutil.move(directory / file, earlier / file)
+    _remove_empty(directory, files)
+
+
+def remove(export: RankExport, files: Iterable[str]) -> None:
+    """Remove files of an earlier export that are no longer made.
+
+    Raises:
+        OSError: If a file cannot be removed.
+    """
+    gone = list(files)
+    for file in gone:
+        (export.directory / file).unlink(missing_ok=True)
+    _remove_empty(export.directory, gone)
+
+
+def _remove_empty(directory: Path, files: Iterable[str]) -> None:
+    """Remove the directories of some files that are empty now."""
+    places = {place for file in files for place in Path(file).parents if place != Path()}
+    for place in sorted(places, key=lambda place: -len(place.parts)):
+        if (directory / place).is_dir() and not any((directory / place).iterdir()):
+            (directory / place).rmdir()
+
+
+def _is_inside(file: str) -> bool:
+    """Whether a listed file is below the directory and not raw data."""
+    return stays_below(file) and Path(file).parts[:1] not in ((), ("recording",))
+
+
+def _make_private(directory: Path) -> None:
+    for missing in reversed([place for place in (directory, *directory.parents) if not place.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def write_list(export: RankExport, files: Iterable[str], *, complete: bool) -> None:
+    """Write the list of what was made, and of what was not.
+
+    Args:
+        export: The export.
+        files: Files that are there, or may be.
+        complete: Whether all of them are there.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    content = {
+        "format": FORMAT,
+        "recording": _relative(export),
+        "complete": complete,
+        "steps": export.step_numbers,
+        "files": list(files),
+        "left_out": export.left_out,
+    }
+    export.write(list_name(export.rank), json.dumps(content, indent=1))
+    export.written.remove(list_name(export.rank))
+
+
+def list_name(rank: int) -> str:
+    """The file that lists what was made of a rank."""
+    return f"exported-{rank}.json"
+
+
+def _relative(export: RankExport) -> str:
+    """The recording, relative to the `profiler` directory."""
+    return f"{export.recording.parent.name}/{export.recording.name}"

@@ -1,0 +1,209 @@
+"""What an exporter works on: one recorded rank, what is wanted of it, and where to write."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from stepscope.export.raw import read_times
+from stepscope.run import Run, open_run
+from stepscope.selection import Choice
+from stepscope.sources.recording.about import read_about
+from stepscope.tables import TABLES
+from stepscope.tables.memory_curve import SHARED_MEMORY
+
+TIMELINE_LIMIT_BYTES = 500 << 20
+_PART_BYTES = 1 << 20
+
+
+@dataclass
+class RankExport:
+    """The export of one recording.
+
+    Args:
+        run: The recorded rank alone, as a run of one rank, narrowed to the wanted steps.
+        rank: Its number, as in the names of files.
+        recording: The directory of raw data.
+        about: Its `recording.json`.
+        directory: Where to write: the `profiler` directory, and a staging directory while files are made.
+        steps: The wanted steps; None for all.
+        pretty: Indent JSON.
+        timeline_limit_bytes: Timelines end before they grow beyond this.
+        data_simplification: Leave out what can be made again from the rest.
+    """
+
+    run: Run
+    rank: int
+    recording: Path
+    about: dict[str, Any]
+    directory: Path
+    steps: list[int] | None = None
+    pretty: bool = False
+    timeline_limit_bytes: int = TIMELINE_LIMIT_BYTES
+    data_simplification: bool = True
+    recorded: list[int] | None = None
+    """All steps of the recording, wanted or not; None for those of `run`."""
+    arrivals: Callable[[], pl.DataFrame | None] = lambda: None
+    """The rank's rows of `arrival`; None if the recordings of its peers are not exported with it."""
+    written: list[str] = field(default_factory=list)
+    """Files made so far, relative to `directory`."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """What could not be made, by file name, and why."""
+    began_ns: int = field(default_factory=time.time_ns)
+    """When the export began."""
+    kept: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """Frames that several exporters need and that take long to compute."""
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """The rank's row of `ranks`; what is missing there is taken from `recording.json`."""
+        stated = {**self.about, "process": self.about.get("pid"), "device": self.about.get("device_id")}
+        return {name: stated.get(name) if value is None else value for name, value in self.run.ranks[0].facts.items()}
+
+    @property
+    def world_size(self) -> int | None:
+        """Ranks in the job; None if unknown."""
+        size: int | None = self.facts["world_size"]
+        return size
+
+    @property
+    def recorded_steps(self) -> frozenset[int]:
+        """The numbers of all steps of the recording, wanted or not; not what ran before the first one."""
+        return frozenset(step for step in (self.run.steps if self.recorded is None else self.recorded) if step > 0)
+
+    @cached_property
+    def step_numbers(self) -> list[int]:
+        """The numbers of the wanted steps in order of time: in classic files the first of them is step 1."""
+        return self.rows("steps").filter(pl.col("step") > 0).sort("start_ns")["step"].to_list()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the `Profiler` that recorded."""
+        return self.about.get("options") or {}
+
+    @property
+    def is_mindspore(self) -> bool:
+        """Whether operator names carry MindSpore's scopes."""
+        return bool(self.facts["framework"] == "mindspore")
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether there is device work of a GPU."""
+        return self.run.has("kernels") and self.facts["device_kind"] != "npu"
+
+    @cached_property
+    def window_ns(self) -> tuple[int, int] | None:
+        """From the start of the first wanted step to the end of the last; None without steps."""
+        found = self.rows("steps").filter(pl.col("step") > 0)
+        return (found["start_ns"].min(), found["end_ns"].max()) if found.height else None  # type: ignore[return-value]
+
+    def lazy(self, table: str) -> pl.LazyFrame:
+        """A table in the wanted steps; empty, with its columns, if the rank has none."""
+        return self.run.table(table) if self.run.has(table) else pl.LazyFrame(schema=TABLES[table].schema)
+
+    def rows(self, table: str) -> pl.DataFrame:
+        """The rows of a table in the wanted steps; empty, with its columns, if the rank has none."""
+        return self.lazy(table).collect()
+
+    def allocator_rows(self, table: Literal["allocations", "memory_curve"]) -> pl.DataFrame:
+        """The rows of a memory table without blocks that processes share, which no allocator counts."""
+        return self.rows(table).filter(pl.col("component").ne_missing(pl.lit(SHARED_MEMORY)))
+
+    def raw(self, name: str) -> pl.DataFrame:
+        """The rows of a raw file (`marks`, `batches`, `host`, `device`, `windows`), by the clock of the tables."""
+        offset = (self.about.get("clock") or {}).get("offset_ns")
+        return read_times(self.recording, name, offset if isinstance(offset, int) else 0)
+
+    def within(self, rows: pl.DataFrame, column: str) -> pl.DataFrame:
+        """Rows that have a time but no step: all of them, or those within the wanted steps."""
+        if self.steps is None or self.window_ns is None:
+            return rows
+        return rows.filter(pl.col(column).is_between(*self.window_ns))
+
+    def leave_out(self, name: str, reason: str) -> None:
+        """Note that a file could not be made, or not completely."""
+        self.left_out[name] = reason
+
+    def write_json(self, name: str, content: Any) -> None:
+        """Write one JSON file, indented with `pretty`."""
+        self.write(name, json.dumps(content, indent=4 if self.pretty else None, ensure_ascii=False))
+
+    def copy(self, name: str, source: Path) -> None:
+        """Copy a file of the recording.
+
+        Raises:
+            OSError: If it cannot be read or written.
+        """
+        with source.open("rb") as file:
+            self.write(name, iter(lambda: file.read(_PART_BYTES), b""))
+
+    def write(self, name: str, text: str | bytes | Iterable[str] | Iterable[bytes]) -> None:
+        """Write one file whole or not at all, for this user alone.
+
+        Args:
+            name: Relative to `directory`; missing directories are created.
+            text: The content, or its parts in order.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        path = self.directory / name
+        for missing in reversed([place for place in path.parents if not place.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                for part in [text] if isinstance(text, (str, bytes)) else text:
+                    file.write(part.encode("utf-8", "backslashreplace") if isinstance(part, str) else part)
+            draft.replace(path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        if name not in self.written:
+            self.written.append(name)
+
+
+def open_recording(recording: Path, opener: Callable[[Path], Run] = open_run, steps: Choice = None) -> RankExport:
+    """Open a recording for export.
+
+    Args:
+        recording: Its directory.
+        opener: Opens a recording as a run.
+        steps: Only these steps; None for all.
+
+    Raises:
+        StepscopeError: If it is no recording, cannot be read, or has none of the steps.
+        OSError: If its `recording.json` cannot be read.
+    """
+    about = dict(read_about(recording).values)
+    run = opener(recording)
+    recorded = run.steps
+    if steps:
+        run = run.select(steps=steps)
+    rank = about.get("rank")
+    options = about.get("options") or {}
+    return RankExport(
+        run,
+        run.ranks[0].rank if rank is None else int(rank),
+        recording,
+        about,
+        recording.parent.parent,
+        [step for step in run.steps if step > 0] if steps else None,
+        timeline_limit_bytes=_limit_bytes(options.get("timeline_limit")),
+        data_simplification=options.get("data_simplification") is not False,
+        recorded=recorded,
+    )
+
+
+def _limit_bytes(megabytes: Any) -> int:
+    is_limit = isinstance(megabytes, int) and not isinstance(megabytes, bool) and megabytes > 0
+    return megabytes << 20 if is_limit else TIMELINE_LIMIT_BYTES

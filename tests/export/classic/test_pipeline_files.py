@@ -1,0 +1,197 @@
+"""The input pipeline: MindData's files and what is computed from them, and a loader in their form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from export_samples import BASE, MS, lines, make_export, read
+
+from stepscope.export.classic.cpu_usage import write_cpu_usage
+from stepscope.export.classic.framework_files import write_minddata
+from stepscope.export.classic.loader_pipeline import write_loader_pipeline
+from stepscope.export.classic.pipeline_advice import Figures, advise
+from stepscope.export.classic.pipeline_raw import write_pipeline_raw
+from stepscope.export.classic.pipeline_summary import write_pipeline_summary
+from stepscope.export.rank_export import RankExport
+
+RAW, SUMMARY = "minddata_pipeline_raw_1.csv", "minddata_pipeline_summary_1"
+
+
+def write_all(export: RankExport) -> None:
+    """All exporters of the pipeline in their order."""
+    for exporter in (
+        write_minddata,
+        write_loader_pipeline,
+        write_cpu_usage,
+        write_pipeline_raw,
+        write_pipeline_summary,
+    ):
+        exporter(export)
+
+
+def test_figures_are_those_of_mindspores_own_analysis(tmp_path: Path, shared: Path) -> None:
+    golden = shared / "data" / "mindspore" / "real_minddata_ms210_train" / "profiler"
+    export = make_export(tmp_path, framework="mindspore")
+    span = export.recording / "minddata" / "1"
+    span.mkdir(parents=True)
+    for name in ("pipeline_profiling_0.json", "minddata_cpu_utilization_0.json", "dataset_iterator_profiling_0.txt"):
+        (span / name).write_bytes((golden / name).read_bytes())
+
+    write_all(export)
+
+    assert read(export, "pipeline_profiling_1.json") == (golden / "pipeline_profiling_0.json").read_text()
+    assert read(export, RAW) == (golden / "minddata_pipeline_raw_0.csv").read_text()
+    assert read(export, f"{SUMMARY}.csv") == (golden / "minddata_pipeline_summary_0.csv").read_text()
+    assert read(export, f"{SUMMARY}.json") == (golden / "minddata_pipeline_summary_0.json").read_text()
+
+
+def test_the_newest_span_is_copied(tmp_path: Path) -> None:
+    export = make_export(tmp_path)
+    for number in (2, 10):
+        span = export.recording / "minddata" / str(number)
+        span.mkdir(parents=True)
+        operator = {"op_id": number, "op_type": "MapOp", "num_workers": 1, "metrics": None}
+        (span / "pipeline_profiling_7.json").write_text(json.dumps({"op_info": [operator], "sampling_interval": 20}))
+    (export.recording / "minddata" / "11").mkdir()
+
+    write_minddata(export)
+
+    assert json.loads(read(export, "pipeline_profiling_1.json"))["op_info"][0]["op_id"] == 10
+    assert "1 earlier span" in export.left_out["pipeline_profiling_1.json (earlier)"]
+
+
+def test_a_loader_is_a_pipeline_of_three_stages(tmp_path: Path) -> None:
+    export = make_export(tmp_path)
+
+    write_all(export)
+
+    when = (BASE + 2 * MS) // MS
+    assert lines(export, "dataset_iterator_profiling_1.txt")[:5] == [
+        f"0 1 1 0 {when}",
+        f"0 2 1 2 {when}",
+        f"0 0 1 2 {when}",
+        f"1 4 1 0 {when}",
+        f"0 1 2 0 {when + 10}",
+    ]
+    assert lines(export, RAW) == [
+        "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+        "output_queue_usage_rate,sample_interval,parent_id,children_id",
+        "0,EpochCtrlOp,1,,,,,10,,[1]",
+        '1,BatchOp,2,"[0, 1, 0]",0.3333333333333333,4,0.08333333333333333,10,0,[2]',
+        '2,GeneratorOp,2,"[0, 1, 0]",0.3333333333333333,4,0.08333333333333333,10,1,',
+    ]
+    summary = json.loads(read(export, f"{SUMMARY}.json"))
+    assert summary["queue_utilization_pct"] == [-1, 8.25, 8.25]
+    assert summary["queue_empty_freq_pct"] == [-1, 66.67, 66.67]
+    assert summary["avg_cpu_pct_per_worker"] == [-1, 10.0, -1]
+    assert summary["bottleneck_warning"] == ["Batch(id=1)"]
+
+
+def test_only_batches_of_the_chosen_steps_count(tmp_path: Path) -> None:
+    export = make_export(tmp_path)
+    export.run, export.steps = export.run.select(steps=[5, 6]), [5, 6]
+
+    write_loader_pipeline(export)
+
+    assert len(lines(export, "dataset_iterator_profiling_1.txt")) == 8
+
+
+def test_of_several_loaders_the_busiest_is_shown_and_the_others_told(tmp_path: Path) -> None:
+    export = make_export(tmp_path)
+    with (export.recording / "batches.csv").open("a") as file:
+        file.write(f"{BASE},evaluation,0,4,1000,,,0\n")
+
+    write_loader_pipeline(export)
+
+    assert len(lines(export, "dataset_iterator_profiling_1.txt")) == 12
+    assert "'loader'" in export.left_out["pipeline_profiling_1.json (loaders)"]
+
+
+def test_without_batches_the_reason_is_told(tmp_path: Path) -> None:
+    export = make_export(tmp_path)
+    (export.recording / "batches.csv").unlink()
+
+    write_all(export)
+
+    assert RAW not in export.written
+    assert "data_process" in export.left_out[RAW]
+
+
+def with_queues(export: RankExport, *queues: str) -> None:
+    """Give the batches these columns `queue_size,queue_capacity,workers`."""
+    batches = export.recording / "batches.csv"
+    head, *rows = batches.read_text().splitlines()
+    told = (",".join([*row.split(",")[:5], queue]) for row, queue in zip(rows, queues, strict=True))
+    batches.write_text("\n".join([head, *told, ""]))
+
+
+def test_a_loader_without_workers_has_no_queue_and_no_pipeline(tmp_path: Path) -> None:
+    export = make_export(tmp_path)
+    with_queues(export, ",,0", ",,0", ",,0")
+
+    write_all(export)
+
+    assert not any(name.startswith(("dataset_iterator", "minddata_pipeline")) for name in export.written)
+    assert json.loads(read(export, "pipeline_profiling_1.json"))["op_info"] == []  # for readers of CPU use
+    assert "no workers" in export.left_out[RAW]
+    assert "no workers" in export.left_out["dataset_iterator_profiling_1.txt"]
+
+
+def test_a_batch_whose_queue_was_not_seen_found_none_empty(tmp_path: Path) -> None:
+    export = make_export(tmp_path)
+    with_queues(export, "3,4,2", ",,2", "1,4,2")
+
+    write_all(export)
+
+    assert [line for line in lines(export, "dataset_iterator_profiling_1.txt") if line[0] == "1"] == [
+        f"1 4 1 3 {(BASE + 2 * MS) // MS}",
+        f"1 4 2 1 {(BASE + 22 * MS) // MS}",
+    ]
+
+
+@pytest.mark.parametrize(("samples", "advised"), [(3, False), (4, True)])
+def test_about_cpu_is_advised_from_three_shares_on(tmp_path: Path, samples: int, advised: bool) -> None:
+    export = make_export(tmp_path)
+    host = export.recording / "host.csv"
+    host.write_text("\n".join([*host.read_text().splitlines()[: 1 + 3 * samples], ""]))
+
+    write_all(export)
+
+    summary = json.loads(read(export, f"{SUMMARY}.json"))
+    assert summary["avg_cpu_pct"][1] == 20.0
+    assert ("cpu_analysis_details" in summary) is advised
+    assert ("bottleneck_warning" in summary) is advised
+
+
+def figures(number: int, kind: str, **known: object) -> Figures:
+    values = {"workers": 4, "children": [], "queue": 60.0, "empty": 0.0, "cpu_per_worker": 50.0, **known}
+    return Figures(number=number, name=f"{kind}(id={number})", kind=kind, **values)  # type: ignore[arg-type]
+
+
+def test_a_busy_operator_is_the_bottleneck() -> None:
+    told = advise([figures(0, "Map", children=[1], cpu_per_worker=76.25), figures(1, "TFRecord")])
+
+    assert told["bottleneck_warning"] == ["Map(id=0)"]
+    assert told["bottleneck_suggestion"] == [
+        "Map(id=0) has high CPU utilization per worker of 76.25% Try increasing num_parallel_workers above 4."
+    ]
+    assert "76.25%" in told["cpu_analysis_details"][0]
+
+
+def test_a_slow_reader_is_told() -> None:
+    told = advise([figures(0, "Batch", children=[1], queue=None), figures(1, "TFRecord", queue=20.0)])
+
+    assert "TFRecord(id=1)'s output queue usage=20.0% is low" in told["queue_analysis_details"][0]
+    assert "bottleneck_warning" not in told
+
+
+def test_an_empty_queue_before_the_device_is_told() -> None:
+    told = advise([figures(0, "DataQueue", children=[1], queue=None, workers=1), figures(1, "Map", empty=70.0)])
+
+    assert "empty in 70.0% of the samples" in told["queue_analysis_details"][0]
+
+
+def test_operators_of_one_thread_are_left_out() -> None:
+    assert advise([figures(0, "Shuffle", children=[1], cpu_per_worker=99.0), figures(1, "TFRecord")]) == {}
