@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,9 @@ class ToySource:
 
     name = "toy"
     version = 1
+    family = "toy"
+    reasons: Mapping[str, str] = {}
+    own_tables = frozenset[str]()
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with a `toy.json`."""

@@ -15,8 +15,8 @@ import pytest
 from builders import ToySource, write_toy
 from stepscope.errors import StepscopeError
 from stepscope.ingest import Ingested, ingest
-from stepscope.sources import SOURCES
 from stepscope.sources.base import Input, Sink
+from stepscope.sources.registry import SOURCES
 from stepscope.store import StoreSink
 
 
@@ -72,7 +72,7 @@ def read(*files: Path, source: ToySource = TOY, **options: object) -> Ingested:
 def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading in two processes, however little there is to read."""
     monkeypatch.setenv("STEPSCOPE_WORKERS", "2")
-    monkeypatch.setattr("stepscope.sources.SOURCES", [*SOURCES, *REGISTERED])
+    monkeypatch.setattr("stepscope.sources.registry.SOURCES", [*SOURCES, *REGISTERED])
     monkeypatch.setattr("stepscope.ingest.pool._START", START)
     monkeypatch.setattr("stepscope.ingest.inputs._WORTH_PROCESSES_BYTES", 1)
     monkeypatch.setattr("stepscope.ingest.inputs._LEAST_PROCESS_BYTES", 1)
@@ -174,7 +174,7 @@ def test_a_source_that_workers_do_not_know_is_read_here(
 ) -> None:
     stranger = Nosy()
     setattr(stranger, attribute, {"name": "stranger", "version": 7}[attribute])
-    monkeypatch.setattr("stepscope.sources.SOURCES", [stranger])
+    monkeypatch.setattr("stepscope.sources.registry.SOURCES", [stranger])
 
     done = read(*(write_toy(tmp_path / f"{n}.json") for n in range(3)), source=stranger)
 

@@ -19,7 +19,7 @@ from stepscope.tables import ISSUES, KERNELS, RANKS, TABLES
 @pytest.fixture
 def toys(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the toy format is known, and the store is empty."""
-    monkeypatch.setattr("stepscope.sources.SOURCES", [ToySource()])
+    monkeypatch.setattr("stepscope.sources.registry.SOURCES", [ToySource()])
 
 
 @pytest.fixture

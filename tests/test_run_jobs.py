@@ -33,7 +33,7 @@ def test_ranks_recorded_at_one_time_are_one_job() -> None:
     (job,) = group(at(f"job/rank{r}.json", 0, rank=r, world_size=4) for r in range(4))
 
     assert members(job) == {r: f"job/rank{r}.json" for r in range(4)}
-    assert (job.name, str(job.path), job.remarks) == ("job", "/data/job", [])
+    assert (job.name, str(job.path), job.issues) == ("job", "/data/job", [])
 
 
 def test_clocks_of_hosts_may_differ_by_seconds() -> None:
@@ -116,18 +116,18 @@ def test_of_a_copied_file_the_newest_is_used_and_the_other_told(tmp_path: Path) 
     recordings = [toy_recording(str(tmp_path / name), **facts) for name in ("old.json", "new.json")]
 
     (job,) = group(recordings)
-    (remark,) = job.remarks
+    (issue,) = job.issues
 
     assert [member.recording.path.name for member in job.members] == ["new.json"]
-    assert "old.json" in remark.file
-    assert "new.json" in remark.problem
-    assert "Move" in remark.remedy
+    assert "old.json" in issue.file
+    assert "new.json" in issue.problem
+    assert "Move" in issue.remedy
 
 
 def test_rivals_in_one_folder_are_told() -> None:
     (job,) = group([at("x/0.json", 0, rank=0), at("x/0 (1).json", 0.5, rank=0)])
 
-    assert len(job.members) == len(job.remarks) == 1
+    assert len(job.members) == len(job.issues) == 1
 
 
 def test_jobs_that_ran_at_one_time_are_told_apart_by_folder() -> None:
@@ -156,7 +156,7 @@ def test_ranks_unknown_are_numbered_by_name_among_free_numbers() -> None:
 
     assert members(job) == {0: "x/w2.json", 1: "x/w5.json", 2: "x/w10.json"}
     assert {m.rank: m.origin for m in job.members} == {0: "numbered", 1: "file name", 2: "numbered"}
-    assert sorted((r.severity, r.rank) for r in job.remarks) == [("note", 0), ("note", 2)]
+    assert sorted((r.severity, r.rank) for r in job.issues) == [("note", 0), ("note", 2)]
 
 
 def test_recordings_without_times_go_by_folder() -> None:
@@ -190,7 +190,7 @@ def test_a_recording_without_times_goes_with_the_only_job_beside_it() -> None:
 def test_ranks_that_are_not_here_are_told() -> None:
     (job,) = group(at(f"x/{r}.json", 0, rank=r, world_size=128) for r in range(2))
 
-    assert [(r.severity, r.problem) for r in job.remarks] == [("note", "2 of the job's 128 ranks are here")]
+    assert [(r.severity, r.problem) for r in job.issues] == [("note", "2 of the job's 128 ranks are here")]
 
 
 def test_thousands_of_ranks_are_grouped_quickly() -> None:

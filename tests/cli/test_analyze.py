@@ -121,14 +121,14 @@ def test_kernels_are_shares_of_all_device_work_and_point_to_communication() -> N
 
 def test_a_second_analysis_reads_the_store_and_says_the_same(capfd, monkeypatch) -> None:
     first = analyze_json(capfd, EXAMPLE)
-    monkeypatch.setattr("stepscope.sources.SOURCES", _readers_that_fail())
+    monkeypatch.setattr("stepscope.sources.registry.SOURCES", _readers_that_fail())
 
     assert analyze_json(capfd, EXAMPLE) == first
 
 
 def _readers_that_fail() -> list[object]:
     """The sources, whose `read` may no longer be called."""
-    from stepscope.sources import SOURCES
+    from stepscope.sources.registry import SOURCES
 
     class Closed:
         def __init__(self, source: object) -> None:

@@ -13,8 +13,7 @@ from stepscope.cli.opening import missing
 from stepscope.cli.output import Output
 from stepscope.cli.troubles import LISTED, show_troubles
 from stepscope.run import Run
-from stepscope.run.remark import Remark
-from stepscope.sources.discover import Unread
+from stepscope.tables.issues import OTHER_RUNS, Issue
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 
@@ -24,15 +23,17 @@ def shown(capfd: pytest.CaptureFixture[str], run: Run, *, quiet: bool = False) -
     return capfd.readouterr().out.splitlines()
 
 
-def run_with(*unread: Unread) -> Run:
+def run_with(*unread: Issue) -> Run:
     run = open_run(EXAMPLE)
     run.unread.extend(unread)
     return run
 
 
 def test_a_row_that_stands_for_many_inputs_counts_as_many(capfd) -> None:
-    listed = [Unread(f"{n}.json", "is empty", "Record again") for n in range(20)]
-    more = Unread("(several files)", "17 more files like those before: each is empty", "Record again")
+    listed = [Issue("error", f"{n}.json", "is empty", "Record again") for n in range(20)]
+    more = Issue(
+        "error", "(several files)", "17 more files like those before: each is empty", "Record again", inputs=17
+    )
 
     lines = shown(capfd, run_with(*listed, more))
 
@@ -40,14 +41,16 @@ def test_a_row_that_stands_for_many_inputs_counts_as_many(capfd) -> None:
 
 
 def test_one_more_is_one(capfd) -> None:
-    lines = shown(capfd, run_with(*(Unread(f"{n}.json", "is empty", "Record again") for n in range(LISTED + 1))))
+    lines = shown(
+        capfd, run_with(*(Issue("error", f"{n}.json", "is empty", "Record again") for n in range(LISTED + 1)))
+    )
 
     assert lines[-1] == "... and 1 more unread input"
 
 
 def test_quiet_names_errors_and_counts_the_rest(capfd) -> None:
-    bad = Unread("bad.json", "is empty", "Record again")
-    odd = Unread("odd.json", "is JSON, but no recording", "Nothing", "note")
+    bad = Issue("error", "bad.json", "is empty", "Record again")
+    odd = Issue("note", "odd.json", "is JSON, but no recording", "Nothing")
 
     lines = shown(capfd, run_with(odd, bad), quiet=True)
 
@@ -71,7 +74,8 @@ def test_quiet_tells_of_data_that_was_lost(capfd, tmp_path) -> None:
 def test_further_runs_are_left_to_standard_error(capfd, quiet) -> None:
     run = run_with()
     run.others = [open_run(EXAMPLE)]
-    run.remarks.append(Remark("note", str(run.path), "1 more runs lie under the same path: x", "Name the path"))
+    more = "1 more runs lie under the same path: x"
+    run.own_issues.append(Issue("note", str(run.path), more, "Name the path", place=OTHER_RUNS))
 
     assert shown(capfd, run, quiet=quiet) == []
 

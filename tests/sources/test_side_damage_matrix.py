@@ -18,8 +18,8 @@ from ascend_files import EPOCH_NS, EPOCH_US, rank_directory, write_kernels
 
 from damages import DAMAGES
 from stepscope.errors import UnreadableInput
-from stepscope.sources import SOURCES
 from stepscope.sources.discover import discover
+from stepscope.sources.registry import SOURCES
 from stepscope.store.sinks import MemorySink
 
 Files = Mapping[str, bytes | None]

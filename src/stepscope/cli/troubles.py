@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from stepscope.present import plural
+from stepscope.tables.issues import OTHER_RUNS
 
 if TYPE_CHECKING:
     from stepscope.cli.output import Output
     from stepscope.run import Run
-    from stepscope.sources.discover import Unread
 
 LISTED = 8
 """Lines of each kind before the rest is only counted."""
 
 STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
-
-_ALIKE = re.compile(r"(\d+) more files")
-_OTHERS = re.compile(r"\d+ more runs? lie")
 
 
 def show_troubles(out: Output, run: Run, *, quiet: bool = False) -> None:
@@ -37,7 +33,7 @@ def show_troubles(out: Output, run: Run, *, quiet: bool = False) -> None:
     for item in listed:
         _line(out, "unread", f"{item.file}: {item.problem}. {item.remedy}", STYLES[item.severity])
     where = "; `stepscope info` names them" if quiet else ""
-    _rest(out, _count(unread[len(listed) :]), "unread input", where, more=bool(listed))
+    _rest(out, sum(issue.inputs for issue in unread[len(listed) :]), "unread input", where, more=bool(listed))
     for warning in run.warnings:
         _line(out, "warning", warning, STYLES["warning"])
     rows = _issues(run)
@@ -56,8 +52,8 @@ def _issues(run: Run) -> list[dict[str, Any]]:
     grouped = (
         run.issues.filter(
             [
-                (file, problem) not in told and not (run.others and _OTHERS.match(problem))
-                for file, problem in run.issues.select("file", "problem").iter_rows()
+                (file, problem) not in told and not (run.others and place == OTHER_RUNS)
+                for file, problem, place in run.issues.select("file", "problem", "place").iter_rows()
             ]
         )
         .group_by("severity", "problem", "remedy", maintain_order=True)
@@ -65,11 +61,6 @@ def _issues(run: Run) -> list[dict[str, Any]]:
         .sort(pl.col("severity").replace_strict(order, default=9), maintain_order=True)
     )
     return grouped.to_dicts()
-
-
-def _count(unread: list[Unread]) -> int:
-    """How many inputs these are; one may stand for many alike."""
-    return sum(int(m[1]) if (m := _ALIKE.match(item.problem)) else 1 for item in unread)
 
 
 def _line(out: Output, label: str, text: str, style: str) -> None:

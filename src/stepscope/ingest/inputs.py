@@ -15,8 +15,10 @@ from stepscope.ingest.meter import throttled
 from stepscope.ingest.pool import Outcome, read_in_processes
 from stepscope.ingest.read import Task, printable, read_into_memory, read_into_store
 from stepscope.sources.base import Input, Source
-from stepscope.sources.discover import Unread, all_sources, unreadable
+from stepscope.sources.discover import unreadable
+from stepscope.sources.registry import all_sources
 from stepscope.store import Recording, Store, StoreError, cache_directory, identify, max_bytes, size_of
+from stepscope.tables.issues import Issue
 
 Progress = Callable[[int, int, str], None]
 """Called with bytes done, bytes in all, and what was done last."""
@@ -39,7 +41,7 @@ class Ingested:
     """The outcome: recordings in the order of their inputs, what was not read, and what a user should know."""
 
     recordings: list[Recording] = field(default_factory=list)
-    unread: list[Unread] = field(default_factory=list)
+    unread: list[Issue] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -104,7 +106,7 @@ class _Ingestion:
         for path in (item.path, *item.files):
             if printable(str(path)) != str(path):
                 problem, remedy = "has a name that is not UTF-8", "Rename it, or the directory that it lies in"
-                self.result.unread.append(Unread(printable(str(path)), problem, remedy))
+                self.result.unread.append(Issue("error", printable(str(path)), problem, remedy))
                 return None
         try:
             key = identify(source.name, source.version, item.path, item.files, item.label)
@@ -127,7 +129,7 @@ class _Ingestion:
                             self._leave_store(outcome)
                             break
                         pending = [other for other in pending if other is not task]
-                        if isinstance(outcome, Unread):
+                        if isinstance(outcome, Issue):
                             self.result.unread.append(outcome)
                         else:
                             done[task.key] = outcome

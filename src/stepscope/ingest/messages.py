@@ -6,7 +6,7 @@ from typing import IO
 
 import msgspec
 
-from stepscope.sources.discover import Unread
+from stepscope.tables.issues import Issue
 
 _LENGTH_BYTES = 8
 _MAX_BYTES = 64 << 20
@@ -60,7 +60,7 @@ class Stored(msgspec.Struct, frozen=True, tag=True):
 class Refused(msgspec.Struct, frozen=True, tag=True):
     """The input cannot be read."""
 
-    unread: Unread
+    unread: Issue
 
 
 class StoreFailed(msgspec.Struct, frozen=True, tag=True):

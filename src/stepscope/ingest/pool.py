@@ -27,12 +27,13 @@ from stepscope.ingest.messages import (
     send,
 )
 from stepscope.ingest.read import Task
-from stepscope.sources.discover import Unread, all_sources
+from stepscope.sources.registry import all_sources
 from stepscope.store import Recording, Store, StoreError
+from stepscope.tables.issues import Issue
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from stepscope.ingest.worker import main; main()"
 
-Outcome = Recording | Unread | StoreError
+Outcome = Recording | Issue | StoreError
 
 
 def read_in_processes(
@@ -149,13 +150,14 @@ class _Worker:
             self.process.kill()
             return None
 
-    def explain_death(self, task: Task) -> Unread:
+    def explain_death(self, task: Task) -> Issue:
         """What to say about the task over which it died."""
         status = self.process.wait()
         how = f"exit status {status}"
         with suppress(ValueError):
             how = signal.Signals(-status).name
-        return Unread(
+        return Issue(
+            "error",
             str(task.item.path),
             f"the process that read it died ({how})",
             "If memory ran out, set STEPSCOPE_WORKERS=1; else please report it with the output of --debug",

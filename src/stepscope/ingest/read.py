@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +12,7 @@ import polars as pl
 from stepscope._version import __version__
 from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Input, Sink, Source
-from stepscope.sources.discover import Unread, internal_error, unreadable
+from stepscope.sources.discover import internal_error, unread, unreadable
 from stepscope.store import (
     Manifest,
     MemoryRecording,
@@ -24,6 +24,7 @@ from stepscope.store import (
     schema_version,
     write_manifest,
 )
+from stepscope.tables.issues import Issue
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Task:
 
 def read_into_store(
     task: Task, store: Store, workers: int, advance: Callable[[int], None] | None = None
-) -> Recording | Unread:
+) -> Recording | Issue:
     """Read one input into the store.
 
     Args:
@@ -53,9 +54,9 @@ def read_into_store(
     try:
         with store.drafting(task.key) as draft:
             sink = StoreSink(draft, task.source.name, workers, advance, _named(task))
-            if unread := _read(task, sink):
+            if problem := _read(task, sink):
                 sink.raise_failure()
-                return unread
+                return problem
             tables = sink.close()
             manifest = Manifest(
                 source=task.source.name,
@@ -79,12 +80,12 @@ def read_into_store(
     return recording
 
 
-def read_into_memory(task: Task, workers: int, advance: Callable[[int], None] | None = None) -> Recording | Unread:
+def read_into_memory(task: Task, workers: int, advance: Callable[[int], None] | None = None) -> Recording | Issue:
     """Read one input and keep its rows in memory."""
     sink = MemorySink(task.source.name, workers, advance, _named(task))
     try:
-        if unread := _read(task, sink):
-            return unread
+        if problem := _read(task, sink):
+            return problem
         return MemoryRecording(task.source.name, task.item.path, task.item.files, sink.facts, sink.close())
     finally:
         sink.discard()
@@ -101,30 +102,31 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _read(task: Task, sink: Sink) -> Unread | None:
+def _read(task: Task, sink: Sink) -> Issue | None:
     """Let the source read; None if all went well, else what to tell, fit to be printed."""
-    unread = _try(task, sink)
-    if unread is None:
+    problem = _try(task, sink)
+    if problem is None:
         return None
-    return Unread(
-        printable(unread.file),
-        printable(unread.problem),
-        printable(unread.remedy),
-        unread.severity,
-        None if unread.trace is None else printable(unread.trace),
+    return replace(
+        problem,
+        file=printable(problem.file),
+        problem=printable(problem.problem),
+        remedy=printable(problem.remedy),
+        trace=None if problem.trace is None else printable(problem.trace),
     )
 
 
-def _try(task: Task, sink: Sink) -> Unread | None:
+def _try(task: Task, sink: Sink) -> Issue | None:
     path = task.item.path
     try:
         task.source.read(task.item, sink)
     except StoreError:
         raise
     except UnreadableInput as error:
-        return Unread(error.path, error.problem, error.remedy)
+        return unread(error)
     except MemoryError:
-        return Unread(
+        return Issue(
+            "error",
             str(path),
             "needs more memory than there is",
             "Set STEPSCOPE_WORKERS=1 so that nothing else is read meanwhile, else use a machine with more memory",

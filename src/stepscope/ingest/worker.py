@@ -31,10 +31,10 @@ from stepscope.ingest.messages import (
 )
 from stepscope.ingest.meter import throttled
 from stepscope.ingest.read import Task, printable, read_into_store
-from stepscope.sources import SOURCES
 from stepscope.sources.base import Input, Source
-from stepscope.sources.discover import Unread
+from stepscope.sources.registry import all_sources
 from stepscope.store import Store, StoreError
+from stepscope.tables.issues import Issue
 
 
 def main() -> None:
@@ -73,12 +73,12 @@ def _work(payload: bytes, out: BinaryIO) -> Answer:
         outcome = read_into_store(task, Store(Path(order.store)), order.workers, advance)
     except (StoreError, OSError) as error:
         return StoreFailed(printable(str(error)))
-    return Refused(outcome) if isinstance(outcome, Unread) else Stored(order.key)
+    return Refused(outcome) if isinstance(outcome, Issue) else Stored(order.key)
 
 
 def _source(order: Order) -> Source | None:
     """The source that is to read; None if this process knows none like it."""
-    for source in SOURCES:
+    for source in all_sources():
         if (source.name, source.version) == (order.source, order.source_version):
             return source
     return None

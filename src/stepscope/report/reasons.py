@@ -11,6 +11,9 @@ from stepscope.advice.units import Unit, unit_of
 from stepscope.analysis.registry import find_analysis
 from stepscope.present import listed
 from stepscope.selection import describe_numbers
+from stepscope.sources.base import Source
+from stepscope.sources.missing import PROFILER
+from stepscope.sources.registry import all_sources, source_of
 from stepscope.tables import ISSUES, RANKS, SLICES, STACKS, TABLES
 
 if TYPE_CHECKING:
@@ -34,89 +37,10 @@ NOUNS = {
 }
 """What a table holds; its name without underscores where nothing else stands here."""
 
-_PYTORCH = "PyTorch traces hold none"
-_MEMORY = "recorded without profile_memory=True"
-_LEVEL_0 = "one device only, or recorded at profiler level 0"
-_NOT_RECORDED = "the recorder has them of Ascend devices only"
-_NO_WINDOW = "recorded without op_time, or stopped before the first window was finished"
-_DATASET = "only MindSpore's dataset profiling writes them"
-_TOTALS_ONLY = "MindSpore's own profiler kept totals of them, or none"
-_CLASSIC_NONE = "MindSpore's own profiler records none"
-_NO_RANGES = "the runtime profiler marks ranges of the host only"
-
 _UNKNOWN = "the recording holds none"
-
-WHY: dict[str, dict[str, str]] = {
-    "groups": {
-        "kineto": "one process only, or written by an old PyTorch",
-        "ascend": _LEVEL_0,
-        "recording": "one process only",
-    },
-    "operators": {"": "recorded without CPU activities", "recording": _NO_WINDOW, "classic": _TOTALS_ONLY},
-    "kernels": {
-        "recording": f"a CPU-only job, or {_NO_WINDOW}",
-        "kineto": "a CPU-only job, or recorded without accelerator activities",
-        "ascend": "recorded without NPU activities",
-        "classic": _TOTALS_ONLY,
-        "runtime": _NO_RANGES,
-    },
-    "kernel_counters": {
-        "kineto": _PYTORCH,
-        "ascend": "recorded without aic_metrics",
-        "recording": _NOT_RECORDED,
-    },
-    "collectives": {
-        "kineto": "one process only, or recorded between two calls",
-        "ascend": _LEVEL_0,
-        "recording": "one process only, or recorded between two calls",
-    },
-    "links": {
-        "recording": _NOT_RECORDED,
-        "kineto": _PYTORCH,
-        "ascend_text": "communication_matrix.json is missing or empty",
-        "ascend_db": "the database has no communication matrix",
-    },
-    "transports": {
-        "recording": _NOT_RECORDED,
-        "kineto": _PYTORCH,
-        "ascend_text": "communication.json is missing or empty",
-        "ascend_db": "the database has no bandwidth table",
-    },
-    "allocations": {"": _MEMORY, "classic": "older versions plan the memory of graphs instead", "runtime": _NO_RANGES},
-    "memory_curve": {"": _MEMORY, "classic": "older versions plan the memory of graphs instead", "runtime": _NO_RANGES},
-    "flows": {"": "no arrows between forward and backward work were recorded", "classic": _CLASSIC_NONE},
-    "counters": {
-        "kineto": _PYTORCH,
-        "ascend": "no frequencies were recorded",
-        "recording": "no GPU, or no nvidia-ml-py to ask it",
-    },
-    "stacks": {"": "recorded without with_stack=True", "classic": _CLASSIC_NONE, "runtime": _NO_RANGES},
-    "pipeline_operators": {"recording": _DATASET},
-    "input_pipeline": {
-        "kineto": _PYTORCH,
-        "ascend": _DATASET,
-        "recording": "no batch came from a data loader that the recorder knows",
-    },
-    "host_usage": {
-        "kineto": _PYTORCH,
-        "ascend": "no samples of the host were recorded",
-        "recording": "no samples of the host were recorded; they need psutil",
-    },
-}
-"""Table to format (or the word before its underscore; empty for any) to the usual reason why there are no rows."""
 
 NO_BLOCKS = "changes of memory were recorded, but not the blocks that they belong to"
 """Why there are no `allocations` although there is a `memory_curve`."""
-
-ONLY_OF = {
-    **dict.fromkeys(
-        ("graphs", "graph_nodes", "graph_tensors", "flop_scopes", "communication_totals", "operator_steps", "stated"),
-        ("classic",),
-    ),
-    "host_events": ("classic", "runtime"),
-    "pipeline_operators": ("classic", "recording"),
-}
-"""Tables that only these formats have (the word before the underscore); nobody misses them in others."""
 
 INSTEAD_OF = {"step_totals": "steps", "operator_totals": "operators"}
 """Totals that sources write who have no events; nobody misses them where the events are."""
@@ -161,12 +85,14 @@ def unanswered(unavailable: dict[str, str]) -> list[str]:
 def missing_data(run: Run) -> list[str]:
     """A line for each reason why kinds of data are missing: the kinds, on which ranks, and the reason."""
     kinds: dict[str, list[str]] = {}
+    of_few = frozenset[str]().union(*(source.own_tables for source in all_sources()))
     for table in TABLES:
         lacking = [rank.rank for rank in run.ranks if not rank.has(table)]
         needless = table in (RANKS.name, ISSUES.name) or (table in INSTEAD_OF and run.has(INSTEAD_OF[table]))
-        formats = {_family(rank) for rank in run.ranks if rank.rank in lacking}
         needless |= table == STACKS.name and _has_functions(run)
-        if needless or not lacking or (table in ONLY_OF and formats.isdisjoint(ONLY_OF[table])):
+        readers = [_reader(rank) for rank in run.ranks if rank.rank in lacking]
+        needless |= table in of_few and not any(reader and table in reader.own_tables for reader in readers)
+        if needless or not lacking:
             continue
         some = f" (rank {describe_numbers(lacking)})" if len(lacking) < len(run.ranks) else ""
         kinds.setdefault("; ".join(_why(run, table)), []).append(table + some)
@@ -203,18 +129,13 @@ def _why(run: Run, table: str) -> list[str]:
         return told["problem"].unique(maintain_order=True).to_list()
     if table == "allocations" and run.has("memory_curve"):
         return [NO_BLOCKS]
-    reasons = WHY.get(table, {})
-    formats = [_format(rank) for rank in lacking]
-    found = (reasons.get(f) or reasons.get(f.partition("_")[0]) or reasons.get("") for f in formats)
-    return list(dict.fromkeys(reason or _UNKNOWN for reason in found))
+    readers = [_reader(rank) for rank in lacking]
+    return list(dict.fromkeys((reader.reasons if reader else PROFILER).get(table, _UNKNOWN) for reader in readers))
 
 
-def _format(rank: Rank) -> str:
-    return str(rank.facts["format"] or rank.recording.source)
-
-
-def _family(rank: Rank) -> str:
-    return _format(rank).partition("_")[0]
+def _reader(rank: Rank) -> Source | None:
+    """The source that reads the rank's format."""
+    return source_of(str(rank.facts["format"] or rank.recording.source))
 
 
 def _noun(table: str) -> str:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from stepscope.paths import natural
 from stepscope.run.folders import common_folders
-from stepscope.run.remark import Remark
+from stepscope.sources.registry import family_of
 from stepscope.store.recording import Recording
+from stepscope.tables.issues import Issue
 
 _WHOLE = 0.9
 """A recording with less than this part of a rival's rows was cut short."""
@@ -48,7 +49,7 @@ class Job:
     name: str
     path: Path
     newest: int
-    remarks: list[Remark] = field(default_factory=list)
+    issues: list[Issue] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ class _Piece:
 
     @property
     def family(self) -> str:
-        """Formats of one family may be mixed in a job: `ascend_text` and `ascend_db`."""
-        return self.recording.source.partition("_")[0]
+        """Recordings of one family may be ranks of one job."""
+        return family_of(self.recording.source)
 
     @property
     def who(self) -> Hashable:
@@ -101,18 +102,18 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
     as many runs. A second recording of a rank at the same time is a copy, or belongs to another job if it lies
     in another directory.
     """
-    pieces, remarks = _without_copies([_piece(recording) for recording in recordings])
+    pieces, issues = _without_copies([_piece(recording) for recording in recordings])
     jobs: list[Job] = []
     for cluster in _clusters(pieces):
         for part in _split_by_directory(cluster):
             unique, dropped = _without_rivals(part)
             runs = [_job(run) for run in _in_sequence(unique)]
-            for remark in dropped:
-                runs[0].remarks.append(remark)
+            for issue in dropped:
+                runs[0].issues.append(issue)
             jobs.extend(runs)
     for job in jobs:
         paths = {str(member.recording.path) for member in job.members}
-        job.remarks.extend(remark for kept, remark in remarks if kept in paths)
+        job.issues.extend(issue for kept, issue in issues if kept in paths)
     jobs.sort(key=lambda job: (-len(job.members), _is_bare(job), -job.newest, job.name))
     _tell_apart(jobs)
     return jobs
@@ -137,19 +138,19 @@ def _piece(recording: Recording) -> _Piece:
     return _Piece(recording, facts.get("rank"), facts.get("world_size"), start, end, written)
 
 
-def _without_copies(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[tuple[str, Remark]]]:
+def _without_copies(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[tuple[str, Issue]]]:
     """Of recordings with the same rank and the very same window, keep the newest file."""
     alike: dict[Hashable, list[_Piece]] = defaultdict(list)
     for number, piece in enumerate(pieces):
         known = piece.start is not None and (piece.rank is not None or piece.recording.facts.get("process") is not None)
         alike[(piece.family, piece.world_size, piece.who, piece.start, piece.end) if known else number].append(piece)
     kept: list[_Piece] = []
-    remarks: list[tuple[str, Remark]] = []
+    issues: list[tuple[str, Issue]] = []
     for copies in alike.values():
         best = max(copies, key=lambda piece: piece.written)
         kept.append(best)
-        remarks.extend((str(best.recording.path), _rival(piece, best)) for piece in copies if piece is not best)
-    return kept, remarks
+        issues.extend((str(best.recording.path), _rival(piece, best)) for piece in copies if piece is not best)
+    return kept, issues
 
 
 def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
@@ -233,9 +234,9 @@ def _split_by_directory(pieces: list[_Piece]) -> list[list[_Piece]]:
     return [part for branch in branches.values() for part in _split_by_directory(branch)]
 
 
-def _without_rivals(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[Remark]]:
+def _without_rivals(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[Issue]]:
     """Of recordings of one rank at the same time, keep the newest file, but not one that was cut short."""
-    dropped: dict[int, Remark] = {}
+    dropped: dict[int, Issue] = {}
     for a, b in _rivals(pieces):
         if id(a) not in dropped and id(b) not in dropped:
             lesser, better = sorted((a, b), key=lambda piece: piece.written)
@@ -245,13 +246,13 @@ def _without_rivals(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[Remark
     return [piece for piece in pieces if id(piece) not in dropped], list(dropped.values())
 
 
-def _rival(dropped: _Piece, kept: _Piece) -> Remark:
-    return Remark(
+def _rival(dropped: _Piece, kept: _Piece) -> Issue:
+    return Issue(
         "warning",
         str(dropped.recording.path),
         f"records the same rank and time as {kept.recording.path}, which is newer or more complete and was used",
         "Move one of the two elsewhere, or open each by itself",
-        kept.rank,
+        rank=kept.rank,
     )
 
 
@@ -281,7 +282,7 @@ def _distance(a: _Piece, b: _Piece) -> int:
 
 def _job(pieces: Sequence[_Piece]) -> Job:
     """Number the ranks that state none, and name the job."""
-    remarks: list[Remark] = []
+    issues: list[Issue] = []
     taken = {piece.rank for piece in pieces}
     members = [
         Member(piece.rank, piece.recording.facts.get("rank_origin") or "content", piece.recording)
@@ -296,7 +297,7 @@ def _job(pieces: Sequence[_Piece]) -> Job:
         if len(pieces) > 1:
             problem = f"states no rank; it is called {number} by the order of file names"
             remedy = "Record after torch.distributed is initialised, or name the file like rank-0.json"
-            remarks.append(Remark("note", str(piece.recording.path), problem, remedy, number))
+            issues.append(Issue("note", str(piece.recording.path), problem, remedy, rank=number))
     if len(members) == 1:
         path = pieces[0].recording.path
         name = _directory_name(path) if path.is_dir() else path.name.partition(".")[0] or path.name
@@ -306,9 +307,9 @@ def _job(pieces: Sequence[_Piece]) -> Job:
     stated = max((piece.world_size for piece in pieces if piece.world_size is not None), default=0)
     if stated > len(members):
         problem = f"{len(members)} of the job's {stated} ranks {'is' if len(members) == 1 else 'are'} here"
-        remarks.append(Remark("note", str(path), problem, "Open the recordings of all ranks together to compare them"))
+        issues.append(Issue("note", str(path), problem, "Open the recordings of all ranks together to compare them"))
     newest = max(piece.end if piece.end is not None else piece.written for piece in pieces)
-    return Job(members, name, path, newest, remarks)
+    return Job(members, name, path, newest, issues)
 
 
 def _directory_name(path: Path) -> str:

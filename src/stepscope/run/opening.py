@@ -8,10 +8,10 @@ from pathlib import Path
 from stepscope.errors import NothingReadable, StepscopeError
 from stepscope.run.jobs import Job, group
 from stepscope.run.rank import Rank
-from stepscope.run.remark import Remark
 from stepscope.run.run import Run
 from stepscope.selection import Choice
-from stepscope.sources.discover import Unread, discover
+from stepscope.sources.discover import discover
+from stepscope.tables.issues import OTHER_RUNS, Issue
 
 Paths = str | Path | Sequence[str | Path]
 _MAX_LISTED = 5
@@ -88,7 +88,8 @@ def open_run(
         more = f" and {len(others) - _MAX_LISTED} more" if len(others) > _MAX_LISTED else ""
         count = "1 more run lies" if len(others) == 1 else f"{len(others)} more runs lie"
         problem = f"{count} under the same path: {listed}{more}"
-        chosen.remarks.append(Remark("note", str(chosen.path), problem, "Name its path, or choose with --run NAME"))
+        remedy = "Name its path, or choose with --run NAME"
+        chosen.own_issues.append(Issue("note", str(chosen.path), problem, remedy, place=OTHER_RUNS))
     return chosen
 
 
@@ -110,9 +111,9 @@ def named(runs: Sequence[Run], run: str) -> Run:
     )
 
 
-def _run(job: Job, unread: Sequence[Unread], warnings: Sequence[str], skipped: int) -> Run:
+def _run(job: Job, unread: Sequence[Issue], warnings: Sequence[str], skipped: int) -> Run:
     ranks = [Rank(member.rank, member.origin, member.recording) for member in job.members]
-    return Run(job.name, job.path, ranks, unread=unread, remarks=job.remarks, warnings=warnings, skipped=skipped)
+    return Run(job.name, job.path, ranks, unread=unread, own_issues=job.issues, warnings=warnings, skipped=skipped)
 
 
 def _narrow(
@@ -137,7 +138,7 @@ def _narrow(
     return narrowed
 
 
-def _explain_nothing(paths: Paths, unread: Sequence[Unread], skipped: int) -> str:
+def _explain_nothing(paths: Paths, unread: Sequence[Issue], skipped: int) -> str:
     where = str(paths) if isinstance(paths, (str, Path)) else ", ".join(map(str, paths))
     lines = [f"{where}: no recording that can be read."]
     lines.extend(f"  {u.file}: {u.problem}. {u.remedy}" for u in unread[:_MAX_LISTED])

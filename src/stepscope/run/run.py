@@ -14,12 +14,11 @@ from stepscope.run.answers import Answers
 from stepscope.run.numbering import Repetition, iterations_of
 from stepscope.run.query import query
 from stepscope.run.rank import Rank, known_table, stacked
-from stepscope.run.remark import Remark, issue_rows
-from stepscope.run.spans import narrow_remarks
+from stepscope.run.spans import narrow_windows
 from stepscope.selection import Choice, describe_numbers, parse_selection
-from stepscope.sources.discover import Unread
 from stepscope.store.recording import MemoryRecording
 from stepscope.tables import ISSUES, RANKS, TABLES
+from stepscope.tables.issues import Issue, issue_rows
 
 _STEPPED = tuple(name for name, table in TABLES.items() if any(c.name == "step" for c in table.columns))
 
@@ -32,7 +31,7 @@ class Run:
         path: The directory or file that holds it.
         ranks: Its ranks.
         unread: What lay beside it and could not be read.
-        remarks: What is to be said about the run as a whole.
+        own_issues: What is to be reported about the run as a whole.
         warnings: What the user should know about this opening of it, e.g. that the store is full.
         skipped: Number of other files that were passed by.
     """
@@ -43,8 +42,8 @@ class Run:
         path: Path,
         ranks: Iterable[Rank],
         *,
-        unread: Sequence[Unread] = (),
-        remarks: Sequence[Remark] = (),
+        unread: Sequence[Issue] = (),
+        own_issues: Sequence[Issue] = (),
         warnings: Sequence[str] = (),
         skipped: int = 0,
     ) -> None:
@@ -52,7 +51,7 @@ class Run:
         self.path = path
         self.ranks: list[Rank] = sorted(ranks, key=lambda rank: rank.rank)
         self.unread = list(unread)
-        self.remarks = list(remarks)
+        self.own_issues = list(own_issues)
         self.warnings = list(warnings)
         self.skipped = skipped
         self.limits: Mapping[str, Any] = {}
@@ -145,8 +144,7 @@ class Run:
     @cached_property
     def issues(self) -> pl.DataFrame:
         """What the import skipped or guessed, on all ranks and around them."""
-        unread = (Remark(u.severity, u.file, u.problem, u.remedy) for u in self.unread)
-        around = [*self.remarks, *unread, *narrow_remarks(self)]
+        around = [*self.own_issues, *self.unread, *narrow_windows(self)]
         telling = [rank for rank in self.ranks if rank.has(ISSUES.name)]
         told = [stacked(telling, ISSUES.name).collect()] if telling else []
         return pl.concat([issue_rows(around), *told])
@@ -216,7 +214,7 @@ class Run:
             self.path,
             ranks,
             unread=self.unread,
-            remarks=self.remarks,
+            own_issues=self.own_issues,
             warnings=self.warnings,
             skipped=self.skipped,
         )

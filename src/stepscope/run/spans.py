@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.present import duration, plural
-from stepscope.run.remark import Remark
 from stepscope.tables import STEPS
+from stepscope.tables.issues import Issue
 
 if TYPE_CHECKING:
     from stepscope.run.run import Run
@@ -55,7 +55,7 @@ def narrow_ranks(run: Run) -> list[Spans]:
     return [Spans(**row) for row in narrow.iter_rows(named=True)]
 
 
-def narrow_remarks(run: Run) -> list[Remark]:
+def narrow_windows(run: Run) -> list[Issue]:
     """A warning about the rank whose windows hold the least of its steps, if that is little."""
     narrow = narrow_ranks(run)
     if not narrow:
@@ -69,7 +69,7 @@ def narrow_remarks(run: Run) -> list[Remark]:
     )
     problem += f" ({plural(more, 'more rank')} alike)" if more else ""
     remedy = "Call the profiler's step() where each step ends, and check that it recorded the device all the time"
-    return [Remark("warning", str(run.path), problem, remedy, worst.rank)]
+    return [Issue("warning", str(run.path), problem, remedy, rank=worst.rank)]
 
 
 def narrow_step_ns(run: Run) -> float | None:

@@ -6,17 +6,16 @@ the list in `stepscope.sources`, and its test.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import polars as pl
 
     from stepscope.tables import Table
-
-Severity = Literal["error", "warning", "note"]
+    from stepscope.tables.issues import Severity
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,12 @@ class Source(Protocol):
     name: str
     version: int
     """Raised whenever the rows that it makes change, so that stored rows of older code are not used."""
+    family: str
+    """Sources of one family may read the ranks of one job, e.g. the two exports of an Ascend profiler."""
+    reasons: Mapping[str, str]
+    """Table to the usual reason why an input has no rows of it. What is known of one input, it reports as an issue."""
+    own_tables: frozenset[str]
+    """Tables that few sources fill: they are not missing from the inputs of sources that do not name them here."""
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """Recognise `directory` as a recording (or several, of one rank each), by the names and files in it."""

@@ -12,9 +12,11 @@ from pathlib import Path
 
 from stepscope.errors import StepscopeError, UnreadableInput
 from stepscope.paths import shown
-from stepscope.sources.base import Found, Input, Severity, Source
+from stepscope.sources.base import Found, Input, Source
 from stepscope.sources.exported import exported_in, made_elsewhere
 from stepscope.sources.head import broken_at, is_json, read_head
+from stepscope.sources.registry import all_sources
+from stepscope.tables.issues import Issue
 
 _MAX_ALIKE = 20
 _PEEK_BYTES = 512
@@ -29,31 +31,12 @@ _UNPACKERS = {
 }
 
 
-@dataclass(frozen=True)
-class Unread:
-    """Something that was not read.
-
-    Args:
-        file: File or directory, as `shown`.
-        problem: What is wrong with it.
-        remedy: What to do about it.
-        severity: `error` if data is missing because of it, `note` if it may never have been a recording.
-        trace: The Python traceback of an internal error, for `--debug`.
-    """
-
-    file: str
-    problem: str
-    remedy: str
-    severity: Severity = "error"
-    trace: str | None = None
-
-
 @dataclass
 class Discovered:
     """What lies under some paths: inputs, what looks like one and is not readable, and a count of the rest."""
 
     inputs: list[Input] = field(default_factory=list)
-    problems: list[Unread] = field(default_factory=list)
+    problems: list[Issue] = field(default_factory=list)
     skipped: int = 0
 
 
@@ -83,16 +66,10 @@ def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = Non
     return walk.found
 
 
-def all_sources() -> Sequence[Source]:
-    """The registered readers."""
-    from stepscope.sources import SOURCES  # noqa: PLC0415 - the readers import modules beside this one
-
-    return SOURCES
-
-
-def internal_error(path: Path, error: BaseException) -> Unread:
+def internal_error(path: Path, error: BaseException) -> Issue:
     """What to say when a reader fails in a way that nobody foresaw."""
-    return Unread(
+    return Issue(
+        "error",
         shown(path),
         f"internal error ({type(error).__name__}: {error})",
         "Please report it with the output of the same command with --debug",
@@ -100,14 +77,19 @@ def internal_error(path: Path, error: BaseException) -> Unread:
     )
 
 
-def unreadable(path: Path, error: OSError) -> Unread:
+def unread(error: UnreadableInput) -> Issue:
+    """What a reader said of an input of which it can read nothing."""
+    return Issue("error", error.path, error.problem, error.remedy)
+
+
+def unreadable(path: Path, error: OSError) -> Issue:
     """What to say when the system does not let us read."""
     remedy = (
         "Ask its owner for the right to read it"
         if isinstance(error, PermissionError)
         else "Check the file and the disk that it is on"
     )
-    return Unread(shown(path), f"cannot be read: {error.strerror or error}", remedy)
+    return Issue("error", shown(path), f"cannot be read: {error.strerror or error}", remedy)
 
 
 class _Walk:
@@ -118,7 +100,7 @@ class _Walk:
         self.found = Discovered()
         self._seen: set[tuple[int, int]] = set()
         self._made: dict[Path, str] = {}
-        self._alike: Counter[Unread] = Counter()
+        self._alike: Counter[Issue] = Counter()
 
     def start(self, path: Path) -> None:
         """Walk from one path. Linked directories come last, so that a real path goes before a link to it."""
@@ -141,8 +123,9 @@ class _Walk:
         """Say how many problems of one kind were not listed."""
         for kind, count in self._alike.items():
             if count > _MAX_ALIKE:
-                more = f"{count - _MAX_ALIKE} more files like those before: each {kind.problem}"
-                self.found.problems.append(replace(kind, file="(several files)", problem=more))
+                left = count - _MAX_ALIKE
+                more = f"{left} more files like those before: each {kind.problem}"
+                self.found.problems.append(replace(kind, file="(several files)", problem=more, inputs=left))
 
     def _directory(self, directory: Path) -> list[os.DirEntry[str]]:
         """Ask for a directory as a whole, else for each of its files; returns where to go on."""
@@ -152,12 +135,12 @@ class _Walk:
             with os.scandir(directory) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
         except OSError as error:
-            self._tell(unreadable(directory, error))
+            self._report(unreadable(directory, error))
             return []
         exported = exported_in(directory, [entry.name for entry in entries])
         self._made |= exported.made
-        for remark in exported.remarks:
-            self._tell(Unread(shown(remark.path), remark.problem, remark.remedy, remark.severity))
+        for issue in exported.issues:
+            self._report(issue)
         self.found.skipped += len(exported.passed)
         entries = [entry for entry in entries if entry.name not in exported.passed]
         names = [entry.name for entry in entries]
@@ -199,17 +182,21 @@ class _Walk:
                     return
                 problem = _why_unclaimed(file, head)
             elif stat.S_ISREG(info.st_mode) and (asked_for or file.name.lower().endswith(_TRACE_ENDINGS)):
-                problem = Unread(shown(file), "is empty", "Record again; the writer was stopped or the disk was full")
+                problem = Issue(
+                    "error", shown(file), "is empty", "Record again; the writer was stopped or the disk was full"
+                )
             else:
                 problem = None
         except OSError as error:
             problem = unreadable(file, error)
         except UnreadableInput as error:
-            problem = Unread(error.path, error.problem, error.remedy)
+            problem = unread(error)
         if problem is not None:
-            self._tell(replace(problem, severity="error") if asked_for else problem)
+            self._report(replace(problem, severity="error") if asked_for else problem)
         elif asked_for:
-            self._tell(Unread(shown(file), "is in no format that stepscope reads", "Name the trace file itself"))
+            self._report(
+                Issue("error", shown(file), "is in no format that stepscope reads", "Name the trace file itself")
+            )
         else:
             self.found.skipped += 1
 
@@ -219,20 +206,20 @@ class _Walk:
             try:
                 found = ask(source)
             except UnreadableInput as error:
-                self._tell(Unread(error.path, error.problem, error.remedy))
+                self._report(unread(error))
                 return _NOTHING
             except OSError as error:
-                self._tell(unreadable(path, error))
+                self._report(unreadable(path, error))
                 return _NOTHING
             except Exception as error:
-                self._tell(internal_error(path, error))
+                self._report(internal_error(path, error))
                 continue
             if found is not None:
                 self.found.inputs.extend(found.inputs)
                 return found
         return None
 
-    def _tell(self, problem: Unread) -> None:
+    def _report(self, problem: Issue) -> None:
         """List a problem; from many of one kind only the first, so that they do not bury the others."""
         kind = replace(problem, file="", trace=None)
         self._alike[kind] += 1
@@ -259,28 +246,35 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _why_unclaimed(file: Path, head: bytes | None) -> Unread | None:
+def _why_unclaimed(file: Path, head: bytes | None) -> Issue | None:
     """Why a file that looks like a trace is none, or None for a file that looks like something else."""
     name = file.name.lower()
     for ending, unpacker in _UNPACKERS.items():
         if name.endswith(ending):
-            return Unread(
-                shown(file), "is compressed in a way that is not read", f"Unpack it with {unpacker}, or use gzip"
+            return Issue(
+                "error",
+                shown(file),
+                "is compressed in a way that is not read",
+                f"Unpack it with {unpacker}, or use gzip",
             )
     if head is not None and is_json(head):
         if b'"traceEvents"' in head:
-            return Unread(
-                shown(file), "has trace events of no known writer", "Give the file that the profiler itself wrote"
+            return Issue(
+                "error",
+                shown(file),
+                "has trace events of no known writer",
+                "Give the file that the profiler itself wrote",
             )
         if broken_at(head) is None:
-            return Unread(
+            return Issue(
+                "note",
                 shown(file),
                 "is JSON, but not in a trace format that stepscope reads",
                 "Nothing to do if it is not a recording; otherwise give the file that the profiler itself wrote",
-                "note",
             )
     if name.endswith((".json", ".json.gz")):
-        return Unread(
+        return Issue(
+            "error",
             shown(file),
             f"is named like JSON, but {_what_instead(file, head)}",
             "Copy or record it again if it should be a recording",

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from stepscope.sources.base import Input, Severity
+from stepscope.paths import shown
+from stepscope.sources.base import Input
 from stepscope.sources.classic.files import is_known, kind_of
 from stepscope.sources.export_lists import ExportList, read_list
 from stepscope.sources.side_files import peek_object
+from stepscope.tables.issues import Issue
 
 ABOUT = "recording.json"
 _TREE = re.compile(r"rank-(\d+)_\d{14}_ascend_ms(?=/|$)")
@@ -20,29 +22,19 @@ _FOLDER = "host_info"
 _RECORDED = re.compile(r"rank-(\d+)_")
 
 
-@dataclass(frozen=True)
-class Remark:
-    """What to say of entries that are passed by."""
-
-    path: Path
-    problem: str
-    remedy: str
-    severity: Severity
-
-
 @dataclass
 class Exported:
     """What of a directory was made from recordings.
 
     Args:
         passed: Names of entries that are not to be read.
-        remarks: What to say of them.
+        issues: What to report of them.
         made: Paths of entries that are read, unless the recording that they were made from is found elsewhere: by the
             name of that recording.
     """
 
     passed: set[str] = field(default_factory=set)
-    remarks: list[Remark] = field(default_factory=list)
+    issues: list[Issue] = field(default_factory=list)
     made: dict[Path, str] = field(default_factory=dict)
 
 
@@ -71,7 +63,7 @@ def exported_in(directory: Path, names: Sequence[str]) -> Exported:
             found.passed |= content.entries
             problem = "lists files of an export that was not finished; they are not read"
             remedy = "Copy the recording that it names, or have it analysed again"
-            found.remarks.append(Remark(directory / name, problem, remedy, "error"))
+            found.issues.append(Issue("error", shown(directory / name), problem, remedy))
         else:
             repeated = _told_twice(directory, content)
             found.passed |= repeated
@@ -126,7 +118,7 @@ def _pass_leftovers(directory: Path, names: Sequence[str], found: Exported) -> N
     found.passed |= left | ({_FOLDER} & set(names))
     problem = f"{len(left)} files and folders beside the recordings of the same ranks are not read: {_named(left)}"
     remedy = "Nothing to do if an analysis was interrupted; move what another profiler wrote elsewhere to open it"
-    found.remarks.append(Remark(directory, problem, remedy, "note"))
+    found.issues.append(Issue("note", shown(directory), problem, remedy))
 
 
 def _named(names: set[str]) -> str:

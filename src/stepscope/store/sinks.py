@@ -7,6 +7,7 @@ import tempfile
 from abc import abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from stepscope.paths import shown
 from stepscope.store.manifest import Part, StoredTable
 from stepscope.tables import ISSUES, RANKS, Table
 from stepscope.tables.base import Fitting
+from stepscope.tables.issues import Issue, Severity, issue_rows
 
 Advance = Callable[[int], None]
 
@@ -38,7 +40,7 @@ class _Sink:
         self._path = path
         self.facts: dict[str, Any] = dict.fromkeys(column.name for column in RANKS.columns)
         self.facts["format"] = source
-        self._issues: list[dict[str, Any]] = []
+        self._issues: list[Issue] = []
         self._unlisted = 0
         self._refused: dict[str, Fitting] = {}
 
@@ -60,7 +62,7 @@ class _Sink:
 
     def issue(
         self,
-        severity: str,
+        severity: Severity,
         file: Path,
         problem: str,
         remedy: str,
@@ -72,16 +74,7 @@ class _Sink:
         if len(self._issues) >= _MAX_ISSUES:
             self._unlisted += 1
             return
-        self._issues.append(
-            {
-                "severity": severity,
-                "file": shown(file),
-                "place": place,
-                "problem": problem,
-                "remedy": remedy,
-                "lost": lost,
-            }
-        )
+        self._issues.append(Issue(severity, shown(file), problem, remedy, place, lost))
 
     def advance(self, count: int) -> None:
         """Note that so many more bytes of the input's files were read."""
@@ -118,11 +111,10 @@ class _Sink:
     def _write_issues(self) -> None:
         self._report_refused()
         if self._unlisted:
-            last = self._issues[-1]
             more = f"{self._unlisted} more issues like the ones before are not listed"
-            self._issues.append({**last, "place": None, "problem": more, "lost": None})
+            self._issues.append(replace(self._issues[-1], place=None, problem=more, lost=None))
         if self._issues:
-            self._add(ISSUES, ISSUES.conform(pl.DataFrame(self._issues, infer_schema_length=None)))
+            self._add(ISSUES, issue_rows(self._issues, with_rank=False))
         self._issues = []
 
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from stepscope.sources.ascend.recording import STEPS, Recording
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
 from stepscope.sources.ascend.timeline import Timeline
 from stepscope.sources.base import Found, Input
+from stepscope.sources.missing import ASCEND
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
@@ -38,6 +39,13 @@ class AscendDb:
 
     name = "ascend_db"
     version = 5
+    family = "ascend"
+    reasons: Mapping[str, str] = {
+        **ASCEND,
+        "links": "the database has no communication matrix",
+        "transports": "the database has no bandwidth table",
+    }
+    own_tables = frozenset[str]()
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """Recognise a rank directory, or its output folder, that has a database."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -25,6 +25,7 @@ from stepscope.sources.ascend.timeline import Kind, Timeline
 from stepscope.sources.ascend.trace_view import TraceView, read_trace_view
 from stepscope.sources.base import Found, Input
 from stepscope.sources.csv_files import FileLayout, read_csv, read_csv_parts
+from stepscope.sources.missing import ASCEND
 from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, OPERATOR_TOTALS, STEP_TOTALS, Table
 
 if TYPE_CHECKING:
@@ -39,6 +40,13 @@ class AscendText:
 
     name = "ascend_text"
     version = 8
+    family = "ascend"
+    reasons: Mapping[str, str] = {
+        **ASCEND,
+        "links": "communication_matrix.json is missing or empty",
+        "transports": "communication.json is missing or empty",
+    }
+    own_tables = frozenset[str]()
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """Recognise a rank directory, or its output folder, that has the text export and no database."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.base import Found, Input, Severity, Sink
+from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.classic import legacy, raw_profiles
 from stepscope.sources.classic.files import RankFiles, Seat, is_known, kind_of, rank_files, sort_files
 from stepscope.sources.classic.own_numbers import OwnNumbers
 from stepscope.sources.classic.parts import PARTS
 from stepscope.sources.export_lists import list_of_rank, recorded_steps
 from stepscope.tables import ISSUES, RANKS, Table
+from stepscope.tables.issues import Severity
 
 _FOLDERS = ("host_info", "msadvisor")
 """Folders of a profile whose files are its own."""
@@ -26,6 +27,18 @@ class ClassicSource:
 
     name = "classic"
     version = 6
+    family = "classic"
+    reasons: Mapping[str, str] = {
+        **dict.fromkeys(("operators", "kernels"), "MindSpore's own profiler kept totals of them, or none"),
+        **dict.fromkeys(("allocations", "memory_curve"), "older versions plan the memory of graphs instead"),
+        **dict.fromkeys(("flows", "stacks"), "MindSpore's own profiler records none"),
+    }
+    own_tables = frozenset(
+        {
+            *("graphs", "graph_nodes", "graph_tensors", "flop_scopes", "communication_totals", "operator_steps"),
+            *("stated", "host_events", "pipeline_operators"),
+        }
+    )
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with files of a classic profile: one input a rank.

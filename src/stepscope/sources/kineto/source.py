@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +14,7 @@ from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import LAYOUT
 from stepscope.sources.kineto.tables import Beside, Written, write_events
+from stepscope.sources.missing import PROFILER
 from stepscope.sources.trace_events import TraceHeader, read_events
 from stepscope.tables import RANKS
 
@@ -28,6 +29,18 @@ class KinetoSource:
 
     name = "kineto"
     version = 8
+    family = "kineto"
+    reasons: Mapping[str, str] = {
+        **PROFILER,
+        "groups": "one process only, or written by an old PyTorch",
+        "kernels": "a CPU-only job, or recorded without accelerator activities",
+        "collectives": "one process only, or recorded between two calls",
+        **dict.fromkeys(
+            ("kernel_counters", "links", "transports", "counters", "input_pipeline", "host_usage"),
+            "PyTorch traces hold none",
+        ),
+    }
+    own_tables = frozenset[str]()
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:  # noqa: ARG002
         """None: a Kineto recording is a file, never a directory."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +14,7 @@ from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES, event_
 from stepscope.sources.kineto.slices import GARBAGE
 from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import write_events
+from stepscope.sources.missing import PROFILER
 from stepscope.sources.recording.about import ABOUT, FORMAT, About, is_recording, read_about
 from stepscope.sources.recording.ascend_windows import ASCEND, AscendWindows, exports_of
 from stepscope.sources.recording.beside import Known
@@ -28,12 +29,28 @@ from stepscope.tables import RANKS, STEPS
 
 _FILES = (ABOUT, "marks.csv", "host.csv", "device.csv", "batches.csv", "windows.csv")
 
+_NO_WINDOW = "recorded without op_time, or stopped before the first window was finished"
+
 
 class RecordingSource:
     """Reads what the recorder writes, of finished jobs, running ones and killed ones."""
 
     name = "recording"
     version = 10
+    family = "recording"
+    reasons: Mapping[str, str] = {
+        **PROFILER,
+        "groups": "one process only",
+        "operators": _NO_WINDOW,
+        "kernels": f"a CPU-only job, or {_NO_WINDOW}",
+        "collectives": "one process only, or recorded between two calls",
+        **dict.fromkeys(("kernel_counters", "links", "transports"), "the recorder has them of Ascend devices only"),
+        "counters": "no GPU, or no nvidia-ml-py to ask it",
+        "pipeline_operators": "only MindSpore's dataset profiling writes them",
+        "input_pipeline": "no batch came from a data loader that the recorder knows",
+        "host_usage": "no samples of the host were recorded; they need psutil",
+    }
+    own_tables = frozenset({"pipeline_operators"})
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with a `recording.json` of ours."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +13,7 @@ from stepscope.errors import UnreadableInput
 from stepscope.json_values import as_index
 from stepscope.paths import natural
 from stepscope.sources.base import Found, Input, Sink
+from stepscope.sources.missing import PROFILER
 from stepscope.sources.runtime_profiler.detail import STATED, read_detail
 from stepscope.sources.runtime_profiler.json_events import read_json_events
 from stepscope.sources.runtime_profiler.tables import EventTables, steps_of
@@ -29,6 +30,12 @@ class RuntimeProfilerSource:
 
     name = "runtime_profiler"
     version = 1
+    family = "runtime"
+    reasons: Mapping[str, str] = {
+        **PROFILER,
+        **dict.fromkeys(("kernels", "allocations", "memory_curve", "stacks"), "it marks ranges of the host only"),
+    }
+    own_tables = frozenset({"host_events"})
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with its files: an input for each process, which share the number in their names."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from stepscope.sources.base import Severity
 from stepscope.sources.trace_events import native
 from stepscope.sources.trace_events.base import Batch, Layout, Problem, TraceHeader
 from stepscope.sources.trace_events.chunks import CHUNK_BYTES, MAX_HEADER_BYTES, Chunker, trailing_members
@@ -14,6 +13,7 @@ from stepscope.sources.trace_events.decode import Decoded, EventDecoder
 from stepscope.sources.trace_events.salvage import CUT_OFF
 from stepscope.sources.trace_events.stream import open_stream
 from stepscope.sources.trace_events.workers import Workers
+from stepscope.tables.issues import Severity
 
 _LARGE_BYTES = 256 << 20
 """A trace from this size on (inflated) leaves more memory behind than is worth keeping for the next one."""

@@ -1,0 +1,37 @@
+"""The readers that stepscope knows; a new one is a line here."""
+
+from __future__ import annotations
+
+from stepscope.sources.ascend import AscendDb, AscendText
+from stepscope.sources.base import Source
+from stepscope.sources.classic import ClassicSource
+from stepscope.sources.kineto import KinetoSource
+from stepscope.sources.recording import RecordingSource
+from stepscope.sources.runtime_profiler import RuntimeProfilerSource
+
+SOURCES: list[Source] = [
+    RecordingSource(),
+    KinetoSource(),
+    AscendDb(),
+    AscendText(),
+    RuntimeProfilerSource(),
+    ClassicSource(),
+]
+"""All readers, in the order in which they are asked."""
+
+
+def all_sources() -> list[Source]:
+    """The readers to ask."""
+    return SOURCES
+
+
+def source_of(format_: str) -> Source | None:
+    """The reader of a format (`ranks.format`): the one of that name, else the first of its family; None if unknown."""
+    family = format_.partition("_")[0]
+    named = [source for source in all_sources() if source.name == format_]
+    return next((source for source in (*named, *all_sources()) if source in named or source.family == family), None)
+
+
+def family_of(name: str) -> str:
+    """The family of the reader of that name; of an unknown one its name."""
+    return next((source.family for source in all_sources() if source.name == name), name)
