@@ -8,7 +8,8 @@ from typing import Any
 from stepscope import json_files
 from stepscope.errors import UnreadableInput
 from stepscope.json_files import COPY_AGAIN, SMALL_BYTES
-from stepscope.sources.base import Severity, Sink
+from stepscope.sources.base import Sink
+from stepscope.tables.issues import Severity
 
 AGAIN = f"{COPY_AGAIN}; all else is read."
 
