@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from stepscope import plugins
 from stepscope.advice import advise as _all_rules  # noqa: F401 - importing it registers all rules
 from stepscope.advice.base import RULES
 from stepscope.analysis import ANALYSES
@@ -27,6 +28,7 @@ SCHEMA = {
 
 def limit_sets() -> dict[str, Any]:
     """Rule or analysis to its limits, of those that have any."""
+    plugins.install()
     functions = {**{name: analysis.function for name, analysis in ANALYSES.items()}, **RULES}
     found = {}
     for name, function in functions.items():

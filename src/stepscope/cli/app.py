@@ -36,10 +36,20 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(help="Import this Python module with rules or analyses first (repeatable).", metavar="MODULE"),
+    ] = None,
+) -> None:
     if version:
         print(__version__)
         raise typer.Exit
+    for path in plugin or []:
+        from stepscope.plugins import load
+
+        load(path)
 
 
 def _add(command: Callable[..., None], name: str | None = None, **more: Any) -> None:

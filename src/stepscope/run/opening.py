@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from stepscope import plugins
 from stepscope.errors import NothingReadable, StepscopeError
 from stepscope.run.jobs import Job, group
 from stepscope.run.rank import Rank
@@ -41,12 +42,15 @@ def open_runs(
     """
     from stepscope.ingest import ingest  # noqa: PLC0415 - runs of frames in memory need no readers
 
+    plugins.install()
     found = discover([paths] if isinstance(paths, (str, Path)) else paths)
     done = ingest(found.inputs, use_store=use_store, progress=progress)
     unread = [*found.problems, *done.unread]
     if not done.recordings:
         raise NothingReadable(_explain_nothing(paths, unread, found.skipped))
-    runs = [_run(job, unread, done.warnings, found.skipped) for job in group(done.recordings)]
+    runs = [
+        _run(job, unread, [*done.warnings, *plugins.problems.values()], found.skipped) for job in group(done.recordings)
+    ]
     return runs if ranks is None and steps is None else _narrow(runs, ranks, steps)
 
 

@@ -100,7 +100,7 @@ class Source(Protocol):
         """Recognise `directory` as a recording (or several, of one rank each), by the names and files in it."""
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
-        """Recognise one file by its first bytes (inflated if it is gzip, at most 64 KiB)."""
+        """Recognise one file (JSON, CSV or SQLite) by its first bytes (inflated if it is gzip, at most 64 KiB)."""
 
     def read(self, item: Input, sink: Sink) -> None:
         """Read one input into `sink`.

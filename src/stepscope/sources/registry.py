@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+
+from stepscope.plugins import installed
 from stepscope.sources.ascend import AscendDb, AscendText
 from stepscope.sources.base import Source
 from stepscope.sources.classic import ClassicSource
@@ -21,8 +24,13 @@ SOURCES: list[Source] = [
 
 
 def all_sources() -> list[Source]:
-    """The readers to ask."""
-    return SOURCES
+    """The readers to ask: ours, then those of plug-ins."""
+    return [*SOURCES, *_offered()]
+
+
+@functools.cache
+def _offered() -> tuple[Source, ...]:
+    return tuple(one() if isinstance(one, type) else one for one in installed("stepscope.sources"))
 
 
 def source_of(format_: str) -> Source | None:
