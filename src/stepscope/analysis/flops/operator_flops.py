@@ -7,8 +7,8 @@ import polars as pl
 from stepscope.analysis.flops.flops import KEYS, countable
 from stepscope.analysis.methods.flop_convolutions import Call
 from stepscope.analysis.methods.flop_formulas import COUNTED, counts
+from stepscope.analysis.methods.launched_work import with_device_time
 from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
-from stepscope.analysis.methods.operator_work import with_device_time
 from stepscope.analysis.methods.shapes import tensors
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable

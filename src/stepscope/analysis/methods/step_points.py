@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.methods.intervals import union
-from stepscope.analysis.step.phase_ranges import launch_times, launched_within
+from stepscope.analysis.methods.launched_work import launch_times, launched_within
 from stepscope.errors import Unavailable
 
 
