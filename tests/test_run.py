@@ -11,6 +11,7 @@ import pytest
 import stepscope.analysis  # noqa: F401 - registers the analyses, so that the fixture below can restore them
 from builders import EPOCH_NS, ToySource, make_run, toy_slices, write_toy
 from stepscope import Run, StepscopeError, Unavailable, open_run, open_runs
+from stepscope.analysis.columns import columns
 from stepscope.analysis.registry import ANALYSES, analysis
 from stepscope.errors import NothingReadable
 from stepscope.tables import ISSUES, KERNELS, RANKS, TABLES
@@ -178,7 +179,7 @@ def test_frames_may_carry_their_rank_and_facts() -> None:
 
 
 def test_an_analysis_of_a_rank_is_stacked_over_ranks(registry: None) -> None:
-    @analysis("rank")
+    @analysis("rank", columns("rank duration_ns"))
     def busy(kernels: pl.LazyFrame) -> pl.LazyFrame:
         return kernels.group_by("rank").agg(pl.sum("duration_ns"))
 
@@ -188,51 +189,51 @@ def test_an_analysis_of_a_rank_is_stacked_over_ranks(registry: None) -> None:
 
 
 def test_an_analysis_of_a_job_sees_all_ranks(registry: None) -> None:
-    @analysis("job")
-    def ranks_seen(collectives: pl.LazyFrame, ranks: pl.LazyFrame) -> list[int]:
-        return collectives.join(ranks, on="rank").select(pl.col("rank").unique().sort()).collect()["rank"].to_list()
+    @analysis("job", columns("rank"))
+    def ranks_seen(collectives: pl.LazyFrame, ranks: pl.LazyFrame) -> pl.LazyFrame:
+        return collectives.join(ranks, on="rank").select(pl.col("rank").unique().sort())
 
-    assert make_run().analyse(ranks_seen) == [0, 1, 2, 3]
+    assert make_run().analyse(ranks_seen)["rank"].to_list() == [0, 1, 2, 3]
 
 
 def test_an_analysis_gets_other_answers_and_options_and_is_asked_once(registry: None) -> None:
     calls = []
 
-    @analysis("rank")
+    @analysis("rank", columns("rank duration_ns"))
     def first(kernels: pl.LazyFrame) -> pl.DataFrame:
         calls.append("first")
         return kernels.select("rank", "duration_ns").collect()
 
-    @analysis("rank")
+    @analysis("rank", columns("rank duration_ns"))
     def second(first: pl.DataFrame, factor: int = 1) -> pl.DataFrame:
-        return first.select(pl.sum("duration_ns") * factor)
+        return first.group_by("rank").agg(pl.sum("duration_ns") * factor)
 
-    @analysis("job")
-    def third(first: pl.DataFrame, second: pl.DataFrame) -> tuple[int, int]:
-        return first.height, second.height
+    @analysis("job", columns("count steps"))
+    def third(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
+        return pl.DataFrame({"count": [first.height], "steps": [second.height]})
 
     run = make_run(ranks=2, steps=1, compute_ns=1, collective_ns=1)
 
     assert run.analyse(second, factor=10).rows() == [(0, 20), (1, 20)]
-    assert run.analyse(third) == (4, 2)
-    assert run.analyse(third) == (4, 2)
+    assert run.analyse(third).rows() == [(4, 2)]
+    assert run.analyse(third).rows() == [(4, 2)]
     assert calls == ["first", "first"]
 
 
 def test_optional_tables_and_answers_may_be_missing(registry: None) -> None:
-    @analysis("job")
-    def links_seen(links: pl.LazyFrame) -> int:
-        return 1
+    @analysis("job", columns("rank"))
+    def links_seen(links: pl.LazyFrame) -> pl.LazyFrame:
+        return links.select("rank")
 
-    @analysis("job")
-    def tolerant(links: pl.LazyFrame | None, links_seen: int | None) -> bool:
-        return links is None and links_seen is None
+    @analysis("job", columns("on_device"))
+    def tolerant(links: pl.LazyFrame | None, links_seen: pl.DataFrame | None) -> pl.DataFrame:
+        return pl.DataFrame({"on_device": [links is None and links_seen is None]})
 
-    assert make_run().analyse(tolerant) is True
+    assert make_run().analyse(tolerant).item() is True
 
 
 def test_a_missing_table_makes_the_answer_unavailable_with_names(registry: None) -> None:
-    @analysis("rank")
+    @analysis("rank", columns("rank"))
     def links_seen(links: pl.LazyFrame) -> pl.LazyFrame:
         return links
 
@@ -244,7 +245,7 @@ def test_a_missing_table_makes_the_answer_unavailable_with_names(registry: None)
 
 
 def test_ranks_that_cannot_answer_are_left_out_and_remembered(registry: None) -> None:
-    @analysis("rank")
+    @analysis("rank", columns("rank"))
     def kernels_seen(kernels: pl.LazyFrame) -> pl.DataFrame | None:
         frame = kernels.select("rank").collect()
         if frame["rank"][0] == 1:
@@ -265,7 +266,7 @@ def test_ranks_that_cannot_answer_are_left_out_and_remembered(registry: None) ->
 def test_small_ranks_are_asked_together_and_one_by_one_where_one_cannot_answer(registry: None) -> None:
     asked = []
 
-    @analysis("rank", together=True)
+    @analysis("rank", columns("rank"), together=True)
     def seen(kernels: pl.LazyFrame) -> pl.DataFrame:
         frame = kernels.select("rank").collect()
         asked.append(frame["rank"].to_list())
@@ -283,13 +284,13 @@ def test_small_ranks_are_asked_together_and_one_by_one_where_one_cannot_answer(r
 
 
 def test_what_is_asked_together_needs_only_what_is_asked_together(registry: None) -> None:
-    @analysis("rank")
+    @analysis("rank", columns("rank"))
     def alone(kernels: pl.LazyFrame) -> pl.DataFrame:
         frame = kernels.select("rank").collect()
         assert frame["rank"].n_unique() == 1
         return frame
 
-    @analysis("rank", together=True)
+    @analysis("rank", columns("rank"), together=True)
     def both(alone: pl.DataFrame) -> pl.DataFrame:
         return alone.unique()
 
@@ -297,27 +298,27 @@ def test_what_is_asked_together_needs_only_what_is_asked_together(registry: None
 
 
 def test_ranks_whose_optional_answers_differ_are_asked_alone(registry: None) -> None:
-    @analysis("rank", together=True)
+    @analysis("rank", columns("rank"), together=True)
     def choosy(kernels: pl.LazyFrame) -> pl.DataFrame:
         frame = kernels.select(pl.col("rank").unique()).collect()
         if 1 in frame["rank"]:
             raise Unavailable("not rank 1")
         return frame
 
-    @analysis("rank", together=True)
+    @analysis("rank", columns("rank on_device"), together=True)
     def tolerant(kernels: pl.LazyFrame, choosy: pl.DataFrame | None) -> pl.DataFrame:
-        return kernels.select(pl.col("rank").unique().sort()).collect().with_columns(known=choosy is not None)
+        return kernels.select(pl.col("rank").unique().sort()).collect().with_columns(on_device=choosy is not None)
 
     assert make_run(ranks=3).analyse(tolerant).rows() == [(0, True), (1, False), (2, True)]
 
 
 def test_unknown_analyses_and_options_are_refused(registry: None) -> None:
-    @analysis("job")
-    def ranks_seen(ranks: pl.LazyFrame, limit: int = 3) -> int:
-        return limit
+    @analysis("job", columns("count"))
+    def ranks_seen(ranks: pl.LazyFrame, limit: int = 3) -> pl.DataFrame:
+        return pl.DataFrame({"count": [limit]})
 
     with pytest.raises(StepscopeError, match=r"no analysis 'rank_seen'. Did you mean ranks_seen"):
         make_run().analyse("rank_seen")
     with pytest.raises(StepscopeError, match=r"no option 'limits'. It has: limit"):
         make_run().analyse(ranks_seen, limits=4)
-    assert make_run().analyse(ranks_seen, limit=4) == 4
+    assert make_run().analyse(ranks_seen, limit=4).item() == 4

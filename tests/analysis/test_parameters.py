@@ -13,9 +13,12 @@ import pytest
 
 from stepscope.advice.advise import RULES
 from stepscope.analysis import ANALYSES, registry
+from stepscope.analysis.columns import columns
 from stepscope.analysis.parameters import frozen, identity, parameters_of
 from stepscope.analysis.registry import analysis, find_analysis
 from stepscope.errors import StepscopeError
+
+COLUMNS = columns("rank")
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +76,7 @@ def with_a_changeable_default(kernels: pl.LazyFrame, limits: Any = Changeable())
 )
 def test_what_cannot_be_supplied_is_refused_when_it_is_registered(function: Callable[..., Any], message: str) -> None:
     with pytest.raises(StepscopeError, match=message):
-        analysis("rank")(function)
+        analysis("rank", COLUMNS)(function)
 
     assert function.__name__ not in registry.ANALYSES
 
@@ -98,11 +101,11 @@ def _misspelt_rule(idel: pl.DataFrame) -> Iterator[int]:
 
 
 def test_an_analysis_may_not_need_itself() -> None:
-    @analysis("job")
+    @analysis("job", COLUMNS)
     def first(kernels: pl.LazyFrame) -> pl.LazyFrame:
         return kernels
 
-    @analysis("job")
+    @analysis("job", COLUMNS)
     def second(first: pl.DataFrame) -> pl.DataFrame:
         return first
 
@@ -111,7 +114,7 @@ def test_an_analysis_may_not_need_itself() -> None:
 
     circular.__name__ = "first"
     with pytest.raises(StepscopeError, match="first: it needs its own result \\(first -> second -> first\\)"):
-        analysis("job")(circular)
+        analysis("job", COLUMNS)(circular)
 
     assert registry.ANALYSES["first"].function is first
     assert registry.ANALYSES["second"].function is second
@@ -126,13 +129,13 @@ def test_a_name_is_taken_once_but_may_be_defined_again_in_its_own_module() -> No
 
     for function, what in ((kernels, "a table"), (breakdown, "an analysis")):
         with pytest.raises(StepscopeError, match=f"there is {what}.*of this name already"):
-            analysis("rank")(function)
+            analysis("rank", COLUMNS)(function)
 
     def mine(steps: pl.LazyFrame) -> pl.LazyFrame:
         return steps
 
-    analysis("rank")(mine)
-    assert analysis("rank")(mine) is mine
+    analysis("rank", COLUMNS)(mine)
+    assert analysis("rank", COLUMNS)(mine) is mine
 
 
 def test_options_that_are_handed_on_belong_to_something_needed() -> None:
@@ -140,7 +143,7 @@ def test_options_that_are_handed_on_belong_to_something_needed() -> None:
         return cpu_utilization
 
     with pytest.raises(StepscopeError, match="passes option `choosen` on"):
-        analysis("rank", passes=("choosen",))(summary)
+        analysis("rank", COLUMNS, passes=("choosen",))(summary)
 
 
 @pytest.mark.parametrize(

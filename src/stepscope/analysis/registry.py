@@ -22,6 +22,7 @@ import polars as pl
 from stepscope.analysis.parameters import Parameters, check_cycles, close_matches, parameters_of
 from stepscope.errors import StepscopeError
 from stepscope.tables import TABLES
+from stepscope.tables.base import Column, polars_type
 
 Scope = Literal["rank", "job"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,6 +35,7 @@ class Analysis:
     Args:
         name: The function's name, and the name of its result.
         function: What computes it.
+        columns: The columns of its result, in order.
         scope: `rank`: called with the tables of one rank, or of a few (see `together`), the results stacked, so that
             memory does not grow with the number of ranks; `job`: called once with the tables of all ranks.
         together: Of scope `rank`: may be called with the tables of several ranks at once, told apart by `rank`, which
@@ -51,6 +53,7 @@ class Analysis:
     name: str
     function: Callable[..., Any]
     scope: Scope
+    columns: tuple[Column, ...] = ()
     whole_job: bool = False
     together: bool = False
     passes: tuple[str, ...] = ()
@@ -65,6 +68,45 @@ class Analysis:
             StepscopeError: If one is neither a table nor an analysis nor an option.
         """
         return parameters_of(self.name, self.function, ANALYSES)
+
+    @cached_property
+    def schema(self) -> dict[str, pl.DataType]:
+        """Type of each column of the result, in order."""
+        return {column.name: polars_type(column.dtype) for column in self.columns}
+
+    def checked(self, result: Any) -> Any:
+        """The result, if it has the declared columns in their order, with values of the declared types.
+
+        A type that differs without a loss, as that of a column without any value, is made the declared one. A function
+        that is not registered declares nothing, and nothing of its result is checked.
+
+        Raises:
+            TypeError: If it is no frame, or has other columns or types: a fault of the analysis.
+        """
+        if not self.columns or result is None:
+            return result
+        if not isinstance(result, pl.DataFrame):
+            raise TypeError(f"analysis {self.name} returned a {type(result).__name__}, not a frame")
+        if result.schema == self.schema:
+            return result
+        if result.columns != list(self.schema):
+            missing = [name for name in self.schema if name not in result.columns]
+            more = [name for name in result.columns if name not in self.schema]
+            what = f"lacks {missing}" if missing else f"has {more} as well" if more else "is in another order"
+            raise TypeError(
+                f"the result of analysis {self.name} {what}. Its columns are declared as {list(self.schema)}"
+            )
+        return pl.DataFrame([self._cast(column) for column in result.get_columns()])
+
+    def _cast(self, column: pl.Series) -> pl.Series:
+        dtype = self.schema[column.name]
+        if column.dtype == dtype:
+            return column
+        if _is_alike(column.dtype, dtype):
+            cast: pl.Series = column.cast(dtype, strict=False)
+            if cast.cast(column.dtype).equals(column):
+                return cast
+        raise TypeError(f"analysis {self.name} returned `{column.name}` as {column.dtype}; declared is {dtype}")
 
     @property
     def needs(self) -> Mapping[str, bool]:
@@ -85,6 +127,13 @@ class Analysis:
     def options(self) -> tuple[str, ...]:
         """The remaining parameters, and what it hands on."""
         return tuple(dict.fromkeys([*self.own_options, *self.passes]))
+
+
+def _is_alike(found: pl.DataType, declared: pl.DataType) -> bool:
+    """Whether values of one type may be values of the other."""
+    if isinstance(found, pl.List) and isinstance(declared, pl.List):
+        return _is_alike(pl.Series(dtype=found.inner).dtype, pl.Series(dtype=declared.inner).dtype)
+    return found == pl.Null or (found.is_numeric() and declared.is_numeric())
 
 
 ANALYSES: dict[str, Analysis] = {}
@@ -130,6 +179,7 @@ def ranks_of(table: pl.LazyFrame) -> list[int]:
 
 def analysis(
     scope: Scope,
+    columns: tuple[Column, ...],
     *,
     whole_job: bool = False,
     together: bool = False,
@@ -141,7 +191,7 @@ def analysis(
 
     def register(function: F) -> F:
         name = function.__name__
-        added = Analysis(name, function, scope, whole_job, together, passes, as_recorded, every_step)
+        added = Analysis(name, function, scope, columns, whole_job, together, passes, as_recorded, every_step)
         before = ANALYSES.get(name)
         if name in TABLES or (before is not None and before.function.__module__ != function.__module__):
             what = "a table" if before is None else f"an analysis (of {before.function.__module__})"

@@ -68,7 +68,7 @@ class Answers:
                     passed = {name: value for name, value in options.items() if name in analysis.passes}
                     own = {name: value for name, value in options.items() if name in analysis.own_options}
                     supplied = self._supply(analysis, ranks, passed)
-                    self._known[key] = _collected(analysis.function(**supplied, **own))
+                    self._known[key] = analysis.checked(_collected(analysis.function(**supplied, **own)))
             except Unavailable as reason:
                 self._known[key] = reason
         known = self._known[key]

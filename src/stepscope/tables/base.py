@@ -15,19 +15,65 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import polars as pl
 
-DType = Literal["int16", "int32", "int64", "float64", "string", "bool", "list[int32]"]
+DType = Literal["int16", "int32", "int64", "float64", "string", "bool", "list[int32]", "list[string]"]
+
+ORDINARY = 100
+"""Importance of a column about which nothing else is declared."""
+
+UNITS = {
+    "_ns": "ns",
+    "_bytes": "bytes",
+    "_bytes_per_s": "bytes/s",
+    "_ratio": "0 to 1",
+    "_factor": "times",
+    "flops": "FLOP",
+    "flops_per_s": "FLOP/s",
+}
+"""Ends of names, and the units that they stand for."""
 
 _SHOWN_CHARACTERS = 40
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column. Its unit is the suffix of its name (`_ns`, `_bytes`, `_ratio`); unknown is null."""
+    """One column; unknown is null.
+
+    Args:
+        name: Its name, the same in Python, JSON and SQL.
+        dtype: Its type.
+        doc: What a value means, in one line.
+        nullable: False if it is never null.
+        title: Its heading; empty if the name without its unit says it.
+        importance: Narrow displays leave out the least important columns first, of equal ones the last. Below
+            `ORDINARY`: leave out early; above: keep long.
+        moment: Its values are moments on the clock of the recording; other times are lengths, or count from the start
+            of a step.
+        values: All texts that it can have; empty if there may be others.
+    """
 
     name: str
     dtype: DType
     doc: str
     nullable: bool = True
+    title: str = ""
+    importance: int = ORDINARY
+    moment: bool = False
+    values: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """The unit of its values, which is the end of its name; empty for texts, counts and numbers."""
+        return unit_of(self.name)
+
+
+def unit_of(name: str) -> str:
+    """The unit that a name ends in.
+
+    Examples:
+        >>> unit_of("wait_ns"), unit_of("sent_bytes"), unit_of("steps")
+        ('ns', 'bytes', '')
+    """
+    return next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
 
 
 @dataclass(frozen=True)
@@ -230,6 +276,7 @@ def polars_type(dtype: DType) -> pl.DataType:
         "string": pl.String(),
         "bool": pl.Boolean(),
         "list[int32]": pl.List(pl.Int32()),
+        "list[string]": pl.List(pl.String()),
     }
     return types[dtype]
 

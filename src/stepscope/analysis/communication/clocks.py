@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.call_positions import positions
 from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
+from stepscope.tables.base import Column
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,15 @@ class Limits:
 LIMITS = Limits()
 
 
-@analysis("job", whole_job=True)
+@analysis(
+    "job",
+    columns(
+        "rank offset_ns",
+        Column("spread_ns", "int64", "Noise of one call's end; null if no call was used."),
+        meaning("calls", "Number of its calls that were used."),
+    ),
+    whole_job=True,
+)
 def clocks(
     collectives: pl.LazyFrame, ranks: pl.LazyFrame, steps: pl.LazyFrame | None = None, limits: Limits = LIMITS
 ) -> pl.DataFrame:
@@ -35,7 +45,7 @@ def clocks(
     offset. An offset that is small or within its own noise is taken as 0.
 
     Returns:
-        `rank`, `offset_ns` (subtract it from the rank's times), `spread_ns` (noise of one call's end), `calls`.
+        One row a rank. Subtract `offset_ns` from its times to get the common clock.
     """
     ends = (
         positions(collectives, steps)

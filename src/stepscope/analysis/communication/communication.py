@@ -4,20 +4,38 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.communication.slow_groups import group_names
 from stepscope.analysis.methods.statistics import duration_statistics, sum_known
 from stepscope.analysis.registry import analysis
+from stepscope.tables.base import Column
 
 
-@analysis("job")
+@analysis(
+    "job",
+    columns(
+        "group group_name operation size_bytes",
+        Column("ranks", "int32", "Number of ranks seen.", importance=54),
+        "count total_ns mean_ns min_ns median_ns p95_ns max_ns",
+        meaning("wait_ns", "Sum of waiting over ranks; null if unknown."),
+        Column("transmit_ns", "int64", "Sum of transmission over ranks; null if unknown.", importance=53),
+        meaning("wait_ratio", "`wait_ns` over `wait_ns + transmit_ns`."),
+        Column(
+            "bandwidth_bytes_per_s",
+            "float64",
+            "Payload over median transmission (algorithm bandwidth).",
+            title="bandwidth",
+            importance=55,
+        ),
+        nulls="group group_name size_bytes wait_ns transmit_ns wait_ratio bandwidth_bytes_per_s",
+    ),
+)
 def communication(arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.DataFrame:
     """Sum up communication calls over ranks and steps.
 
     Returns:
-        One row for each `group`, `group_name`, `operation` and `size_bytes`: `ranks` (members seen), the
-        statistics of the duration over all ranks' calls, `wait_ns` and `transmit_ns` (sums over ranks; null where
-        neither matching nor the source tells), `wait_ratio` (of both) and `bandwidth_bytes_per_s` (payload over
-        the median transmission; algorithm bandwidth), longest total first.
+        One row for each group, operation and size, longest total first. Statistics are those of the durations of
+        all ranks' calls.
     """
     known = pl.col("wait_ns") + pl.col("transmit_ns")
     per_second = pl.col("size_bytes") / (pl.col("transmit_median_ns") / 1e9)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import log_score, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
+from stepscope.tables.base import Column
 
 SAME = ["operation", "size_bytes", "sent_class", "members"]
 """Groups are compared in calls that agree in these."""
@@ -30,7 +32,24 @@ class Limits:
 LIMITS = Limits()
 
 
-@analysis("job")
+@analysis(
+    "job",
+    columns(
+        meaning("group", "Key of the process group."),
+        "group_name",
+        Column("ranks", "string", "Members that were recorded, e.g. `0, 1`."),
+        "operation",
+        meaning("size_bytes", "Payload; null if not recorded."),
+        Column("sent_bytes", "int64", "Bytes sent over links, if the payload was not recorded."),
+        Column("transmit_ns", "int64", "Transmission of the median call.", importance=53),
+        Column("typical_ns", "int64", "The same of the median group.", importance=51),
+        Column("slowdown_factor", "float64", "`transmit_ns` over `typical_ns`.", title="times typical"),
+        Column("calls", "float64", "Number of calls in a step, mean.", importance=36),
+        meaning("cost_ns", "`(transmit_ns - typical_ns) * calls`."),
+        "score",
+        nulls="group_name size_bytes sent_bytes",
+    ),
+)
 def slow_groups(
     arrival: pl.DataFrame, groups: pl.LazyFrame | None, links: pl.LazyFrame | None, limits: Limits = LIMITS
 ) -> pl.DataFrame:
@@ -41,10 +60,7 @@ def slow_groups(
     where that is unknown, what its members sent over links. Calls of which neither is known are not compared.
 
     Returns:
-        One row a slow group and kind of call, dearest first: `group`, `group_name`, `ranks` (members that were
-        recorded, as text), `operation`, `size_bytes` (payload), `sent_bytes` (over links, where the payload is
-        unknown), `transmit_ns` (median call), `typical_ns` (median group), `slowdown_factor`, `calls` (in a step),
-        `cost_ns` (a step), `score`.
+        One row for each slow group and kind of call, dearest first.
     """
     matched = arrival.filter((pl.col("members") > 1) & pl.col("group").is_not_null() & ~pl.col("point_to_point"))
     calls = _sized(matched, links, limits.alike_factor)

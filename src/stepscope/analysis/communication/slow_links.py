@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import log_score, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
+from stepscope.tables.base import Column
 
 LINK = ["rank_a", "rank_b", "transport"]
 
@@ -32,7 +34,33 @@ class Limits:
 LIMITS = Limits()
 
 
-@analysis("job")
+@analysis(
+    "job",
+    columns(
+        Column("rank_a", "int32", "One end."),
+        Column("rank_b", "int32", "The other end."),
+        Column("transport", "string", "Kind of link, e.g. `HCCS`, `RDMA`."),
+        Column(
+            "bandwidth_bytes_per_s",
+            "float64",
+            "Bytes over time in the slower direction.",
+            title="bandwidth",
+            importance=55,
+        ),
+        Column(
+            "typical_bytes_per_s",
+            "float64",
+            "That of the median link; of two, of the other.",
+            title="typical",
+            importance=52,
+        ),
+        Column("bandwidth_ratio", "float64", "Bandwidth over the typical one.", title="of typical"),
+        meaning("cost_ns", "Time of its transfers in a step beyond a typical link's: an upper bound."),
+        meaning("size_bytes", "Bytes moved in a step."),
+        meaning("score", "How far it stands out, in robust standard deviations; null of two links."),
+        nulls="transport score",
+    ),
+)
 def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Compare each link's bandwidth with that of the other links of its transport.
 
@@ -41,10 +69,7 @@ def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     link with a single neighbour of its transport is slow if it is far slower than that one, with as much data.
 
     Returns:
-        One row a slow link, dearest first: `rank_a`, `rank_b`, `transport`, `bandwidth_bytes_per_s`,
-        `typical_bytes_per_s` (median link; the other one of two), `bandwidth_ratio` (of both), `cost_ns` (time that
-        its transfers take beyond a typical link's, per step: an upper bound of what the calls that use it lose),
-        `size_bytes` per step, `score` (null of two links).
+        One row a slow link, dearest first.
     """
     rate = pl.col("size_bytes") / (pl.col("duration_ns") / 1e9)
     totals = links.filter(

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.step_trace import POINTS
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 _PLACE = ["rank", "graph", "step", "stream"]
 
 
-@analysis("rank", passes=POINTS)
+@analysis(
+    "rank",
+    columns(
+        "rank graph step stream",
+        Column("segment", "string", "`call`, or `gap` between calls."),
+        meaning("name", "Name of the call; null for a gap."),
+        meaning("operation", "Operation of the call, e.g. `all_reduce`; null for a gap."),
+        meaning("place", "Position among calls of its name (or operation), from 0; null for a gap."),
+        Column("start_ns", "int64", "Start, counted from the start of the step."),
+        "duration_ns",
+        keep="step name duration_ns start_ns stream segment",
+    ),
+    passes=POINTS,
+)
 def step_reduces(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:
     """Lay out the device's communication of each step by stream.
 
@@ -24,9 +39,7 @@ def step_reduces(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.Data
         collectives: Communication calls.
 
     Returns:
-        One row for each call and gap, in order: `rank`, `graph`, `step`, `stream`, `segment` (`call` or `gap`), `name`
-        and `operation` (null of gaps), `place` (of a call among those of its name, or of its operation where each step
-        has names of its own, in the step and stream, from 0), `start_ns` (since the start of the step), `duration_ns`.
+        One row for each call and gap, in order.
     """
     calls = _calls(step_trace, collectives)
     if calls.is_empty():
@@ -43,14 +56,27 @@ def step_reduces(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.Data
     return pl.concat([named.select(columns), empty.select(columns)]).sort(*_PLACE, "start_ns", "duration_ns")
 
 
-@analysis("rank", together=True, passes=POINTS)
+@analysis(
+    "rank",
+    columns(
+        "rank graph stream",
+        meaning("name", "Name of the call; null if it differs from step to step."),
+        "operation place",
+        meaning("steps", "Number of steps that have the call."),
+        Column("mean_start_ns", "int64", "Start, counted from the start of the step, mean."),
+        "mean_ns",
+        Column("mean_start_without_first_ns", "int64", "The same without the first step; null if there is no other."),
+        "mean_without_first_ns",
+        keep="name mean_ns stream place steps mean_start_ns",
+    ),
+    together=True,
+    passes=POINTS,
+)
 def step_reduce_statistics(step_reduces: pl.DataFrame) -> pl.DataFrame:
     """Average the calls of `step_reduces` over steps.
 
     Returns:
-        One row for each stream, name (null where each step has its own), operation and place, `steps`,
-        `mean_start_ns` (since the start of the step), `mean_ns`, and both without the rank's first step
-        (`..._without_first_ns`; null of one step), by start.
+        One row for each stream, name, operation and place, by start.
     """
     keys = ["rank", "graph", "stream", "name", "operation", "place"]
     first = pl.col("step").min().over("rank", "graph")

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 ROOT = "Total"
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        Column("parent", "string", "Scope that it is part of; null for the root.", importance=21),
+        Column("scope", "string", "Scope; `Total` is the root."),
+        meaning("name", "Last part of the scope."),
+        meaning("flops", "Operations of all calls within it."),
+        meaning("share_ratio", "Share of the parent's operations."),
+        meaning("found_by", "Where the tree comes from: `stated` by the source, or summed up from `operators`."),
+        keep="scope flops share_ratio parent",
+        titles={"flops": "FLOPs in total", "share_ratio": "share of parent"},
+    ),
+    together=True,
+)
 def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | None) -> pl.DataFrame:
     """Sum up operations by scope, from the whole down to the operators' scopes.
 
@@ -21,8 +37,7 @@ def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | N
             own, so that the whole is that of all operators.
 
     Returns:
-        `rank`, `parent`, `scope` (`Total` is the root; from operators each is its whole path), `name` (the scope's own
-        part), `flops`, `share_ratio` of the parent's, `found_by` (`stated` or `operators`).
+        One row a scope. From operators, each scope is its whole path.
 
     Raises:
         Unavailable: If there is no tree, and operators do not tell their place.

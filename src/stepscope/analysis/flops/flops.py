@@ -22,23 +22,36 @@ import re
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.flop_convolutions import Call
 from stepscope.analysis.methods.flop_formulas import COUNTED, counts
 from stepscope.analysis.methods.shapes import tensors, values
 from stepscope.analysis.registry import analysis
+from stepscope.tables.base import Column
 from stepscope.tables.scopes import INSTANCE
 
 KEYS = ("name", "input_shapes", "input_values")
 """What one count is for."""
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        meaning("name", "Name of the operator."),
+        "input_shapes",
+        Column("input_values", "string", "Values of the inputs, as recorded; for convolutions only."),
+        "calls",
+        Column("flops", "int64", "Operations of one call; null if its shapes do not show them."),
+        meaning("total_ns", "Host time of all calls."),
+    ),
+    together=True,
+)
 def flops(operators: pl.LazyFrame) -> pl.DataFrame:
     """Count the operations of one call for each operator, shapes and values of its inputs.
 
     Returns:
-        `rank`, `name`, `input_shapes`, `input_values` (of convolutions, where recorded), `calls`, `flops` (of one call;
-        null where its shapes do not tell) and `total_ns` (host time of all calls), for the operators of `COUNTED` only.
+        One row for each operator with its shapes and values, for the operators of `COUNTED` only.
     """
     rows = (
         counted(operators)

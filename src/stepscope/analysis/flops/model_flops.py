@@ -7,11 +7,13 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.device_peaks import cube_peak, peak_of
 from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 _STATED = (
     *("flops", "cube_flops", "vector_flops", "flops_per_s", "cube_flops_per_s", "vector_flops_per_s"),
@@ -34,7 +36,52 @@ SCHEMA = {
 }
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        meaning("steps", "Number of steps in which operators were counted."),
+        meaning("step_ns", "Mean length of a step."),
+        Column("step_flops", "float64", "Operations of one step; null if no steps are known."),
+        Column("step_cube_flops", "float64", "Those on the cube (matrix) unit; null if unknown."),
+        Column("step_vector_flops", "float64", "Those on the vector unit; null if unknown."),
+        Column("recorded_flops", "float64", "Operations of all calls."),
+        meaning("total_ns", "Time of the operators that made them, all steps."),
+        "flops_per_s cube_flops_per_s vector_flops_per_s",
+        Column("step_flops_per_s", "float64", "`step_flops` over `step_ns`."),
+        Column("device_name", "string", "Name of the device."),
+        meaning("data_type", "Data type in which most operations are made."),
+        Column("peak_flops_per_s", "float64", "Peak rate of the device; null if unknown."),
+        Column("peak_by", "string", "Source of the peak: `argument`, `stated`, `device` (cores and clock) or `table`."),
+        Column("utilization_ratio", "float64", "`flops_per_s` over the peak."),
+        Column("mfu_ratio", "float64", "`step_flops_per_s` over the peak; work done twice to save memory counts."),
+        Column("known_ratio", "float64", "Share of the calls of the counted operators whose operations are known."),
+        "found_by",
+        Column("stated_flops", "float64", "Operations as the source states them."),
+        Column("stated_cube_flops", "float64", "Those on the cube unit as stated."),
+        Column("stated_vector_flops", "float64", "Those on the vector unit as stated."),
+        Column("stated_flops_per_s", "float64", "Rate as stated."),
+        Column("stated_cube_flops_per_s", "float64", "Rate of the cube unit as stated."),
+        Column("stated_vector_flops_per_s", "float64", "Rate of the vector unit as stated."),
+        Column("stated_flops_utilization_ratio", "float64", "Utilization as stated; files do not say of what."),
+        keep="step_ns step_flops recorded_flops step_flops_per_s mfu_ratio flops_per_s utilization_ratio",
+        titles={
+            "step_flops": "FLOPs per step",
+            "step_cube_flops": "cube FLOPs per step",
+            "step_vector_flops": "vector FLOPs per step",
+            "recorded_flops": "FLOPs in total",
+            "total_ns": "operator time",
+            "flops_per_s": "rate while busy",
+            "cube_flops_per_s": "cube rate while busy",
+            "vector_flops_per_s": "vector rate while busy",
+            "step_flops_per_s": "rate over the step",
+            "peak_flops_per_s": "peak rate",
+            "utilization_ratio": "of peak while busy",
+            "mfu_ratio": "of peak (MFU)",
+            "known_ratio": "calls with known FLOPs",
+        },
+    ),
+)
 def model_flops(
     operator_flops: pl.DataFrame | None,
     steps: pl.LazyFrame | None,
@@ -52,16 +99,8 @@ def model_flops(
         peak_flops_per_s: Of the device, instead of what is known of it.
 
     Returns:
-        One row: `rank`, `steps` (over which operators were counted), `step_ns` (mean), `step_flops`, `step_cube_flops`,
-        `step_vector_flops` (of one step; null where no steps are known), `recorded_flops` (of all calls), `total_ns`
-        (time of the operators that made them, all steps), `flops_per_s`,
-        `cube_flops_per_s`, `vector_flops_per_s` (operations over the time of the operators that made them, never a mean
-        of rates), `step_flops_per_s` (over the time of steps), `device_name`, `data_type` (that most operations are
-        made in), `peak_flops_per_s` and `peak_by` (`argument`; `stated`; `device`: cores and clock; `table`; never
-        inferred from a stated utilisation, whose unit and whole no file tells), `utilization_ratio` (`flops_per_s` of
-        the peak), `mfu_ratio` (`step_flops_per_s` of the peak; work done twice to save memory counts), `known_ratio`
-        (calls whose operations are known, of the operators that are counted), `found_by`, and what the
-        source states: `stated_...`.
+        One row. Rates are operations over time, never a mean of rates. The peak is never inferred from a stated
+        utilisation, as no file states its unit and what it is a share of.
 
     Raises:
         Unavailable: If neither operators nor the source tell operations.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.flops.flops import KEYS, countable
 from stepscope.analysis.methods.flop_convolutions import Call
 from stepscope.analysis.methods.flop_formulas import COUNTED, counts
@@ -12,6 +13,7 @@ from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
 from stepscope.analysis.methods.shapes import tensors
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 _PLACE = ["rank", "unit", "type", "name", "full_name", "input_shapes", "input_types"]
 
@@ -29,7 +31,32 @@ _RAW = {
 """What each way of finding gives; `flops` are of one call."""
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank unit type name full_name input_shapes",
+        meaning("data_type", "Data type of the first input."),
+        "count",
+        Column("step_count", "int64", "Number of calls within steps."),
+        "flops cube_flops vector_flops",
+        meaning("total_ns", "Total time on the device; without a device, on the host."),
+        "flops_per_s cube_flops_per_s vector_flops_per_s",
+        meaning("share_ratio", "Share of all operations that are known."),
+        "found_by",
+        keep="name flops input_shapes share_ratio flops_per_s count total_ns data_type",
+        titles={
+            "flops": "FLOPs per call",
+            "cube_flops": "cube FLOPs per call",
+            "vector_flops": "vector FLOPs per call",
+            "flops_per_s": "rate",
+            "cube_flops_per_s": "cube rate",
+            "vector_flops_per_s": "vector rate",
+            "total_ns": "total time",
+            "share_ratio": "share of FLOPs",
+        },
+    ),
+    together=True,
+)
 def operator_flops(
     operator_instances: pl.DataFrame | None,
     flops: pl.DataFrame | None,
@@ -45,11 +72,7 @@ def operator_flops(
     of operators. Time is the device's where work ran on a device.
 
     Returns:
-        `rank`, `unit`, `type`, `name`, `full_name`, `input_shapes`, `data_type` (of the first input), `count`,
-        `step_count` (calls within steps), `flops`, `cube_flops`, `vector_flops` (of one call; `flops` is null where the
-        shapes do not tell, the two where they are not told apart), `total_ns`, `flops_per_s`, `cube_flops_per_s`,
-        `vector_flops_per_s`, `share_ratio` (of all operations that are known), `found_by` (`stated`, `counters`,
-        `shapes`); those with the most operations first.
+        One row an operator, those with the most operations first.
 
     Raises:
         Unavailable: If nothing tells operations.

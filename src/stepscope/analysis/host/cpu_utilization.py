@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.input.input_queues import HOST_QUEUES
 from stepscope.analysis.methods.sampled_steps import step_ranges, with_latest, with_range
 from stepscope.analysis.registry import analysis
 from stepscope.selection import Choice, parse_selection
+from stepscope.tables.base import Column
 
 SHARES = ("user_ratio", "system_ratio", "io_ratio", "idle_ratio")
 COUNTS = ("runnable", "context_switches", "threads")
@@ -21,7 +23,26 @@ IN_ORDER = pl.col("scope").replace_strict({scope: n for n, scope in enumerate(SC
 """Sorts rows by scope."""
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank time_ns step",
+        Column("scope", "string", "Whose use it is; `operators` is the sum over dataset operators.", values=SCOPES),
+        meaning("name", "Worker or dataset operator; null for host and process."),
+        meaning("process", "Process id; null for the host and for sums."),
+        "processors",
+        Column("user_ratio", "float64", "Share in user code."),
+        Column("system_ratio", "float64", "Share in the kernel."),
+        Column("io_ratio", "float64", "Share waiting for I/O."),
+        Column("idle_ratio", "float64", "Share idle."),
+        Column("busy_processors", "float64", "Processors in user code or the kernel."),
+        Column("runnable", "int64", "Processes that run or could run."),
+        Column("context_switches", "int64", "Context switches since the sample before."),
+        Column("threads", "int64", "Number of threads."),
+        keep="name busy_processors time_ns step scope idle_ratio user_ratio system_ratio",
+    ),
+    together=True,
+)
 def cpu_utilization(
     host_usage: pl.LazyFrame,
     input_pipeline: pl.LazyFrame | None,
@@ -43,9 +64,7 @@ def cpu_utilization(
         chosen: Only samples of these steps, e.g. `1-3`.
 
     Returns:
-        `rank`, `time_ns`, `step`, `scope` (one of `SCOPES`; `operators` is the sum over dataset operators), `name`,
-        `process`, `processors`, the shares of all processors `user_ratio`, `system_ratio`, `io_ratio`, `idle_ratio`,
-        `busy_processors` (user and system, in processors), `runnable`, `context_switches`, `threads`.
+        One row a sample.
     """
     columns = ("rank", "time_ns", "scope", "name", "process", "processors", *SHARES, *COUNTS)
     samples = host_usage.select(columns).collect()
@@ -64,13 +83,40 @@ def cpu_utilization(
     )
 
 
-@analysis("rank", together=True, passes=("chosen",))
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        Column("scope", "string", "Whose use it is; `operators` is the sum over dataset operators.", values=SCOPES),
+        meaning("name", "Worker or dataset operator; null for host and process."),
+        "samples processors",
+        Column("mean_user_ratio", "float64", "Mean of `user_ratio`."),
+        Column("mean_system_ratio", "float64", "Mean of `system_ratio`."),
+        Column("mean_io_ratio", "float64", "Mean of `io_ratio`.", importance=9),
+        Column("mean_idle_ratio", "float64", "Mean of `idle_ratio`."),
+        Column("mean_busy_processors", "float64", "Mean of `busy_processors`."),
+        Column("mean_runnable", "float64", "Mean of `runnable`.", importance=6),
+        Column("mean_context_switches", "float64", "Mean of `context_switches`.", importance=5),
+        Column("max_user_ratio", "float64", "Maximum of `user_ratio`.", importance=4),
+        Column("max_system_ratio", "float64", "Maximum of `system_ratio`.", importance=3),
+        Column("max_io_ratio", "float64", "Maximum of `io_ratio`.", importance=2),
+        Column("max_idle_ratio", "float64", "Maximum of `idle_ratio`.", importance=7),
+        Column("max_busy_processors", "float64", "Maximum of `busy_processors`.", importance=8),
+        Column("max_runnable", "int64", "Maximum of `runnable`.", importance=1),
+        Column("max_context_switches", "int64", "Maximum of `context_switches`.", importance=0),
+        keep=(
+            "name mean_busy_processors scope max_busy_processors mean_idle_ratio "
+            "mean_user_ratio mean_system_ratio samples"
+        ),
+    ),
+    together=True,
+    passes=("chosen",),
+)
 def cpu_summary(cpu_utilization: pl.DataFrame) -> pl.DataFrame:
     """Average and highest CPU use of host, process, each worker, each dataset operator and all of them.
 
     Returns:
-        `rank`, `scope`, `name`, `samples`, `processors`, `mean_` and `max_` of `user_ratio`, `system_ratio`,
-        `io_ratio`, `idle_ratio`, `busy_processors`, `runnable` and `context_switches`. Averages are of what is known.
+        One row for each scope and name; means and maxima are of what is known.
     """
     measured = (*SHARES, "busy_processors", "runnable", "context_switches")
     return (

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.intervals import union
 from stepscope.analysis.methods.statistics import share
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 NO_FUNCTIONS = "no Python functions were recorded: record with `--stacks` (with_stack=True)"
 
@@ -25,14 +27,19 @@ _ADDRESS = r" at 0x[0-9a-fA-F]+"
 NOT_IDLE = ""
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank", Column("process", "string", "Process, as recorded."), Column("thread", "string", "Thread, as recorded.")
+    ),
+)
 def python_threads(slices: pl.LazyFrame | None) -> pl.DataFrame:
     """Find the threads of which Python functions were recorded.
 
     What is about functions asks this first, since most recordings have none, and the rest takes long to find out.
 
     Returns:
-        `rank`, `process`, `thread`, in order.
+        One row a thread, in order.
 
     Raises:
         Unavailable: If no Python functions were recorded.
@@ -44,7 +51,17 @@ def python_threads(slices: pl.LazyFrame | None) -> pl.DataFrame:
     return places.sort("rank", "process", "thread", nulls_last=True).collect()
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank function file line called_by calls",
+        meaning("total_ns", "Total time; a function that calls itself counts once."),
+        meaning("self_ns", "Time in which neither another function nor an operator ran in it."),
+        "share_ratio",
+        Column("idle_ns", "int64", "Part of `self_ns` in which the rank was idle; null if unknown."),
+        keep="function self_ns file line idle_ns total_ns calls share_ratio",
+    ),
+)
 def functions(
     python_threads: pl.DataFrame, slices: pl.LazyFrame | None, idle_pieces: pl.DataFrame | None
 ) -> pl.DataFrame:
@@ -58,10 +75,7 @@ def functions(
         idle_pieces: When nothing ran, for `idle_ns`.
 
     Returns:
-        `rank`, `function`, `file`, `line` (its first), `called_by` (of built-in functions: function, file and line),
-        `calls`, `total_ns` (a function that calls itself counts once), `self_ns` (while no other function and no
-        operator ran in it), `share_ratio` (of the self time of all), `idle_ns` (part of the self time during which
-        the rank had nothing to do; null where that is not known). Longest self time first.
+        One row a function, longest self time first.
     """
     called = _called(python_threads, slices)
     swept = pl.concat(_swept(called, idle_pieces))
@@ -84,7 +98,14 @@ def functions(
     )
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank cause function file line called_by",
+        Column("idle_ns", "int64", "Idle time while it was the innermost function."),
+        keep="function idle_ns cause file line",
+    ),
+)
 def idle_functions(
     python_threads: pl.DataFrame, slices: pl.LazyFrame | None, idle_pieces: pl.DataFrame
 ) -> pl.DataFrame:
@@ -96,8 +117,7 @@ def idle_functions(
         idle_pieces: When nothing ran, and why.
 
     Returns:
-        `rank`, `cause` (as of `idle`), `function`, `file`, `line`, `called_by` (as of `functions`), `idle_ns` (while
-        it was the innermost function), the longest first.
+        One row for each cause and function, the longest first.
     """
     called = _called(python_threads, slices)
     swept = pl.concat(_swept(called, idle_pieces))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.sampled_steps import count_steps, of_steps, step_ranges
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.selection import Choice
+from stepscope.tables.base import Column
 
 KEYS = ("module", "event", "stage")
 
@@ -15,7 +17,17 @@ SAMPLED = "process"
 """The module of samples that the recorder took of the whole process."""
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        meaning("time_ns", "End of a marked range, or when it was sampled."),
+        "step module event stage",
+        Column("memory_bytes", "int64", "Memory of the process."),
+        keep="time_ns step",
+    ),
+    together=True,
+)
 def host_memory_curve(
     host_events: pl.LazyFrame | None,
     host_usage: pl.LazyFrame | None,
@@ -33,8 +45,8 @@ def host_memory_curve(
         chosen: Only rows of these steps, e.g. `1-3`; all rows where their steps are not known (`step` is null).
 
     Returns:
-        `rank`, `time_ns`, `step`, `module`, `event`, `stage`, `memory_bytes`: one row at each end of a marked range
-        that was recorded with memory, and for each sample of the process (resident memory; module `process`).
+        One row at each end of a marked range that was recorded with memory, and for each sample of the process
+        (resident memory; module `process`).
 
     Raises:
         Unavailable: If neither has memory, or none in the chosen steps.
@@ -65,7 +77,23 @@ def host_memory_curve(
     return kept.sort("rank", "time_ns", maintain_order=True).select("rank", "time_ns", "step", *KEYS, "memory_bytes")
 
 
-@analysis("rank", together=True, passes=("chosen",))
+@analysis(
+    "rank",
+    columns(
+        "rank module event stage points",
+        meaning("steps", "Number of steps that they lie in; null if unknown."),
+        Column("first_bytes", "int64", "Memory at the first of them."),
+        Column("last_bytes", "int64", "Memory at the last of them."),
+        Column("max_bytes", "int64", "Highest memory."),
+        Column(
+            "growth_bytes", "int64", "Memory at the ends of ranges less at their starts; of samples: last less first."
+        ),
+        Column("mean_growth_bytes", "float64", "Mean growth of a range; null for samples."),
+        keep="event growth_bytes module stage max_bytes last_bytes",
+    ),
+    together=True,
+    passes=("chosen",),
+)
 def host_memory(
     host_memory_curve: pl.DataFrame,
     host_events: pl.LazyFrame | None,
@@ -76,10 +104,7 @@ def host_memory(
     """Sum up the memory of the process by module, event and stage.
 
     Returns:
-        `rank`, `module`, `event`, `stage`, `points`, `steps` (in how many steps they lie; null if that is not known,
-        and all of them count), `first_bytes`, `last_bytes`, `max_bytes`, and of marked ranges `growth_bytes` (memory
-        at their ends less at their starts, all ranges) and `mean_growth_bytes` of one; of samples the growth from the
-        first to the last. Greatest growth first.
+        One row for each module, event and stage, greatest growth first.
     """
     memory = pl.col("memory_bytes")
     sums = host_memory_curve.group_by("rank", *KEYS, maintain_order=True).agg(

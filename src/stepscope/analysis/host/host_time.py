@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.sampled_steps import count_steps, of_steps, step_ranges
 from stepscope.analysis.methods.statistics import duration_statistics, share
 from stepscope.analysis.registry import analysis
@@ -12,7 +13,19 @@ from stepscope.selection import Choice
 KEYS = ("module", "event", "stage")
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank module event stage",
+        meaning("count", "Number of ranges."),
+        "total_ns mean_ns min_ns median_ns p95_ns max_ns",
+        meaning("self_ns", "Time without that of the ranges directly within, on the same thread."),
+        meaning("points", "Number of marks without a length: moments, and starts without an end."),
+        "share_ratio",
+        meaning("steps", "Number of steps that they lie in; null if unknown."),
+        keep="event total_ns module stage count self_ns share_ratio max_ns",
+    ),
+)
 def host_time(
     host_events: pl.LazyFrame,
     steps: pl.LazyFrame | None,
@@ -28,10 +41,7 @@ def host_time(
         chosen: Only ranges that begin in these steps, e.g. `1-3`; all where their steps are not known.
 
     Returns:
-        `rank`, `module`, `event`, `stage`, the statistics of `duration_statistics` (of ranges), `self_ns` (less the
-        ranges directly within on the same thread), `share_ratio` (of the self time of all), `points` (marks without a
-        length: moments, and starts without an end), `steps` (in how many steps they lie; null if that is not known,
-        and all of them count). Longest self time first.
+        One row for each module, event and stage, longest self time first. Statistics are those of ranges.
     """
     columns = ("rank", "step", *KEYS, "process", "thread", "start_ns", "duration_ns")
     marked = host_events.select(columns).collect()

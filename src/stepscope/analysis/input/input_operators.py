@@ -7,9 +7,11 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.pipeline_graph import LIMITS, Limits, Node, bottlenecks, observations
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 _QUEUE = {
     "samples": pl.Int64,
@@ -21,7 +23,35 @@ _QUEUE = {
 _ORDER = ("pipeline", "number", "operator")
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        Column("pipeline", "int32", "Number of the pipeline, from 0.", importance=28),
+        "operator",
+        Column("number", "int32", "Number of the operator in its pipeline.", importance=15),
+        meaning("type", "Type, e.g. `Map`."),
+        Column("depth", "int32", "Distance from the root, which is 0.", importance=16),
+        Column("parent", "string", "Operator that takes from it; null for the root.", importance=21),
+        Column("children", "list[string]", "Operators that it takes from.", importance=20),
+        "workers queue_capacity samples mean_size",
+        Column("usage_ratio", "float64", "`mean_size` over `queue_capacity`; null if there is no queue."),
+        meaning("empty_ratio", "Share of samples with an empty queue."),
+        Column("sample_interval_ns", "int64", "Time between samples."),
+        Column("processors", "float64", "Processors that it kept busy, mean; null if not sampled."),
+        "processors_per_worker",
+        Column("cpu_share_ratio", "float64", "Its share of the CPU time of all operators.", importance=17),
+        Column("bottleneck", "bool", "True if it holds the pipeline up."),
+        Column("chain", "string", "Bottlenecks from the readers to the root, joined by `/`; null if there are none."),
+        Column(
+            "observations",
+            "list[string]",
+            "What MindSpore's own limits say about it, e.g. `workers overloaded`.",
+            importance=22,
+        ),
+        keep="operator bottleneck usage_ratio processors empty_ratio workers mean_size type",
+    ),
+)
 def input_operators(
     pipeline_operators: pl.LazyFrame,
     input_pipeline: pl.LazyFrame | None,
@@ -31,12 +61,7 @@ def input_operators(
     """Describe each dataset operator, and mark those that hold the pipeline up.
 
     Returns:
-        One row an operator, the root first: `rank`, `pipeline`, `operator`, `number`, `type`, `depth` (0 for the root),
-        `parent`, `children`, `workers`; of its output queue `queue_capacity`, `samples`, `mean_size`, `usage_ratio`
-        (mean size over capacity; null without a queue), `empty_ratio`, `sample_interval_ns`; of the CPU
-        `processors` (that it kept busy on average), `processors_per_worker`, `cpu_share_ratio` (of all operators);
-        `bottleneck`, `chain` (of a pipeline with bottlenecks: their names from the readers to the root, joined by `/`)
-        and `observations` (see `pipeline_graph.observations`).
+        One row an operator, the root first.
     """
     listed = pipeline_operators.drop("parameters").collect()
     rows = (
@@ -63,12 +88,21 @@ def input_operators(
     )  # fmt: skip
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank operator",
+        Column("sample", "int64", "Number of the sample, from 0."),
+        "step time_ns queue_size queue_capacity",
+        keep="operator sample",
+    ),
+    together=True,
+)
 def input_samples(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
     """List the samples of the operators' queues.
 
     Returns:
-        `rank`, `operator`, `sample` (from 0), `step`, `time_ns`, `queue_size`, `queue_capacity`.
+        One row a sample, operator by operator in order of time.
 
     Raises:
         Unavailable: If no queue was sampled.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 DATA_QUEUE = "get_next"
 """The queue on the device, seen when a step takes its batch from it."""
@@ -21,14 +23,27 @@ FIRST = 1
 """`number` of the batch that starts the pipeline up."""
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank queue",
+        Column("batch", "int64", "Number of the batch as the source counts."),
+        Column("number", "int64", "Number of the batch in the queue, from 1.", importance=15),
+        "step",
+        meaning("time_ns", "When the batch was taken."),
+        "queue_size queue_capacity",
+        meaning("get_ns", "Time spent waiting for the dataset pipeline; null if not recorded."),
+        meaning("push_ns", "Time spent handing the batch on; null if not recorded."),
+        meaning("duration_ns", "Cost of the whole batch."),
+        keep="queue batch",
+    ),
+    together=True,
+)
 def input_batches(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
     """List the batches that went through each queue.
 
     Returns:
-        `rank`, `queue` (one of `QUEUES`), `batch` (as the source counts), `number` (from 1), `step` (null where it is
-        not known), `time_ns`, `queue_size` and `queue_capacity` when the batch was taken, `get_ns` (waiting for the
-        pipeline), `push_ns` (handing on), `duration_ns` (the whole batch).
+        One row a batch, queue by queue in order.
 
     Raises:
         Unavailable: If no queue was recorded.
@@ -52,16 +67,29 @@ def input_batches(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
     return found
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank queue",
+        meaning("batches", "Number of batches."),
+        "empty",
+        Column("empty_later", "int64", "Those of the empty ones after the first batch, for which none can be ready."),
+        "full empty_ratio",
+        Column("full_ratio", "float64", "Share of batches that found the queue full.", importance=26),
+        "queue_capacity mean_size mean_total_ns",
+        Column("mean_get_ns", "float64", "Mean of `get_ns` of a batch."),
+        Column("mean_push_ns", "float64", "Mean of `push_ns` of a batch.", importance=25),
+        meaning("total_ns", "Cost of all batches."),
+        "get_ns push_ns interval_ns",
+        keep="queue empty_ratio mean_total_ns batches empty mean_size queue_capacity",
+    ),
+    together=True,
+)
 def input_queues(input_batches: pl.DataFrame) -> pl.DataFrame:
     """Sum up each queue: how often it was empty or full, and what a batch cost on average.
 
     Returns:
-        `rank`, `queue`, `batches`, `empty` and `full` (batches that found it so; null where its size, or its room, is
-        not known), `empty_later` (of the empty ones all but the first batch, for which none can be ready),
-        `empty_ratio`, `full_ratio`, `queue_capacity`, `mean_size`, and of the costs of a batch
-        `mean_total_ns`, `mean_get_ns`, `mean_push_ns`, with `total_ns`, `get_ns`, `push_ns` their sums;
-        `interval_ns` (mean time from batch to batch; null for a single one).
+        One row a queue.
     """
     size, room = pl.col("queue_size"), pl.col("queue_capacity")
     known = size.count()

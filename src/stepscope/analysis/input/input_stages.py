@@ -8,9 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.input.input_queues import DATA_QUEUE, FIRST, HOST_QUEUES
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
+from stepscope.tables.base import Column
 
 PROCESSING, TRANSMISSION, OBTAINING = "data processing", "data transmission", "data obtaining"
 STAGES = (PROCESSING, TRANSMISSION, OBTAINING)
@@ -45,7 +47,16 @@ class Limits:
 LIMITS = Limits()
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        meaning("stage", "`data processing`, `data transmission` or `data obtaining`.", values=STAGES),
+        Column("verdict", "string", "`healthy`, `bottleneck` or `unknown`.", values=(HEALTHY, BOTTLENECK, UNKNOWN)),
+        "queue batches empty full empty_ratio mean_total_ns interval_ns",
+        keep="stage verdict",
+    ),
+)
 def input_stages(input_queues: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Judge the three stages of the input.
 
@@ -57,9 +68,7 @@ def input_stages(input_queues: pl.DataFrame, limits: Limits = LIMITS) -> pl.Data
     batches.
 
     Returns:
-        Three rows: `rank`, `stage` (one of `STAGES`), `verdict` (`healthy`, `bottleneck`, or `unknown` where the queue
-        behind it was not recorded), and of its queue `queue`, `batches`, `empty`, `full`, `empty_ratio`,
-        `mean_total_ns`, `interval_ns`.
+        One row for each of `STAGES`, with the figures of the queue behind it.
     """
     queues = {row["queue"]: row for row in input_queues.iter_rows(named=True)}
     host = next((queues[name] for name in HOST_QUEUES if name in queues), None)

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.input.input_queues import QUEUES
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
+from stepscope.tables.base import Column
 
 MARKED = "DataLoader"
 """What a loader is called that only its marks in a trace tell of."""
@@ -31,7 +33,18 @@ class Limits:
 LIMITS = Limits()
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank step loader batches",
+        meaning("wait_ns", "Time in which the training loop waited for its batches."),
+        "step_ns",
+        meaning("wait_ratio", "`wait_ns` over `step_ns`."),
+        "ready queue_capacity workers worker_processors host_idle_ratio",
+        keep="step loader",
+    ),
+    together=True,
+)
 def loader_steps(
     input_pipeline: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
@@ -44,9 +57,7 @@ def loader_steps(
     waited and nothing of batches and workers.
 
     Returns:
-        `rank`, `step`, `loader`, `batches`, `wait_ns`, `step_ns` (length of the step's window), `wait_ratio` (of it),
-        `ready` (batches that lay ready after one was taken, mean), `queue_capacity` (room for them), `workers`,
-        `worker_processors` (that all workers of the rank kept busy in the step, mean), `host_idle_ratio`.
+        One row for each loader and step.
 
     Raises:
         Unavailable: If no loader was seen.
@@ -73,16 +84,26 @@ def loader_steps(
     )  # fmt: skip
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank loader steps batches",
+        meaning("wait_ns", "Time in which the training loop waited for its batches, all steps."),
+        Column("mean_wait_ns", "float64", "Mean wait of a step."),
+        Column("median_wait_ns", "int64", "Median wait of a step."),
+        Column("max_wait_ns", "int64", "Longest wait of a step."),
+        "wait_ratio ready queue_capacity workers worker_processors host_idle_ratio",
+        "processors_per_worker",
+        Column("limited_by", "string", "`no workers`, `worker CPU`, `host CPU` or `reading`; null if none shows."),
+        keep="loader mean_wait_ns wait_ratio max_wait_ns steps median_wait_ns",
+    ),
+    together=True,
+)
 def loader(loader_steps: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Sum up each loader over the steps.
 
     Returns:
-        `rank`, `loader`, `steps`, `batches`, `wait_ns` (all of it), of the wait in a step `mean_wait_ns`,
-        `median_wait_ns` and `max_wait_ns`, `wait_ratio` (of the time of those steps), `ready`, `queue_capacity`,
-        `workers`, `worker_processors`, `processors_per_worker` and `host_idle_ratio` (means), `limited_by`
-        (`no workers`; `worker CPU` if they are busy; `host CPU` if they are not, and no processor of the host is free;
-        `reading` if they are not although one is; null where that is not known, or between). The longest wait first.
+        One row a loader, the longest wait first.
     """
     wait = pl.col("wait_ns")
     return (

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.activity import SPLIT, split
+from stepscope.tables.base import Column
 
 WORK = ("computing", "data_loading", "compile", "checkpoint", "garbage_collection", "dispatch", "memory")
 """What a rank needs time for on its own: computing; waiting for the next batch; a compiler; a checkpoint; Python's
@@ -19,7 +21,27 @@ STEP_GROUP = "step"
 """Group of segments that end with a step, where no collective was matched over ranks."""
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank step",
+        meaning("group", "Group of the call that ends it; `step` if it ends with a step."),
+        Column("sequence", "int64", "Position of that call in its group."),
+        meaning("operation", "Operation of that call."),
+        "start_ns",
+        Column("own_ns", "int64", "Length less `wait_ns`."),
+        meaning("wait_ns", "Waiting for other ranks and not computing."),
+        "computing_ns",
+        meaning("data_loading_ns", "Time spent waiting for the next batch."),
+        "compile_ns checkpoint_ns",
+        Column("garbage_collection_ns", "int64", "Time in which Python collects garbage."),
+        Column("dispatch_ns", "int64", "Time in which the host gave no work in time."),
+        meaning("memory_ns", "Time spent copying or filling memory."),
+        Column("transmit_ns", "int64", "Communication less waiting.", importance=53),
+        Column("unsplit_ns", "int64", "Communication of which it is unknown how much is waiting."),
+    ),
+    together=True,
+)
 def segments(
     arrival: pl.DataFrame | None,
     steps: pl.LazyFrame,
@@ -31,9 +53,7 @@ def segments(
     not cut. Without matched collectives the steps' windows are the segments.
 
     Returns:
-        One row a segment: `rank`, `step`, `group` and `sequence` (of the call that ends it), `operation`,
-        `start_ns`, `own_ns` (length less exposed waiting), `wait_ns` (exposed: waiting for other ranks and not
-        computing) and `<kind>_ns` for each of `KINDS`, which sum to `own_ns`.
+        One row a segment, in order of time. `own_ns` is the sum of the `<kind>_ns` of `KINDS`.
     """
     calls = _calls(arrival, ranks_of(steps))
     windows = _windows(calls.filter(pl.col("members") > 1), steps)

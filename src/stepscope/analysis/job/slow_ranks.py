@@ -7,12 +7,14 @@ from math import comb
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.job.segments import STEP_GROUP, WORK
 from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, median
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
+from stepscope.tables.base import Column
 
 CALL = ["group", "sequence"]
 
@@ -45,7 +47,23 @@ class Limits:
 LIMITS = Limits()
 
 
-@analysis("job")
+@analysis(
+    "job",
+    columns(
+        "rank",
+        meaning("kind", "What it is slow at.", values=WORK),
+        "cost_ns",
+        Column("cost_ratio", "float64", "`cost_ns` over the median step of the longest rank.", importance=60),
+        Column("excess_ns", "int64", "What it needs beyond the typical rank in the median step.", importance=58),
+        Column("typical_ns", "int64", "What the typical rank needs for this kind in a step.", importance=51),
+        meaning("steps", "Number of steps that were compared."),
+        Column("steps_late", "int32", "Steps in which it has such an excess.", importance=38),
+        Column("times_last", "int32", "Collectives in which it arrived last.", importance=37),
+        meaning("calls", "Collectives that it took part in."),
+        "score",
+        nulls="",
+    ),
+)
 def slow_ranks(
     segments: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -71,10 +89,7 @@ def slow_ranks(
     chance does not explain it, at the kind that costs most.
 
     Returns:
-        One row a slow rank and kind, dearest first: `rank`, `kind` (one of `WORK`), `cost_ns` (lost by the job in
-        a step because of it, median) and `cost_ratio` (of the median step of the longest rank), `excess_ns` (more
-        time than the typical rank in a step, median), `typical_ns` (the typical rank's time for this kind), `steps`,
-        `steps_late` (with that excess), `times_last` of `calls` collectives, `score` (robust deviations).
+        One row for each slow rank and kind, dearest first.
 
     Raises:
         Unavailable: With fewer than two ranks, or for ranks that have nothing to do with each other.

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
+from stepscope.tables.base import Column
 
 PARTS = (
     "window_ns",
@@ -34,7 +36,20 @@ class Limits:
 LIMITS = Limits()
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        meaning("steps", "Number of steps that count."),
+        meaning("window_ns", "Length of a step's window, mean."),
+        "computing_ns communication_ns overlapped_ns communication_not_overlapped_ns",
+        "memory_not_overlapped_ns free_ns data_loading_ns",
+        Column("left_out_step", "int32", "Number of a first step that is left out as far longer; null if it counts."),
+        Column("left_out_ns", "int64", "Length of that step."),
+        nulls="left_out_step left_out_ns",
+    ),
+    together=True,
+)
 def time_by_rank(
     breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None = None, limits: Limits = LIMITS
 ) -> pl.DataFrame:
@@ -48,8 +63,7 @@ def time_by_rank(
         limits: When a step is far longer.
 
     Returns:
-        `rank`, `steps` (that count), the means of `PARTS`, and `left_out_step`, `left_out_ns` (number and length of a
-        first step that is left out; null if it counts).
+        One row a rank; times are means of the steps that count.
     """
     marked = _measured(breakdown, outer_steps, limits)
     starts = pl.col("is_first") & pl.col("is_long") & (pl.len().over("rank") > 2)

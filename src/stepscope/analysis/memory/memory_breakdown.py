@@ -6,10 +6,12 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.tensor_lifetimes import alive_at, lives
 from stepscope.analysis.registry import analysis
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.selection import describe_numbers
+from stepscope.tables.base import Column
 
 RESULT = {
     "rank": pl.Int32(),
@@ -36,7 +38,30 @@ RESULT = {
 }
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank graph node",
+        meaning("time_ns", "Time that is shown; null for a graph."),
+        "component device",
+        Column("tensor", "int64", "Number of the tensor in its graph."),
+        meaning("name", "Name of the tensor, or operator that asked for the block."),
+        Column("made_by", "string", "Node that made the tensor."),
+        meaning("size_bytes", "Size."),
+        meaning("share_ratio", "Share of the memory in use there; if that is unknown or less, of the rows' sum."),
+        meaning("type", "Kind of tensor as stated, e.g. `OUTPUT`."),
+        "data_type",
+        Column("format", "string", "Data format."),
+        Column("shape", "string", "Shape as recorded."),
+        Column("lifetime", "string", "How long it lives, as stated, e.g. `LifeLongGraphAll`."),
+        Column("life_start", "int32", "First node at which it lives."),
+        Column("life_end", "int32", "Last node at which it lives."),
+        Column("allocation_ns", "int64", "When it was allocated.", moment=True),
+        Column("release_ns", "int64", "When it was released; null if not in the recording.", moment=True),
+        Column("life_ns", "int64", "Time between the two."),
+        keep="name size_bytes share_ratio life_ns allocation_ns release_ns made_by shape",
+    ),
+)
 def memory_breakdown(
     graph_tensors: pl.LazyFrame | None,
     graph_nodes: pl.LazyFrame | None,
@@ -62,11 +87,8 @@ def memory_breakdown(
         at_ns: The time.
 
     Returns:
-        `rank`, `graph` and `node`, or `time_ns`, `component` and `device`; `tensor`, `name`, `made_by` (the node that
-        made it), `size_bytes`, `share_ratio` (of the memory in use there, with its static part and blocks that are not
-        known; of all that is listed where that is unknown or less), `type`, `data_type`, `format`, `shape`; its
-        life in nodes `lifetime`, `life_start`, `life_end`, or in time `allocation_ns`, `release_ns` (null: not in the
-        recording), `life_ns`. Largest first.
+        One row for each tensor or block, the largest first. Tensors have a `graph`, a `node` and a life in nodes;
+        blocks have `time_ns`, `component`, `device` and a life in time.
 
     Raises:
         Unavailable: If neither tensors nor blocks were recorded.

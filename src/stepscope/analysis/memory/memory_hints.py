@@ -10,10 +10,12 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
+from stepscope.tables.base import Column
 
 GROWTH, UNRELEASED, FRAGMENTATION, NEAR_CAPACITY = "growth", "unreleased", "fragmentation", "near capacity"
 
@@ -70,7 +72,24 @@ class Limits:
 LIMITS = Limits()
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        meaning("kind", "`growth`, `unreleased`, `fragmentation` or `near capacity`."),
+        "graph component device",
+        meaning("name", "Operator that allocated the blocks, for `unreleased`."),
+        Column("bytes", "int64", "Bytes grown, never released, never in use, or left."),
+        Column("ratio", "float64", "Share of the peak, of what is reserved, or of the capacity."),
+        Column("per_step_bytes", "int64", "Growth, or bytes not released, in a step."),
+        meaning("steps", "Number of steps that show it."),
+        Column("blocks", "int64", "Number of blocks, for `unreleased`."),
+        meaning("peak_bytes", "Highest use."),
+        "capacity_bytes",
+        Column("forced_bytes", "int64", "Bytes reserved although as much lay free, for `fragmentation`."),
+        keep="kind graph",
+    ),
+)
 def memory_hints(
     memory_curve: pl.LazyFrame | None,
     memory_peak: pl.DataFrame | None,
@@ -91,10 +110,7 @@ def memory_hints(
       does not count: it is there for whatever is asked for next.
 
     Returns:
-        `rank`, `kind`, `graph`, `component`, `device`, `name` (of the operator); `bytes` (grown, never released, never
-        in use, or left), `ratio` (of the peak; of what is reserved; of the capacity in use), `per_step_bytes`,
-        `steps`, `blocks`, `peak_bytes`, `capacity_bytes`, `forced_bytes` (reserved although as much lay free). No row
-        where there is nothing to say.
+        One row a hint; no row is good news.
 
     Raises:
         Unavailable: If no memory was recorded.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.memory_points import PLACE, of_nodes, of_times
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 STATED = {
     "memory_capacity_bytes": "capacity_bytes",
@@ -21,7 +23,28 @@ CAPACITY_COUNTER = "memory_total_bytes"
 """The counter by which the recorder tells how much memory a device has."""
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank graph component device peak_bytes",
+        meaning("node", "Node of the peak; null for memory over time."),
+        meaning("time_ns", "When the peak was reached first; null for a graph."),
+        meaning("step", "Step of the peak."),
+        meaning("phase", "Part of the step at the peak, as `memory_usage` names it."),
+        meaning("name", "Name of that node."),
+        meaning("full_name", "Full name of that node."),
+        "static_bytes",
+        Column("allocated_peak_bytes", "int64", "Highest use without the static part.", importance=14),
+        Column("reserved_peak_bytes", "int64", "The most that the allocator reserved."),
+        "allocations capacity_bytes",
+        Column("stated_peak_bytes", "int64", "Peak as the source states it for the rank."),
+        Column("stated_static_bytes", "int64", "Static part as stated.", importance=12),
+        Column("stated_allocations", "int64", "Allocations as stated.", importance=10),
+        Column("stated_deallocations", "int64", "Releases as stated.", importance=11),
+        Column("used_ratio", "float64", "The highest of peak, stated peak and reserved, over the capacity."),
+        keep="peak_bytes used_ratio component device step phase time_ns name reserved_peak_bytes",
+    ),
+)
 def memory_peak(
     graph_nodes: pl.LazyFrame | None,
     graphs: pl.LazyFrame | None,
@@ -36,13 +59,7 @@ def memory_peak(
     """Find the highest point of each curve (`memory_usage`).
 
     Returns:
-        One row a graph, or a device and component: `rank`, `graph`, `component`, `device`; `peak_bytes` (the highest
-        point of the curve, with the static part), `node` or `time_ns`, `step` and `phase` at it, `name`,
-        `full_name`; `reserved_peak_bytes` and `allocated_peak_bytes`; `static_bytes`, `allocations`;
-        `capacity_bytes` (of the device, or of the host for memory of the host) and `used_ratio` (of it; the peak
-        or, where they are more, the stated one or what the allocator reserved); and what the source itself states of
-        the rank: `stated_peak_bytes`, `stated_static_bytes`, `stated_allocations`, `stated_deallocations`. The highest
-        first.
+        One row for each graph, or device and component, the highest first.
 
     Raises:
         Unavailable: If no memory was recorded.

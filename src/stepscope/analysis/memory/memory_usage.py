@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.memory_points import of_nodes, of_times
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 RESULT = {
     "rank": pl.Int32(),
@@ -30,7 +32,25 @@ RESULT = {
 }
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank graph node",
+        meaning("time_ns", "When; null for a graph."),
+        "step phase component device",
+        meaning("name", "Name of the node."),
+        meaning("full_name", "Full name of the node."),
+        meaning("size_bytes", "Change: above 0 allocated, below 0 released."),
+        meaning("allocations", "Number of tensors that the node allocates."),
+        Column("allocated_bytes", "int64", "In use, without the static part."),
+        "static_bytes",
+        Column("total_bytes", "int64", "In use, static part included."),
+        Column("reserved_bytes", "int64", "Held by the allocator."),
+        Column("active_bytes", "int64", "In use or waiting for a stream."),
+        Column("mark", "string", "`forward_start` or `backward_end` at the point where these are; else null."),
+        keep="time_ns total_bytes step node size_bytes allocated_bytes reserved_bytes name",
+    ),
+)
 def memory_usage(
     graph_nodes: pl.LazyFrame | None,
     graphs: pl.LazyFrame | None,
@@ -44,11 +64,7 @@ def memory_usage(
     the static part), else the static part and all tensors alive at it. Of an allocator each change is one.
 
     Returns:
-        `rank`, `graph` and `node`, or `time_ns`, `step` and `phase` (`interval` before the forward pass,
-        `forward and backward`, `tail` after it; null where they are not marked); `component` and `device`; `name`,
-        `full_name` of the node; `size_bytes` (the change) and `allocations`; `allocated_bytes`, `static_bytes`,
-        `total_bytes` (both), `reserved_bytes`, `active_bytes`; `mark` (`forward_start` or `backward_end`, at the node,
-        or at the first point from that time on in its step).
+        One row for each node of a graph, or for each change over time.
 
     Raises:
         Unavailable: If no memory was recorded.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 OPERATOR = ["rank", "unit", "type", "name", "full_name"]
 """What makes an operator; of PyTorch, which does not tell the place in the model, all calls of one name."""
@@ -15,7 +17,7 @@ OPERATOR = ["rank", "unit", "type", "name", "full_name"]
 _EXECUTION = [*OPERATOR, "step", "input_shapes", "duration_ns"]
 
 
-@analysis("rank", together=True)
+@analysis("rank", columns("rank unit type name full_name step input_shapes duration_ns"), together=True)
 def shape_executions(
     operator_steps: pl.LazyFrame | None,
     operators: pl.LazyFrame | None,
@@ -31,7 +33,7 @@ def shape_executions(
         ranks: What each rank computes on.
 
     Returns:
-        `rank`, `unit`, `type`, `name`, `full_name`, `step`, `input_shapes`, `duration_ns`, in order of execution.
+        One row an execution, in order.
 
     Raises:
         Unavailable: If shapes were not recorded, or are the same in all steps.
@@ -77,13 +79,20 @@ def _changing(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.join(changing, on=OPERATOR, how="semi", nulls_equal=True, maintain_order="left")
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank unit type name full_name step input_shapes count total_ns mean_ns",
+        Column("is_new", "bool", "True in the first step with these shapes; null if shapes were not recorded."),
+        keep="name step total_ns input_shapes count is_new mean_ns type",
+    ),
+    together=True,
+)
 def dynamic_shapes(shape_executions: pl.DataFrame) -> pl.DataFrame:
     """Tell what operators with changing shapes took in each step, by shape.
 
     Returns:
-        `rank`, `unit`, `type`, `name`, `full_name`, `step`, `input_shapes`, `count`, `total_ns`, `mean_ns`, `is_new`
-        (this operator has these shapes for the first time); by operator and step.
+        One row for each operator, step and shapes, by operator and step.
     """
     keys = [*OPERATOR, "step", "input_shapes"]
     first = pl.col("step").min().over(*OPERATOR, "input_shapes")
@@ -94,12 +103,21 @@ def dynamic_shapes(shape_executions: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank unit",
+        Column("type", "string", "Operator type."),
+        "step count total_ns mean_ns shapes",
+        keep="type step total_ns shapes count mean_ns unit",
+    ),
+    together=True,
+)
 def dynamic_shape_types(shape_executions: pl.DataFrame) -> pl.DataFrame:
     """Tell what types of operators with changing shapes took in each step.
 
     Returns:
-        `rank`, `unit`, `type`, `step`, `count`, `total_ns`, `mean_ns` and `shapes` (how many different ones); by type.
+        One row for each type and step, by type.
     """
     keys = ["rank", "unit", "type", "step"]
     shapes = shape_executions.group_by(keys).agg(shapes=pl.col("input_shapes").drop_nulls().n_unique().cast(pl.Int64))

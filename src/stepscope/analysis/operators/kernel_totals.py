@@ -4,22 +4,43 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import duration_statistics, grouped, row_count, share
 from stepscope.analysis.registry import analysis
+from stepscope.tables.base import Column
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank kind",
+        meaning("name", "Name of the kernel."),
+        "type core count total_ns mean_ns min_ns median_ns p95_ns max_ns",
+        meaning("share_ratio", "Share of all device work of the rank."),
+        nulls="type core",
+    ),
+    together=True,
+)
 def kernel_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
     """Sum up device work by kernel name.
 
     Returns:
-        `rank`, `kind`, `name`, `type`, `core`, the statistics of `duration_statistics` and `share_ratio` of all
-        device work of the rank, longest total first.
+        One row for each name, type and core, longest total first.
     """
     return _totals(kernels, ["rank", "kind", "name", "type", "core"])
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank kind",
+        Column("type", "string", "Operator type; null if not recorded."),
+        "core count total_ns mean_ns min_ns median_ns p95_ns max_ns",
+        meaning("share_ratio", "Share of all device work of the rank."),
+        nulls="type core",
+    ),
+    together=True,
+)
 def kernel_type_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
     """Sum up device work by operator type and core, as `kernel_totals` does by name."""
     return _totals(kernels, ["rank", "kind", "type", "core"])

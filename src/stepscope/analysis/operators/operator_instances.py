@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.operator_lists import (
     COLUMNS,
     DEVICE_UNITS,
@@ -17,11 +18,36 @@ from stepscope.analysis.methods.operator_lists import (
 from stepscope.analysis.methods.statistics import grouped, rounded, row_count, sum_known
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 _NAMES = ("full_name", "name")
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank unit type name full_name",
+        Column("framework_name", "string", "Framework operator that it was compiled from; null if not stated."),
+        Column("subgraph", "string", "Part of the model, e.g. `Default`, `Gradients`; null if not stated."),
+        "graph core",
+        meaning("kind", "Kind of device work; null for operators of the host."),
+        "stream",
+        Column("block_dim", "int64", "Blocks or cores used."),
+        Column("block", "string", "Thread block of the launch."),
+        Column("grid", "string", "Grid of the launch."),
+        "count total_ns mean_ns min_ns max_ns",
+        meaning("share_ratio", "Share of its list; of the self time if operators call each other."),
+        "self_ns wait_ns",
+        Column("mean_wait_ns", "int64", "`wait_ns` over `count`."),
+        "activity_ns activities cube_flops cube_flops_per_s vector_flops vector_flops_per_s",
+        "process",
+        Column("inputs", "string", "Inputs and outputs as recorded (JSON)."),
+        "input_shapes",
+        Column("input_types", "string", "Data types of the inputs."),
+        keep="name total_ns share_ratio count self_ns unit mean_ns input_shapes",
+    ),
+    together=True,
+)
 def operator_instances(
     operator_totals: pl.LazyFrame | None,
     kernels: pl.LazyFrame | None,
@@ -40,12 +66,7 @@ def operator_instances(
         ranks: What each rank computes on.
 
     Returns:
-        `rank`, `unit`, `type`, `name`, `full_name` (place in the model), `framework_name` (the framework's operator
-        that it was compiled from, where stated), `subgraph`, `graph`, `core`, `kind`, `stream`, `block_dim`, `block`,
-        `grid`, `count`, `total_ns`, `mean_ns`, `min_ns`, `max_ns`, `share_ratio` (of its list; of the time without
-        children where operators call each other), `self_ns`, `wait_ns` (dispatch, in all) and `mean_wait_ns`,
-        `activity_ns` and `activities` (kernels that it launched), `cube_flops`, `vector_flops` of one call, both per
-        second, `process`, `inputs`, `input_shapes`, `input_types`; the dearest of a list first.
+        One row for each operator or kernel, list by list, the dearest of a list first.
 
     Raises:
         Unavailable: If there is none of these.

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import duration_statistics, grouped, row_count, share, sum_known
 from stepscope.analysis.registry import analysis
+from stepscope.tables.base import Column
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        meaning("name", "Name of the operator."),
+        "count total_ns mean_ns min_ns median_ns p95_ns max_ns self_ns",
+        Column("device_ns", "int64", "Time of the kernels that it launched itself; null without device work."),
+        "share_ratio",
+        nulls="device_ns",
+    ),
+    together=True,
+)
 def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
     """Sum up host operators by name.
 
@@ -16,8 +29,7 @@ def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> p
     children's.
 
     Returns:
-        `rank`, `name`, the statistics of the total host time, `self_ns`, `device_ns` (null without device work)
-        and `share_ratio` of the rank's self time, longest self time first.
+        One row a name, longest self time first.
     """
     rows = operators.select("rank", "name", "duration_ns", "self_ns", "external_id")
     if kernels is None:

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.operator_lists import UNITS
 from stepscope.analysis.methods.statistics import rounded, sum_known
 from stepscope.analysis.registry import analysis
+from stepscope.tables.base import Column
 
 _SUMS = ("total_ns", "self_ns", "wait_ns", "activity_ns", "activities")
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank unit",
+        Column("type", "string", "Operator type."),
+        Column("operators", "int64", "Number of operators or kernels of the type."),
+        "count total_ns mean_ns",
+        meaning("share_ratio", "Share of its list; of the self time if operators call each other."),
+        "self_ns wait_ns activity_ns activities",
+        keep="type total_ns share_ratio unit count self_ns mean_ns",
+    ),
+    together=True,
+)
 def operator_types(operator_instances: pl.DataFrame, operator_totals: pl.LazyFrame | None) -> pl.DataFrame:
     """Sum up each list of operators by type; where a source states a list by type, that is taken.
 
@@ -20,9 +34,7 @@ def operator_types(operator_instances: pl.DataFrame, operator_totals: pl.LazyFra
         operator_totals: Stated lists.
 
     Returns:
-        `rank`, `unit`, `type`, `operators` (places in the model, or kernels, of the type), `count`, `total_ns`,
-        `mean_ns`, `share_ratio` (of its list; of the time without children where operators call each other), `self_ns`,
-        `wait_ns`, `activity_ns`, `activities`; the dearest of a list first.
+        One row for each type, list by list, the dearest of a list first.
     """
     keys = ["rank", "unit", "type"]
     operators = pl.col("full_name").n_unique().cast(pl.Int64)

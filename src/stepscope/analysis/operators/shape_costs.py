@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.operators.dynamic_shapes import OPERATOR
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 _SHAPE = [*OPERATOR, "input_shapes"]
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank unit type name full_name shapes",
+        Column("once", "int64", "Those shapes that occur once."),
+        "steps count total_ns",
+        Column("fastest_ns", "int64", "Mean of the fastest shape."),
+        Column("slowest_ns", "int64", "Mean of the slowest shape."),
+        Column("spread_ns", "int64", "Time beyond all calls at the fastest shape; null if a step has several shapes."),
+        Column("first_call_ns", "int64", "Time of the first calls with a shape beyond the median of its later ones."),
+        keep="name shapes total_ns spread_ns count type slowest_ns fastest_ns",
+    ),
+    together=True,
+)
 def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
     """Sum up operators with changing shapes over all steps.
 
@@ -24,9 +39,7 @@ def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
       counted, as nothing tells what they take otherwise.
 
     Returns:
-        `rank`, `unit`, `type`, `name`, `full_name`, `shapes` (how many different ones), `once` (those of them that come
-        once), `steps`, `count`, `total_ns`, `fastest_ns` and `slowest_ns` (means by shape), `spread_ns`,
-        `first_call_ns`; those with the most shapes first.
+        One row an operator, those with the most shapes first.
 
     Raises:
         Unavailable: If executions were recorded without shapes.

@@ -10,12 +10,14 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.intervals import pieces
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.marked_steps import LIMITS, Limits, phases_of_unrecorded
 from stepscope.analysis.step.marks import KINDS as MARKS
 from stepscope.analysis.step.marks import merged
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 WORK = ("computing", "communication", "memory")
 KINDS = (*WORK, *MARKS)
@@ -31,7 +33,18 @@ LAUNCH = r"^(cuda|cu|hip)\w*Launch\w*Kernel"
 KERNELS = {"compute": "computing", "communication": "communication", "memory": "memory"}
 
 
-@analysis("rank", together=True, every_step=True)
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        Column("what", "string", "`computing`, `communication`, `memory`, or a kind of `marks`.", values=KINDS),
+        "start_ns end_ns",
+        meaning("on_device", "True if the rank's work was recorded on a device; else it is the host's."),
+        nulls="",
+    ),
+    together=True,
+    every_step=True,
+)
 def activity(
     steps: pl.LazyFrame,
     kernels: pl.LazyFrame | None,
@@ -55,7 +68,7 @@ def activity(
         limits: When phases stand for operators of steps in which none were recorded.
 
     Returns:
-        `rank`, `what` (one of `KINDS`), `start_ns`, `end_ns` (merged ranges of one kind) and `on_device`.
+        One row for each merged range of one kind.
 
     Raises:
         Unavailable: If nothing of a rank's work was recorded, or its communication but not what its device computed:

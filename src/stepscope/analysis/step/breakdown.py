@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.step_windows import known_steps, step_windows
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.activity import WORK, split
+from stepscope.tables.base import Column
 from stepscope.tables.steps import WHOLE_RECORDING
 
 SUMS: dict[str, pl.Expr] = {
@@ -23,7 +25,29 @@ SUMS: dict[str, pl.Expr] = {
 `communication_not_overlapped`, `memory_not_overlapped` and `free` split the window without remainder."""
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank step window window_start_ns window_ns computing_ns communication_ns overlapped_ns",
+        "communication_not_overlapped_ns memory_ns memory_not_overlapped_ns free_ns",
+        "data_loading_ns",
+        Column(
+            "preparing_ns",
+            "int64",
+            "From the step's start on the host to its first device task; null without one.",
+            title="preparing",
+        ),
+        Column("stage_ns", "int64", "`window_ns` less `bubble_ns`."),
+        Column("bubble_ns", "int64", "Time in receive calls (pipeline bubbles)."),
+        Column(
+            "communication_not_overlapped_exclude_receive_ns",
+            "int64",
+            "`communication_not_overlapped_ns` less `bubble_ns`, at least 0.",
+        ),
+        nulls="preparing_ns",
+    ),
+    together=True,
+)
 def breakdown(
     steps: pl.LazyFrame,
     activity: pl.DataFrame,
@@ -46,10 +70,8 @@ def breakdown(
             (as HTA's temporal breakdown does).
 
     Returns:
-        One row a step: `rank`, `step`, `window`, `window_ns`, the sums of `SUMS`, `preparing_ns` (start of the
-        step on the host to its first device task; null without one), and for pipelines `bubble_ns` (time in
-        receive calls), `stage_ns` (`window_ns - bubble_ns`) and
-        `communication_not_overlapped_exclude_receive_ns`, as the Ascend profiler defines them.
+        One row a step, in order. `bubble_ns`, `stage_ns` and `communication_not_overlapped_exclude_receive_ns` are
+        as the Ascend profiler defines them.
     """
     windows = _windows(steps, activity.filter("on_device") if whole_recording else None)
     sums = (

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank step compile_ns",
+        Column("times", "int64", "How often the compiler began."),
+        Column("recorded_steps", "int64", "Number of steps of the rank; null if none are marked."),
+        meaning("recorded_ns", "What was recorded on the host, the compiler before and after the steps included."),
+        nulls="step recorded_steps",
+    ),
+    together=True,
+)
 def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFrame) -> pl.DataFrame:
     """Sum up the time in which a compiler ran, by the step in which it began.
 
@@ -19,10 +31,7 @@ def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFra
         all_steps: Also those that the user did not select; what ran in these does not count.
 
     Returns:
-        One row a step in which a compiler ran, in order: `rank`, `step` (null outside of all steps), `compile_ns`,
-        `times` (how often it began), `recorded_steps` (how many steps the rank has; null where none are marked) and
-        `recorded_ns` (what they last on the host, and the compiler before and after them; all that was recorded where
-        none are marked).
+        One row for each step in which a compiler began, in order; `step` is null outside of all steps.
 
     Raises:
         Unavailable: If no compiler ran.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.step_windows import known_steps, step_windows
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.activity import KINDS, is_on_device, split
 from stepscope.analysis.step.marked_steps import marked_steps
+from stepscope.tables.base import Column
 
 CAUSES = (
     "compile",
@@ -35,13 +37,23 @@ _ORDER = ("rank", "next_ns", "launch_end_ns", "launch_start_ns")
 """Columns of `_launches`, and their order."""
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank step",
+        meaning("cause", "Cause of the idle time.", values=CAUSES),
+        Column("idle_ns", "int64", "Idle time with this cause."),
+        Column("gaps", "int64", "Number of pieces.", importance=62),
+        nulls="",
+    ),
+    together=True,
+)
 def idle(idle_pieces: pl.DataFrame) -> pl.DataFrame:
     """Split the free time of each step by its cause.
 
     Returns:
-        `rank`, `step`, `cause` (one of `CAUSES`), `idle_ns`, `gaps` (pieces). Over the causes of a step,
-        `idle_ns` sums to `breakdown`'s `free_ns`.
+        One row for each cause in a step, the longest first. Over the causes of a step, `idle_ns` sums to the
+        `free_ns` of `breakdown`.
     """
     return (
         idle_pieces.group_by("rank", "step", "cause")
@@ -50,7 +62,16 @@ def idle(idle_pieces: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank step",
+        meaning("cause", "Cause of the idle time (see `idle`).", values=CAUSES),
+        "start_ns duration_ns",
+        nulls="",
+    ),
+    together=True,
+)
 def idle_pieces(
     steps: pl.LazyFrame,
     activity: pl.DataFrame,
@@ -70,7 +91,7 @@ def idle_pieces(
         next_work: What a step at the end of a selection waits for.
 
     Returns:
-        `rank`, `step`, `cause` (one of `CAUSES`), `start_ns`, `duration_ns`, in order of time.
+        One row a piece, in order of time.
     """
     windows = step_windows(known_steps(steps))
     launches = None if kernels is None else _launches(kernels)
@@ -79,12 +100,23 @@ def idle_pieces(
     return _pieces(windows, activity, launches, _host_recorded(windows, kernels, operators, marks))
 
 
-@analysis("rank", together=True, every_step=True)
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        Column("next_ns", "int64", "Start of the task.", moment=True),
+        Column("launch_end_ns", "int64", "End of the host call that launched it; null if not recorded.", moment=True),
+        Column("launch_start_ns", "int64", "Start of that call.", moment=True),
+        nulls="launch_end_ns launch_start_ns",
+    ),
+    together=True,
+    every_step=True,
+)
 def next_work(steps: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
     """Find the first device task after the window of each step, also if the step that it belongs to is not selected.
 
     Returns:
-        As `_launches`.
+        At most one row a step, in order of time.
     """
     ends = steps.select("rank", "window_end_ns").sort("rank", "window_end_ns")
     tasks = _launches(kernels).sort(_ORDER, nulls_last=True)
@@ -103,7 +135,16 @@ def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
     return kernels.filter(pl.col("kind") != "memory").rename({"start_ns": "next_ns"}).select(_ORDER)
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank step",
+        meaning("cause", "Cause of the idle time (see `idle`).", values=CAUSES),
+        "start_ns duration_ns",
+        nulls="",
+    ),
+    together=True,
+)
 def idle_marked(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
     """Cut the time beside the phases of steps of which only these are known into pieces of one cause.
 

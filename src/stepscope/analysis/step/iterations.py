@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.operator_phases import OPERATORS
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.phase_ranges import MARKED
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
+from stepscope.tables.base import Column
 
 ONCE = {
     **{phase: f"(?:{OPERATORS[phase]})|(?:{MARKED[phase]})" for phase in ("backward", "optimizer")},
@@ -41,7 +43,18 @@ class Limits:
 LIMITS = Limits()
 
 
-@analysis("rank", as_recorded=True)
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        meaning("step", "Number of the iteration, from 1."),
+        "start_ns",
+        meaning("end_ns", "Start of the next iteration, or end of the last operator."),
+        Column("operators", "int64", "Operators inside no other, in the median iteration."),
+        nulls="",
+    ),
+    as_recorded=True,
+)
 def iterations(
     steps: pl.LazyFrame, operators: pl.LazyFrame, slices: pl.LazyFrame | None, limits: Limits = LIMITS
 ) -> pl.DataFrame:
@@ -59,8 +72,7 @@ def iterations(
         limits: When it is certain.
 
     Returns:
-        `rank`, `step` (number of the iteration, from 1), `start_ns`, `end_ns` (the next one's start, or the end of the
-        last operator), `operators` (at the top, in the median iteration).
+        One row an iteration, in order.
 
     Raises:
         Unavailable: If steps are marked, or no repetition is certain.

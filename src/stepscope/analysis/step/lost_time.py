@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.recurrence import Limits as Regularity
 from stepscope.analysis.methods.recurrence import period
 from stepscope.analysis.methods.statistics import rounded
@@ -13,6 +14,7 @@ from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.idle import unbroken
 from stepscope.analysis.step.marked_steps import idle_in_phases, phase_time
 from stepscope.limits import limit
+from stepscope.tables.base import Column
 
 COLUMNS = ("rank", "cause", "step", "lost_ns", "judged_ns", "paused_ns", "step_ns")
 """What `summed` takes: of each step what each cause cost in it, what of that is known of all steps alike, what in
@@ -40,7 +42,26 @@ class Limits(Regularity):
 LIMITS = Limits()
 
 
-@analysis("rank", together=True)
+@analysis(
+    "rank",
+    columns(
+        "rank cause",
+        meaning("steps", "Number of steps that count."),
+        Column("lost_ns", "int64", "Idle time of all these steps with this cause."),
+        meaning("recorded_ns", "Length of these steps."),
+        Column("lost_ratio", "float64", "`lost_ns` over `recorded_ns`."),
+        Column("paused_ns", "int64", "Part of `lost_ns` in pauses: long pieces without a break."),
+        Column("paused_ratio", "float64", "`paused_ns` over `recorded_ns`."),
+        meaning("mean_ns", "Mean idle time of a step with this cause."),
+        meaning("median_ns", "Median idle time of a step with this cause."),
+        Column("stalled_steps", "list[int32]", "Numbers of the steps in which it costs far more than usual."),
+        Column("stalled_ns", "int64", "What it costs in these steps beyond the lower quartile of all steps."),
+        Column("stalled_ratio", "float64", "`stalled_ns` over `recorded_ns`."),
+        Column("period", "int64", "Steps after which the cost comes back; null if it does not come back regularly."),
+        nulls="period",
+    ),
+    together=True,
+)
 def lost_time(
     idle_pieces: pl.DataFrame,
     idle_marked: pl.DataFrame,
@@ -65,7 +86,7 @@ def lost_time(
         limits: When a step counts as stalled.
 
     Returns:
-        As `summed`.
+        One row for each cause, greatest loss first.
     """
     once = single_pauses.group_by("rank").agg(once_ns=pl.col("duration_ns").sum())
     steps = (
@@ -155,12 +176,7 @@ def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         limits: When a step counts as stalled.
 
     Returns:
-        One row for each `rank` and `cause`, greatest loss first: `steps` (that count), `lost_ns` (in all of them),
-        `recorded_ns` (their length), `lost_ratio`, `paused_ns` (part of `lost_ns` that is in long pauses),
-        `paused_ratio` (of `recorded_ns`), `mean_ns` and `median_ns` of a step, `stalled_steps` (numbers of
-        those in which it cost far more than in ordinary ones), `stalled_ns` (what it cost in these beyond the
-        ordinary), `stalled_ratio` (of `recorded_ns`), `period` (it stalls every so many steps; null if it does not
-        come back regularly).
+        The columns of `lost_time`; one row for each rank and cause, greatest loss first.
     """
     keys, lost, judged = ["rank", "cause"], pl.col("lost_ns"), pl.col("judged_ns")
     ordinary = judged.quantile(0.25, "lower").over(keys)

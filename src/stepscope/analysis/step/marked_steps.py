@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.intervals import pieces
 from stepscope.analysis.methods.step_windows import known_steps, step_windows
 from stepscope.analysis.registry import analysis
@@ -77,7 +78,7 @@ def phases_of_unrecorded(
     return phases.with_columns(what=pl.lit("phase"), end_ns=end).select(marks.columns).collect()
 
 
-@analysis("rank", together=True)
+@analysis("rank", columns("rank step window window_start_ns window_ns by_phases", nulls=""), together=True)
 def timed_steps(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
     """List the steps of which it is known when they were busy: by what ran, or by their marked phases alone.
 
@@ -86,8 +87,7 @@ def timed_steps(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
         activity: What the rank was doing when.
 
     Returns:
-        One row a step, in order of time: `rank`, `step`, `window` (its kind), `window_start_ns`, `window_ns` and
-        `by_phases` (whether only marked phases are known).
+        One row a step, in order of time.
     """
     parts = [
         step_windows(rows).with_columns(by_phases=pl.lit(by_phases))

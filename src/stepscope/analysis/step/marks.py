@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.intervals import union
 from stepscope.analysis.registry import analysis
+from stepscope.tables.base import Column
 
 DATA_LOADING = r"(?i)dataloader.*__next__|^data: |^## ?(data|wait_for_batch|dataload\w*) ?##$"
 """Annotations during which the training loop waits for its next batch: PyTorch names its own
@@ -30,12 +32,22 @@ ANNOTATIONS = {"data": DATA_LOADING, "phase": PHASES, "compile": COMPILING, "che
 KINDS = ("data", "compile", "sync", "gc", "checkpoint", "python", "phase")
 
 
-@analysis("rank", together=True, every_step=True)
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        Column("what", "string", "What the host did (see the table of kinds).", values=KINDS),
+        "start_ns end_ns",
+        nulls="",
+    ),
+    together=True,
+    every_step=True,
+)
 def marks(slices: pl.LazyFrame) -> pl.DataFrame:
     """Find the host ranges that explain why a device, or the framework, had nothing to do.
 
     Returns:
-        `rank`, `what` (one of `KINDS`), `start_ns`, `end_ns`: ranges of one kind are merged.
+        One row for each range; ranges of one kind are merged.
     """
     category, name = pl.col("category"), pl.col("name")
     # Names are few and slices many, so the names are matched, not the slices.

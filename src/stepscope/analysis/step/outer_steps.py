@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.step_windows import known_steps
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.marked_steps import unrecorded_steps
+from stepscope.tables.base import Column
 
 
-@analysis("rank", together=True, every_step=True)
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        Column("first_step", "int32", "Number of the first step."),
+        Column("first_ns", "int64", "Start of the first step's window.", moment=True),
+        Column("last_ns", "int64", "Start of the last step's window.", moment=True),
+        nulls="",
+    ),
+    together=True,
+    every_step=True,
+)
 def outer_steps(steps: pl.LazyFrame) -> pl.DataFrame:
     """Find the first and the last step of each rank.
 
@@ -20,7 +33,7 @@ def outer_steps(steps: pl.LazyFrame) -> pl.DataFrame:
         steps: All steps. On a device those whose work was not recorded do not count.
 
     Returns:
-        `rank`, `first_step` (number), `first_ns` (start of its window), `last_ns` (start of the last step's window).
+        One row a rank.
     """
     devices = steps.filter(pl.col("window") == "device").select("rank").unique()
     marked = unrecorded_steps(steps).join(devices, on="rank", how="anti")
@@ -34,12 +47,12 @@ def outer_steps(steps: pl.LazyFrame) -> pl.DataFrame:
     )
 
 
-@analysis("rank", together=True, every_step=True)
+@analysis("rank", columns("rank step window start_ns end_ns", nulls=""), together=True, every_step=True)
 def all_steps(steps: pl.LazyFrame) -> pl.DataFrame:
     """List the steps that were recorded, by their ranges on the host.
 
     Returns:
-        `rank`, `step`, `window`, `start_ns`, `end_ns`, in order of rank and start.
+        One row a step, in order of rank and start.
     """
     return (
         steps.select("rank", "step", "window", "start_ns", "end_ns")

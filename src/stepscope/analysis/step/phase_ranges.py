@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.intervals import pieces, union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
 from stepscope.analysis.methods.micro_batches import ENGINE, in_turns, outside, turn_starts
@@ -46,7 +47,12 @@ NO_FORWARD = (
 _RANGE = ["rank", "step", "phase", "start_ns", "end_ns"]
 
 
-@analysis("rank", together=True, every_step=True)
+@analysis(
+    "rank",
+    columns("rank", meaning("phase", "Phase.", values=PHASES), "start_ns end_ns on_device", nulls=""),
+    together=True,
+    every_step=True,
+)
 def phase_ranges(
     slices: pl.LazyFrame | None,
     operators: pl.LazyFrame | None,
@@ -69,7 +75,7 @@ def phase_ranges(
         steps: The steps, to know of which ranks none are.
 
     Returns:
-        `rank`, `phase` (one of `PHASES`), `start_ns`, `end_ns`, `on_device`.
+        One row for each range of a phase, in order of time.
 
     Raises:
         Unavailable: If nothing tells any phase.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.idle import unbroken
@@ -25,12 +26,12 @@ class Limits:
 LIMITS = Limits()
 
 
-@analysis("rank", together=True)
+@analysis("rank", columns("rank start_ns duration_ns recorded_ns", nulls=""), together=True)
 def single_pauses(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Find pauses that are far longer than all others, longest first; of marked steps there are none.
 
     Returns:
-        `rank`, `start_ns`, `duration_ns` and `recorded_ns` (of the whole recording).
+        One row a pause, longest first.
     """
     whole = breakdown.filter(is_whole_recording()).select("rank", recorded_ns="window_ns")
     gaps = (

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, rounded
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.step_trace import PHASES, POINTS, SECTIONS
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
+from stepscope.tables.base import Column
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,23 @@ class Limits:
     )
 
 
-@analysis("rank", together=True, passes=POINTS)
+@analysis(
+    "rank",
+    columns(
+        "rank graph",
+        meaning("phase", "`step`, or a part of it: a column of `step_trace` without `_ns`."),
+        Column("split", "string", "How the step is split: by `points` or `phases`; null for the step itself."),
+        meaning("steps", "Number of steps of which the phase is known."),
+        "mean_ns mean_without_first_ns min_ns median_ns p95_ns max_ns",
+        meaning("share_ratio", "Share of the steps' time; the shares of one `split` sum to 1."),
+        Column("share_without_first_ratio", "float64", "The same without the first step; null if there is no other."),
+        Column("limit_ns", "int64", "Limit for outliers; null if operators were recorded in some steps only."),
+        Column("outlier_steps", "list[int32]", "Numbers of the steps that are outliers."),
+        keep="phase mean_ns share_ratio median_ns max_ns outlier_steps mean_without_first_ns",
+    ),
+    together=True,
+    passes=POINTS,
+)
 def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
     """Sum up the phases of `step_trace` over the steps of each graph.
 
@@ -33,13 +51,7 @@ def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.D
         limits: When a step is an outlier.
 
     Returns:
-        One row for each phase that is known of any step: `rank`, `graph`, `phase` (`step`, `interval`,
-        `forward_backward`, `tail`, `data_wait`...), `split` (which of the two ways to split a step it is part of:
-        `points` or `phases`; null of the step itself), `steps`, `mean_ns`, `mean_without_first_ns` (null of one step:
-        the first often builds things, and has no interval), `min_ns`, `median_ns`, `p95_ns` (an observed value),
-        `max_ns`, `share_ratio` of the steps' time, `share_without_first_ratio`, `limit_ns` (above it a step is an
-        outlier; null if operators were recorded in some of the steps only, as these and the others have limits of their
-        own) and `outlier_steps`.
+        One row for each graph and each phase that is known of any step.
 
     Raises:
         Unavailable: If no steps are known.

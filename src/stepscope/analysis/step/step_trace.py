@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.step_points import BACKWARD, FORWARD, Evidence, point
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.activity import SPLIT, split
 from stepscope.analysis.step.marked_steps import marked_steps
 from stepscope.analysis.step.phase_ranges import PHASES as RANGES
+from stepscope.tables.base import Column
 
 SECTIONS = ("interval_ns", "forward_backward_ns", "tail_ns")
 """What two points cut a step into."""
@@ -32,7 +34,47 @@ PHASES = (
 """What a recorded timeline tells; together they are the step."""
 
 
-@analysis("rank")
+@analysis(
+    "rank",
+    columns(
+        "rank graph step window by_phases",
+        meaning("start_ns", "Start of the step's window."),
+        "step_ns",
+        meaning("interval_ns", "From the start of the window to the start of forward."),
+        Column(
+            "forward_backward_ns",
+            "int64",
+            "From the start of forward to the end of backward; null without backward.",
+            title="forward, backward",
+        ),
+        Column("tail_ns", "int64", "From the end of backward to the end of the window; null without backward."),
+        Column("data_wait_ns", "int64", "Waiting for data."),
+        "compile_ns",
+        Column("forward_ns", "int64", "In forward; without backward, all from the start of forward."),
+        Column("backward_ns", "int64", "In backward."),
+        Column(
+            "exposed_communication_ns",
+            "int64",
+            "Communication that no computing hides; null if unknown.",
+            title="comm. exposed",
+        ),
+        Column("optimizer_ns", "int64", "In the optimizer."),
+        Column("validation_ns", "int64", "In validation, the loading of its batches included."),
+        Column("warm_up_ns", "int64", "In warm-up."),
+        "checkpoint_ns",
+        Column("other_ns", "int64", "What is left; null if neither phases nor waiting for data are marked."),
+        Column("forward_start_ns", "int64", "Start of forward.", moment=True),
+        Column("forward_start_by", "string", "How it was found: `argument`, `environment`, `stated` or `phases`."),
+        Column("forward_start_operator", "string", "Operator at that point."),
+        Column("backward_end_ns", "int64", "End of backward.", moment=True),
+        Column("backward_end_by", "string", "How it was found, as `forward_start_by`."),
+        Column("backward_end_operator", "string", "Operator at that point."),
+        keep=(
+            "step step_ns exposed_communication_ns data_wait_ns backward_ns forward_ns "
+            "optimizer_ns forward_backward_ns interval_ns tail_ns"
+        ),
+    ),
+)
 def step_trace(
     steps: pl.LazyFrame,
     activity: pl.DataFrame | None,
@@ -59,15 +101,11 @@ def step_trace(
         backward_end: Likewise at which backward ends.
 
     Returns:
-        One row a step: `rank`, `graph`, `step`, `window`, `by_phases` (whether operators were recorded in other steps
-        and only marked phases in this one), `start_ns`, `step_ns`; `interval_ns` (from the window's start
-        to the start of forward), `forward_backward_ns` and `tail_ns` (from the end of backward), which are the step;
-        in a step without backward, `forward_ns` is all from the start of forward, and those two are null. Where what
-        ran is recorded, the columns of `PHASES`, which are the step too: communication that computing does not hide
-        comes first, then what belongs to no training step (checkpoint, validation with the loading of its batches,
-        warm-up), waiting for data, compiling, and what lies in the optimizer, in backward, in forward.
-        `forward_start_ns`, `backward_end_ns` with how they were found (`..._by`) and which operator stands there
-        (`..._operator`).
+        One row a step. `interval_ns + forward_backward_ns + tail_ns` is the step; in a step without backward,
+        `interval_ns + forward_ns`. If what ran is recorded, the columns of `PHASES` are the step, too:
+        communication that computing does not hide comes first, then what belongs to no training step (checkpoint,
+        validation with the loading of its batches, warm-up), waiting for data, compiling, and what lies in the
+        optimizer, in backward, in forward.
 
     Raises:
         Unavailable: If no step has an operator that is named by argument.
