@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stepscope.tables import TABLES, Column, Table
+from stepscope.tables.base import unit_of
 from stepscope.tables.kernel_counters import COUNTERS_OF_SETS, KERNEL_COUNTERS
 
 PAGE = Path(__file__).with_name("tables.md")
@@ -19,14 +20,12 @@ Every source fills these tables and every analysis reads them; `stepscope sql` q
 
 - A column's unit is the end of its name: `_ns` (integer nanoseconds), `_bytes`, `_ratio` (0 to 1). Times are since
   the epoch, or since the trace's own zero where a trace has no other clock.
-- Unknown is null; 0 means zero. Columns marked *required* are never null.
+- Unknown is null; 0 means zero. Only columns whose type is `or null` may be null.
 - `rank` is filled when a run is opened. It is not stored with the rows, as an input may not know it.
 - `step` is the training step as the source numbers it, 0 where the source has no steps, null outside of all steps.
 - Texts are plain strings. Parquet keeps each distinct one once (dictionary encoding), so no table of strings is
   needed.
 """
-
-UNITS = {"_ns": "ns", "_bytes": "bytes", "_ratio": "0 to 1", "_bytes_per_s": "bytes/s"}
 
 
 def page() -> str:
@@ -43,20 +42,21 @@ def section(table: Table) -> str:
         lines += ["", f"Key: {', '.join(f'`{name}`' for name in table.key)}."]
     if table is KERNEL_COUNTERS:
         return "\n".join([*lines, "", *_counters(table)])
-    return "\n".join([*lines, "", *_columns(table.columns)])
+    return "\n".join([*lines, "", *column_rows(table.columns)])
 
 
-def _columns(columns: tuple[Column, ...]) -> Iterator[str]:
+def column_rows(columns: Iterable[Column]) -> Iterator[str]:
+    """A table of columns."""
     yield "| column | type | unit | meaning |"
     yield "|---|---|---|---|"
     for column in columns:
-        meaning = column.doc if column.nullable else f"{column.doc} *Required.*"
-        yield f"| `{column.name}` | {column.dtype} | {unit(column.name)} | {meaning} |"
+        dtype = f"{column.dtype} or null" if column.nullable else column.dtype
+        yield f"| `{column.name}` | {dtype} | {column.unit} | {column.full_doc} |"
 
 
 def _counters(table: Table) -> Iterator[str]:
     """Some hundred columns, shown by what the profiler records together."""
-    yield from _columns(tuple(column for column in table.columns if column.dtype != "float64"))
+    yield from column_rows(column for column in table.columns if column.dtype != "float64")
     yield ""
     yield (
         "All others are float64 and hold what one metric set of the profiler records. Older devices name a counter "
@@ -66,12 +66,7 @@ def _counters(table: Table) -> Iterator[str]:
         yield from ("", f"**{name}**", "", "| counter | prefixes | unit | meaning |", "|---|---|---|---|")
         for counter, prefixes, doc in counters:
             shown = ", ".join(f"`{prefix}`" if prefix else "none" for prefix in prefixes)
-            yield f"| `{counter}` | {shown} | {unit(counter)} | {doc} |"
-
-
-def unit(name: str) -> str:
-    """The unit that a column's name states; empty for counts, names and numbers."""
-    return next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
+            yield f"| `{counter}` | {shown} | {unit_of(counter)} | {doc} |"
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 from pathlib import Path
 from types import ModuleType
 
@@ -13,13 +13,15 @@ from stepscope.analysis import ANALYSES
 DOCS = Path(__file__).parents[1] / "docs"
 
 
+@pytest.fixture(autouse=True)
+def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scripts of the docs folder find each other, as they do when run."""
+    monkeypatch.syspath_prepend(DOCS)
+
+
 def maker(name: str) -> ModuleType:
     """A script of the docs folder, as a module."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module(name)
 
 
 def test_the_page_of_tables_is_up_to_date() -> None:
@@ -38,6 +40,19 @@ def test_the_page_of_rules_is_up_to_date() -> None:
     page = (DOCS / "rules.md").read_text(encoding="utf-8")
 
     assert page == maker("make_rules").page(page), "run: python docs/make_rules.py"
+
+
+def test_the_columns_of_the_analyses_are_up_to_date() -> None:
+    page = (DOCS / "analyses.md").read_text(encoding="utf-8")
+
+    assert page == maker("make_analyses").page(page), "run: python docs/make_analyses.py"
+
+
+def test_the_json_schema_is_up_to_date() -> None:
+    make_schema = maker("make_schema")
+    page = make_schema.PAGE.read_text(encoding="utf-8")
+
+    assert page == make_schema.page(page), "run: python docs/make_schema.py"
 
 
 @pytest.mark.parametrize("name", sorted(ANALYSES))

@@ -12,7 +12,7 @@ SHARED: dict[str, Column] = {
     column.name: column
     for column in (
         Column("rank", "int32", "Global rank.", nullable=False),
-        Column("step", "int32", "Number of the step as recorded; 0 if no steps are marked, null outside of all steps."),
+        Column("step", "int32", "Number of the step as recorded; 0 if no steps are marked."),
         Column("group", "string", "Key of the process group, the same on every member; null if not recorded."),
         Column("operation", "string", "Operation of the call, e.g. `all_reduce`."),
         Column("name", "string", "Name of the operator or kernel."),
@@ -39,12 +39,7 @@ SHARED: dict[str, Column] = {
             "string",
             "Part of the step: `interval` (before forward), `forward and backward`, `tail`; null if not marked.",
         ),
-        Column(
-            "window",
-            "string",
-            "How the window is set: by the `device`, `stated`, by the `host`, the whole `recording`, or `repetition`.",
-            values=WINDOWS,
-        ),
+        Column("window", "string", "How the window of the step is set.", values=WINDOWS),
         Column("window_start_ns", "int64", "Start of the step's window.", moment=True),
         Column("window_ns", "int64", "Length of the step's window.", title="step time"),
         Column("by_phases", "bool", "True if only phases are known of the step, as it lacks operators."),
@@ -63,7 +58,9 @@ SHARED: dict[str, Column] = {
         Column("flops_per_s", "float64", "Operations over the time of the operators that made them."),
         Column("cube_flops_per_s", "float64", "The same for the cube (matrix) unit; null if unknown.", importance=31),
         Column("vector_flops_per_s", "float64", "The same for the vector unit; null if unknown.", importance=29),
-        Column("cube_flops", "float64", "Those of one call on the cube unit (all, if not distinguished).", importance=47),
+        Column(
+            "cube_flops", "float64", "Those of one call on the cube unit (all, if not distinguished).", importance=47
+        ),
         Column("vector_flops", "float64", "Those of one call on the vector unit; null if unknown.", importance=30),
         Column("data_type", "string", "Data type."),
         Column(
@@ -118,9 +115,7 @@ SHARED: dict[str, Column] = {
             importance=49,
         ),
         Column("free_ns", "int64", "Time without computing, communicating or memory operations.", title="free"),
-        Column(
-            "kind", "string", "`compute`, `communication` or `memory`.", values=("compute", "communication", "memory")
-        ),
+        Column("kind", "string", "Kind of device work.", values=("compute", "communication", "memory")),
         Column("component", "string", "Allocator as recorded, e.g. `PTA`; null for the framework's own."),
         Column("device", "int32", "Device index; null for memory of the host."),
         Column("peak_bytes", "int64", "Highest point of the curve, static part included."),

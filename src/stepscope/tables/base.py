@@ -65,6 +65,11 @@ class Column:
         """The unit of its values, which is the end of its name; empty for texts, counts and numbers."""
         return unit_of(self.name)
 
+    @property
+    def full_doc(self) -> str:
+        """What a value means, and all texts that it can have."""
+        return f"{self.doc} One of {', '.join(f'`{value}`' for value in self.values)}." if self.values else self.doc
+
 
 def unit_of(name: str) -> str:
     """The unit that a name ends in.

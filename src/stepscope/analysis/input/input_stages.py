@@ -51,8 +51,8 @@ LIMITS = Limits()
     "rank",
     columns(
         "rank",
-        meaning("stage", "`data processing`, `data transmission` or `data obtaining`.", values=STAGES),
-        Column("verdict", "string", "`healthy`, `bottleneck` or `unknown`.", values=(HEALTHY, BOTTLENECK, UNKNOWN)),
+        meaning("stage", "Stage of the input.", values=STAGES),
+        Column("verdict", "string", "Judgement of the stage.", values=(HEALTHY, BOTTLENECK, UNKNOWN)),
         "queue batches empty full empty_ratio mean_total_ns interval_ns",
         keep="stage verdict",
     ),

@@ -37,7 +37,7 @@ KERNELS = {"compute": "computing", "communication": "communication", "memory": "
     "rank",
     columns(
         "rank",
-        Column("what", "string", "`computing`, `communication`, `memory`, or a kind of `marks`.", values=KINDS),
+        Column("what", "string", "What the rank did, or its host (see `marks`).", values=KINDS),
         "start_ns end_ns",
         meaning("on_device", "True if the rank's work was recorded on a device; else it is the host's."),
         nulls="",

@@ -66,7 +66,7 @@ def idle(idle_pieces: pl.DataFrame) -> pl.DataFrame:
     "rank",
     columns(
         "rank step",
-        meaning("cause", "Cause of the idle time (see `idle`).", values=CAUSES),
+        meaning("cause", "Cause of the idle time.", values=CAUSES),
         "start_ns duration_ns",
         nulls="",
     ),
@@ -139,7 +139,7 @@ def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
     "rank",
     columns(
         "rank step",
-        meaning("cause", "Cause of the idle time (see `idle`).", values=CAUSES),
+        meaning("cause", "Cause of the idle time.", values=CAUSES),
         "start_ns duration_ns",
         nulls="",
     ),

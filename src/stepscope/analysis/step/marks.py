@@ -36,7 +36,7 @@ KINDS = ("data", "compile", "sync", "gc", "checkpoint", "python", "phase")
     "rank",
     columns(
         "rank",
-        Column("what", "string", "What the host did (see the table of kinds).", values=KINDS),
+        Column("what", "string", "What the host did.", values=KINDS),
         "start_ns end_ns",
         nulls="",
     ),

@@ -49,7 +49,7 @@ _RANGE = ["rank", "step", "phase", "start_ns", "end_ns"]
 
 @analysis(
     "rank",
-    columns("rank", meaning("phase", "Phase.", values=PHASES), "start_ns end_ns on_device", nulls=""),
+    columns("rank", meaning("phase", "Phase of training.", values=PHASES), "start_ns end_ns on_device", nulls=""),
     together=True,
     every_step=True,
 )
