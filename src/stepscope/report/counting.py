@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.present import plural
-from stepscope.run.numbering import marks_no_steps
 
 if TYPE_CHECKING:
     from stepscope.run import Run
@@ -22,4 +21,4 @@ def counted(run: Run) -> str:
             f"No steps are marked: {plural(found.count, 'iteration')} found by repetition of "
             f"{plural(found.operators, 'operator')}."
         )
-    return "No steps are marked: times are of the whole recording." if marks_no_steps(run) else ""
+    return "No steps are marked: times are of the whole recording." if run.marks_no_steps else ""
