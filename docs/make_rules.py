@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.advice import rule_table
+from stepscope.advice import RULES, rule_table
 
 PAGE = Path(__file__).with_name("rules.md")
 BEGIN, END = "<!-- rules: made by docs/make_rules.py -->\n", "<!-- end of rules -->"
@@ -21,17 +21,30 @@ def page(text: str) -> str:
 def tables() -> str:
     """A row for each rule, then a row for each limit."""
     known = rule_table()
-    lines = ["| rule | what it does | judged by |", "|---|---|---|"]
+    lines = ["| rule | what it does | claims | judged by |", "|---|---|---|---|"]
     rules = known.drop_nulls("rule").partition_by("rule", "says", as_dict=True, maintain_order=True)
     for (name, says), rows in rules.items():
         owners = rows["limits_of"].drop_nulls().unique(maintain_order=True)
-        lines.append(f"| `{name}` | {says} | {', '.join(f'`{owner}`' for owner in owners) or '-'} |")
+        judged = ", ".join(f"`{owner}`" for owner in owners) or "-"
+        lines.append(f"| `{name}` | {says} | {claimed(str(name))} | {judged} |")
     lines += ["", "| limits of | limit | value | unit | from |", "|---|---|---|---|---|"]
     limits = known.drop_nulls("limits_of").unique(["limits_of", "limit"], maintain_order=True)
     for row in limits.sort(pl.col("limits_of"), maintain_order=True).iter_rows(named=True):
         value = f"{row['value']:,.0f}".replace(",", " ") if row["value"].is_integer() else row["value"]
         lines.append(f"| `{row['limits_of']}` | `{row['limit']}` | {value} | {row['unit']} | {row['source']} |")
     return "\n".join(lines) + "\n"
+
+
+def claimed(name: str) -> str:
+    """Which time a rule claims, in which turn, and what is claimed of it before."""
+    claim = RULES[name].claim
+    if claim is None:
+        return "-"
+    time = f"the evidence `{claim.time_in}`" if claim.time_in else f"`{claim.time}`"
+    yields = (
+        f"; less what earlier turns claim of {', '.join(f'`{one}`' for one in claim.yields)}" if claim.yields else ""
+    )
+    return f"turn {claim.turn}: {time}{yields}"
 
 
 if __name__ == "__main__":

@@ -177,6 +177,6 @@ def test_on_a_device_the_answer_is_of_the_steps_with_operators_and_says_so(
 
     verdict = capsys.readouterr().out.partition("\n")[0]
     assert verdict.endswith(
-        "All this is of 4 of 6 steps: no operators were recorded in the others, and what does not come in each step "
-        "may cost more or less."
+        "This is about 4 of 6 steps: no operators were recorded in the others, so costs that do not occur in every "
+        "step may be higher or lower."
     )

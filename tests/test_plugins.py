@@ -18,7 +18,7 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "ddp_gloo_4rank_slow_loader"
 LIMITS = """
     from dataclasses import dataclass
 
-    from stepscope.advice.base import rule
+    from stepscope.advice import rule
     from stepscope.limits import limit
 
     @dataclass(frozen=True)
@@ -27,7 +27,7 @@ LIMITS = """
 
         widgets: int = limit(7, "widgets", "a test")
 
-    @rule("widget-count")
+    @rule("widget-count", {})
     def widget_count(slow_ranks, limits=Limits()):
         \"""Count widgets.\"""
         return []

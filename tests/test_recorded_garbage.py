@@ -11,6 +11,7 @@ import pytest
 
 from recordings import MS, MindSporeRun, Raw, op
 from stepscope import open_run
+from stepscope.advice import worded
 from stepscope.report.answers import answers
 
 STEPS = 40
@@ -70,12 +71,12 @@ def test_collections_every_fifth_step_are_a_finding(tmp_path: Path, framework: s
     assert finding.evidence["lost_ns"] == lost * MS
     assert finding.evidence["period"] == 5
     assert finding.saving_ratio == pytest.approx(lost / recorded)
-    assert finding.summary == (
+    assert worded(finding).summary == (
         f"This rank is stopped by Python's garbage collection: {lost} ms of 2.00 s ({lost / recorded:.0%}), most of "
         "it in every 5th step."
     )
-    assert "gc.collect()" in finding.action
-    assert "gc.freeze()" in finding.action
+    assert "gc.collect()" in worded(finding).action
+    assert "gc.freeze()" in worded(finding).action
 
 
 def test_collections_in_every_step_are_a_finding(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_collections_in_every_step_are_a_finding(tmp_path: Path) -> None:
 
     assert finding.evidence["cause"] == "garbage_collection"
     assert finding.saving_ratio == pytest.approx(20 / 59)
-    assert "20.0 ms of a 59.0 ms step (34%)" in finding.summary
+    assert "20.0 ms of a 59.0 ms step (34%)" in worded(finding).summary
 
 
 def test_few_short_collections_are_none(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.advice import advise
+from stepscope.advice import advise, worded
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
 from tests.analysis.jobs import MS, job
@@ -35,7 +35,7 @@ def test_a_rank_that_stops_for_something_is_not_said_to_dispatch_late(marked: st
     found = answers(job(gap_ns={2: 2 * MS}, marked=marked))
     (slow,) = [finding for finding in found.findings if finding.rule == "slow-rank"]
 
-    assert slow.summary.startswith(f"Rank 2 {words}: ")
+    assert worded(slow).summary.startswith(f"Rank 2 {words}: ")
     assert f"rank 2 {words} (" in verdict(found).lower()
     assert "dispatch" not in verdict(found)
     others = [finding for finding in found.findings if finding.rule in ("compile-time", "checkpoint")]

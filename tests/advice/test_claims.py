@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stepscope.advice.base import Finding
+from stepscope.advice import Finding
 from stepscope.advice.claims import claimed_once
-from stepscope.advice.exposed_communication import exposed_communication
+from stepscope.advice.rules.exposed_communication import exposed_communication
 
 
 def finding(rule: str, saving_ns: int, rank: int | None = None, **evidence: Any) -> Finding:
     where = {} if rank is None else {"rank": rank}
-    return Finding(rule, rule, "", "", saving_ns, saving_ns / 1000, where, evidence)
+    return Finding(rule, rule, {}, saving_ns, saving_ns / 1000, where=where, evidence=evidence)
 
 
 def savings(*findings: Finding) -> dict[str, int]:

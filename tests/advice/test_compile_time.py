@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.advice import Finding, advise
+from stepscope.advice import Finding, advise, worded
 from stepscope.run import Run
 from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
 
@@ -43,14 +43,14 @@ def told(compiles: dict[float, int], count: int = 10, ranks: int = 1, *, marked:
 def test_compiling_at_the_start_saves_nothing_in_a_step() -> None:
     (finding,) = told({1: 90})
 
-    assert finding.summary == "Rank 0 spends 90.00 ms compiling in step 1 (9% of the recorded time), once."
+    assert worded(finding).summary == "Rank 0 spends 90.00 ms compiling in step 1 (9% of the recorded time), once."
     assert (finding.saving_ns, finding.saving_ratio, finding.severity) == (0, 0.0, "medium")
 
 
 def test_what_is_compiled_after_the_last_step_is_a_part_of_what_was_recorded() -> None:
     (finding,) = told({1: 90, 11: 2000})
 
-    assert finding.summary == (
+    assert worded(finding).summary == (
         "Rank 0 spends 2.09 s compiling in step 1 and outside of steps (70% of the recorded time), once."
     )
 
@@ -62,30 +62,30 @@ def test_a_short_compilation_is_no_finding() -> None:
 def test_one_later_compilation_belongs_to_the_start() -> None:
     (finding,) = told({1: 60, 2: 30})
 
-    assert "90.00 ms compiling in steps 1-2" in finding.summary
+    assert "90.00 ms compiling in steps 1-2" in worded(finding).summary
 
 
 def test_compiling_again_is_claimed_as_its_mean() -> None:
     again, once = told({1: 90, 3: 50, 5: 40, 9: 30})
 
     assert (
-        again.summary
+        worded(again).summary
         == "Rank 0 compiles again in 3 steps after the first: 120.00 ms in total, 12% of the recorded time."
     )
     assert (again.saving_ns, again.severity) == (12 * MS, "high")
-    assert "mark_dynamic" in again.action
+    assert "mark_dynamic" in worded(again).action
     assert once.evidence["steps"] == [1]
 
 
 def test_several_ranks_share_a_finding() -> None:
     (finding,) = told({1: 90}, ranks=2)
 
-    assert finding.summary.startswith("Ranks 0-1 spend 90.00 ms compiling in step 1")
+    assert worded(finding).summary.startswith("Ranks 0-1 spend 90.00 ms compiling in step 1")
     assert finding.where == {"ranks": [0, 1]}
 
 
 def test_without_steps_it_is_a_total_of_the_recording() -> None:
     (finding,) = told({1: 90, 3: 50, 5: 40}, marked=False)
 
-    assert finding.summary == "Rank 0 spends 180.00 ms compiling (18% of the recorded time), once."
+    assert worded(finding).summary == "Rank 0 spends 180.00 ms compiling (18% of the recorded time), once."
     assert finding.saving_ns == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.advice import RULES, advise, limits_from, rule_table
+from stepscope.advice import RULES, advise, limits_from, rule_table, worded
 from stepscope.analysis.input.input_stages import Limits
 from stepscope.errors import StepscopeError
 from stepscope.limits import read_limits
@@ -127,7 +127,7 @@ def pausing(pause: Pause = lambda _: 21 * MS) -> Run:
 def words(run: Run) -> str:
     """The verdict, and what all findings say."""
     found = answers(run)
-    return " ".join([verdict(found), *(finding.summary + finding.cause for finding in found.findings)])
+    return " ".join([verdict(found), *(worded(finding).summary + worded(finding).cause for finding in found.findings)])
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_each_limit_decides_what_is_said(run: Run, limits: Callable[[Run], Run],
 
 def test_from_how_much_idle_time_on_the_verdict_names_it_is_a_limit() -> None:
     run = at("idle-time", unexplained_ratio=1.01, paused_ratio=1.01)(pausing())
-    later = at("idle-time", unexplained_ratio=1.01, paused_ratio=1.01, much_idle_ratio=0.6)(pausing())
+    later = at("verdict", much_idle_ratio=0.6)(run)
 
     assert verdict(answers(run)).startswith("No single thing to change stands out, but ranks are idle 52% of the time")
     assert verdict(answers(later)).startswith("Nothing stands out.")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from stepscope.advice import Finding
-from stepscope.advice.idle_time import idle_time
+from stepscope.advice import Finding, worded
+from stepscope.advice.rules.idle_time import idle_time
 from stepscope.analysis.step.lost_time import COLUMNS, summed
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
@@ -93,16 +93,16 @@ def test_a_loader_that_stalls_every_fourth_step_is_judged_by_its_total() -> None
     assert finding.evidence["cause"] == "data_loading"
     assert finding.saving_ns == pytest.approx(lost / 39, abs=1)
     assert finding.saving_ratio == pytest.approx(lost / recorded)
-    assert "600 ms of 1.39 s (43%), most of it in every 4th step" in finding.summary
-    assert text.startswith(finding.summary)
+    assert "600 ms of 1.39 s (43%), most of it in every 4th step" in worded(finding).summary
+    assert text.startswith(worded(finding).summary)
 
 
 def test_checkpoints_are_a_finding_of_their_own() -> None:
     (finding,), _ = told(on_cpu(every(10, 250 * MS), "checkpoint: torch.save"))
 
     assert finding.rule == "checkpoint"
-    assert "1.00 s of 1.79 s (56%), in every 10th step" in finding.summary
-    assert "torch.distributed.checkpoint" in finding.action
+    assert "1.00 s of 1.79 s (56%), in every 10th step" in worded(finding).summary
+    assert "torch.distributed.checkpoint" in worded(finding).action
     assert finding.saving_ns == pytest.approx(1000 * MS / 39, abs=1)
 
 
@@ -115,14 +115,14 @@ def test_the_rank_that_saves_counts_since_the_others_wait_for_it() -> None:
 def test_advice_about_checkpoints_fits_the_framework() -> None:
     (finding,), _ = told(on_cpu(every(10, 250 * MS), "checkpoint: save_checkpoint", framework="mindspore"))
 
-    assert "CheckpointConfig" in finding.action and "torch" not in finding.action
+    assert "CheckpointConfig" in worded(finding).action and "torch" not in worded(finding).action
 
 
 def test_a_pause_that_nothing_explains_says_what_to_record_next() -> None:
     (finding,), text = told(on_cpu(every(5, 50 * MS)))
 
-    assert "in every 5th step" in finding.summary
-    assert "stepscope record --stacks" in finding.action
+    assert "in every 5th step" in worded(finding).summary
+    assert "stepscope record --stacks" in worded(finding).action
     assert finding.saving_ns == pytest.approx(8 * 50 * MS / 39, abs=1)  # beyond what ordinary steps have
     assert "Nothing stands out" not in text
 
@@ -130,14 +130,14 @@ def test_a_pause_that_nothing_explains_says_what_to_record_next() -> None:
 def test_mindspore_has_no_stacks_on_a_cpu_to_advise() -> None:
     (finding,), _ = told(on_cpu(every(5, 50 * MS), framework="mindspore"))
 
-    assert "--stacks" not in finding.action and "py-spy" in finding.action
+    assert "--stacks" not in worded(finding).action and "py-spy" in worded(finding).action
 
 
 def test_an_unexplained_pause_in_each_step_is_a_finding() -> None:
     (finding,), text = told(on_cpu(lambda _: 20 * MS))
 
     assert finding.evidence["cause"] == "other"
-    assert "20.3 ms of a 40.3 ms step (50%)" in finding.summary
+    assert "20.3 ms of a 40.3 ms step (50%)" in worded(finding).summary
     assert "Nothing stands out" not in text
 
 
@@ -186,13 +186,13 @@ def test_with_stacks_the_function_is_named_with_file_and_line() -> None:
     (finding,), _ = told(on_cpu(every(5, 50 * MS), python=True))
 
     assert finding.evidence["cause"] == "python"
-    assert "time.sleep for 400 ms (called by write_log, log.py:26)" in finding.cause
+    assert "time.sleep for 400 ms (called by write_log, log.py:26)" in worded(finding).cause
 
 
 def test_one_step_among_many_that_takes_far_longer_is_named() -> None:
     (finding,), text = told(on_cpu(lambda step: 4600 * MS if step == 21 else 0))
 
-    assert "in step 21" in finding.summary
+    assert "in step 21" in worded(finding).summary
     assert "Step 21 takes 4.62 s, 228 times the median step" in text
 
 
@@ -220,7 +220,7 @@ def test_windows_of_other_lengths_do_not_make_another_rank_the_typical_one() -> 
 
     (finding,) = idle_time(summed(rows), pl.DataFrame(), None, None)
 
-    assert finding.summary.endswith("7.00 ms of a 14.0 ms step (50%).")
+    assert worded(finding).summary.endswith("7.00 ms of a 14.0 ms step (50%).")
     assert (finding.saving_ns, finding.evidence["idle_ns"], finding.evidence["window_ns"]) == (
         7 * MS,
         7 * MS,
@@ -250,8 +250,8 @@ def test_where_only_the_device_was_recorded_its_idle_time_is_not_judged() -> Non
 
     assert finding.evidence["cause"] == "not_recorded"
     assert (finding.saving_ns, finding.saving_ratio, finding.severity) == (0, 0.0, "medium")
-    assert "No operator" not in finding.cause and "--stacks" not in finding.action
-    assert "Record the host as well" in finding.action
+    assert "No operator" not in worded(finding).cause and "--stacks" not in worded(finding).action
+    assert "Record the host as well" in worded(finding).action
     assert "80% idle. Why the devices are idle was not recorded." in text
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.advice import Finding, advise
-from stepscope.advice.memory_copies import memory_copies
+from stepscope.advice import Finding, advise, worded
+from stepscope.advice.rules.memory_copies import memory_copies
 from stepscope.run import Run
 from stepscope.tables import STATED
 from tests.analysis.inputs import steps
@@ -27,7 +27,7 @@ def test_memory_that_grows_is_at_least_of_medium_severity() -> None:
     (finding,) = found({"memory_curve": curve, "steps": steps(10), "allocations": kept}, "memory-leak")
 
     assert finding.evidence["per_step_bytes"] == 4_000_000
-    assert "aten::empty" in finding.cause
+    assert "aten::empty" in worded(finding).cause
     assert (finding.saving_ns, finding.severity) == (0, "medium")
 
 
@@ -35,8 +35,8 @@ def test_fragmentation_and_little_room_are_findings() -> None:
     curve = {"memory_curve": stepping([950_000_000] * 10, reserved=2_000_000_000), "steps": steps(10)}
     full = {"stated": STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, 95.0])}
 
-    assert "1.00 GB" in found(curve, "memory-fragmentation")[0].summary
-    assert "95 B of 100 B (95%)" in found({0: full, 3: full}, "memory-capacity")[0].summary
+    assert "1.00 GB" in worded(found(curve, "memory-fragmentation")[0]).summary
+    assert "95 B of 100 B (95%)" in worded(found({0: full, 3: full}, "memory-capacity")[0]).summary
 
 
 def test_of_several_ranks_short_of_memory_the_worst_is_told() -> None:
@@ -49,9 +49,9 @@ def test_of_several_ranks_short_of_memory_the_worst_is_told() -> None:
 
     ranks = {0: curve(4_000_000, 2_000_000_000), 1: curve(8_000_000, 3_000_000_000)}
 
-    assert "(99%) on rank 1" in found({0: stated(95.0), 1: stated(99.0)}, "memory-capacity")[0].summary
-    assert "8.00 MB more memory of device 0 in each step on rank 1" in found(ranks, "memory-leak")[0].summary
-    assert "of what is reserved on rank 1" in found(ranks, "memory-fragmentation")[0].summary
+    assert "(99%) on rank 1" in worded(found({0: stated(95.0), 1: stated(99.0)}, "memory-capacity")[0]).summary
+    assert "8.00 MB more memory of device 0 in each step on rank 1" in worded(found(ranks, "memory-leak")[0]).summary
+    assert "of what is reserved on rank 1" in worded(found(ranks, "memory-fragmentation")[0]).summary
 
 
 @pytest.mark.parametrize(("exposed", "findings"), [(49, 0), (50, 1)])

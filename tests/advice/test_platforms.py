@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable
 
-import polars as pl
 import pytest
 
-import stepscope.advice
-from stepscope.advice import RULES, Finding
-from stepscope.advice.advise import MODULES
-from stepscope.advice.idle_time import OF_DEVICES, TEXTS
-from stepscope.advice.platforms import Choices, Platform, platform_of
-from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
-from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
-from stepscope.analysis.job.segments import WORK
-from stepscope.analysis.memory.memory_hints import FRAGMENTATION, GROWTH, NEAR_CAPACITY
-from stepscope.analysis.memory.memory_hints import RESULT as HINT
-from stepscope.tables import RANKS, STATED
+from stepscope.advice import LANGUAGES, RULES, worded
+from stepscope.advice.platforms import Platform, platform_of
+from stepscope.advice.rules.idle_time import CAUSES, OF_DEVICES
+from stepscope.tables import RANKS
+from tests.advice.examples import findings
 
 FRAMEWORKS = ("pytorch", "mindspore")
 DEVICES = ("cpu", "cuda", "rocm", "npu")
@@ -54,155 +44,6 @@ NOT_EVERYWHERE: dict[str, Callable[[Platform], bool]] = {
 """Rules that have nothing to report on some platforms: their data is never recorded there, or means nothing."""
 
 
-def breakdown() -> pl.DataFrame:
-    rows = {"rank": [0], "step": [0], "window": ["host"], "window_ns": [1000], "memory_not_overlapped_ns": [500]}
-    return pl.DataFrame(rows)
-
-
-def idle(causes: list[str]) -> pl.DataFrame:
-    return pl.DataFrame({"rank": [0] * len(causes), "step": [0] * len(causes), "cause": causes, "idle_ns": 500})
-
-
-def lost(causes: list[str]) -> pl.DataFrame:
-    """What each cause cost: half of the recording, in every step."""
-    row = {"rank": 0, "steps": 5, "lost_ns": 2500, "recorded_ns": 5000, "lost_ratio": 0.5, "mean_ns": 500}
-    row |= {"median_ns": 500, "stalled_steps": [], "stalled_ns": 0, "stalled_ratio": 0.0, "period": None}
-    row |= {"paused_ns": 2500, "paused_ratio": 0.5}
-    return pl.DataFrame([{**row, "cause": cause} for cause in causes])
-
-
-def loader(limited_by: str | None, workers: int | None) -> pl.DataFrame:
-    row: dict[str, Any] = dict.fromkeys(("processors_per_worker", "ready", "queue_capacity"))
-    row |= {"rank": 0, "loader": "Images", "limited_by": limited_by, "workers": workers, "steps": 5}
-    return pl.DataFrame([{**row, "wait_ns": 100, "mean_wait_ns": 100.0, "median_wait_ns": 100, "wait_ratio": 0.5}])
-
-
-LOADERS = [loader(None, None), loader(NO_WORKERS, 0), *(loader(by, 2) for by in (WORKER_CPU, HOST_CPU, READING))]
-
-
-def stages(**verdicts: str) -> pl.DataFrame:
-    numbers = {"empty": 5, "full": 0, "batches": 10, "empty_ratio": 0.5, "mean_total_ns": 50, "interval_ns": 100}
-    rows = [
-        {"rank": 0, "stage": stage, "verdict": verdict, "queue": "get_next", **numbers}
-        for stage, verdict in verdicts.items()
-    ]
-    return pl.DataFrame(rows)
-
-
-BATCHES = pl.DataFrame({"rank": [0], "queue": ["get_next"], "number": [2], "queue_size": [0], "duration_ns": [9]})
-
-
-def hint(kind: str) -> pl.DataFrame:
-    known = {"rank": 0, "kind": kind, "ratio": 0.5, "steps": 5}
-    sizes = dict.fromkeys(("bytes", "per_step_bytes", "peak_bytes", "capacity_bytes", "forced_bytes"), 10**9)
-    return pl.DataFrame([{**dict.fromkeys(HINT), **known, **sizes}], schema=HINT)
-
-
-def slow_ranks() -> pl.DataFrame:
-    row = {"rank": 0, "cost_ns": 5, "cost_ratio": 0.1, "excess_ns": 5, "typical_ns": 9, "times_last": 3, "calls": 3}
-    return pl.DataFrame([{**row, "kind": kind} for kind in WORK])
-
-
-def dataset() -> pl.DataFrame:
-    row = {"rank": 0, "pipeline": 0, "parent": None, "depth": 1, "children": [1], "samples": 9, "bottleneck": True}
-    row |= {"usage_ratio": 0.2, "workers": 1, "processors_per_worker": 0.1, "observations": [], "chain": "a -> b"}
-    types = ("GeneratorOp", "MapOp", "BatchOp", "ShuffleOp", "TFReaderOp")
-    rows = [{**row, "operator": f"{kind}_{n}", "number": n, "type": kind} for n, kind in enumerate(types)]
-    return pl.DataFrame(rows, schema_overrides={"parent": pl.String, "observations": pl.List(pl.String)})
-
-
-def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
-    """Answers to give to a rule, so that it uses each of its texts."""
-    steps, shares = breakdown(), {"rank": [0], "step": [0], "wait_ns": [0]}
-    link = {"rank_a": 0, "rank_b": 1, "transport": "net", "bandwidth_bytes_per_s": 1e9, "typical_bytes_per_s": 2e9}
-    group = {"group": "g", "group_name": None, "ranks": "0, 1", "cost_ns": 500, "slowdown_factor": 2.0}
-    nothing = {"segments": None, "arrival": None}
-    given: Mapping[str, list[dict[str, Any]]] = {
-        "slow-rank": [{"slow_ranks": slow_ranks(), "breakdown": steps}],
-        "slow-link": [
-            {
-                "slow_links": pl.DataFrame([{**link, "bandwidth_ratio": 0.5, "cost_ns": 5}]),
-                "breakdown": steps,
-                **nothing,
-            }
-        ],
-        "slow-group": [{"slow_groups": pl.DataFrame([group]), "breakdown": steps, "slow_links": None, **nothing}],
-        "idle-time": [
-            {"lost_time": lost([*TEXTS]), "breakdown": steps, "loader": one, "idle_functions": None} for one in LOADERS
-        ],
-        "checkpoint": [{"lost_time": lost(["checkpoint"]), "breakdown": steps}],
-        "exposed-communication": [
-            {
-                "segments": pl.DataFrame({**shares, "transmit_ns": [transmit], "unsplit_ns": [500 - transmit]}),
-                **{"breakdown": steps, "slow_links": None, "slow_groups": None, "arrival": None},
-            }
-            for transmit in (0, 500)
-        ],
-        "memory-copies": [{"breakdown": steps}],
-        "single-pause": [
-            {"single_pauses": pl.DataFrame({"rank": [0], "start_ns": [0], "duration_ns": [900], "recorded_ns": [1000]})}
-        ],
-        "compile-time": [
-            {
-                "compile_time": pl.DataFrame(
-                    {
-                        **{"rank": [0] * 3, "step": [1, 2, 3], "compile_ns": [500, 400, 300], "times": [1] * 3},
-                        **{"recorded_steps": [9] * 3, "recorded_ns": [2000] * 3},
-                    }
-                )
-            }
-        ],
-        "iteration-interval": [
-            {
-                "device_steps": pl.DataFrame({"rank": [0], "step": [1]}),
-                "step_trace": pl.DataFrame(
-                    {
-                        **{"rank": [0], "step": [1], "start_ns": [0]},
-                        **{"interval_ns": [10**9], "step_ns": [10**9]},
-                    }
-                ),
-                "input_stages": None,
-            }
-        ],
-        "host-queue": [
-            {
-                "input_stages": stages(**{PROCESSING: BOTTLENECK}),
-                **{"input_queues": pl.DataFrame(), "input_batches": pl.DataFrame(), "input_operators": None},
-                "idle": idle([]),
-            }
-        ],
-        "data-queue": [
-            {"input_stages": stages(**verdicts), "input_batches": BATCHES}
-            for verdicts in (
-                {PROCESSING: UNKNOWN, TRANSMISSION: BOTTLENECK},
-                {PROCESSING: "healthy", TRANSMISSION: BOTTLENECK},
-                {PROCESSING: "healthy", OBTAINING: BOTTLENECK},
-            )
-        ],
-        "pipeline-bottleneck": [{"input_operators": dataset(), "input_stages": None}],
-        "data-loader": [{"loader": one, "idle": None} for one in LOADERS],
-        "cpu-busy": [
-            {
-                "cpu_summary": pl.DataFrame(
-                    {"rank": [0], "scope": ["host"], "mean_idle_ratio": [0.05], "processors": [2]}
-                    | {f"mean_{name}": [0.5] for name in ("user_ratio", "system_ratio", "io_ratio", "busy_processors")}
-                )
-            }
-        ],
-        "ai-cpu": [{"stated": STATED.frame(rank=[0], name=["recommendation"], text=['{"extend": ["Fuse"]}']).lazy()}],
-        "memory-capacity": [{"memory_hints": hint(NEAR_CAPACITY)}],
-        "memory-leak": [{"memory_hints": hint(GROWTH)}],
-        "memory-fragmentation": [{"memory_hints": hint(FRAGMENTATION)}],
-    }
-    takes_ranks = rule not in ("slow-group", "exposed-communication", "pipeline-bottleneck")
-    return [{**one, "ranks": ranks} if takes_ranks else one for one in given[rule]]
-
-
-def findings(rule: str, platform: Platform) -> list[Finding]:
-    ranks = RANKS.frame(rank=[0, 1], framework=[platform.framework] * 2, device_kind=[platform.device] * 2).lazy()
-    return [finding for given in examples(rule, ranks) for finding in RULES[rule](**given)]
-
-
 def misplaced(text: str, platform: Platform) -> list[str]:
     """Words of a text that do not belong on a platform."""
     return [
@@ -218,8 +59,10 @@ def test_no_rule_uses_words_of_another_framework_or_device(rule: str, platform: 
     told = findings(rule, platform) if NOT_EVERYWHERE.get(rule, lambda _: True)(platform) else []
 
     for finding in told:
-        for text in (finding.summary, finding.cause, finding.action):
-            assert not misplaced(text, platform), text
+        for language in LANGUAGES:
+            words = worded(finding, language)
+            for text in (words.summary, words.cause, words.action):
+                assert not misplaced(text, platform), text
     assert told or rule in NOT_EVERYWHERE
 
 
@@ -228,35 +71,7 @@ def test_rules_are_silent_where_their_subject_does_not_exist(platform: Platform)
     for rule in ("ai-cpu", "memory-copies", "cpu-busy"):
         assert bool(findings(rule, platform)) == NOT_EVERYWHERE[rule](platform)
     causes = {finding.evidence["cause"] for finding in findings("idle-time", platform)}
-    assert causes == {*TEXTS} - ({*OF_DEVICES} if platform.device == "cpu" else set())
-
-
-def choices() -> Iterator[tuple[str, Choices]]:
-    """All texts by platform in the modules of rules, with the name under which they stand."""
-
-    def within(name: str, value: object) -> Iterator[tuple[str, Choices]]:
-        if isinstance(value, Mapping) and (None, None) in value:
-            yield name, value
-        elif isinstance(value, Mapping | tuple):
-            for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
-                yield from within(f"{name}.{key}", inner)
-
-    for module in pkgutil.iter_modules(stepscope.advice.__path__, "stepscope.advice."):
-        for name, value in vars(importlib.import_module(module.name)).items():
-            if not name.startswith("_"):
-                yield from within(f"{module.name}.{name}", value)
-
-
-def test_every_text_by_platform_has_one_for_any() -> None:
-    found = dict(choices())
-
-    assert len(found) > 20
-    for texts in found.values():
-        assert Platform().pick(texts) == texts[None, None]
-
-
-def test_every_rule_is_tried() -> None:
-    assert {rule for module in MODULES for rule in RULES if RULES[rule].__module__ == module.__name__} == {*RULES}
+    assert causes == {*CAUSES} - ({*OF_DEVICES} if platform.device == "cpu" else set())
 
 
 def test_ranks_that_differ_have_no_platform_in_common() -> None:

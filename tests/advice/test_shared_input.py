@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from stepscope import Run, open_run
-from stepscope.advice import Finding, advise
+from stepscope.advice import Finding, advise, worded
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
 
@@ -33,7 +33,7 @@ def test_a_host_queue_that_is_empty_for_44_of_100_batches_is_named_without_a_ste
     # 129 ms of waiting over 99 batches, one every 14.9 ms
     assert finding.saving_ns == pytest.approx(129e6 / 99, abs=1)
     assert finding.saving_ratio == pytest.approx(0.0873, abs=1e-4)
-    assert verdict(answers(run)).startswith(finding.summary)
+    assert verdict(answers(run)).startswith(worded(finding).summary)
 
 
 def test_the_slow_rank_of_four_is_the_one_whose_input_is_slow(shared: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stepscope.advice import Finding, advise
+from stepscope.advice import Finding, advise, worded
 from stepscope.run import open_run
 from tests.sources.test_kineto import Trace
 
@@ -27,7 +27,7 @@ def test_start_up_claims_no_saving(tmp_path: Path) -> None:
     found = told(tmp_path, [12_850_000, *[10] * 100])
 
     assert set(found) == {"single-pause"}
-    assert found["single-pause"].summary == "Rank 0 stands idle once for 12.85 s: 99% of the recording."
+    assert worded(found["single-pause"]).summary == "Rank 0 is idle once for 12.85 s: 99% of the recording."
     assert found["single-pause"].saving_ns == 0
 
 

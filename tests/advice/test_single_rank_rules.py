@@ -7,8 +7,8 @@ import json
 import polars as pl
 import pytest
 
-from stepscope.advice import Finding, advise
-from stepscope.advice.data_loader import data_loader
+from stepscope.advice import Finding, advise, worded
+from stepscope.advice.rules.data_loader import data_loader
 from stepscope.run import Run
 from stepscope.tables import RANKS, STATED, STEPS
 from tests.analysis.inputs import MS, batches, chain, pipeline, samples, steps, usage_of
@@ -73,7 +73,7 @@ def test_an_empty_host_queue_is_a_finding_without_any_other_file() -> None:
 
     (finding,) = found(tables, "host-queue")
 
-    assert "44 of 100 batches (44%)" in finding.summary
+    assert "44 of 100 batches (44%)" in worded(finding).summary
     assert finding.saving_ns == 2 * MS  # not the first batch
     assert finding.saving_ratio == pytest.approx(0.2)
     assert finding.severity == "high"
@@ -84,7 +84,7 @@ def test_the_rank_whose_host_queue_is_empty_most_often_is_told() -> None:
         rank: {"input_pipeline": batches("device_queue", sizes)} for rank, sizes in enumerate(([0, 0, 5], [0] * 3))
     }
 
-    assert "3 of 3 batches (100%) found the host queue empty on rank 1" in found(ranks, "host-queue")[0].summary
+    assert "3 of 3 batches (100%) found the host queue empty on rank 1" in worded(found(ranks, "host-queue")[0]).summary
 
 
 def test_a_queue_to_the_device_says_nothing_about_the_saving() -> None:
@@ -100,7 +100,7 @@ def test_the_operators_that_hold_the_pipeline_up_are_named() -> None:
     (finding,) = found({**slow, "input_pipeline": pl.concat([slow["input_pipeline"], queue])}, "host-queue")
 
     assert finding.evidence["operators"] == ["MapOp_2"]
-    assert "MapOp_2" in finding.cause
+    assert "MapOp_2" in worded(finding).cause
 
 
 def test_operators_of_ranks_that_keep_up_are_not_named() -> None:
@@ -126,8 +126,8 @@ def test_an_empty_data_queue_behind_a_full_host_queue_is_a_finding_about_sending
 
     (finding,) = found({"input_pipeline": late}, "data-queue")
 
-    assert "2 of 4 batches (50%)" in finding.summary
-    assert "sending" in finding.cause
+    assert "2 of 4 batches (50%)" in worded(finding).summary
+    assert "sending" in worded(finding).cause
     assert finding.saving_ns == 1 * MS  # 3 ms of one step over three; the first starts the pipeline up
 
 
@@ -149,7 +149,7 @@ def test_that_no_batch_is_ready_for_the_first_step_is_as_it_should_be(queue: str
 def test_an_empty_data_queue_alone_leaves_open_which_stage_is_slow() -> None:
     (finding,) = found({"input_pipeline": batches("get_next", [0, 2, 0])}, "data-queue")
 
-    assert "not recorded" in finding.cause
+    assert "not recorded" in worded(finding).cause
 
 
 def test_behind_an_empty_host_queue_the_data_queue_is_only_evidence() -> None:
@@ -173,13 +173,13 @@ def test_each_kind_of_slow_operator_has_its_advice(usage: dict[str, float], kind
     (finding,) = found(chain(usage), "pipeline-bottleneck")
 
     assert finding.evidence["kind"] == kind
-    assert advice in finding.action
+    assert advice in worded(finding).action
 
 
 def test_operators_are_named_from_the_readers_to_the_root() -> None:
     (finding,) = found(chain({"MapOp_1": 0.1, "MapOp_2": 0.5, "TFReaderOp_3": 0.9}), "pipeline-bottleneck")
 
-    assert "MapOp_2/MapOp_1 hold up" in finding.summary
+    assert "MapOp_2/MapOp_1 hold up" in worded(finding).summary
 
 
 @pytest.mark.parametrize(("fill", "cause"), [(9, "All queues are full"), (1, "filled to 90%, that behind it to 10%")])
@@ -192,7 +192,7 @@ def test_a_root_with_a_queue_is_slow_where_all_are_full_or_its_own_is_emptier(fi
     (finding,) = found(tables, "pipeline-bottleneck")
 
     assert finding.where["operators"] == ["Batch_0"]
-    assert cause in finding.cause
+    assert cause in worded(finding).cause
 
 
 def test_one_sample_at_the_start_says_nothing_about_a_pipeline() -> None:
@@ -235,7 +235,7 @@ def test_of_several_busy_hosts_the_busiest_is_told() -> None:
 
     (finding,) = found(hosts, "cpu-busy")
 
-    assert "95% of its CPU is in use on rank 1" in finding.summary
+    assert "95% of its CPU is in use on rank 1" in worded(finding).summary
 
 
 def test_where_training_computes_on_the_cpu_a_busy_host_is_as_it_should_be() -> None:
@@ -251,21 +251,21 @@ def test_recommendations_of_the_advisor_are_handed_on_once() -> None:
     (finding,) = found({0: stated, 1: stated}, "ai-cpu")
 
     assert finding.where == {"ranks": [0, 1]}
-    assert (finding.cause, finding.action) == ("AI CPU operators", "1. Fuse; 2. Cast")
+    assert (worded(finding).cause, worded(finding).action) == ("AI CPU operators", "1. Fuse; 2. Cast")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"AICPUModel": {"extend": []}}', '{"AICPUModel": 3}', "null", '""'])
 def test_a_recommendation_that_says_nothing_is_none(text: str) -> None:
     told = found({"stated": STATED.frame(name=["recommendation"], text=[text])}, "ai-cpu")
 
-    assert [finding.action for finding in told] == (["{"] if text == "{" else [])
+    assert [worded(finding).action for finding in told] == (["{"] if text == "{" else [])
 
 
 def test_a_loader_that_is_waited_for_is_a_finding_where_idle_time_is_not_known() -> None:
     (finding,) = found({"input_pipeline": loaded(0), "steps": steps(3)}, "data-loader")
 
-    assert "Images" in finding.summary
-    assert "num_workers" in finding.action
+    assert "Images" in worded(finding).summary
+    assert "num_workers" in worded(finding).action
     assert (finding.saving_ns, finding.saving_ratio) == (4 * MS, pytest.approx(0.4))
 
 

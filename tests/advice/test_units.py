@@ -9,11 +9,11 @@ from typing import Any, Literal
 import polars as pl
 import pytest
 
-from stepscope.advice import RULES, Finding, advise
+from stepscope.advice import RULES, Finding, advise, worded
 from stepscope.advice.units import Unit, unit_of
 from stepscope.run import Run
 from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
-from tests.advice.test_platforms import examples
+from tests.advice.examples import examples
 from tests.analysis.inputs import MS, batches
 from tests.analysis.test_memory_hints import stepping
 
@@ -86,14 +86,14 @@ def test_the_loops_are_what_they_are_called() -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("step", "2.00 ms in a step on average, 20% of all steps' time."),
-        ("iteration", "2.00 ms in an iteration on average, 20% of all iterations' time."),
+        ("step", "2.00 ms per step on average, 20% of step time."),
+        ("iteration", "2.00 ms per iteration on average, 20% of iteration time."),
     ],
 )
 def test_a_loader_is_waited_for_in_steps_or_iterations(kind: Kind, words: str) -> None:
     (finding,) = told(kind, "data-loader")
 
-    assert words in finding.summary
+    assert words in worded(finding).summary
     assert (finding.per, finding.saving_ns) == (kind, 2 * MS)
 
 
@@ -105,16 +105,16 @@ def test_of_a_loader_in_a_recording_without_steps_nothing_is_known_but_one_sum()
 def test_what_is_compiled_again_is_counted_in_steps_or_iterations(kind: Kind, one: str) -> None:
     again, once = told(kind, "compile-time")
 
-    assert f"compiles again in 2 {one}s after the first" in again.summary
-    assert f"what came later in {one}s 3,6" in again.cause
+    assert f"compiles again in 2 {one}s after the first" in worded(again).summary
+    assert f"what came later in {one}s 3,6" in worded(again).cause
     assert (again.saving_ns, again.per) == (400_000, kind)
-    assert f"6.00 ms compiling in {one} 1 (6% of the recorded time), once." in once.summary
+    assert f"6.00 ms compiling in {one} 1 (6% of the recorded time), once." in worded(once).summary
 
 
 def test_compiling_in_a_recording_without_steps_is_its_total() -> None:
     (finding,) = told("recording", "compile-time")
 
-    assert finding.summary == "Rank 0 spends 10.00 ms compiling (10% of the recorded time), once."
+    assert worded(finding).summary == "Rank 0 spends 10.00 ms compiling (10% of the recorded time), once."
     assert (finding.saving_ns, finding.per) == (0, "recording")
 
 
@@ -134,7 +134,7 @@ def test_a_data_queue_costs_each_step_a_batch_and_the_recording_all(kind: Kind, 
     (finding,) = told(kind, "data-queue", input_pipeline=pl.concat([full, empty]))
 
     assert (finding.per, finding.saving_ns, finding.saving_ratio) == (kind, saving, pytest.approx(0.4))
-    assert "10 of 10 batches (100%)" in finding.summary
+    assert "10 of 10 batches (100%)" in worded(finding).summary
 
 
 @pytest.mark.parametrize(("kind", "saving"), [("step", 2 * MS), ("iteration", 2 * MS), ("recording", 20 * MS)])
@@ -152,8 +152,8 @@ def test_memory_grows_in_each_step_or_iteration(kind: Kind) -> None:
 
     (finding,) = told(kind, "memory-leak", memory_curve=curve)
 
-    assert f"in each {kind}: 32.00 MB over 9 {kind}s." in finding.summary
-    assert f"each {kind} makes stays alive: what is in use between {kind}s rises" in finding.cause
+    assert f"in each {kind}: 32.00 MB over 9 {kind}s." in worded(finding).summary
+    assert f"each {kind} makes stays alive: what is in use between {kind}s rises" in worded(finding).cause
     assert finding.per == kind
 
 
@@ -168,11 +168,11 @@ def test_where_no_steps_were_recorded_at_all_a_batch_is_what_a_queue_costs() -> 
 
     (finding,) = advise(Run.from_frames({0: {"input_pipeline": late}}))
 
-    assert (finding.rule, finding.per, finding.saving_ns, finding.saved_of) == (
+    assert (finding.rule, finding.per, finding.saving_ns, worded(finding).saving) == (
         "host-queue",
         "batch",
         3 * MS,
-        "a batch",
+        "Saves about 3.00 ms per batch (30%)",
     )
 
 
@@ -190,11 +190,11 @@ def by(rule: str, window: str | None) -> list[Finding]:
     found = []
     for given in examples(rule, ranks):
         changed: dict[str, Any] = {}
-        if "steps" in inspect.signature(RULES[rule]).parameters:
+        if "steps" in inspect.signature(RULES[rule].function).parameters:
             changed["steps"] = None if window is None else pl.LazyFrame({"rank": [0], "window": [window]})
         if "breakdown" in given:
             changed["breakdown"] = given["breakdown"].with_columns(window=pl.lit(window or "recording"))
-        found += RULES[rule](**{**given, **changed})
+        found += RULES[rule].function(**{**given, **changed})
     return found
 
 
@@ -209,12 +209,12 @@ def test_no_rule_calls_anything_else_a_step(rule: str, window: str | None) -> No
 
     assert findings
     for finding in findings:
-        for text in (finding.summary, finding.cause, finding.saved_of if finding.saving_ns else ""):
+        for text in (worded(finding).summary, worded(finding).cause, worded(finding).saving):
             assert not re.search(r"\bsteps?\b", text), text
 
 
 def test_the_sweep_would_notice_a_step() -> None:
-    words = [finding.saved_of for rule in RULES for finding in by(rule, "host") if finding.saving_ns]
+    words = [worded(finding).saving for rule in RULES for finding in by(rule, "host") if finding.saving_ns]
 
     assert len(words) > 10
-    assert set(words) == {"a step"}
+    assert all(" per step" in text for text in words)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 import pytest
 
-from stepscope.advice import advise
+from stepscope.advice import advise, worded
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
@@ -200,5 +200,5 @@ def test_the_verdict_and_savings_say_what_they_are_of(names: list[str], told: st
     assert told in verdict(answers(run))
     (finding,) = [one for one in advise(run) if one.rule == "idle-time"]
     assert finding.per == per
-    assert finding.saved_of in ("an iteration", "of the recording")
-    assert " step" not in finding.summary
+    assert finding.per in ("iteration", "recording")
+    assert " step" not in worded(finding).summary

@@ -19,6 +19,7 @@ from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.step.idle import CAUSES
 from stepscope.cli import main
 from stepscope.cli.analyze import _show_findings
+from stepscope.cli.options import Language
 from stepscope.cli.output import Output
 from stepscope.cli.tables import tables_of
 from stepscope.report.answers import Answers
@@ -82,19 +83,21 @@ def test_the_terminal_says_the_verdict_first(capfd) -> None:
 
     out = capfd.readouterr().out
     assert out.startswith("Rank 2 waits for data")
-    assert "Do:" in out
+    assert "Fix:" in out
     assert "Time by rank" in out
 
 
 def test_all_findings_are_shown_those_beyond_the_third_in_a_line(capfd) -> None:
-    findings = [Finding("r", f"Finding {n}.", "why", "do", 10**6 * (9 - n), 0.1, {}, {}) for n in range(1, 6)]
+    exposed = {"exposed_ns": 5_000_000, "step_ns": 50_000_000, "ratio": 0.1}
+    findings = [Finding("memory-copies", "exposed", exposed, 10**6 * (9 - n), 0.1) for n in range(1, 6)]
 
-    _show_findings(Output(), Answers({}, findings))
+    _show_findings(Output(), Answers({}, findings), Language.EN)
 
     out = capfd.readouterr().out
     assert out.count("Why:") == 3
-    assert "4. Finding 4. Saves about 5.00 ms a step (10%)." in out
-    assert "5. Finding 5. Saves about" in out
+    assert "4. The device only copies memory" in out
+    assert "Saves about 5.00 ms per step (10%); severity: high [memory-copies]" in out
+    assert "5. The device only copies memory" in out
 
 
 def test_operators_show_their_mean_beside_their_own_time() -> None:

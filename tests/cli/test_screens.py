@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.advice.base import ms
+from stepscope.advice.formatters import ms
 from stepscope.cli import main
 from stepscope.cli.bars import bars
 from stepscope.cli.output import Output

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.advice import advise
+from stepscope.advice import advise, worded
 from stepscope.run import open_run
 from tests.sources.test_kineto import Trace
 
@@ -115,7 +115,7 @@ def test_compiling_once_is_told_as_a_total(tmp_path: Path) -> None:
 
     (finding,) = [f for f in advise(open_run([tmp_path])) if f.rule == "compile-time"]
 
-    assert finding.summary == "Rank 0 spends 800.0 us compiling in step 1 (40% of the recorded time), once."
+    assert worded(finding).summary == "Rank 0 spends 800.0 us compiling in step 1 (40% of the recorded time), once."
     assert (finding.saving_ns, finding.severity) == (0, "medium")
 
 

@@ -1,7 +1,23 @@
-"""Rules that turn results into advice, one a module, and the function that asks them all."""
+"""Rules that turn results into advice, one a module, the words of what they find, and the function that asks them."""
 
-from stepscope.advice.advise import advise
-from stepscope.advice.base import RULES, Finding, Rule, Severity, rule
+from stepscope.advice.advise import advise, worded
+from stepscope.advice.finding import Finding, Severity
+from stepscope.advice.formatters import LANGUAGES, Language
 from stepscope.advice.limit_sets import limits_from, rule_table
+from stepscope.advice.messages import Words
+from stepscope.advice.registry import RULES, Rule, rule
 
-__all__ = ["RULES", "Finding", "Rule", "Severity", "advise", "limits_from", "rule", "rule_table"]
+__all__ = [
+    "LANGUAGES",
+    "RULES",
+    "Finding",
+    "Language",
+    "Rule",
+    "Severity",
+    "Words",
+    "advise",
+    "limits_from",
+    "rule",
+    "rule_table",
+    "worded",
+]

@@ -5,71 +5,47 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stepscope.advice import (
-    ai_cpu,
-    checkpoint,
-    compile_time,
-    cpu_busy,
-    data_loader,
-    data_queue,
-    exposed_communication,
-    host_queue,
-    idle_time,
-    iteration_interval,
-    memory_capacity,
-    memory_copies,
-    memory_fragmentation,
-    memory_leak,
-    pipeline_bottleneck,
-    single_pause,
-    slow_group,
-    slow_link,
-    slow_rank,
-)
-from stepscope.advice.base import RULES, SEVERITIES, Finding
+from stepscope.advice import rules as _rules  # noqa: F401 - importing them registers them
 from stepscope.advice.claims import claimed_once
+from stepscope.advice.finding import SEVERITIES, Finding
+from stepscope.advice.formatters import Language
+from stepscope.advice.messages import Message, Words, words_of
+from stepscope.advice.registry import RULES
 from stepscope.advice.units import unit_of
 from stepscope.errors import Unavailable
 
 if TYPE_CHECKING:
     from stepscope.run import Run
 
-MODULES = (
-    slow_rank,
-    slow_link,
-    slow_group,
-    idle_time,
-    single_pause,
-    checkpoint,
-    exposed_communication,
-    memory_copies,
-    compile_time,
-    iteration_interval,
-    host_queue,
-    data_queue,
-    pipeline_bottleneck,
-    data_loader,
-    cpu_busy,
-    ai_cpu,
-    memory_capacity,
-    memory_leak,
-    memory_fragmentation,
-)
-"""Importing a rule's module registers it; this is the one list to add to."""
-
 
 def advise(run: Run) -> list[Finding]:
     """All findings about a run, greatest saving first, then by severity; no saving is claimed twice (`claims`).
 
-    A rule whose data is missing has nothing to say; what is missing is told by the run's coverage.
+    A rule whose data is missing finds nothing; what is missing is reported by the run's coverage.
     """
     findings: list[Finding] = []
-    for name, function in RULES.items():
+    for name, rule in RULES.items():
         changed = {"limits": run.limits[name]} if name in run.limits else {}
         try:
-            findings.extend(run.analyse(function, **changed))
+            findings.extend(run.analyse(rule.function, **changed))
         except Unavailable:
             continue
     per = run.analyse(unit_of).per  # also of those that claim no saving, which leave it open
     findings = [finding if finding.saving_ns else replace(finding, per=per) for finding in findings]
-    return sorted(claimed_once(findings), key=lambda f: (-f.saving_ns, SEVERITIES.index(f.severity), f.rule, f.summary))
+    return sorted(claimed_once(findings), key=_place)
+
+
+def _place(finding: Finding) -> tuple[int, int, str, list[int], str]:
+    """By which findings are ordered; those that this does not tell apart stay in the order of their rule."""
+    severity = SEVERITIES.index(finding.severity)
+    return (-finding.saving_ns, severity, finding.rule, finding.ranks, finding.message)
+
+
+def message_of(finding: Finding) -> Message:
+    """The message that states a finding."""
+    return RULES[finding.rule].messages[finding.message]
+
+
+def worded(finding: Finding, language: Language = "en") -> Words:
+    """A finding in words."""
+    return words_of(finding, message_of(finding), language)

@@ -10,8 +10,9 @@ from typing import Any
 import polars as pl
 
 from stepscope import plugins
-from stepscope.advice import advise as _all_rules  # noqa: F401 - importing it registers all rules
-from stepscope.advice.base import RULES
+from stepscope.advice import rules as _rules  # noqa: F401 - importing them registers them
+from stepscope.advice import verdict_limits
+from stepscope.advice.registry import RULES
 from stepscope.analysis import ANALYSES
 from stepscope.limits import described, overridden
 
@@ -29,8 +30,9 @@ SCHEMA = {
 def limit_sets() -> dict[str, Any]:
     """Rule or analysis to its limits, of those that have any."""
     plugins.install()
-    functions = {**{name: analysis.function for name, analysis in ANALYSES.items()}, **RULES}
-    found = {}
+    found: dict[str, Any] = {verdict_limits.NAME: verdict_limits.LIMITS}
+    functions = {name: one.function for name, one in ANALYSES.items()}
+    functions |= {name: one.function for name, one in RULES.items()}
     for name, function in functions.items():
         parameter = inspect.signature(function).parameters.get("limits")
         if parameter is not None and is_dataclass(parameter.default):
@@ -63,9 +65,9 @@ def rule_table(limits: Mapping[str, Any] | None = None) -> pl.DataFrame:
     """
     sets = {**limit_sets(), **(limits or {})}
     rows: list[dict[str, Any]] = []
-    for name, function in sorted(RULES.items()):
-        says = (inspect.getdoc(function) or "").split("\n")[0]
-        owners = [owner for owner in (name, *_analyses(function)) if owner in sets]
+    for name, rule in sorted(RULES.items()):
+        says = (inspect.getdoc(rule.function) or "").split("\n")[0]
+        owners = [owner for owner in (name, *_analyses(rule.function)) if owner in sets]
         told = [{"limits_of": owner, **one} for owner in owners for one in described(sets[owner])]
         rows += [{"rule": name, "says": says, **one} for one in told or [dict[str, Any]()]]
     behind = {row.get("limits_of") for row in rows}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import polars as pl
 
 PYTORCH, MINDSPORE = "pytorch", "mindspore"
 CPU, CUDA, ROCM, NPU = "cpu", "cuda", "rocm", "npu"
 
-Choices = Mapping[tuple[str | None, str | None], str]
-"""Texts by framework and device (`ranks.framework`, `ranks.device_kind`); None is any, and what is unknown."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,11 @@ class Platform:
     framework: str | None = None
     device: str | None = None
 
-    def pick(self, texts: Choices) -> str:
+    def pick(self, texts: Mapping[tuple[str | None, str | None], T]) -> T:
         """The text for this framework and device: of the two, of the framework, of the device, else of any.
+
+        Args:
+            texts: By framework and device (`ranks.framework`, `ranks.device_kind`); None is any, and what is unknown.
 
         Examples:
             >>> Platform("pytorch", "cpu").pick({("pytorch", None): "torch", (None, "cpu"): "cpu", (None, None): "any"})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.base import EACH, Per, ms
+from stepscope.advice.finding import Per
 from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
 
 WINDOWS: dict[str, Per] = {WHOLE_RECORDING: "recording", REPETITION: "iteration"}
@@ -33,7 +33,7 @@ INSTEAD: Mapping[Per, Sequence[tuple[str, str]]] = {
 
 @dataclass(frozen=True)
 class Unit:
-    """How to write about times of the windows of a breakdown.
+    """What times of the windows of a breakdown are of.
 
     Args:
         per: What a window is.
@@ -42,31 +42,12 @@ class Unit:
     per: Per = "step"
 
     @property
-    def each(self) -> str:
-        """Behind a time: `a step`, `an iteration`, `in the recording`."""
-        return EACH.get(self.per, f"in the {self.per}")
-
-    def of(self, ns: float) -> str:
-        """Behind a part of such a time: `of a 20.0 ms step`, `of the 20.0 ms recording`."""
-        return f"of {'the' if self.per == 'recording' else 'a'} {ms(ns)} {self.per}"
-
-    @property
-    def within(self) -> str:
-        """Behind a time that was spent there: `in a step`, `in an iteration`, `in the recording`."""
-        return f"in {EACH[self.per]}" if self.per in EACH else self.each
-
-    @property
-    def time(self) -> str:
-        """What a share is of: `all steps' time`, `all iterations' time`, `the recording's time`."""
-        return f"the {self.per}'s time" if self.per == "recording" else f"all {self.per}s' time"
-
-    @property
     def counts(self) -> Sequence[str]:
         """Columns that mean nothing there: the whole recording is no step with a number."""
         return ("step", "steps", "steps_late") if self.per == "recording" else ()
 
     def words(self, text: str) -> str:
-        """A heading, title or sentence about steps, in words for what they are.
+        """A heading or title about steps, in words for what they are.
 
         Examples:
             >>> Unit("iteration").words("Operations of a step"), Unit("recording").words("Steps by phase")
@@ -82,7 +63,7 @@ class Unit:
 
 
 def unit_of(steps: pl.DataFrame | pl.LazyFrame | None, otherwise: Per = "recording") -> Unit:
-    """What the windows of a job are; a job in which any rank has steps is told by steps.
+    """What the windows of a job are; a job in which any rank has steps is described by steps.
 
     Args:
         steps: A breakdown, or the table of steps.

@@ -10,14 +10,25 @@ import typer
 
 from stepscope.cli.formatted import formatted, write_whole
 from stepscope.cli.older import TO_FILE
-from stepscope.cli.options import Format, LimitsFile, NoStore, OneRun, Paths, Quiet, Ranks, Steps, one_table
+from stepscope.cli.options import (
+    Format,
+    Language,
+    LanguageOption,
+    LimitsFile,
+    NoStore,
+    OneRun,
+    Paths,
+    Quiet,
+    Ranks,
+    Steps,
+    one_table,
+)
 from stepscope.errors import StepscopeError
 from stepscope.report.sections import FINDINGS, SECTIONS
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from stepscope.advice import Finding
     from stepscope.cli.output import Output
     from stepscope.report.answers import Answers
     from stepscope.run import Run
@@ -38,6 +49,7 @@ def analyze(
     ranks: Ranks = None,
     steps: Steps = None,
     limits: LimitsFile = None,
+    language: LanguageOption = Language.EN,
     no_store: NoStore = False,
     quiet: Quiet = False,
     form: Format,
@@ -56,16 +68,16 @@ def analyze(
     chosen = limited(chosen, sets)
     found = answers(chosen)
     if json_file is not None:
-        write_whole(json_file, _json(chosen, found))
+        write_whole(json_file, _json(chosen, found, language))
     if form is Format.JSON:
-        sys.stdout.write(_json(chosen, found).decode())
+        sys.stdout.write(_json(chosen, found, language).decode())
     elif form is Format.CSV:
-        print_frame(_rows(chosen, found, table or FINDINGS), form)
+        print_frame(_rows(chosen, found, table or FINDINGS, language), form)
     elif table not in (None, FINDINGS):
         out = Output(wide=wide, unit=chosen.analyse(unit_of, otherwise="step"))
-        out.table(_rows(chosen, found, table), table.replace("_", " ").capitalize())
+        out.table(_rows(chosen, found, table, language), table.replace("_", " ").capitalize())
     else:
-        _show(chosen, found, quiet=quiet or table is not None, wide=wide)
+        _show(chosen, found, language, quiet=quiet or table is not None, wide=wide)
 
 
 def _check(table: str | None, form: Format) -> None:
@@ -80,7 +92,7 @@ def _check(table: str | None, form: Format) -> None:
         raise StepscopeError("--table: JSON has all tables, by name. Choose table or csv, or leave out --table")
 
 
-def _rows(run: Run, found: Answers, table: str) -> pl.DataFrame:
+def _rows(run: Run, found: Answers, table: str, language: Language) -> pl.DataFrame:
     """One of the tables.
 
     Raises:
@@ -89,20 +101,20 @@ def _rows(run: Run, found: Answers, table: str) -> pl.DataFrame:
     from stepscope.report.findings import finding_rows
 
     if table == FINDINGS:
-        return finding_rows(found.findings)
+        return finding_rows(found.findings, language.value)
     question = next(question for question, name in SECTIONS.items() if name == table)
     if question not in found.tables:
         raise StepscopeError(f"{run.name}: {found.unavailable.get(question, 'not recorded')}")
     return found.tables[question]
 
 
-def _json(run: Run, found: Answers) -> bytes:
+def _json(run: Run, found: Answers, language: Language) -> bytes:
     from stepscope.report.json_report import to_json
 
-    return to_json(run, found) + b"\n"
+    return to_json(run, found, language.value) + b"\n"
 
 
-def _show(run: Run, found: Answers, *, quiet: bool, wide: bool) -> None:
+def _show(run: Run, found: Answers, language: Language, *, quiet: bool, wide: bool) -> None:
     from stepscope.advice.units import unit_of
     from stepscope.cli.output import Output
     from stepscope.cli.tables import tables_of
@@ -111,8 +123,8 @@ def _show(run: Run, found: Answers, *, quiet: bool, wide: bool) -> None:
     from stepscope.report.verdict import verdict
 
     out = Output(wide=wide, unit=run.analyse(unit_of, otherwise="step"))
-    out.say(verdict(found), "bold")
-    _show_findings(out, found)
+    out.say(verdict(found, language.value), "bold")
+    _show_findings(out, found, language)
     if not quiet:
         for heading, frame in tables_of(found):
             if not frame.is_empty():
@@ -126,30 +138,19 @@ def _show(run: Run, found: Answers, *, quiet: bool, wide: bool) -> None:
     show_troubles(out, run, quiet=quiet)
 
 
-def _show_findings(out: Output, found: Answers) -> None:
+def _show_findings(out: Output, found: Answers, language: Language) -> None:
+    from stepscope.report.findings import ALSO, finding_lines
+
     for number, finding in enumerate(found.findings, 1):
-        saving = _saving(finding)
+        summary, *more, saving = finding_lines(finding, language.value)
         if number <= SHOWN:
             out.say("")
-            out.say(f"{number}. {finding.summary}", "bold", indent=3)
-            out.say(f"   Why: {finding.cause}", indent=8)
-            out.say(f"   Do:  {finding.action}", indent=8)
-            out.say(f"   {saving}; severity: {finding.severity} [{finding.rule}]", "green", indent=3)
+            out.say(f"{number}. {summary}", "bold", indent=3)
+            for line in more:
+                out.say(f"   {line}", indent=8)
+            out.say(f"   {saving} [{finding.rule}]", "green", indent=3)
             continue
         if number == SHOWN + 1:
             out.say("")
-            out.say("Also (causes and actions: --json):", "bold")
-        out.say(f"{number}. {finding.summary} {saving.capitalize()}.", indent=3)
-
-
-def _saving(finding: Finding) -> str:
-    """What mending it would save, or why that is not told."""
-    from stepscope.present import duration, listed
-
-    if finding.saving_ns > 0:
-        average = " on average" if finding.evidence.get("stalled_steps") else ""
-        return f"saves about {duration(finding.saving_ns)} {finding.saved_of}{average} ({finding.saving_ratio:.0%})"
-    claimants = finding.evidence.get("claimed_by")
-    if claimants:
-        return f"its time is counted in the saving of {listed(claimants)}"
-    return "how much it would save is not known"
+            out.say(ALSO.of(language.value), "bold")
+        out.say(f"{number}. {summary} {saving} [{finding.rule}]", indent=3)

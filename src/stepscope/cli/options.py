@@ -46,6 +46,16 @@ class Format(str, Enum):
     CSV = "csv"
 
 
+class Language(str, Enum):
+    """Language of findings and verdict."""
+
+    EN = "en"
+    ZH = "zh"
+
+
+LanguageOption = Annotated[
+    Language, typer.Option("--language", help="Language of findings and verdict: en or zh (Chinese).")
+]
 FormatOption = Annotated[
     Format | None, typer.Option("--format", "-f", help="How to print the answer. Default: table.", show_default=False)
 ]

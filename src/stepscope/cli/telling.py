@@ -33,10 +33,11 @@ def print_tables(run: Run, request: Request, asked: Asked) -> None:
     from stepscope.advice.units import unit_of
     from stepscope.cli.troubles import show_troubles
     from stepscope.report.counting import counted
+    from stepscope.report.sentences import spoken
 
     out = Output(wide=request.wide, unit=run.analyse(unit_of, otherwise="step"))
-    if sentence := counted(run):
-        out.say(sentence)
+    if marked_as := counted(run):
+        out.say(spoken(marked_as))
         out.say("")
     listing = replace(request.listing, top=request.listing.top or ROWS)
     for table, answer in asked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
@@ -12,7 +12,8 @@ from stepscope.advice import Finding, advise
 from stepscope.errors import Unavailable
 from stepscope.report.counting import counted
 from stepscope.report.reasons import explain
-from stepscope.run.narrow_windows import narrow_step_ns
+from stepscope.report.sentences import Sentence
+from stepscope.run.spans import narrow_step_ns
 
 if TYPE_CHECKING:
     from stepscope.run import Run
@@ -41,7 +42,7 @@ class Answers:
         tables: Result of each analysis that the data allows, by name.
         findings: Advice, greatest saving first.
         unavailable: Why an analysis has no result, for people, by name.
-        counted: What times are of where no steps are marked, for people; else empty.
+        counted: What times are of if no steps are marked; else None.
         timed_steps: The steps of which it is known when they were busy, also those that `breakdown` cannot split; None
             if of none.
         outer_steps: The first and the last step that were recorded; None if no step can be split.
@@ -53,7 +54,7 @@ class Answers:
     tables: dict[str, pl.DataFrame]
     findings: list[Finding]
     unavailable: dict[str, str] = field(default_factory=dict)
-    counted: str = ""
+    counted: Sentence | None = None
     timed_steps: pl.DataFrame | None = None
     outer_steps: pl.DataFrame | None = None
     narrow_step_ns: float | None = None
@@ -74,21 +75,14 @@ def answers(run: Run) -> Answers:
         try:
             tables[question] = run.analyse(question)
         except Unavailable as reason:
-            unavailable[question] = explain(run, question, reason)
+            unavailable[question] = explain(run, question, str(reason))
     findings = advise(run)
-    if len(run.ranks) == 1:
-        findings = [_of_one_rank(finding) for finding in findings]
     timed_steps, outer_steps = (
         run.analyse(question) if "breakdown" in tables else None for question in ("timed_steps", "outer_steps")
     )
     known = 0 if timed_steps is None else timed_steps.height
     unknown = max(run.table("steps").select(pl.len()).collect().item() - known, 0) if known else 0
-    narrow_ns = narrow_step_ns(run.ranks)
+    narrow_ns = narrow_step_ns(run)
     return Answers(
         tables, findings, unavailable, counted(run), timed_steps, outer_steps, narrow_ns, unknown, run.limits
     )
-
-
-def _of_one_rank(finding: Finding) -> Finding:
-    """The finding without a comparison that one rank does not allow."""
-    return replace(finding, summary=finding.summary.replace("The typical rank", "This rank"))

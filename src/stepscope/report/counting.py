@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.present import plural
+from stepscope.report.sentences import Sentence
+from stepscope.run.numbering import marks_no_steps
 
 if TYPE_CHECKING:
     from stepscope.run import Run
 
 
-def counted(run: Run) -> str:
+def counted(run: Run) -> Sentence | None:
     """A sentence about recordings without steps: which iterations were found, else that times are of all of it.
 
-    Empty where steps are marked.
+    None if steps are marked.
     """
     if run.iterations is not None:
         found = run.iterations
-        return (
-            f"No steps are marked: {plural(found.count, 'iteration')} found by repetition of "
-            f"{plural(found.operators, 'operator')}."
-        )
-    return "No steps are marked: times are of the whole recording." if run.marks_no_steps else ""
+        return Sentence("iterations", {"count": found.count, "operators": found.operators}, "iteration")
+    return Sentence("whole_recording", per="recording") if marks_no_steps(run) else None

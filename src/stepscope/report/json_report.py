@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import polars as pl
 
 from stepscope._version import __version__
+from stepscope.advice import Language
 from stepscope.paths import shown
+from stepscope.report.findings import plain_finding
 from stepscope.report.sections import SECTIONS
+from stepscope.report.verdict import verdict
 
 if TYPE_CHECKING:
-    from stepscope.advice import Finding
     from stepscope.report.answers import Answers
     from stepscope.run import Run
 
@@ -24,17 +25,18 @@ TOP = 50
 """Rows of the kernel and operator tables, of each rank, that go into the JSON."""
 
 
-def to_json(run: Run, answers: Answers) -> bytes:
-    """The whole document, UTF-8; times are `*_ns`, sizes `*_bytes`, shares `*_ratio`."""
-    return msgspec.json.format(msgspec.json.encode(document(run, answers)), indent=1)
+def to_json(run: Run, answers: Answers, language: Language = "en") -> bytes:
+    """The whole document, UTF-8; times are `*_ns`, sizes `*_bytes`, shares `*_ratio`, texts in one language."""
+    return msgspec.json.format(msgspec.json.encode(document(run, answers, language)), indent=1)
 
 
-def document(run: Run, answers: Answers) -> dict[str, Any]:
+def document(run: Run, answers: Answers, language: Language = "en") -> dict[str, Any]:
     """The document as plain data."""
     facts = run.table("ranks").collect().sort("rank")
     return {
         "schema_version": SCHEMA_VERSION,
         "stepscope_version": __version__,
+        "language": language,
         "run": {
             "name": run.name,
             "path": shown(run.path),
@@ -49,18 +51,12 @@ def document(run: Run, answers: Answers) -> dict[str, Any]:
         },
         "ranks": facts.to_dicts(),
         **{key: _rows(name, answers.tables.get(name)) for name, key in SECTIONS.items()},
-        "findings": [_finding(f) for f in answers.findings],
+        "verdict": verdict(answers, language),
+        "findings": [plain_finding(finding, language) for finding in answers.findings],
         "issues": run.issues.to_dicts(),
         "unread": [{"file": shown(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],
         "unavailable": answers.unavailable,
     }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    """A finding with the severity that its saving, or what else it threatens, gives it."""
-    told = {**asdict(finding), "severity": finding.severity}
-    del told["least"]
-    return told
 
 
 def _rows(name: str, table: pl.DataFrame | None) -> list[dict[str, Any]]:

@@ -1,0 +1,20 @@
+"""Words about memory that rules share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepscope.advice.templates import Text
+
+OF_WHAT = Text(
+    "[ of component {component}][ of device {device}][ of graph {graph}]",
+    "[（组件 {component}）][（设备 {device}）][（图 {graph}）]",
+)
+"""Whose memory it is; nothing if it is all of it."""
+
+
+def of_what(row: dict[str, Any]) -> dict[str, Any]:
+    """What `OF_WHAT` names of a row of `memory_hints`: the first that is known, as the others are parts of it."""
+    names = ("component", "device", "graph")
+    known = next((name for name in names if row[name] is not None), None)
+    return {name: row[name] if name == known else None for name in names}

@@ -1,0 +1,112 @@
+"""The words of findings: a catalogue of messages beside each rule, and how a finding is put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stepscope.advice.finding import Finding
+from stepscope.advice.formatters import Language
+from stepscope.advice.platforms import Platform
+from stepscope.advice.templates import Text, fill
+
+Choices = Mapping[tuple[str | None, str | None], Text]
+"""Texts by framework and device, see `Platform.pick`; each has one for any."""
+
+MEASURED = Text("measured in this recording", "本次记录中的实测值")
+OVERLAPS = Text(
+    "other findings claim part of the same time; how much of it overlaps is unknown",
+    "其他结论也计入了其中一部分时间，重叠多少未知",
+)
+SAVES = Text(
+    "Saves about {saving_ns:duration} {per:each}[{on_average}] ({saving_ratio:percent})"
+    "[; between {low_ns:duration} and {high_ns:duration}: {basis}]",
+    "{per:each}约可节省 {saving_ns:duration}（{saving_ratio:percent}）[{on_average}]"
+    "[；介于 {low_ns:duration} 与 {high_ns:duration} 之间：{basis}]",
+)
+ON_AVERAGE = Text(" on average", "，按平均计")
+COUNTED_ELSEWHERE = Text(
+    "its time is counted in the saving of {claimants:list}", "这段时间已计入 {claimants:list} 的节省"
+)
+UNKNOWN_SAVING = Text("How much it would save is unknown", "可节省多少未知")
+
+
+@dataclass(frozen=True)
+class Message:
+    """The texts of one thing that a rule finds; each the same on any platform, or by framework and device.
+
+    Args:
+        summary: Who, what, how much: one sentence.
+        cause: Why, as far as the data shows: the evidence in one sentence.
+        action: What to do, as an imperative, the most likely fix first.
+        short: Who is slow at what, in half a sentence; of rules that accuse.
+        basis: Why the saving has a range, in a phrase; None if it is as measured.
+    """
+
+    summary: Text | Choices
+    cause: Text | Choices
+    action: Text | Choices
+    short: Text | Choices | None = None
+    basis: Text | None = None
+
+
+Messages = Mapping[str, Message]
+
+
+@dataclass(frozen=True)
+class Words:
+    """A finding in words, in one language; of what they are, see `Message`."""
+
+    summary: str
+    cause: str
+    action: str
+    saving: str
+    saving_basis: str
+
+
+def pick(text: Text | Choices, platform: Platform) -> Text:
+    """The text for a platform."""
+    return text if isinstance(text, Text) else platform.pick(text)
+
+
+def written(finding: Finding, text: Text | Choices | None, language: Language = "en") -> str:
+    """One of the texts of a finding's message; empty if there is none."""
+    return "" if text is None else fill(pick(text, finding.platform), finding.parameters, language, finding.per)
+
+
+def words_of(finding: Finding, message: Message, language: Language = "en") -> Words:
+    """A finding in words."""
+    basis = _basis(finding, message, language)
+    return Words(
+        written(finding, message.summary, language),
+        written(finding, message.cause, language),
+        written(finding, message.action, language),
+        _saving(finding, basis, language),
+        basis,
+    )
+
+
+def _basis(finding: Finding, message: Message, language: Language) -> str:
+    """What the range of the saving rests on."""
+    own = written(finding, message.basis, language)
+    overlaps = OVERLAPS.of(language) if "claimed_by" in finding.evidence else ""
+    phrases = [phrase for phrase in (own, overlaps) if phrase]
+    return ("；" if language == "zh" else "; ").join(phrases) or MEASURED.of(language)
+
+
+def _saving(finding: Finding, basis: str, language: Language) -> str:
+    """What fixing it would save, or why that is not given."""
+    if finding.saving_ns <= 0:
+        claimants = finding.evidence.get("claimed_by")
+        return fill(COUNTED_ELSEWHERE if claimants else UNKNOWN_SAVING, {"claimants": claimants}, language)
+    ranged = finding.saving_low_ns < finding.saving_high_ns
+    stalls = bool(finding.evidence.get("stalled_steps"))
+    parameters = {
+        "saving_ns": finding.saving_ns,
+        "saving_ratio": finding.saving_ratio,
+        "on_average": ON_AVERAGE.of(language) if stalls else None,
+        "low_ns": finding.saving_low_ns if ranged else None,
+        "high_ns": finding.saving_high_ns,
+        "basis": basis,
+    }
+    return fill(SAVES, parameters, language, finding.per)

@@ -1,0 +1,104 @@
+"""What the vendor's own advisor recommends about operators that run on the device's CPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from stepscope.advice.finding import Finding
+from stepscope.advice.messages import Message
+from stepscope.advice.platforms import NPU, platform_of
+from stepscope.advice.ranks import place
+from stepscope.advice.registry import rule
+from stepscope.advice.templates import Text
+
+RECOMMENDATION = "recommendation"
+AI_CPU = "AICPUModel"
+"""The advisor's name for operators on the device's CPU."""
+
+MOST_LINES = 8
+"""Lines of a recommendation that are quoted; all of it is in the evidence."""
+
+
+_CAUSE = Text(
+    "[{reason}]{no_reason:one The advisor gives no reason.|}", "[{reason}]{no_reason:one 该工具没有给出原因。|}"
+)
+_ACTION = Text("{lines:names ; }[; {more} more]", "{lines:names ；}[；另有 {more} 条]")
+_HAS = Text(
+    "{ranks:Ranks} {ranks:one has|have} a recommendation of the vendor's advisor (msadvisor) about ",
+    "{ranks:ranks} 有一条厂商建议工具（msadvisor）的建议，关于",
+)
+
+MESSAGES = {
+    "ai_cpu": Message(
+        _HAS + Text("operators on the device's CPU (AI CPU).", "设备自身 CPU（AI CPU）上的算子。"), _CAUSE, _ACTION
+    ),
+    "other": Message(_HAS + Text("{subject}.", " {subject}。"), _CAUSE, _ACTION),
+}
+"""By subject. What the advisor itself wrote is quoted as it is, in its language."""
+
+
+@rule("ai-cpu", MESSAGES)
+def ai_cpu(stated: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
+    """Hand on the recommendations that lie beside a profile (msadvisor), the same one of several ranks once.
+
+    How much they would save, the advisor does not say.
+    """
+    rows = (
+        stated.filter((pl.col("name") == RECOMMENDATION) & pl.col("text").is_not_null())
+        .group_by("text", maintain_order=True)
+        .agg(pl.col("rank").unique().sort())
+        .collect()
+    )
+    for text, numbers in rows.select("text", "rank").iter_rows():
+        if platform_of(ranks, numbers).device not in (None, NPU):
+            continue  # the advisor knows Ascend devices only, so this is about another job
+        for model, content in _models(text).items():
+            lines = list(_lines(content.get("extend")))
+            if lines:
+                yield _finding(model, content, lines, numbers)
+
+
+def _finding(model: str, content: dict[str, Any], lines: list[str], ranks: list[int]) -> Finding:
+    """What the advisor says of one of its subjects."""
+    shown, reason = lines[:MOST_LINES], str(content.get("summary") or "")
+    subject = {} if model == AI_CPU else {"subject": str(content.get("session") or model)}
+    return Finding(
+        rule="ai-cpu",
+        message="other" if subject else "ai_cpu",
+        parameters={
+            "ranks": sorted(set(ranks)),
+            **subject,
+            "reason": reason,
+            "no_reason": 0 if reason else 1,
+            "lines": shown,
+            "more": len(lines) - len(shown) or None,
+        },
+        where=place(ranks),
+        evidence={"recommendation": content},
+    )
+
+
+def _models(text: str) -> dict[str, dict[str, Any]]:
+    """Recommendations by the subject of the advisor; text that is no JSON is a single line."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = text
+    if not isinstance(value, dict) or "extend" in value:
+        return {AI_CPU: value if isinstance(value, dict) else {"extend": value}}
+    return {name: content for name, content in value.items() if isinstance(content, dict)}
+
+
+def _lines(value: Any, depth: int = 0) -> Iterator[str]:
+    """All texts in the advisor's tables, in order, without the titles above them."""
+    if isinstance(value, str) and value.strip():
+        yield value.strip()
+    elif isinstance(value, list) and depth < 6:
+        for one in value:
+            yield from _lines(one, depth + 1)
+    elif isinstance(value, dict) and depth < 6:
+        yield from _lines(value.get("value"), depth + 1)

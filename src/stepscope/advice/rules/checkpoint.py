@@ -1,0 +1,103 @@
+"""Training stands still while checkpoints are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.advice.finding import Finding
+from stepscope.advice.messages import Message
+from stepscope.advice.occurrence import Limits as OccurrenceLimits
+from stepscope.advice.occurrence import occurrence, occurrence_facts
+from stepscope.advice.platforms import MINDSPORE, PYTORCH, platform_of
+from stepscope.advice.ranks import place, shared
+from stepscope.advice.registry import STOPPED, Claim, rule
+from stepscope.advice.templates import Text
+from stepscope.advice.units import unit_of
+from stepscope.limits import limit
+
+
+@dataclass(frozen=True)
+class Limits(OccurrenceLimits):
+    """When checkpoints are worth a finding."""
+
+    checkpoint_ratio: float = limit(0.05, "of the recording, on the rank that waits longest", "chosen by us")
+
+
+LIMITS = Limits()
+
+_LESS = Text("Save less often", "降低保存频率")
+_LOCAL = Text(", and to local storage first.", "，并先写到本地存储。")
+
+MESSAGES = {
+    "stops": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one stops|stop} for checkpoints: {lost_ns:ms} of {recorded_ns:ms} ({ratio:percent})"
+            "[ on rank {worst_rank}][, {when:when}].",
+            "{ranks:ranks} 因保存检查点而停顿：{recorded_ns:ms} 中有 {lost_ns:ms}（{ratio:percent}）"
+            "[（rank {worst_rank}）][，出现在{when:when}]。",
+        ),
+        cause=Text(
+            "The training loop writes the checkpoint itself and goes on when it is on disk.",
+            "训练循环自己写检查点，写到磁盘后才继续。",
+        ),
+        action={
+            (PYTORCH, None): _LESS
+            + Text(
+                ", or without stopping for it (torch.distributed.checkpoint.async_save, or copy the state to host "
+                "memory and write it in a thread)",
+                "，或异步保存（torch.distributed.checkpoint.async_save，或把状态拷贝到主机内存后由线程写出）",
+            )
+            + _LOCAL,
+            (MINDSPORE, None): _LESS
+            + Text(
+                " (CheckpointConfig(save_checkpoint_steps=...)), without stopping for it (async_save=True)",
+                "（CheckpointConfig(save_checkpoint_steps=...)）、异步保存（async_save=True）",
+            )
+            + _LOCAL,
+            (None, None): _LESS + Text(", or without stopping for it", "，或异步保存") + _LOCAL,
+        },
+        basis=Text(
+            "at most all the time of the checkpoints, since their state has to be copied in any case",
+            "上限为检查点的全部时间，因为状态无论如何都要拷贝",
+        ),
+    )
+}
+
+
+@rule("checkpoint", MESSAGES, claim=Claim(STOPPED, "checkpoint", yields=("checkpoint",)))
+def checkpoint(
+    lost_time: pl.DataFrame, breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS
+) -> Iterator[Finding]:
+    """Report checkpoints for which training stops long.
+
+    The others wait for the rank that saves, so the rank that waits longest counts. The saving is what all checkpoints
+    cost it, as an average over the steps: an upper bound, since state has to be copied in any case.
+    """
+    slow = lost_time.filter((pl.col("cause") == "checkpoint") & (pl.col("lost_ratio") >= limits.checkpoint_ratio)).sort(
+        "lost_ratio", "rank", descending=[True, False]
+    )
+    if slow.is_empty():
+        return
+    worst = slow.row(0, named=True)
+    numbers = slow["rank"].to_list()
+    yield Finding(
+        rule="checkpoint",
+        message="stops",
+        parameters={
+            **shared(numbers, worst["rank"]),
+            "lost_ns": worst["lost_ns"],
+            "recorded_ns": worst["recorded_ns"],
+            "ratio": worst["lost_ratio"],
+            "when": occurrence(worst, limits),
+        },
+        saving_ns=worst["mean_ns"],
+        saving_ratio=worst["lost_ratio"],
+        saving_low_ns=0,
+        per=unit_of(breakdown).per,
+        where=place(numbers),
+        evidence=occurrence_facts(worst),
+        platform=platform_of(ranks, numbers),
+    )

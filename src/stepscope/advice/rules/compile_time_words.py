@@ -1,0 +1,83 @@
+"""The words of `compile-time`: compiled once at the start, or again and again."""
+
+from __future__ import annotations
+
+from stepscope.advice.messages import Message
+from stepscope.advice.platforms import MINDSPORE, PYTORCH
+from stepscope.advice.templates import Text
+
+_NO_CHANGE = Text(
+    "Nothing needs to change if the job runs long enough: this time is paid at each start. To pay less, keep the "
+    "compiler's cache between starts",
+    "如果训练时间足够长，无需改动：这段时间每次启动只付出一次。想减少它，可在多次启动之间保留编译缓存",
+)
+_LATER = Text(" Record later steps to see training alone.", "记录更靠后的步即可只看训练本身。")
+
+MESSAGES = {
+    "once": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one spends|spend} {compile_ns:duration} compiling[ in {steps:steps}][ and outside of "
+            "{outside:nouns}][ on rank {worst_rank}] ({ratio:percent} of the recorded time), once.",
+            "{ranks:ranks} 编译耗时 {compile_ns:duration}[（{steps:steps}）][{outside:one ，以及训练步之外|}]"
+            "[（rank {worst_rank}）]，占记录时间的 {ratio:percent}，只发生一次。",
+        ),
+        cause=Text(
+            "A compiled function is traced and compiled when it first runs; training waits meanwhile.",
+            "被编译的函数在首次运行时跟踪并编译，其间训练等待。",
+        ),
+        action={
+            (PYTORCH, None): _NO_CHANGE
+            + Text(
+                " (TORCHINDUCTOR_CACHE_DIR on a disk that stays), compile one repeated block instead of the whole "
+                "model, and avoid mode='max-autotune'.",
+                "（把 TORCHINDUCTOR_CACHE_DIR 指到持久磁盘），只编译重复的模块而不是整个模型，"
+                "并避免 mode='max-autotune'。",
+            )
+            + _LATER,
+            (MINDSPORE, None): _NO_CHANGE
+            + Text(
+                " (MS_COMPILER_CACHE_ENABLE=1, and MS_COMPILER_CACHE_PATH on a disk that stays).",
+                "（MS_COMPILER_CACHE_ENABLE=1，并把 MS_COMPILER_CACHE_PATH 指到持久磁盘）。",
+            )
+            + _LATER,
+            (None, None): _NO_CHANGE + Text(".", "。") + _LATER,
+        },
+    ),
+    "again": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one compiles|compile} again in {step_count:windows} after the first[ on rank "
+            "{worst_rank}]: {compile_ns:duration} in total, {ratio:percent} of the recorded time.",
+            "{ranks:ranks} 在首次之后又有 {step_count:windows}重新编译[（rank {worst_rank}）]："
+            "共 {compile_ns:duration}，占记录时间的 {ratio:percent}。",
+        ),
+        cause=Text(
+            "The compiled code did not fit what came later in {steps:steps}, so it was made anew "
+            "{times:count time|times}. Sizes of batches that vary are the usual reason.",
+            "已编译的代码不适用于后来的{steps:steps}，因此重新编译了 {times} 次。通常是因为批次大小变化。",
+        ),
+        action={
+            (PYTORCH, None): Text(
+                "Find what changed with TORCH_LOGS=recompiles. If sizes vary, use torch.compile(dynamic=True) or "
+                "torch._dynamo.mark_dynamic, or pad batches to a few sizes and set drop_last=True in the loader; keep "
+                "Python numbers and flags that change out of the compiled function.",
+                "用 TORCH_LOGS=recompiles 查看变化的原因。若大小变化，使用 torch.compile(dynamic=True) 或 "
+                "torch._dynamo.mark_dynamic，或把批次补齐到少数几种大小并在加载器中设置 drop_last=True；"
+                "不要让会变化的 Python 数值和标志进入被编译的函数。",
+            ),
+            (MINDSPORE, None): Text(
+                "If sizes vary, declare them as dynamic (Cell.set_inputs with None in the shape), or pad batches to a "
+                "few sizes and leave out the last, smaller one (batch(drop_remainder=True)); pass numbers that change "
+                "as Tensor; create compiled cells and functions once, before the loop.",
+                "若大小变化，把它们声明为动态（Cell.set_inputs，形状中用 None），或把批次补齐到少数几种大小并去掉"
+                "最后较小的一批（batch(drop_remainder=True)）；会变化的数值以 Tensor 传入；"
+                "被编译的 Cell 和函数在循环之前只创建一次。",
+            ),
+            (None, None): Text(
+                "If sizes vary, declare them as dynamic, or pad batches to a few sizes and leave out the last, smaller "
+                "batch; keep Python numbers and flags that change out of the compiled function.",
+                "若大小变化，把它们声明为动态，或把批次补齐到少数几种大小并去掉最后较小的一批；"
+                "不要让会变化的 Python 数值和标志进入被编译的函数。",
+            ),
+        },
+    ),
+}

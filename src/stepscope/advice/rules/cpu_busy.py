@@ -1,0 +1,97 @@
+"""The processors of the host are busy, so whatever runs there, runs late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.advice.finding import Finding
+from stepscope.advice.messages import Message
+from stepscope.advice.platforms import PYTORCH, platform_of
+from stepscope.advice.ranks import place, shared
+from stepscope.advice.registry import rule
+from stepscope.advice.templates import Text
+from stepscope.limits import limit
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a host counts as busy."""
+
+    busy_ratio: float = limit(0.80, "of all processors not idle, mean", "MindSpore Insight")
+
+
+LIMITS = Limits()
+
+MESSAGES = {
+    "busy": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one runs|run} on a busy host: {busy_ratio:percent} of its CPU is in use[ on rank "
+            "{worst_rank}].",
+            "{ranks:ranks} 运行在繁忙的主机上：CPU 使用率 {busy_ratio:percent}[（rank {worst_rank}）]。",
+        ),
+        cause=Text(
+            "The threads of the host wait for a processor, those that launch work and load data among them.[ The "
+            "training process itself keeps {process_processors:number .1f} of {processors} processors busy.]",
+            "主机上的线程要等待处理器，其中包括下发任务和加载数据的线程。"
+            "[训练进程本身占用 {processors} 个处理器中的 {process_processors:number .1f} 个。]",
+        ),
+        action={
+            (PYTORCH, None): Text(
+                "Stop what else runs on the host. If the DataLoader's workers use the most, lower num_workers where "
+                "they do little (`stepscope input`), or make the transforms cheaper; bind processes to NUMA nodes.",
+                "停掉主机上的其他任务。若 DataLoader 的工作进程占用最多，在它们作用不大时减小 num_workers"
+                "（`stepscope input`），或减轻数据变换；把进程绑定到 NUMA 节点。",
+            ),
+            (None, None): Text(
+                "Stop what else runs on the host. If the dataset pipeline uses the most, lower its workers where they "
+                "do little (`stepscope input`), or make its operators cheaper; bind processes to NUMA nodes.",
+                "停掉主机上的其他任务。若数据集流水线占用最多，在其工作线程作用不大时减少它们"
+                "（`stepscope input`），或减轻其算子；把进程绑定到 NUMA 节点。",
+            ),
+        },
+    )
+}
+
+
+@rule("cpu-busy", MESSAGES)
+def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = LIMITS) -> Iterator[Finding]:
+    """Report hosts whose processors are idle for less than 1 - `busy_ratio` of the time.
+
+    Where training itself computes on the CPU, busy processors are what one wants, and nothing is said.
+    """
+    on_cpu = ranks.filter(pl.col("device_kind") == "cpu").select("rank").collect()["rank"]
+    mine = cpu_summary.filter(pl.col("scope") == "process").select("rank", mine="mean_busy_processors")
+    busy = (
+        cpu_summary.filter((pl.col("scope") == "host") & ~pl.col("rank").is_in(on_cpu.implode()))
+        .with_columns(busy=1 - pl.col("mean_idle_ratio"))
+        .filter(pl.col("busy") > limits.busy_ratio)
+        .join(mine, on="rank", how="left")
+        .sort("busy", descending=True)
+    )
+    if busy.is_empty():
+        return
+    worst = busy.row(0, named=True)
+    numbers = busy["rank"].to_list()
+    yield Finding(
+        rule="cpu-busy",
+        message="busy",
+        parameters={
+            **shared(numbers, worst["rank"]),
+            "busy_ratio": worst["busy"],
+            "process_processors": worst["mine"],
+            "processors": worst["processors"] or None,
+        },
+        where=place(numbers),
+        evidence={
+            "busy_ratio": worst["busy"],
+            "user_ratio": worst["mean_user_ratio"],
+            "system_ratio": worst["mean_system_ratio"],
+            "io_ratio": worst["mean_io_ratio"],
+            "processors": worst["processors"],
+            "process_processors": worst["mine"],
+        },
+        platform=platform_of(ranks, numbers),
+    )

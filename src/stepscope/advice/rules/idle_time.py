@@ -1,0 +1,189 @@
+"""All ranks stand idle for the same reason, in every step or in some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from stepscope.advice.finding import Finding
+from stepscope.advice.idle_functions import functions_of
+from stepscope.advice.loader_words import loader_facts, loader_key, loader_parameters
+from stepscope.advice.occurrence import Limits as OccurrenceLimits
+from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
+from stepscope.advice.platforms import CPU, platform_of
+from stepscope.advice.registry import SEEN_IDLE, Claim, rule
+from stepscope.advice.rules.idle_time_words import MESSAGES
+from stepscope.advice.units import unit_of
+from stepscope.analysis.methods.statistics import median
+from stepscope.limits import limit
+
+
+@dataclass(frozen=True)
+class Limits(OccurrenceLimits):
+    """When idle time is worth a finding."""
+
+    idle_ratio: float = limit(0.10, "of the recording, median rank", "chosen by us: below it the device is well fed")
+    data_ratio: float = limit(0.05, "of the recording, for data loading", "the PyTorch profiler's own advice")
+    paused_ratio: float = limit(
+        0.20, "of the recording, for pauses in Python code and unknown causes", "chosen by us: in every step alike"
+    )
+    unexplained_ratio: float = limit(
+        0.50, "of the recording, for Python code and unknown causes", "chosen by us: Python between operators is usual"
+    )
+    function_ratio: float = limit(
+        0.10, "of a cause's idle time, from which a Python function is named", "chosen by us: the dearest few matter"
+    )
+
+
+LIMITS = Limits()
+
+CAUSES = (
+    "data_loading",
+    "dispatch",
+    "synchronisation",
+    "garbage_collection",
+    "python",
+    "other",
+    NOT_RECORDED := "not_recorded",
+)
+"""Causes of idle time that this rule is about. Where only the device was recorded, what would remove the idle time is
+unknown, so it claims no saving."""
+
+UNEXPLAINED = ("python", "other")
+"""Causes of which every healthy job has some between its operators. Of these it matters whether there are pauses, or
+steps that stall, or very much of it."""
+
+OF_DEVICES = ("dispatch", "synchronisation", NOT_RECORDED)
+"""Causes that only work on a device has: on a CPU the host launches nothing, waits for nothing and is the work."""
+
+
+_SHARED = ("lost", "paused", "stalled")
+"""Times of which `lost_time` has the share in what was recorded."""
+
+
+@rule("idle-time", MESSAGES, claim=Claim(SEEN_IDLE, time_in="cause"))
+def idle_time(
+    lost_time: pl.DataFrame,
+    breakdown: pl.DataFrame,
+    loader: pl.DataFrame | None,
+    idle_functions: pl.DataFrame | None,
+    ranks: pl.LazyFrame | None = None,
+    limits: Limits = LIMITS,
+) -> Iterator[Finding]:
+    """Report a cause of idle time that costs the median rank much, in every step or in some.
+
+    A rank that is slower than the others is the matter of `slow-rank`; here the median over all ranks counts, of what
+    each lost in all steps but its first. The saving is that total, as an average over the steps; of Python code and
+    unknown causes, where some steps stall, what these cost beyond ordinary ones. Where only the device was recorded,
+    the finding asks for the host and claims nothing. Of the loader that was waited for longest, its workers decide
+    what helps.
+    """
+    slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
+    unit, platform = unit_of(breakdown), platform_of(ranks)
+    job_ranks = lost_time["rank"].n_unique() if ranks is None else ranks.select(pl.len()).collect().item()
+    for cause in CAUSES:
+        if platform.device == CPU and cause in OF_DEVICES:
+            continue
+        row = _typical(lost_time, cause)
+        if row is None or not _is_worth_it(row, cause, limits):
+            continue
+        loading = cause == "data_loading"
+        in_loop = cause in UNEXPLAINED or (loading and slowest is not None and not slowest["workers"])
+        ran = functions_of(idle_functions, row["rank"], cause, limits.function_ratio) if in_loop else []
+        lost_ns = _claimed(row, cause, limits)
+        saved_ns = 0 if cause == NOT_RECORDED else lost_ns
+        yield Finding(
+            rule="idle-time",
+            message=_message(cause, slowest, idle_functions),
+            parameters={
+                "job_ranks": job_ranks,
+                **_how_much(row, lost_ns, limits),
+                "functions": ran,
+                **(loader_parameters(slowest) if loading else {}),
+            },
+            saving_ns=round(saved_ns / row["steps"]),
+            saving_ratio=saved_ns / row["recorded_ns"],
+            **_range(row, saved_ns),
+            per=unit.per,
+            evidence={
+                "cause": cause,
+                "idle_ns": row["mean_ns"],
+                "window_ns": round(row["recorded_ns"] / row["steps"]),
+                **occurrence_facts(row),
+                **(loader_facts(slowest) if loading else {}),
+            },
+            platform=platform,
+            least="medium" if cause == NOT_RECORDED else "low",
+        )
+
+
+def _typical(lost: pl.DataFrame, cause: str) -> dict[str, Any] | None:
+    """What a cause cost the median rank a step, of two the lesser; None if it cost this rank nothing.
+
+    Its shares are those of the median rank's step: ranks that wait for each other lose alike, but where few steps were
+    recorded, the windows of some are far shorter than those of others.
+    """
+    rows = lost.filter(pl.col("cause") == cause).sort(pl.col("lost_ns") / pl.col("steps"), "rank")
+    free = lost["rank"].n_unique() - rows.height  # ranks without the cause come first
+    place = (rows.height + free - 1) // 2 - free
+    if place < 0 or not rows["lost_ns"][place]:
+        return None
+    row = rows.row(place, named=True)
+    step_ns = median(lost.unique("rank"), pl.col("recorded_ns") / pl.col("steps"))
+    recorded = max(round(step_ns * row["steps"]), 1)
+    return {**row, "recorded_ns": recorded, **{f"{what}_ratio": row[f"{what}_ns"] / recorded for what in _SHARED}}
+
+
+def _is_worth_it(row: dict[str, Any], cause: str, limits: Limits) -> bool:
+    if cause == "data_loading":
+        return bool(row["lost_ratio"] >= limits.data_ratio)
+    if cause not in UNEXPLAINED:
+        return bool(row["lost_ratio"] >= limits.idle_ratio)
+    in_most = row["median_ns"] * row["steps"] / max(row["recorded_ns"], 1)
+    return bool(
+        row["lost_ratio"] >= limits.unexplained_ratio
+        or row["stalled_ratio"] >= limits.idle_ratio
+        or row["paused_ratio"] >= limits.paused_ratio
+        or (cause == "python" and in_most >= limits.idle_ratio)
+    )
+
+
+def _claimed(row: dict[str, Any], cause: str, limits: Limits) -> int:
+    """What of the idle time can be saved; of unexplained causes what stalls cost beyond ordinary steps, if any do."""
+    stalls = row["stalled_ratio"] >= limits.idle_ratio or is_stalling(row, limits)
+    ends = row["period"] != 1
+    return int(row["stalled_ns"] if cause in UNEXPLAINED and stalls and ends else row["lost_ns"])
+
+
+def _range(row: dict[str, Any], saved_ns: int) -> dict[str, Any]:
+    """The least and the most that it saves: what the median step loses, and what the average one does."""
+    if not saved_ns:
+        return {}
+    saving = round(saved_ns / row["steps"])
+    return {"saving_low_ns": min(row["median_ns"], saving), "saving_high_ns": max(row["mean_ns"], saving)}
+
+
+def _how_much(row: dict[str, Any], lost_ns: int, limits: Limits) -> dict[str, Any]:
+    """The time lost: of a step, or of all steps and in which."""
+    recorded, steps = row["recorded_ns"], row["steps"]
+    when = occurrence(row | {"lost_ns": lost_ns}, limits)
+    is_all = lost_ns < row["lost_ns"]
+    return {
+        "idle_ns": None if when else lost_ns / steps,
+        "step_ns": None if when else recorded / steps,
+        "lost_ns": lost_ns if when else None,
+        "recorded_ns": recorded if when else None,
+        "ratio": lost_ns / recorded,
+        "when": when if is_all else None,
+        "mostly": None if is_all else when,
+    }
+
+
+def _message(cause: str, loader: dict[str, Any] | None, functions: pl.DataFrame | None) -> str:
+    """Which message fits; of unknown causes it matters whether Python functions were recorded."""
+    if cause == "data_loading":
+        return f"{cause}/{loader_key(loader)}"
+    return f"{cause}/no function" if cause == "other" and functions is not None else cause

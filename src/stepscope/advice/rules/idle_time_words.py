@@ -1,0 +1,166 @@
+"""The words of `idle-time`, by the cause of idle time."""
+
+from __future__ import annotations
+
+from stepscope.advice.loader_words import ACTIONS
+from stepscope.advice.messages import Choices, Message
+from stepscope.advice.platforms import CPU, CUDA, MINDSPORE, PYTORCH
+from stepscope.advice.templates import Text
+
+_WHO = Text("{job_ranks:one This rank|The median rank} ", "{job_ranks:one 该 rank |中位 rank }")
+_HOW_MUCH = Text(
+    ": [{idle_ns:ms} of {step_ns:whole}][{lost_ns:ms} of {recorded_ns:ms}] ({ratio:percent})"
+    "[, most of it {mostly:when}][, {when:when}].",
+    "：[{step_ns:whole} 中有 {idle_ns:ms}][{recorded_ns:ms} 中有 {lost_ns:ms}]（{ratio:percent}）"
+    "[，大部分出现在{mostly:when}][，出现在{when:when}]。",
+)
+_RUNS = Text("[ It runs {functions:functions}.]", "[其间运行的是 {functions:functions}。]")
+_BASIS = Text(
+    "between what an ordinary (median) step loses and what the average one does",
+    "下限为普通（中位）步的损失，上限为平均每步的损失",
+)
+
+
+def _message(verb: Text, cause: Text, action: Text | Choices) -> Message:
+    return Message(_WHO + verb + _HOW_MUCH, cause + _RUNS, action, basis=_BASIS)
+
+
+_LAUNCHES = Text("Launch less and larger work: bigger batches, ", "减少下发次数、增大每次的工作量：更大的批次、")
+_OUT = Text("move Python work and logging out of the step.", "把 Python 代码和日志移出训练步。")
+_SYNCHRONISING = Text(
+    "Remove synchronising calls from the step, or do them every N steps", "去掉训练步中的同步调用，或每隔若干步才做一次"
+)
+_NOTHING_RAN = Text(
+    "No operator, data loader, checkpoint or garbage collection ran; most likely the training thread runs Python code "
+    "or waits (logging, evaluation, locks, sleep).",
+    "其间没有算子、数据加载、检查点或垃圾回收在运行；训练线程很可能在运行 Python 代码或在等待"
+    "（日志、评估、锁、休眠）。",
+)
+_OTHER = Text("does nothing that was recorded", "没有任何被记录的活动")
+
+MESSAGES = {
+    **{
+        f"data_loading/{limited_by}": _message(
+            Text("waits for input data", "在等待输入数据"),
+            Text(
+                "The training loop waits in its data loader while there is nothing to compute.",
+                "训练循环在数据加载器中等待，此时没有可计算的内容。",
+            ),
+            action,
+        )
+        for limited_by, action in ACTIONS.items()
+    },
+    "dispatch": _message(
+        Text("is idle because the host launches work too late", "因主机下发过晚而空闲"),
+        Text(
+            "The host needs longer to launch the next kernel than the device needs to run the last one.",
+            "主机下发下一个核函数所需的时间，比设备执行上一个核函数还长。",
+        ),
+        {
+            (PYTORCH, CUDA): _LAUNCHES
+            + Text(
+                "fused or compiled operators (torch.compile, CUDA graphs), fused optimizers; ",
+                "融合或编译的算子（torch.compile、CUDA graph）、融合优化器；",
+            )
+            + _OUT,
+            (PYTORCH, None): _LAUNCHES
+            + Text(
+                "fused or compiled operators (torch.compile), fused optimizers; ",
+                "融合或编译的算子（torch.compile）、融合优化器；",
+            )
+            + _OUT,
+            (MINDSPORE, None): _LAUNCHES
+            + Text(
+                "a compiled graph in place of single operators (mindspore.jit), several steps sunk at once "
+                "(sink_size); ",
+                "用编译的图代替单个算子（mindspore.jit）、一次下沉多步（sink_size）；",
+            )
+            + _OUT,
+            (None, None): _LAUNCHES + Text("fused or compiled operators; ", "融合或编译的算子；") + _OUT,
+        },
+    ),
+    "synchronisation": _message(
+        Text("is idle around synchronising calls", "在同步调用前后空闲"),
+        Text(
+            "The host waits for the device (values read back, copies to the host, explicit synchronisation) and only "
+            "then launches further work.",
+            "主机先等待设备（读回数值、拷贝到主机、显式同步），之后才下发后续任务。",
+        ),
+        {
+            (PYTORCH, None): _SYNCHRONISING
+            + Text(
+                " (`.item()`, prints of tensors); use non-blocking copies.", "（`.item()`、打印张量）；使用非阻塞拷贝。"
+            ),
+            (MINDSPORE, None): _SYNCHRONISING
+            + Text(" (`.asnumpy()`, prints of tensors).", "（`.asnumpy()`、打印张量）。"),
+            (None, None): _SYNCHRONISING + Text(".", "。"),
+        },
+    ),
+    "garbage_collection": _message(
+        Text("is stopped by Python's garbage collection", "因 Python 垃圾回收而停顿"),
+        Text(
+            "While Python collects garbage, the training thread does nothing else.",
+            "Python 回收垃圾时，训练线程不做其他事情。",
+        ),
+        Text(
+            "If the script or a library calls gc.collect() in the training loop, call it less often or not at all. "
+            "Otherwise, call gc.freeze() after warm-up, so that collections skip the objects that stay, and raise "
+            "gc.set_threshold().",
+            "若脚本或库在训练循环中调用 gc.collect()，请减少或去掉。否则在预热后调用 gc.freeze()，"
+            "让回收跳过长期存在的对象，并调高 gc.set_threshold()。",
+        ),
+    ),
+    "python": _message(
+        Text("runs Python code outside any operator", "在算子之外运行 Python 代码"),
+        Text(
+            "Between the framework's operators the training thread runs plain Python.",
+            "在框架算子之间，训练线程运行普通的 Python 代码。",
+        ),
+        Text(
+            "Profile the script's own code in the step (`stepscope functions`); move work out of the loop or into the "
+            "loader's workers.",
+            "分析训练步中脚本自身的代码（`stepscope functions`）；把工作移出循环，或移到数据加载的工作进程中。",
+        ),
+    ),
+    "other": _message(
+        _OTHER,
+        _NOTHING_RAN,
+        {
+            (MINDSPORE, CPU): Text(
+                "Run a sampling profiler such as py-spy on the job to see which Python function it is: MindSpore "
+                "records no Python functions on a CPU.",
+                "对训练任务运行 py-spy 之类的采样分析器，查看是哪个 Python 函数："
+                "MindSpore 在 CPU 上不记录 Python 函数。",
+            ),
+            (None, None): Text(
+                "Record Python functions to see which one it is: `stepscope record --stacks` (with_stack=True of the "
+                "framework's profiler), then `stepscope functions`.",
+                "记录 Python 函数以查看是哪一个：`stepscope record --stacks`（框架分析器的 with_stack=True），"
+                "然后运行 `stepscope functions`。",
+            ),
+        },
+    ),
+    "other/no function": _message(
+        _OTHER,
+        _NOTHING_RAN,
+        Text(
+            "No Python function ran either: check what stops the process itself (swapping, other processes on its "
+            "processors, a suspended container), and work on threads that were not recorded.",
+            "其间也没有 Python 函数在运行：检查是什么让进程本身停顿（换页、处理器上的其他进程、被挂起的容器），"
+            "以及未被记录的线程上的工作。",
+        ),
+    ),
+    "not_recorded": _message(
+        Text("is idle for a cause that was not recorded", "空闲，原因未被记录"),
+        Text(
+            "Only the device was recorded: neither what its host ran nor when it launched work is known.",
+            "只记录了设备：主机运行了什么、何时下发任务都未知。",
+        ),
+        Text(
+            "Record the host as well, for a few steps: `stepscope record`, or the framework's profiler with "
+            "ProfilerActivity.CPU together with the device's activity.",
+            "对若干步同时记录主机：`stepscope record`，或在框架分析器中同时启用 ProfilerActivity.CPU 与设备活动。",
+        ),
+    ),
+}
+"""By cause (of `idle`); where another fact decides what to do, that stands behind a slash."""

@@ -1,0 +1,66 @@
+"""Memory runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.advice.finding import Finding
+from stepscope.advice.memory_words import OF_WHAT, of_what
+from stepscope.advice.messages import Message
+from stepscope.advice.platforms import CPU, platform_of
+from stepscope.advice.ranks import place, shared
+from stepscope.advice.registry import rule
+from stepscope.advice.templates import Text
+from stepscope.analysis.memory.memory_hints import NEAR_CAPACITY
+
+MESSAGES = {
+    "near_capacity": Message(
+        summary=Text("{ranks:Ranks} {ranks:one uses|use} nearly all memory", "{ranks:ranks} 几乎用尽内存")
+        + OF_WHAT
+        + Text(
+            ": {peak_bytes:size} of {capacity_bytes:size} ({ratio:percent})[ on rank {worst_rank}].",
+            "：{capacity_bytes:size} 中用了 {peak_bytes:size}（{ratio:percent}）[（rank {worst_rank}）]。",
+        ),
+        cause={
+            (None, None): Text(
+                "The next longer sequence or larger batch ends training; allocators also slow down here.",
+                "再长一点的序列或再大一点的批次就会使训练终止；此时内存分配器也会变慢。",
+            ),
+            (None, CPU): Text(
+                "The next longer sequence or larger batch makes the host swap, or ends training.",
+                "再长一点的序列或再大一点的批次会使主机换页，或使训练终止。",
+            ),
+        },
+        action=Text(
+            "Recompute activations in the backward pass, shard optimizer and parameters, take a smaller micro-batch "
+            "and accumulate gradients. `stepscope memory` shows what is alive at the peak.",
+            "在反向传播中重计算激活，切分优化器状态和参数，减小微批次并累积梯度。"
+            "`stepscope memory` 显示峰值时存活的内容。",
+        ),
+    )
+}
+
+
+@rule("memory-capacity", MESSAGES)
+def memory_capacity(memory_hints: pl.DataFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
+    """Report ranks whose memory is nearly all in use at the peak (limits: `memory_hints`)."""
+    rows = memory_hints.filter(pl.col("kind") == NEAR_CAPACITY).sort("ratio", descending=True)
+    if rows.is_empty():
+        return
+    worst = rows.row(0, named=True)
+    numbers = rows["rank"].to_list()
+    yield Finding(
+        rule="memory-capacity",
+        message="near_capacity",
+        parameters={
+            **shared(numbers, worst["rank"]),
+            **of_what(worst),
+            **{name: worst[name] for name in ("peak_bytes", "capacity_bytes", "ratio")},
+        },
+        platform=platform_of(ranks, numbers),
+        least="medium",
+        where=place(numbers),
+        evidence={name: worst[name] for name in ("ratio", "peak_bytes", "capacity_bytes", "device", "graph")},
+    )

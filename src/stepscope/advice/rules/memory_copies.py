@@ -1,0 +1,77 @@
+"""Copies and fills that nothing covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.advice.finding import Finding
+from stepscope.advice.messages import Message
+from stepscope.advice.platforms import CPU, MINDSPORE, PYTORCH, platform_of
+from stepscope.advice.registry import rule
+from stepscope.advice.templates import Text
+from stepscope.advice.units import unit_of
+from stepscope.analysis.methods.statistics import median
+from stepscope.limits import limit
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When exposed memory operations are worth a finding."""
+
+    exposed_ratio: float = limit(0.05, "of the step, in which the device only copies", "chosen by us")
+
+
+LIMITS = Limits()
+
+MESSAGES = {
+    "exposed": Message(
+        summary=Text(
+            "The device only copies memory for {exposed_ns:ms} of {step_ns:whole} ({ratio:percent}).",
+            "设备只在拷贝内存：{step_ns:whole} 中有 {exposed_ns:ms}（{ratio:percent}）。",
+        ),
+        cause=Text(
+            "Copies run on the stream that computes, or from pageable host memory, which blocks.",
+            "拷贝在计算流上运行，或来自可分页的主机内存，因而阻塞。",
+        ),
+        action={
+            (PYTORCH, None): Text(
+                "Pin host memory (pin_memory=True), copy with non_blocking=True on a stream of its own, and fetch the "
+                "next batch early.",
+                "使用锁页内存（pin_memory=True），在单独的流上以 non_blocking=True 拷贝，并提前取下一批数据。",
+            ),
+            (MINDSPORE, None): Text(
+                "Let the data queue send batches to the device ahead of the step (data sinking), and keep copies to "
+                "the host (`.asnumpy()`, prints of tensors) out of the step.",
+                "让数据队列提前把批次送到设备（数据下沉），并避免在训练步中向主机拷贝（`.asnumpy()`、打印张量）。",
+            ),
+            (None, None): Text(
+                "Copy on a stream of its own, and fetch the next batch early.", "在单独的流上拷贝，并提前取下一批数据。"
+            ),
+        },
+    )
+}
+
+
+@rule("memory-copies", MESSAGES)
+def memory_copies(
+    breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS
+) -> Iterator[Finding]:
+    """Report memory operations that neither computing nor communication covers (median rank and step)."""
+    step_ns = median(breakdown, pl.col("window_ns"))
+    exposed = median(breakdown, pl.col("memory_not_overlapped_ns"))
+    ratio = exposed / step_ns if step_ns else 0.0
+    platform = platform_of(ranks)
+    if ratio >= limits.exposed_ratio and platform.device != CPU:
+        yield Finding(
+            rule="memory-copies",
+            message="exposed",
+            parameters={"exposed_ns": exposed, "step_ns": step_ns, "ratio": ratio},
+            saving_ns=round(exposed),
+            saving_ratio=ratio,
+            platform=platform,
+            evidence={"memory_not_overlapped_ns": round(exposed), "window_ns": round(step_ns)},
+            per=unit_of(breakdown).per,
+        )

@@ -1,0 +1,158 @@
+"""Which operators of the dataset pipeline hold it up, and what helps with their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from stepscope.advice.finding import Finding
+from stepscope.advice.messages import Message
+from stepscope.advice.ranks import place
+from stepscope.advice.registry import rule
+from stepscope.advice.templates import Text
+from stepscope.analysis.input.input_stages import HEALTHY, PROCESSING
+from stepscope.analysis.methods.pipeline_graph import IDLE, LIMITS
+
+_ACTIONS = {
+    "reader": Text(
+        "Raise num_parallel_workers of the reader, and read fewer, larger files from faster storage.",
+        "增大读取算子的 num_parallel_workers，并从更快的存储读取更少、更大的文件。",
+    ),
+    "generator": Text(
+        "Raise num_parallel_workers of the GeneratorDataset, make its Python code cheaper, or write the data set to "
+        "MindRecord once and read that.",
+        "增大 GeneratorDataset 的 num_parallel_workers，减轻其 Python 代码，或把数据集一次写成 MindRecord 再读取。",
+    ),
+    "map": Text(
+        "Raise num_parallel_workers of the map, or replace its Python operators by those of the framework; "
+        "python_multiprocessing=True keeps Python ones out of each other's way.",
+        "增大 map 的 num_parallel_workers，或用框架的算子替换其中的 Python 算子；"
+        "python_multiprocessing=True 可避免 Python 算子互相阻塞。",
+    ),
+    "batch": Text(
+        "Raise prefetch_size (mindspore.dataset.config), and num_parallel_workers of the batch.",
+        "增大 prefetch_size（mindspore.dataset.config）以及 batch 的 num_parallel_workers。",
+    ),
+    "other": Text(
+        "Raise prefetch_size and the workers of the operator, and see whether it can come later in the pipeline.",
+        "增大 prefetch_size 和该算子的工作线程数，并考虑能否把它移到流水线的后面。",
+    ),
+}
+"""Kind of operator to what helps with it, as the performance guide of MindSpore has it."""
+
+_CAUSES = {
+    "last": Text(
+        "All queues are full, so {operator}, which takes from them last, is the slowest.",
+        "所有队列都是满的，因此最后取数据的 {operator} 最慢。",
+    ),
+    "first": Text(
+        "Its queue is filled to {usage_ratio:percent} only: it reads more slowly than the others take.",
+        "它的队列只填充了 {usage_ratio:percent}：读取慢于其他算子的消耗。",
+    ),
+    "between": Text(
+        "The queue before {operator} is filled to {input_usage:percent}, that behind it to {usage_ratio:percent}.",
+        "{operator} 之前的队列填充了 {input_usage:percent}，之后的队列填充了 {usage_ratio:percent}。",
+    ),
+    "waiting": Text(
+        "The queue before {operator} is filled to {input_usage:percent}, that behind it to {usage_ratio:percent}. Its "
+        "workers hardly use the CPU, so it waits for something else: reads, locks, other processes.",
+        "{operator} 之前的队列填充了 {input_usage:percent}，之后的队列填充了 {usage_ratio:percent}。"
+        "它的工作线程几乎不占用 CPU，因此在等待其他东西：读取、锁、其他进程。",
+    ),
+}
+"""What the queues show of the first of the operators."""
+
+_FACTS = {"last": ("operator",), "first": ("usage_ratio",)}
+"""What these of them name; the others name all three."""
+
+MESSAGES = {
+    f"{kind}/{place}": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one has|have} a dataset pipeline that {operators:names /} {operators:one holds|hold} "
+            "up.",
+            "{ranks:ranks} 的数据集流水线被 {operators:names /} 拖慢。",
+        ),
+        cause=cause,
+        action=action,
+    )
+    for kind, action in _ACTIONS.items()
+    for place, cause in _CAUSES.items()
+}
+
+_KINDS = {"Generator": "generator", "Map": "map", "Batch": "batch", "BucketBatchByLength": "batch"}
+
+
+@rule("pipeline-bottleneck", MESSAGES)
+def pipeline_bottleneck(input_operators: pl.DataFrame, input_stages: pl.DataFrame | None) -> Iterator[Finding]:
+    """Report the operators that `input_operators` marks, one finding for the same operators of a kind on all ranks.
+
+    Where the host queue shows that batches come in time, the slowest operator costs nothing, and nothing is said; nor
+    where queues were sampled once, at the start, when all are empty. The saving is that of `host-queue`, which tells
+    how long training waits.
+    """
+    healthy: list[int] = []
+    if input_stages is not None:
+        of_processing = (pl.col("stage") == PROCESSING) & (pl.col("verdict") == HEALTHY)
+        healthy = input_stages.filter(of_processing)["rank"].to_list()
+    slow = (
+        input_operators.filter(pl.col("samples").max().over("rank", "pipeline") > 1)
+        .filter(pl.col("bottleneck") & ~pl.col("rank").is_in(healthy))
+        .with_columns(kind=_kind())
+        .join(_input_usage(input_operators), on=["rank", "pipeline", "operator"], how="left", maintain_order="left")
+    )
+    ordered = slow.sort("rank", "depth", "number", descending=[False, True, True])
+    named_alike = pl.col("operator").str.join("/").over("rank", "kind")
+    alike = ordered.with_columns(names=named_alike).partition_by("kind", "names", as_dict=True, maintain_order=True)
+    for (kind, _), part in alike.items():
+        yield _finding(str(kind), part)
+
+
+def _kind() -> pl.Expr:
+    bare = pl.col("type").str.strip_suffix("Op")
+    reads = pl.col("children").list.len() == 0
+    known = bare.replace_strict(list(_KINDS), list(_KINDS.values()), default=None, return_dtype=pl.String)
+    return pl.coalesce(known, pl.when(reads).then(pl.lit("reader")), pl.lit("other"))
+
+
+def _input_usage(operators: pl.DataFrame) -> pl.DataFrame:
+    """How full the fullest queue before each operator is, for those that take from one."""
+    return operators.group_by("rank", "pipeline", operator="parent").agg(input_usage=pl.col("usage_ratio").max())
+
+
+def _finding(kind: str, rows: pl.DataFrame) -> Finding:
+    ranks = rows["rank"].to_list()
+    names = rows["operator"].unique(maintain_order=True).to_list()
+    first = rows.row(0, named=True)
+    around = _place(first)
+    return Finding(
+        rule="pipeline-bottleneck",
+        message=f"{kind}/{around}",
+        parameters={
+            "ranks": sorted(set(ranks)),
+            "operators": names,
+            **{fact: first[fact] for fact in _FACTS.get(around, ("operator", "usage_ratio", "input_usage"))},
+        },
+        where={**place(ranks), "operators": names},
+        evidence={
+            "kind": kind,
+            "chain": first["chain"],
+            "usage": dict(rows.select("operator", "usage_ratio").iter_rows()),
+            "input_usage_ratio": first["input_usage"],
+            "workers": first["workers"],
+            "processors_per_worker": first["processors_per_worker"],
+            "observations": first["observations"],
+        },
+    )
+
+
+def _place(row: dict[str, Any]) -> str:
+    """Which of `_CAUSES` the queues around an operator show."""
+    usage, before = row["usage_ratio"], row["input_usage"]
+    # a root may have a queue of its own (where the training loop takes from it), and be slow like any other operator
+    if usage is None or (row["depth"] == 0 and usage >= LIMITS.high_usage):
+        return "last"
+    if before is None:
+        return "first"
+    return "waiting" if IDLE in row["observations"] else "between"

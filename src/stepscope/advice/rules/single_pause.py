@@ -1,0 +1,65 @@
+"""Most of a recording without steps is one pause: start-up, which no step pays for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.advice.finding import Finding
+from stepscope.advice.messages import Message
+from stepscope.advice.platforms import PYTORCH, platform_of
+from stepscope.advice.ranks import place, shared
+from stepscope.advice.registry import rule
+from stepscope.advice.templates import Text
+
+MESSAGES = {
+    "once": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one is|are} idle once for {duration_ns:duration}[ on rank {worst_rank}]: "
+            "{ratio:percent} of the recording.",
+            "{ranks:ranks} 有一次空闲长达 {duration_ns:duration}[（rank {worst_rank}）]：占记录的 {ratio:percent}。",
+        ),
+        cause=Text(
+            "No other pause comes near it, so it is most likely start-up: initialisation, the first batch, choosing "
+            "algorithms. It is not counted as time that training loses.",
+            "其他停顿都远短于它，因此它很可能是启动过程：初始化、第一批数据、选择算法。它不计入训练损失的时间。",
+        ),
+        action={
+            (PYTORCH, None): Text(
+                "Mark steps with the profiler's step() and leave the first ones out of the recording "
+                "(schedule(skip_first=2, wait=1, warmup=1, active=5)), so that it shows training alone.",
+                "用分析器的 step() 标记训练步，并且不记录最初几步"
+                "（schedule(skip_first=2, wait=1, warmup=1, active=5)），使记录只包含训练。",
+            ),
+            (None, None): Text(
+                "Record some steps later, with steps marked, so that the recording shows training alone.",
+                "标记训练步，并从更靠后的步开始记录，使记录只包含训练。",
+            ),
+        },
+    )
+}
+
+
+@rule("single-pause", MESSAGES)
+def single_pause(single_pauses: pl.DataFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
+    """Report pauses of a recording without steps that do not come back; they claim no saving."""
+    if single_pauses.is_empty():
+        return
+    rows = single_pauses.group_by("rank", maintain_order=True).agg(
+        pl.col("duration_ns").sum(), pl.col("recorded_ns").first(), pauses=pl.len()
+    )
+    worst = rows.sort("duration_ns", "rank", descending=[True, False]).row(0, named=True)
+    who = rows["rank"].to_list()
+    yield Finding(
+        rule="single-pause",
+        message="once",
+        parameters={
+            **shared(who, worst["rank"]),
+            "duration_ns": worst["duration_ns"],
+            "ratio": worst["duration_ns"] / worst["recorded_ns"],
+        },
+        platform=platform_of(ranks, who),
+        where=place(who),
+        evidence={name: worst[name] for name in ("duration_ns", "recorded_ns", "pauses")},
+    )

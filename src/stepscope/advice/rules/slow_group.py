@@ -1,0 +1,71 @@
+"""One process group transmits more slowly than comparable ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.advice.finding import Finding
+from stepscope.advice.messages import Message
+from stepscope.advice.registry import rule
+from stepscope.advice.rules.slow_link import EXPOSED, exposed_share
+from stepscope.advice.templates import Text
+from stepscope.advice.units import unit_of
+from stepscope.analysis.methods.statistics import median
+
+_TAKES = Text(
+    "roup {group} (ranks {ranks}) takes {slowdown_factor:number .1f}x as long to transmit as comparable groups",
+    "通信组 {group}（rank {ranks}）的传输时间是同类通信组的 {slowdown_factor:number .1f} 倍",
+)
+
+MESSAGES = {
+    "slow": Message(
+        summary=Text("G", "") + _TAKES + Text(".", "。"),
+        short=Text("g", "") + _TAKES,
+        cause=Text(
+            "Some link between these ranks is slow: their calls take {cost_ns:ms} longer {per:each}.",
+            "这些 rank 之间有链路较慢：它们的通信调用{per:each}多用 {cost_ns:ms}。",
+        ),
+        action=Text(
+            "Check the links between these ranks: port state, error and retry counters, switches between them.",
+            "检查这些 rank 之间的链路：端口状态、错误与重传计数、途经的交换机。",
+        ),
+        basis=EXPOSED,
+    )
+}
+
+
+@rule("slow-group", MESSAGES, accuses=True)
+def slow_group(
+    slow_groups: pl.DataFrame,
+    breakdown: pl.DataFrame,
+    slow_links: pl.DataFrame | None,
+    segments: pl.DataFrame | None,
+    arrival: pl.DataFrame | None,
+) -> Iterator[Finding]:
+    """Name each group that `slow_groups` accuses, unless its slow link is already named.
+
+    The saving is what its calls take beyond the typical group's in a step, as far as computing does not hide it.
+    """
+    if slow_links is not None and not slow_links.is_empty():
+        return
+    step_ns = median(breakdown, pl.col("window_ns"))
+    exposed, unit = exposed_share(segments, arrival), unit_of(breakdown)
+    totals = slow_groups.group_by("group", "group_name", "ranks", maintain_order=True).agg(
+        pl.col("cost_ns").sum(), pl.col("slowdown_factor").max()
+    )
+    for row in totals.iter_rows(named=True):
+        saving = round(row["cost_ns"] * exposed)
+        evidence = {"cost_ns": row["cost_ns"], "slowdown_factor": row["slowdown_factor"]}
+        yield Finding(
+            rule="slow-group",
+            message="slow",
+            parameters={"group": row["group_name"] or row["group"], "ranks": row["ranks"], **evidence},
+            saving_ns=saving,
+            saving_ratio=saving / step_ns if step_ns else 0.0,
+            saving_high_ns=max(round(row["cost_ns"]), saving),
+            per=unit.per,
+            where={"group": row["group"], "group_name": row["group_name"], "ranks": row["ranks"]},
+            evidence=evidence,
+        )

@@ -1,0 +1,188 @@
+"""The words of `slow-rank`, by what a rank is slow at."""
+
+from __future__ import annotations
+
+from stepscope.advice.messages import Choices, Message
+from stepscope.advice.platforms import CPU, MINDSPORE, PYTORCH
+from stepscope.advice.templates import Text
+
+_MORE = Text(
+    ": {excess_ns:ms} more {per:each} than the median rank[ ({excess_ratio:percent} of {per:time})]"
+    "[; it arrives last in {times_last} of {calls} collectives].",
+    "：{per:each}比中位 rank 多 {excess_ns:ms}[（占{per:time}的 {excess_ratio:percent}）]"
+    "[；{calls} 次集合通信中有 {times_last} 次最后到达]。",
+)
+_AGAINST = Text(
+    " {own_ns:ms} {per:each}, against {typical_ns:ms} on the median rank.[ Masked by {masked_by:ranks}: fix both to "
+    "get this saving.]",
+    " {own_ns:ms}，中位 rank 为 {typical_ns:ms}。[被 {masked_by:ranks} 掩盖：两者都解决后才能获得这一节省。]",
+)
+_BASIS = Text(
+    "[nothing if {others:count other slow rank stays|other slow ranks stay} as late; ]at most all the time that this "
+    "rank takes longer",
+    "[若另外 {others} 个慢 rank 同样晚则为零；]至多为该 rank 多用的全部时间",
+)
+
+
+def _message(verb: Text | Choices, spent: Text | Choices, action: Text | Choices) -> Message:
+    """A message from who is slow at what, what the time is spent on, and what helps."""
+    verbs = verb if not isinstance(verb, Text) else {(None, None): verb}
+    causes = spent if not isinstance(spent, Text) else {(None, None): spent}
+    return Message(
+        summary={place: Text("Rank {rank} ", "rank {rank} ") + text + _MORE for place, text in verbs.items()},
+        short={place: Text("rank {rank} ", "rank {rank} ") + text for place, text in verbs.items()},
+        cause={place: text + _AGAINST for place, text in causes.items()},
+        action=action,
+        basis=_BASIS,
+    )
+
+
+_INPUT = Text(
+    "Check that rank's input: storage, file sizes, and the CPU load of its host. ",
+    "检查该 rank 的数据输入：存储、文件大小、所在主机的 CPU 负载。",
+)
+_HOST = Text(
+    "Check that host: other processes on its CPUs, CPU frequency, NUMA binding, garbage collection, ",
+    "检查该主机：CPU 上的其他进程、CPU 频率、NUMA 绑定、垃圾回收，",
+)
+_LOGGING = Text(
+    "and logging or checkpoints that only this rank does.",
+    "以及只有该 rank 才做的日志或检查点。",
+)
+_COMPILES = Text(
+    "Check what only that rank compiles: its batches may have other sizes, or its compiler's cache may be empty. ",
+    "检查只有该 rank 才编译的内容：它的批次大小可能不同，或者它的编译缓存是空的。",
+)
+_SIZES = Text(
+    "pad its batches to the sizes that the other ranks have.",
+    "把它的批次补齐到其他 rank 的大小。",
+)
+
+MESSAGES = {
+    "computing": _message(
+        Text("computes slowly", "计算慢"),
+        Text("It computes for", "它的计算耗时{per:each}"),
+        {
+            (None, None): Text(
+                "Compare its kernels with another rank's: if all are slower by one factor, check clock, power cap and "
+                "temperature of that device; if only some are, check their input shapes (uneven batches or sequences).",
+                "把它的核函数与另一个 rank 对比：若全部按同一倍数变慢，检查该设备的频率、功耗上限和温度；"
+                "若只有部分变慢，检查它们的输入形状（批次或序列长短不均）。",
+            ),
+            (None, CPU): Text(
+                "Compare its operators with another rank's: if all are slower by one factor, check other processes on "
+                "its processors, their frequency, the number of threads (OMP_NUM_THREADS) and NUMA binding; if only "
+                "some are, check their input shapes (uneven batches or sequences).",
+                "把它的算子与另一个 rank 对比：若全部按同一倍数变慢，检查处理器上的其他进程、频率、"
+                "线程数（OMP_NUM_THREADS）和 NUMA 绑定；若只有部分变慢，检查它们的输入形状（批次或序列长短不均）。",
+            ),
+        },
+    ),
+    "data_loading": _message(
+        Text("waits for data", "在等待数据"),
+        Text("Its training loop waits for the next batch for", "它的训练循环等待下一批数据，{per:each}"),
+        {
+            (PYTORCH, None): _INPUT
+            + Text(
+                "Then raise the number of DataLoader workers (num_workers), prefetch more, or move the slow transform "
+                "offline.",
+                "然后增加 DataLoader 的工作进程（num_workers）、增加预取，或把慢的变换移到离线处理。",
+            ),
+            (MINDSPORE, None): _INPUT
+            + Text(
+                "Then raise num_parallel_workers of the dataset operators, prefetch more, or write the data set to "
+                "MindRecord in advance.",
+                "然后增大数据集算子的 num_parallel_workers、增加预取，或提前把数据集写成 MindRecord。",
+            ),
+            (None, None): _INPUT
+            + Text(
+                "Then raise the number of loader workers, prefetch more, or move the slow transform offline.",
+                "然后增加加载数据的工作进程、增加预取，或把慢的变换移到离线处理。",
+            ),
+        },
+    ),
+    "compile": _message(
+        Text("spends time compiling", "在编译上耗时"),
+        Text("Its compiler runs for", "它的编译器运行{per:each}"),
+        {
+            (PYTORCH, None): _COMPILES
+            + Text(
+                "Find what changed with TORCH_LOGS=recompiles on that rank; use torch.compile(dynamic=True), or ",
+                "在该 rank 上用 TORCH_LOGS=recompiles 查看变化的原因；使用 torch.compile(dynamic=True)，或",
+            )
+            + _SIZES,
+            (MINDSPORE, None): _COMPILES
+            + Text(
+                "Declare sizes as dynamic (Cell.set_inputs with None in the shape), or ",
+                "把大小声明为动态（Cell.set_inputs，形状中用 None），或",
+            )
+            + _SIZES,
+            (None, None): _COMPILES + Text("Declare sizes as dynamic, or ", "把大小声明为动态，或") + _SIZES,
+        },
+    ),
+    "checkpoint": _message(
+        Text("spends time on checkpoints", "在保存检查点上耗时"),
+        Text("It stops to write checkpoints for", "它为写检查点而停顿{per:each}"),
+        Text(
+            "Let every rank save its own part, save less often or without stopping for it, and to local storage first.",
+            "让每个 rank 保存自己的部分，降低保存频率或异步保存，并先写到本地存储。",
+        ),
+    ),
+    "garbage_collection": _message(
+        Text("spends time on garbage collection", "在垃圾回收上耗时"),
+        Text("Python collects garbage there for", "该 rank 上 Python 的垃圾回收{per:each}"),
+        Text(
+            "Find what only that rank keeps or collects: calls of gc.collect(), lists of results or logs that grow. "
+            "Call gc.freeze() after warm-up, or let all ranks collect in the same step.",
+            "找出只有该 rank 才保留或回收的内容：gc.collect() 调用、不断增长的结果或日志列表。"
+            "在预热后调用 gc.freeze()，或让所有 rank 在同一步回收。",
+        ),
+    ),
+    "dispatch": _message(
+        {
+            (None, None): Text("dispatches late", "下发慢"),
+            (None, CPU): Text("spends time outside of operators", "在算子之外耗时"),
+        },
+        {
+            (None, None): Text(
+                "Its host launches work late, so its device is idle for", "它的主机下发任务过晚，设备空闲{per:each}"
+            ),
+            (None, CPU): Text("It is outside of the framework's operators for", "它在框架算子之外耗时{per:each}"),
+        },
+        {
+            (PYTORCH, None): _HOST
+            + Text(
+                "synchronising calls (`.item()`, prints of tensors) or logging that only this rank does.",
+                "以及只有该 rank 才做的同步调用（`.item()`、打印张量）或日志。",
+            ),
+            (MINDSPORE, None): _HOST
+            + Text(
+                "synchronising calls (`.asnumpy()`, prints of tensors) or logging that only this rank does.",
+                "以及只有该 rank 才做的同步调用（`.asnumpy()`、打印张量）或日志。",
+            ),
+            (None, None): _HOST
+            + Text(
+                "calls that wait for the device, or logging that only this rank does.",
+                "以及只有该 rank 才做的等待设备的调用或日志。",
+            ),
+            (PYTORCH, CPU): _HOST + _LOGGING,
+            (MINDSPORE, CPU): _HOST + _LOGGING,
+            (None, CPU): _HOST + _LOGGING,
+        },
+    ),
+    "memory": _message(
+        Text("copies memory slowly", "内存拷贝慢"),
+        Text("Its memory copies take", "它的内存拷贝耗时{per:each}"),
+        {
+            (None, None): Text(
+                "Check host memory (pinned or pageable), the PCIe link and the NUMA placement of that rank.",
+                "检查主机内存（锁页或可分页）、PCIe 链路以及该 rank 的 NUMA 位置。",
+            ),
+            (None, CPU): Text(
+                "Check the NUMA placement of that rank and what else uses the memory of its host.",
+                "检查该 rank 的 NUMA 位置，以及主机上还有什么在使用内存。",
+            ),
+        },
+    ),
+}
+"""By `slow_ranks.kind`."""

@@ -1,0 +1,102 @@
+"""Texts with named parameters, in English and Chinese.
+
+In a text, `{name}` stands for a parameter, and `{name:formatter}` or `{name:formatter words}` for one that a formatter
+writes (`formatters.py`): `{excess_ns:ms}`, `{ranks:Ranks}`, `{ranks:one waits|wait}`. What stands in square brackets is
+left out if one of its parameters is unknown (None) or empty. `per` is a parameter of each text: what times are of.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stepscope.advice.finding import Per
+from stepscope.advice.formatters import FORMATTERS, Language
+
+_PARTS = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
+
+
+@dataclass(frozen=True)
+class Text:
+    """The same in each language."""
+
+    en: str
+    zh: str
+
+    def __add__(self, other: Text) -> Text:
+        return Text(self.en + other.en, self.zh + other.zh)
+
+    def of(self, language: Language) -> str:
+        """The template in one language."""
+        return self.zh if language == "zh" else self.en
+
+
+@dataclass(frozen=True)
+class Field:
+    """A piece of a template: words, and the parameter behind them, if any."""
+
+    words: str
+    name: str = ""
+    formatter: str = ""
+    argument: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Fields that stand or go together."""
+
+    fields: tuple[Field, ...]
+    optional: bool
+
+
+@functools.cache
+def parts_of(template: str) -> tuple[Part, ...]:
+    """A template cut at its square brackets."""
+    return tuple(Part(tuple(_fields(inside or outside)), bool(inside)) for inside, outside in _PARTS.findall(template))
+
+
+def _fields(text: str) -> list[Field]:
+    found = []
+    for words, name, spec, _ in string.Formatter().parse(text):
+        formatter, _, argument = (spec or "").partition(" ")
+        found.append(Field(words, name or "", formatter, argument))
+    return found
+
+
+def fields_of(template: str) -> list[Field]:
+    """The parameters of a template, as often as it names them."""
+    return [field for part in parts_of(template) for field in part.fields if field.name]
+
+
+def fill(text: Text, parameters: Mapping[str, Any], language: Language = "en", per: Per = "step") -> str:
+    """The text in one language with its parameters.
+
+    Examples:
+        >>> text = Text("Rank {rank} waits {wait_ns:ms}[ for {loader}].", "")
+        >>> fill(text, {"rank": 2, "wait_ns": 62_000_000, "loader": None})
+        'Rank 2 waits 62.0 ms.'
+    """
+    known = {"per": per, **parameters}
+    shown = (
+        part
+        for part in parts_of(text.of(language))
+        if not (part.optional and any(_is_unknown(known[field.name]) for field in part.fields if field.name))
+    )
+    return "".join(_written(field, known, language, per) for part in shown for field in part.fields)
+
+
+def _is_unknown(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, (list, dict)) and not value)
+
+
+def _written(field: Field, parameters: Mapping[str, Any], language: Language, per: Per) -> str:
+    if not field.name:
+        return field.words
+    value = parameters[field.name]
+    if not field.formatter:
+        return f"{field.words}{value}"
+    return field.words + FORMATTERS[field.formatter](value, field.argument, language, per)

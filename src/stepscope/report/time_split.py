@@ -1,0 +1,83 @@
+"""How long a step takes and how its time splits, as sentences of the verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from stepscope.advice.units import unit_of
+from stepscope.analysis.methods.statistics import median
+from stepscope.present import duration
+from stepscope.report.sentences import Sentence
+
+PARTS = ("computing_ns", "communication_not_overlapped_ns", "memory_not_overlapped_ns", "free_ns")
+"""What the time of a step splits into."""
+
+LEAST_SHARE = 0.005
+"""Share below which a part is left out: it would be shown as 0%."""
+
+
+def average_step(steps: pl.DataFrame, averages: pl.DataFrame) -> Sentence:
+    """What a step, or what stands for steps, takes and how it splits, as the table of ranks shows it.
+
+    Args:
+        steps: The breakdown.
+        averages: Its `time_by_rank`.
+    """
+    per, known = unit_of(steps).per, {**_length(steps, averages), "split": _split(averages)}
+    if per == "recording":
+        return Sentence("average_recording" if averages.height == 1 else "average_recordings", known, per)
+    return Sentence("average", {**known, "left_out": _left_out(averages)}, per)
+
+
+def narrow_step(steps: pl.DataFrame, averages: pl.DataFrame, step_ns: float) -> Sentence:
+    """What the work of a step spans where that is little of the step, as in a recording of one step with one kernel."""
+    return Sentence("narrow", {**_length(steps, averages), "step_ns": step_ns, "split": _split(averages)})
+
+
+def some_steps(steps: pl.DataFrame, every: pl.DataFrame, averages: pl.DataFrame) -> Sentence:
+    """What a step takes where operators of some steps only were recorded, which alone can be split.
+
+    Args:
+        steps: All steps.
+        every: Their `time_by_rank`.
+        averages: That of the steps that can be split.
+    """
+    known = {
+        **_length(steps, every),
+        "left_out": _left_out(every),
+        "steps": int(every["steps"].sum()),
+        "split_steps": int(averages["steps"].sum()),
+        "split_mean_ns": _mean(averages, "window_ns"),
+        "split": _split(averages),
+    }
+    return Sentence("some_steps", known)
+
+
+def shares(averages: pl.DataFrame) -> dict[str, float]:
+    """What share of the time of all steps of all ranks each part takes."""
+    sums = {part: _mean(averages, part) for part in PARTS}
+    return {part: value / max(sum(sums.values()), 1.0) for part, value in sums.items()}
+
+
+def _split(averages: pl.DataFrame) -> tuple[Sentence, ...]:
+    found = shares(averages)
+    return tuple(Sentence(part, {"ratio": share}) for part, share in found.items() if share >= LEAST_SHARE)
+
+
+def _length(steps: pl.DataFrame, averages: pl.DataFrame) -> dict[str, Any]:
+    """Mean and median length; the median only if it reads differently."""
+    mean_ns, median_ns = _mean(averages, "window_ns"), median(steps, pl.col("window_ns"))
+    return {"mean_ns": mean_ns, "median_ns": None if duration(mean_ns) == duration(median_ns) else median_ns}
+
+
+def _left_out(averages: pl.DataFrame) -> int | None:
+    """The first step that is left out, if one is."""
+    left = averages["left_out_step"].drop_nulls()
+    return int(left[0]) if left.len() else None
+
+
+def _mean(averages: pl.DataFrame, part: str) -> float:
+    """The mean over all steps of all ranks."""
+    return float(averages.select((pl.col(part) * pl.col("steps")).sum() / pl.col("steps").sum()).item())

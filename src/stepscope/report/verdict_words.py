@@ -1,0 +1,78 @@
+"""The sentences of the verdict, in English and Chinese."""
+
+from __future__ import annotations
+
+from stepscope.advice.templates import Text
+
+_LENGTH = Text(
+    "{mean_ns:duration}[ (median {median_ns:duration})]", "{mean_ns:duration}[（中位数 {median_ns:duration}）]"
+)
+_SPLIT = Text(": {split}.", "：{split}。")
+_LONG = Text(
+    "{per:noun} {step} takes {window_ns:duration}[, {factor:number .0f} times the median {per:noun}]",
+    "第 {step} {per:noun}耗时 {window_ns:duration}[，是中位数的 {factor:number .0f} 倍]",
+)
+_SHARE = Text(" ({share_ratio:percent} of the time)", "（占全部时间的 {share_ratio:percent}）")
+
+SENTENCES = {
+    "found": Text("{summary}", "{summary}"),
+    "accused": Text(
+        "{short} ({saving_ns:duration} {per:each}, {saving_ratio:percent})",
+        "{short}（{per:each} {saving_ns:duration}，{saving_ratio:percent}）",
+    ),
+    "more_accused": Text("{count} more {count:one is|are} slow", "另有 {count} 处较慢"),
+    "much_idle": Text(
+        "No single thing to change stands out, but ranks are idle {idle_ratio:percent} of the time[, mostly with the "
+        "cause `{cause}`].",
+        "没有突出的单项问题，但各 rank 有 {idle_ratio:percent} 的时间空闲[，主要原因是 `{cause}`]。",
+    ),
+    "nothing_of_ranks": Text("No rank, link or stage stands out.", "没有突出的 rank、链路或阶段。"),
+    "nothing": Text("Nothing stands out.", "没有突出的问题。"),
+    "long_step": _LONG + _SHARE,
+    "long_first_step": _LONG + Text(", as the first one starts things up", "，因为首次要完成启动工作") + _SHARE,
+    "more_long_steps": Text("{count} more {count:one is|are} long", "另有 {count} 个较长"),
+    "iterations": Text(
+        "No steps are marked: {count:count iteration|iterations} found by repetition of "
+        "{operators:count operator|operators}.",
+        "没有标记训练步：根据 {operators} 个算子的重复找到 {count} 次迭代。",
+    ),
+    "whole_recording": Text(
+        "No steps are marked: times are of the whole recording.", "没有标记训练步：时间均为整段记录的时间。"
+    ),
+    "average": Text(
+        "The average {per:noun}[ without {per:noun} {left_out}] takes ",
+        "平均{per:each}[（不含第 {left_out} {per:noun}）]耗时 ",
+    )
+    + _LENGTH
+    + _SPLIT,
+    "average_recording": Text("The work in the recording spans ", "记录中的工作持续 ") + _LENGTH + _SPLIT,
+    "average_recordings": Text("The work in the average rank's recording spans ", "平均每个 rank 的记录中工作持续 ")
+    + _LENGTH
+    + _SPLIT,
+    "narrow": Text("The recorded work of the average step on its device spans ", "平均每步记录到的设备工作持续 ")
+    + _LENGTH
+    + Text(
+        " of the {step_ns:duration} that the step takes on the host: {split} of that span.",
+        "，而该步在主机上耗时 {step_ns:duration}；其中{split}。",
+    ),
+    "some_steps": Text("The average step[ without step {left_out}] takes ", "平均每步[（不含第 {left_out} 步）]耗时 ")
+    + _LENGTH
+    + Text(
+        ". Operators were recorded in {split_steps} of {steps:count step|steps}, which take {split_mean_ns:duration} "
+        "on average: {split}.",
+        "。{steps} 步中有 {split_steps} 步记录了算子，这些步平均耗时 {split_mean_ns:duration}：{split}。",
+    ),
+    "computing_ns": Text("{ratio:percent} computing", "计算 {ratio:percent}"),
+    "communication_not_overlapped_ns": Text("{ratio:percent} exposed communication", "未掩盖的通信 {ratio:percent}"),
+    "memory_not_overlapped_ns": Text("{ratio:percent} exposed memory operations", "未掩盖的内存操作 {ratio:percent}"),
+    "free_ns": Text("{ratio:percent} idle", "空闲 {ratio:percent}"),
+    "not_recorded": Text("Why the devices are idle was not recorded.", "设备空闲的原因没有被记录。"),
+    "some_known": Text(
+        "This is about {known} of {steps:count step|steps}: no operators were recorded in the others, so costs that do "
+        "not occur in every step may be higher or lower.",
+        "以上只涉及 {steps} 步中的 {known} 步：其余步没有记录算子，因此并非每步都有的开销可能更高或更低。",
+    ),
+    "no_step": Text("No step could be analysed: {reason}.", "无法分析任何一步：{reason}。"),
+    "no_split": Text("How a step splits is unknown: {reason}.", "一步的时间构成未知：{reason}。"),
+}
+"""By what they state."""

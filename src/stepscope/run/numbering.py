@@ -1,0 +1,113 @@
+"""Steps for ranks that mark none: the iterations that `iterations` is certain of number their tables.
+
+Only answers see these numbers; `Rank.table`, `Run.table` and SQL give what was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.errors import Unavailable
+from stepscope.run.rank import Rank, stacked
+from stepscope.tables import RANKS, STEPS, TABLES
+from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
+
+if TYPE_CHECKING:
+    from stepscope.run.run import Run
+
+UNTIMED = ("links", "transports", "communication_totals", "step_totals", "operator_steps")
+"""Tables by step whose rows have no time: a rank that has any keeps its numbers."""
+
+BY_STEP = ("slices", "operators", "kernels", "collectives")
+"""Tables whose rows get the number of the iteration in which they began, or were launched."""
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Iterations of a run whose ranks mark no steps.
+
+    Args:
+        steps: Rows of `steps`, numbered from 1 on each rank.
+        count: Iterations of a rank.
+        operators: Operators (inside no other) in an iteration.
+    """
+
+    steps: pl.DataFrame
+    count: int
+    operators: int
+
+
+def marks_no_steps(run: Run) -> bool:
+    """Whether the whole recording stands as one step on each rank that has any."""
+    rows = [rank.rows.get(STEPS.name, 0) for rank in run.ranks]
+    if max(rows, default=0) != 1:
+        return False
+    return bool(run.table(STEPS.name).select((pl.col("window") == WHOLE_RECORDING).all()).collect().item())
+
+
+def iterations_of(run: Run) -> Repetition | None:
+    """A run's iterations: None if a rank marks steps, finds no iterations or not as many as the others."""
+    if any(rank.rows.get(STEPS.name) != 1 for rank in run.ranks) or any(run.has(name) for name in UNTIMED):
+        return None
+    try:
+        found: pl.DataFrame = run.analyse("iterations")
+    except Unavailable:
+        return None
+    by_rank = found.group_by("rank").len()
+    if by_rank.height < len(run.ranks) or by_rank["len"].n_unique() > 1:
+        return None
+    rows = found.with_columns(window=pl.lit(REPETITION), window_start_ns="start_ns", window_end_ns="end_ns")
+    if run.has("kernels"):
+        rows = _on_device(rows, run.table("kernels"))
+    steps = STEPS.frame(**{name: rows[name] for name in rows.columns if name in STEPS.schema})
+    return Repetition(steps, int(by_rank["len"][0]), round(float(found["operators"].median() or 0)))  # type: ignore[arg-type]
+
+
+def _on_device(steps: pl.DataFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
+    """The iterations with windows from the first device task of each to that of the next, as marked steps have."""
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    work = numbered(kernels, "kernels", steps).filter(pl.col("step").is_not_null()).group_by("rank", "step")
+    spans = work.agg(first_ns=pl.col("start_ns").min(), last_ns=end.max()).collect()
+    last = pl.col("last_ns").max().over("rank")
+    first = pl.col("first_ns").fill_null(strategy="backward").fill_null(pl.col("last_ns").max()).cum_max().over("rank")
+    laid = steps.join(spans, on=["rank", "step"], how="left", maintain_order="left").with_columns(
+        window_start_ns=pl.coalesce(first, "window_start_ns"), last_ns=last
+    )
+    ends = pl.col("window_start_ns").shift(-1).over("rank").fill_null(pl.max_horizontal("last_ns", "window_start_ns"))
+    return laid.with_columns(window_end_ns=pl.when(pl.col("last_ns").is_null()).then("window_end_ns").otherwise(ends))
+
+
+def numbered(rows: pl.LazyFrame, name: str, steps: pl.DataFrame) -> pl.LazyFrame:
+    """A table with the iteration of each row in place of its step; its order stays."""
+    if name == STEPS.name:
+        return steps.lazy()
+    if name not in BY_STEP:
+        return rows
+    began = pl.coalesce("launch_start_ns", "start_ns") if name == "kernels" else pl.col("start_ns")
+    on_device = pl.col("on_device") if name == "collectives" else pl.lit(value=False)
+    bounds = steps.lazy().select("rank", number="step", at_ns="start_ns", over_ns="end_ns")
+    devices = steps.lazy().select("rank", number="step", at_ns="window_start_ns", over_ns="window_end_ns")
+    timed = rows.with_row_index("place").with_columns(at_ns=began, on_device_=on_device)
+    parts = [
+        timed.filter(pl.col("on_device_") == is_device)
+        .sort("rank", "at_ns")
+        .join_asof(limits.sort("rank", "at_ns"), on="at_ns", by="rank", check_sortedness=False)
+        for is_device, limits in ((False, bounds), (True, devices))
+    ]
+    step = pl.when(pl.col("at_ns") <= pl.col("over_ns")).then("number").cast(pl.Int32)
+    schema = list(TABLES[name].schema)
+    return pl.concat(parts).sort("place").with_columns(step=step).select(schema)
+
+
+def tables_of(ranks: Sequence[Rank], name: str, steps: pl.DataFrame) -> pl.LazyFrame:
+    """A table of some ranks, by iterations; narrowed to the steps that the ranks are narrowed to."""
+    own = steps.filter(pl.col("rank").is_in([rank.rank for rank in ranks]))
+    rows = numbered(stacked([rank.whole for rank in ranks], name), name, own)
+    chosen = ranks[0].steps
+    if chosen is None or name == RANKS.name or "step" not in TABLES[name].schema:
+        return rows
+    return rows.filter(chosen.expression("step"))

@@ -1,0 +1,80 @@
+"""How much of the time that steps take on the host the windows of their device hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.present import duration, plural
+from stepscope.tables import STEPS
+from stepscope.tables.issues import Issue
+
+if TYPE_CHECKING:
+    from stepscope.run.run import Run
+
+LEAST_SHARE = 0.5
+"""Share of the steps' time on the host below which their windows are reported as narrow, chosen by us. A window is from
+the first device task of a step to that of the next, so windows of several steps hold nearly all of their time. That of
+a single step lacks what the host does before its first and after its last task."""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The steps of a rank.
+
+    Args:
+        rank: Which.
+        steps: How many.
+        host_ns: From the start of the first to the end of the last on the host.
+        device_ns: From the start of the first window to the end of the last.
+    """
+
+    rank: int
+    steps: int
+    host_ns: int
+    device_ns: int
+
+
+def narrow_ranks(run: Run) -> list[Spans]:
+    """The ranks whose windows hold less than `LEAST_SHARE` of their steps, the worst first."""
+    if not run.has(STEPS.name):
+        return []
+    ranks = [rank.rank for rank in run.ranks]
+    of_device = (pl.col("window") == "device") & pl.col("recorded").fill_null(True)
+    # of all steps, also where some are chosen: a step may run on the device while the host is in the next one
+    rows = run.original.table(STEPS.name).filter(of_device & pl.col("rank").is_in(ranks))
+    spans = rows.group_by("rank").agg(
+        steps=pl.len(),
+        host_ns=pl.col("end_ns").max() - pl.col("start_ns").min(),
+        device_ns=pl.col("window_end_ns").max() - pl.col("window_start_ns").min(),
+    )
+    share = pl.col("device_ns") / pl.col("host_ns")
+    narrow = spans.filter((pl.col("host_ns") > 0) & (share < LEAST_SHARE)).sort(share, "rank").collect()
+    return [Spans(**row) for row in narrow.iter_rows(named=True)]
+
+
+def narrow_windows(run: Run) -> list[Issue]:
+    """A warning about the rank whose windows hold the least of its steps, if that is little."""
+    narrow = narrow_ranks(run)
+    if not narrow:
+        return []
+    worst, more = narrow[0], len(narrow) - 1
+    what = "step takes" if worst.steps == 1 else f"{worst.steps} steps take"
+    host, device = duration(worst.host_ns), duration(worst.device_ns)
+    problem = (
+        f"rank {worst.rank}: its {what} {host} on the host, but the recorded work on its device spans only {device} of "
+        "that; times and shares are of this span"
+    )
+    problem += f" ({plural(more, 'more rank')} alike)" if more else ""
+    remedy = "Call the profiler's step() where each step ends, and check that it recorded the device all the time"
+    return [Issue("warning", str(run.path), problem, remedy, rank=worst.rank)]
+
+
+def narrow_step_ns(run: Run) -> float | None:
+    """What a step takes on the host, if the windows of most ranks hold little of that."""
+    narrow = narrow_ranks(run)
+    if 2 * len(narrow) <= len(run.ranks):
+        return None
+    return sum(spans.host_ns for spans in narrow) / sum(spans.steps for spans in narrow)
