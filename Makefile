@@ -6,6 +6,9 @@ EXTRAS ?=
 TORCH_SPEC ?= torch==2.13.0
 WORKERS ?= 2
 PYTEST_ARGS ?=
+FILES ?=
+TESTS ?=
+JOBS ?= 1
 EXAMPLE := examples/ddp_gloo_4rank_slow_loader
 
 BIN := $(VENV)/bin
@@ -18,7 +21,7 @@ SPEC_torch := $(TORCH_SPEC)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint format types bench clean left-out
+.PHONY: help demo test lint format types mutants bench clean left-out
 
 help: ## show this list
 	@echo "Targets (the virtual environment in $(VENV) is made and kept up to date by all of them):"
@@ -56,6 +59,9 @@ format: $(VENV)/.stamp-dev ## format the code and fix what can be fixed
 
 types: $(VENV)/.stamp-dev ## check types
 	$(BIN)/mypy
+
+mutants: $(VENV)/.stamp-dev ## change modules in one place at a time and show what their tests do not notice; FILES, TESTS, JOBS
+	$(BIN)/python tests/mutation $(FILES) $(if $(TESTS),--tests $(TESTS)) --jobs $(JOBS)
 
 bench: $(VENV)/.stamp-base ## measure start-up and reading (10 and 100 MB); see benchmarks/README.md
 	$(BIN)/python benchmarks/startup.py

@@ -1,7 +1,7 @@
 """Changes a module in one place at a time and reports the changes that its tests do not notice.
 
-    python tests/mutation                      # all targets in targets.toml
-    python tests/mutation src/stepscope/run/jobs.py --function _at_once --jobs 4
+python tests/mutation                      # all targets in targets.toml
+python tests/mutation src/stepscope/run/jobs.py --function _at_once --jobs 4
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-from forks import Forks
+from forks import survivors
 from mutants import Mutant, mutants
 
 TARGETS = Path(__file__).with_name("targets.toml")
@@ -31,7 +31,7 @@ def main() -> int:
     os.environ["POLARS_MAX_THREADS"] = "1"  # its threads must not start before a fork, and would not pay after it
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # none is needed, and they start slowly
     sys.path[:0] = [str(Path.cwd()), str(Path.cwd() / "src")]
-    targets = {target["file"]: target for target in tomllib.loads(TARGETS.read_text())["target"]}
+    targets = {target["file"]: target for target in tomllib.loads(wanted.targets.read_text())["target"]}
     failures = 0
     for file in wanted.files or targets:
         target = targets.get(file, {"file": file, "tests": []})
@@ -46,6 +46,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--function", action="append", help="change this function only; may be repeated")
     parser.add_argument("--share", type=float, default=0.95, help="share to catch of those not listed as equivalent")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--targets", type=Path, default=TARGETS, help="file of modules, tests and equivalent mutants")
     parser.add_argument("--list", action="store_true", help="show the mutants and test none")
     return parser.parse_args()
 
@@ -66,12 +67,13 @@ def _is_caught(target: dict[str, Any], tests: Sequence[str], wanted: argparse.Na
         for mutant in tested:
             print(_line(file, mutant))
         return True
-    survivors, seconds = _survivors(file, tests, tested, wanted.jobs)
-    for mutant in survivors:
-        print(_line(file, mutant))
+    started = time.monotonic()
+    alive = survivors(file, tests, [mutant.source for mutant in tested], jobs=wanted.jobs, done=_show_count)
+    for number in alive:
+        print(_line(file, tested[number]))
     for function, change in sorted(gone):
         print(f"{file}: {function}: listed as equivalent, but no longer made: {change}")
-    caught = len(tested) - len(survivors)
+    caught, seconds = len(tested) - len(alive), time.monotonic() - started
     share = caught / max(len(tested), 1)
     print(
         f"{file}: {caught} of {len(tested)} mutants caught ({share:.1%}), {len(equivalent)} listed as equivalent, "
@@ -80,20 +82,9 @@ def _is_caught(target: dict[str, Any], tests: Sequence[str], wanted: argparse.Na
     return share >= wanted.share and not gone
 
 
-def _survivors(file: Path, tests: Sequence[str], tested: list[Mutant], jobs: int) -> tuple[list[Mutant], float]:
-    started = time.monotonic()
-    forks = Forks(file, tests, jobs)
-
-    def show(count: int) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{count} of {len(tested)}", end="\r", file=sys.stderr)
-
-    try:
-        forks.original()
-        found = forks.survivors([mutant.source for mutant in tested], show)
-    finally:
-        forks.close()
-    return [tested[number] for number in found], time.monotonic() - started
+def _show_count(count: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{count} mutants tested", end="\r", file=sys.stderr)
 
 
 def _line(file: Path, mutant: Mutant) -> str:

@@ -33,23 +33,26 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 }
 
 SWAPPED = {
-    one: other
-    for pair in (
-        ("min", "max"),
-        ("any", "all"),
-        ("first", "last"),
-        ("sum", "max"),
-        ("median", "mean"),
-        ("min_horizontal", "max_horizontal"),
-        ("any_horizontal", "all_horizontal"),
-    )
-    for one, other in (pair, pair[::-1])
+    "min": ["max"],
+    "max": ["min"],
+    "any": ["all"],
+    "all": ["any"],
+    "first": ["last"],
+    "last": ["first"],
+    "sum": ["max"],
+    "median": ["mean"],
+    "mean": ["median"],
+    "min_horizontal": ["max_horizontal"],
+    "max_horizontal": ["min_horizontal"],
+    "any_horizontal": ["all_horizontal"],
+    "all_horizontal": ["any_horizontal"],
 }
-"""Functions and methods that are easily taken for one another; of two pairs with one name, the last counts."""
+"""Functions and methods that are easily taken for one another."""
 
-DROPPED = frozenset(
-    "abs cast clip cum_sum drop_nulls fill_nan fill_null filter over reverse round shift sort unique".split()
-)
+DROPPED = {
+    *("filter", "sort", "unique", "drop_nulls", "fill_null", "fill_nan", "reverse", "shift"),
+    *("abs", "cast", "clip", "cum_sum", "over", "round"),
+}
 """Methods of frames and expressions that can be left out of a chain."""
 
 UNORDERED = ("group_by", "over", "sort")
@@ -118,9 +121,9 @@ def _call(node: ast.Call) -> Iterator[ast.AST]:
     for number in range(len(node.keywords)):
         yield _with(node, keywords=[*node.keywords[:number], *node.keywords[number + 1 :]])
     name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
-    if name in SWAPPED:
+    for other in SWAPPED.get(name, []):
         field = "id" if isinstance(function, ast.Name) else "attr"
-        yield _with(node, func=_with(function, **{field: SWAPPED[name]}))
+        yield _with(node, func=_with(function, **{field: other}))
     if isinstance(function, ast.Attribute):
         if name in DROPPED:
             yield function.value

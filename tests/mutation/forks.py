@@ -1,174 +1,162 @@
-"""Runs a test session for each mutant, in a process forked for it."""
+"""Runs a module's tests for each mutant of it, in a process forked for it after pytest has collected them once."""
 
 from __future__ import annotations
 
 import gc
-import importlib
-import importlib.abc
-import importlib.machinery
-import json
 import os
 import shutil
 import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import CodeType, ModuleType
-from typing import Any
+from types import ModuleType
 
-PASSED = 0
-NOT_IMPORTED = 100
-"""Exit status of a session that passed without importing the mutated module."""
+import pytest
 
-SHORTEST_LIMIT_S = 10.0
+PASSED, FAILED, NOT_IMPORTED = 0, 1, 2
+"""Exit status of a fork."""
+
+SHORTEST_LIMIT_S = 30.0
 """A mutant gets at least so long, and otherwise a few times as long as the original: it may be caught in a loop."""
 
 TIMES_AS_LONG = 5
 
 
-class Mutated(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):
-    """Loads one module from a text instead of its file."""
+def survivors(
+    file: Path, tests: Sequence[str], sources: Sequence[str], *, jobs: int, done: Callable[[int], None]
+) -> list[int]:
+    """The places of the texts of a module for which all of its tests pass.
 
-    def __init__(self, module: str, file: Path, source: str) -> None:
-        super().__init__(module, str(file))
-        self.source = source
-        self.imported = False
+    Args:
+        file: The module's file, below a directory `src`.
+        tests: Files or directories of tests, relative to the working directory.
+        sources: Texts of the module.
+        jobs: Processes at a time.
+        done: Called with the number of texts that have been tested.
 
-    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> Any:
-        """Where to find a module: here, if it is the one."""
-        return importlib.machinery.ModuleSpec(name, self, origin=self.path) if name == self.name else None
-
-    def get_code(self, name: str) -> CodeType:
-        """The code of the text."""
-        self.imported = True
-        return compile(self.source, self.path, "exec")
+    Raises:
+        SystemExit: If the tests fail without any change, or do not import the module.
+    """
+    scratch = Path(tempfile.mkdtemp(prefix="mutants-"))
+    forks = Forks(file, sources, jobs, scratch, done)
+    quiet = ["-pno:terminal", "-pno:cacheprovider", "--capture=no", "--override-ini=addopts="]
+    try:
+        status = pytest.main([*quiet, *tests], plugins=[forks])
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if forks.problem or status != pytest.ExitCode.OK:
+        raise SystemExit(f"{file}: {forks.problem or f'pytest ended with {status!r}'}: pytest {' '.join(tests)}")
+    return sorted(forks.found)
 
 
 class Forks:
-    """Tests the texts of one module, each in a fork of this process.
+    """Plugin that takes the place of pytest's loop over the tests."""
 
-    Other projects' modules are imported once, before; this project's anew in each fork, so that nothing has a
-    function or constant of the original left.
-
-    Args:
-        file: The module's file below a `src` directory.
-        tests: Files or directories of tests, relative to the working directory.
-        jobs: Processes at a time.
-    """
-
-    def __init__(self, file: Path, tests: Sequence[str], jobs: int = 1) -> None:
-        self.file, self.tests, self.jobs = file, list(tests), jobs
+    def __init__(
+        self, file: Path, sources: Sequence[str], jobs: int, scratch: Path, done: Callable[[int], None]
+    ) -> None:
+        self.file, self.sources, self.jobs, self.scratch, self.done = file, sources, jobs, scratch, done
         self.module = ".".join(file.with_suffix("").parts[file.parts.index("src") + 1 :])
         self.limit_s = 600.0
-        self.scratch = Path(tempfile.mkdtemp(prefix="mutants-"))
+        self.problem = ""
+        self.found: list[int] = []
+        self.order: list[int] = []
 
-    def original(self) -> None:
-        """Test the unchanged module, see how long that takes, and import what the tests import.
-
-        Raises:
-            SystemExit: If the tests fail, or do not import the module.
-        """
-        needed = self.scratch / "needed.json"
-
-        def write_modules() -> None:
-            needed.write_text(json.dumps([name for name, it in sys.modules.items() if not _is_ours(it)]))
-
-        self._pass(write_modules)
-        for name in json.loads(needed.read_text()):
-            try:
-                importlib.import_module(name)
-            except Exception:  # what cannot be imported out of order is imported by the forks
-                sys.modules.pop(name, None)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Test the original, then each of the texts."""
+        self.order = list(range(len(session.items)))
         gc.freeze()
         started = time.monotonic()
-        self._pass()  # a fork that fails on its own would seem to catch every mutant
-        self.limit_s = max(SHORTEST_LIMIT_S, TIMES_AS_LONG * (time.monotonic() - started))
-
-    def _pass(self, after: Callable[[], None] = lambda: None) -> None:
-        """Test the unchanged module."""
-        ((_, status),) = self._forked([(0, self.file.read_text())], after)
+        # The original in the mutants' way: what makes a fork fail by itself would seem to catch every mutant.
+        ((_, status),) = self._forked(session, [self.file.read_text()])
         if status != PASSED:
-            print((self.scratch / "output.txt").read_text())
-            reason = "do not import it" if status == NOT_IMPORTED else "fail without any change"
-            raise SystemExit(f"{self.file}: its tests {reason}: {' '.join(self.tests)}")
-
-    def survivors(self, sources: Sequence[str], done: Callable[[int], None]) -> list[int]:
-        """The places of the texts that no test fails for.
-
-        Args:
-            sources: Texts of the module.
-            done: Called with the number of texts that have been tested.
-        """
-        found = []
-        for count, (number, status) in enumerate(self._forked(list(enumerate(sources))), start=1):
-            done(count)
+            self.problem = "the tests " + ("do not import it" if status == NOT_IMPORTED else "fail without any change")
+            return True
+        self.limit_s = max(SHORTEST_LIMIT_S, TIMES_AS_LONG * (time.monotonic() - started))
+        for count, (number, status) in enumerate(self._forked(session, self.sources), start=1):
+            self.done(count)
             if status == PASSED:
-                found.append(number)
-        return sorted(found)
+                self.found.append(number)
+        return True
 
-    def close(self) -> None:
-        """Remove what tests wrote."""
-        shutil.rmtree(self.scratch, ignore_errors=True)
-
-    def _forked(
-        self, sources: list[tuple[int, str]], after: Callable[[], None] = lambda: None
-    ) -> Iterator[tuple[int, int]]:
-        """Number and exit status of each text's tests; 0 only if all passed."""
-        waiting, running = list(reversed(sources)), dict[int, tuple[int, float]]()
+    def _forked(self, session: pytest.Session, sources: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Number and exit status of each text's tests."""
+        waiting, running = list(enumerate(sources))[::-1], dict[int, tuple[int, float]]()
         while waiting or running:
             while waiting and len(running) < self.jobs:
                 number, source = waiting.pop()
-                running[self._fork(number, source, after)] = number, time.monotonic() + self.limit_s
-            time.sleep(0.01)
+                running[self._fork(session, number, source)] = number, time.monotonic() + self.limit_s
+            time.sleep(0.005)
             for process, (number, deadline) in list(running.items()):
-                if time.monotonic() > deadline:
+                late = time.monotonic() > deadline
+                if late:
                     os.kill(process, signal.SIGKILL)
-                ended, status = os.waitpid(process, 0 if time.monotonic() > deadline else os.WNOHANG)
+                ended, status = os.waitpid(process, 0 if late else os.WNOHANG)
                 if ended:
                     del running[process]
-                    shutil.rmtree(self.scratch / str(number), ignore_errors=True)
+                    self._learn(number)
                     yield number, os.waitstatus_to_exitcode(status)
 
-    def _fork(self, number: int, source: str, after: Callable[[], None]) -> int:
+    def _learn(self, number: int) -> None:
+        """Begin with the test that noticed the last mutant: it is likely to notice the next one."""
+        folder = self.scratch / str(number)
+        failed = folder / "failed"
+        if failed.exists():
+            test = int(failed.read_text())
+            self.order.remove(test)
+            self.order.insert(0, test)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _fork(self, session: pytest.Session, number: int, source: str) -> int:
         process = os.fork()
         if process:
             return process
-        status = 1
+        status = FAILED
         try:
-            (self.scratch / "output.txt").unlink(missing_ok=True)
-            output = os.open(self.scratch / "output.txt", os.O_WRONLY | os.O_CREAT)
-            os.dup2(output, 1)
-            os.dup2(output, 2)
-            status = self._session(number, source)
-            after()
-        except BaseException:
-            traceback.print_exc()
+            folder = self.scratch / str(number)
+            folder.mkdir()
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
+            for stream in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+            status = self._test(session, source, folder)
         finally:
-            sys.stderr.flush()
             os._exit(status)
 
-    def _session(self, number: int, source: str) -> int:
-        """Run the tests here, on a text of the module."""
-        import pytest
-
-        for name in [name for name, it in sys.modules.items() if _is_ours(it)]:
-            del sys.modules[name]
-        mutated = Mutated(self.module, self.file, source)
-        sys.meta_path.insert(0, mutated)
-        status = pytest.main(
-            ["-q", "-x", f"--basetemp={self.scratch / str(number)}"]
-            + [f"-pno:{plugin}" for plugin in ("cacheprovider", "faulthandler")]
-            + self.tests
-        )
-        return int(status) or (PASSED if mutated.imported else NOT_IMPORTED)
+    def _test(self, session: pytest.Session, source: str, folder: Path) -> int:
+        """Run the tests here, up to the first that fails, on a text of the module."""
+        if self.module not in sys.modules:
+            return NOT_IMPORTED
+        put_in_place(sys.modules[self.module], compile(source, str(self.file), "exec"))
+        for test in self.order:
+            session.config.hook.pytest_runtest_protocol(item=session.items[test], nextitem=None)
+            if session.testsfailed:
+                (folder / "failed").write_text(str(test))
+                return FAILED
+        return PASSED
 
 
-def _is_ours(module: ModuleType) -> bool:
-    """Whether a module lies in this checkout, and not in an environment there."""
-    file = getattr(module, "__file__", None)
-    if file is None or module.__name__ == "__main__" or Path(file).parent == Path(__file__).parent:
-        return False
-    return Path(file).is_relative_to(Path.cwd()) and "site-packages" not in file
+def put_in_place(old: ModuleType, code: object) -> None:
+    """Run a module's code anew, and give what it defines to all who imported it from the module.
+
+    What others made of it while they were imported, such as the default value of a parameter, stays the original's: a
+    mutant there may seem to survive.
+    """
+    new = ModuleType(old.__name__)
+    vars(new).update({name: value for name, value in vars(old).items() if name.startswith("__")})
+    sys.modules[old.__name__] = new
+    exec(code, vars(new))  # type: ignore[call-overload]
+    same = {id(value): vars(new).get(name) for name, value in vars(old).items() if _is_defined(value, old)}
+    for module in list(sys.modules.values()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if value is old:
+                setattr(module, name, new)
+            elif id(value) in same:
+                setattr(module, name, same[id(value)])
+            elif not name.startswith("__") and name in vars(old) and value is vars(old)[name]:
+                setattr(module, name, vars(new).get(name))
+
+
+def _is_defined(value: object, module: ModuleType) -> bool:
+    return getattr(value, "__module__", None) == module.__name__

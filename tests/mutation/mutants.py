@@ -138,7 +138,7 @@ def _changed(holder: Any, key: int | str, node: ast.AST) -> Iterator[Callable[[]
 
 
 def _below(node: ast.AST) -> Iterator[tuple[Any, int | str]]:
-    """The places below a node where changes count: not types, decorators and statements, nor words that only document."""
+    """The places below a node where changes count: no types, decorators, statements, and no words about a limit."""
     skipped = {"annotation", "returns", "decorator_list", "body", "orelse", "finalbody", "handlers", "bases", "ctx"}
     if isinstance(node, (ast.Lambda, ast.IfExp)):
         skipped -= {"body", "orelse"}

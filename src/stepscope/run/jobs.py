@@ -6,7 +6,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -49,18 +49,25 @@ class Job:
     name: str
     path: Path
     newest: int
-    issues: list[Issue] = field(default_factory=list)
+    issues: list[Issue]
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """A recording with what is needed to group it; times are ns since the epoch, null where unknown."""
+    """A recording with what is needed to group it; times are ns since the epoch.
+
+    Args:
+        recording: The recording.
+        rank: Its rank; None if it states none.
+        world_size: Number of ranks that it states; None if it states none.
+        window: Its start and end; None unless both are known.
+        written: When its newest file was written; 0 if that is unknown.
+    """
 
     recording: Recording
     rank: int | None
     world_size: int | None
-    start: int | None
-    end: int | None
+    window: tuple[int, int] | None
     written: int
 
     @property
@@ -90,7 +97,7 @@ class _Piece:
     @property
     def order(self) -> tuple[int, list[tuple[int, str]]]:
         """In time, then by name with numbers in their order."""
-        return (self.start if self.start is not None else self.written, natural(str(self.recording.path)))
+        return (self.written if self.window is None else self.window[0], natural(str(self.recording.path)))
 
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
@@ -133,17 +140,16 @@ def _piece(recording: Recording) -> _Piece:
         except OSError:
             continue
     start, end = facts.get("start_ns"), facts.get("end_ns")
-    if start is None or end is None:
-        start = end = None
-    return _Piece(recording, facts.get("rank"), facts.get("world_size"), start, end, written)
+    window = None if start is None or end is None else (start, end)
+    return _Piece(recording, facts.get("rank"), facts.get("world_size"), window, written)
 
 
 def _without_copies(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[tuple[str, Issue]]]:
     """Of recordings with the same rank and the very same window, keep the newest file."""
     alike: dict[Hashable, list[_Piece]] = defaultdict(list)
     for number, piece in enumerate(pieces):
-        known = piece.start is not None and (piece.rank is not None or piece.recording.facts.get("process") is not None)
-        alike[(piece.family, piece.world_size, piece.who, piece.start, piece.end) if known else number].append(piece)
+        known = piece.window is not None and not _is_anonymous(piece)
+        alike[(piece.family, piece.world_size, piece.who, piece.window) if known else number].append(piece)
     kept: list[_Piece] = []
     issues: list[tuple[str, Issue]] = []
     for copies in alike.values():
@@ -160,7 +166,7 @@ def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     for piece in pieces:
         if piece.world_size is not None:
             stated[piece.family, piece.directory].add(piece.world_size)
-    timeless = [piece for piece in pieces if piece.start is None]
+    timeless = [piece for piece in pieces if piece.window is None]
     homes = common_folders((piece.directory, piece.family, piece.world_size, piece.rank) for piece in timeless)
     for piece in pieces:
         sizes = stated[piece.family, piece.directory]
@@ -168,8 +174,8 @@ def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
         world_size = piece.world_size if piece.world_size is not None or len(sizes) != 1 else min(sizes)
         # Without any name, recordings of one folder only may be ranks of one job.
         here = homes.get(piece.directory, piece.directory)
-        folder = here if piece.start is None or _is_anonymous(piece) else None
-        classes[piece.family, world_size, folder, piece.start is None].append(piece)
+        folder = here if piece.window is None or _is_anonymous(piece) else None
+        classes[piece.family, world_size, folder, piece.window is None].append(piece)
     timed: dict[Hashable, list[list[_Piece]]] = defaultdict(list)
     clusters: list[list[_Piece]] = []
     for (family, world_size, folder, has_no_times), members in sorted(classes.items(), key=lambda c: c[0][-1]):
@@ -193,7 +199,7 @@ def _overlapping(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     clusters: list[list[_Piece]] = []
     latest = 0
     for piece in sorted(pieces, key=lambda p: p.order):
-        start, end = piece.start or 0, piece.end or 0
+        start, end = piece.window or (0, 0)
         if clusters and start <= latest + (0 if _is_anonymous(piece) else SLACK_NS):
             clusters[-1].append(piece)
         else:
@@ -211,9 +217,9 @@ def _rivals(pieces: Sequence[_Piece]) -> list[tuple[_Piece, _Piece]]:
 
 
 def _at_once(a: _Piece, b: _Piece) -> bool:
-    if a.start is None or a.end is None or b.start is None or b.end is None:
+    if a.window is None or b.window is None:
         return True
-    return a.start < b.end and b.start < a.end
+    return a.window[0] < b.window[1] and b.window[0] < a.window[1]
 
 
 def _split_by_directory(pieces: list[_Piece]) -> list[list[_Piece]]:
@@ -276,8 +282,8 @@ def _in_sequence(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
 
 
 def _distance(a: _Piece, b: _Piece) -> int:
-    """Time between the starts of two recordings, in ns."""
-    return abs((a.start or 0) - (b.start or 0))
+    """Time between the starts of two recordings, in ns; one without times counts as very old."""
+    return abs((a.window or (0, 0))[0] - (b.window or (0, 0))[0])
 
 
 def _job(pieces: Sequence[_Piece]) -> Job:
@@ -308,7 +314,7 @@ def _job(pieces: Sequence[_Piece]) -> Job:
     if stated > len(members):
         problem = f"{len(members)} of the job's {stated} ranks {'is' if len(members) == 1 else 'are'} here"
         issues.append(Issue("note", str(path), problem, "Open the recordings of all ranks together to compare them"))
-    newest = max(piece.end if piece.end is not None else piece.written for piece in pieces)
+    newest = max(piece.written if piece.window is None else piece.window[1] for piece in pieces)
     return Job(members, name, path, newest, issues)
 
 

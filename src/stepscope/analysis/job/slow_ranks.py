@@ -192,7 +192,7 @@ def binomial_tail(successes: int, trials: int, probability: float) -> float:
     """Probability of at least so many successes in so many independent trials."""
     if trials > 500:  # normal approximation; the exact sum overflows floats
         mean, variance = trials * probability, trials * probability * (1 - probability)
-        return 0.0 if variance == 0 or (successes - mean) / variance**0.5 > 4 else 1.0
+        return 0.0 if successes - mean > 4 * variance**0.5 else 1.0
     return sum(
         comb(trials, k) * probability**k * (1 - probability) ** (trials - k) for k in range(successes, trials + 1)
     )
@@ -218,7 +218,7 @@ def _slow_at(
         score = r["center"] / sigma if sigma > 0 else 0.0
         costly = r["cost"] >= enough and r["center"] > 0
         steady = r["late"] >= limits.steps_late_ratio * r["steps"]
-        outlier = score >= limits.score and r["center"] >= enough
+        outlier = score >= limits.score
         often_last = r["chance"] is not None and r["chance"] < limits.chance and r["cost"] == r["dearest"]
         if costly and steady and (outlier or often_last):
             rows.append(
