@@ -10,19 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stepscope.record import device_sampler, host_sampler, marks, windows
+from stepscope.recording_format.rows import CSV_FILES
 
 Event = dict[str, Any]
 
 EPOCH_NS = 1_790_000_000_000_000_000
 MS = 1_000_000
-HEADERS = {
-    "marks": marks.MARKS,
-    "batches": marks.BATCHES,
-    "device": device_sampler.COLUMNS,
-    "windows": windows.COLUMNS,
-    "host": host_sampler.COLUMNS,
-}
+HEADERS = {file.name.removesuffix(".csv"): file.header for file in CSV_FILES}
 
 
 @dataclass

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from stepscope.record import analysing
-from stepscope.record.device_exports import raw_windows
-from stepscope.record.windows import COLUMNS
+from stepscope.record.raw_windows import raw_windows
+from stepscope.recording_format.rows import WINDOWS
 
 ANALYSE = """
 import pathlib, sys
@@ -46,7 +46,7 @@ def recording(root: Path, ending: str, windows: int = 3) -> Path:
         raw.mkdir(parents=True)
         (raw / "data").write_text("raw")
     lines = [f"{number},0,1,1,1,ascend,complete," for number in range(windows)]
-    (directory / "windows.csv").write_text("\n".join([COLUMNS, *lines, ""]))
+    (directory / "windows.csv").write_text("\n".join([WINDOWS.header, *lines, ""]))
     about = {"format": "stepscope-recording", "version": 1, "options": {"data_simplification": True}}
     (directory / "recording.json").write_text(json.dumps(about))
     return directory

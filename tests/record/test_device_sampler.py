@@ -50,7 +50,7 @@ def nvml(**answers: Any) -> SimpleNamespace:
 
 
 def rows(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(text.splitlines(), fieldnames=DeviceSampler.columns.split(",")))
+    return list(csv.DictReader(text.splitlines(), fieldnames=list(DeviceSampler.file.columns)))
 
 
 def test_counters_and_their_units(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 from test_recording import read
 
 from recordings import EPOCH_NS, MS, Raw, op
+from stepscope.recording_format.rows import MARKS
 from stepscope.sources.recording import lines
 from stepscope.store import MemorySink
 
@@ -71,12 +72,11 @@ def test_a_file_is_the_same_however_it_is_cut_into_blocks(
         raw.mark("range", f'{number}\n"x",\n' if number % 3 else str(number), number, number + 1)
     raw.add("marks", ["damaged"])
     raw.mark("range", "last", 99, 100)
-    schema = {"name": pl.String, "start_ns": pl.Int64}
     sink, cut_sink = MemorySink("x"), MemorySink("x")
-    whole = lines.read_whole(raw.directory / "marks.csv", schema, ("start_ns",), sink.issue)
+    whole = lines.read_all_rows(raw.directory, MARKS, sink.issue)
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)
 
-    cut = lines.read_whole(raw.directory / "marks.csv", schema, ("start_ns",), cut_sink.issue)
+    cut = lines.read_all_rows(raw.directory, MARKS, cut_sink.issue)
 
     assert whole.height == 31
     assert cut.equals(whole)
@@ -130,7 +130,7 @@ def test_a_damaged_recording_json_is_told(tmp_path: Path) -> None:
     from stepscope.errors import NothingReadable
     from stepscope.run import open_runs
 
-    with pytest.raises(NothingReadable, match="is damaged"):
+    with pytest.raises(NothingReadable, match="is cut off or damaged"):
         open_runs(tmp_path, use_store=False)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from stepscope.errors import UnreadableInput
 from stepscope.record import signs
-from stepscope.record.files import ABOUT
 from stepscope.record.signs import Signs
+from stepscope.recording_format.marks import STEP
+from stepscope.recording_format.reading import read_about
+from stepscope.recording_format.rows import MARKS
 
 NO_PYTHON = (
     "no Python process of the command could load stepscope: it runs no Python, or one that ignores PYTHONPATH "
@@ -86,17 +87,16 @@ def _left(said: Signs) -> str:
 
 def _recorded(directory: Path) -> _Recorded | None:
     try:
-        about: dict[str, Any] = json.loads((directory / ABOUT).read_bytes())
-        rank, problems = int(about.get("rank") or 0), [str(text) for text in about.get("problems") or []]
-    except (OSError, ValueError, TypeError, AttributeError):
+        about = read_about(directory)
+    except UnreadableInput:
         return None
-    return _Recorded(directory.parents[2], rank, _steps(directory), about.get("state") != "recording", problems)
+    return _Recorded(directory.parents[2], about.rank or 0, _steps(directory), about.was_stopped, about.problems)
 
 
 def _steps(directory: Path) -> int:
     try:
-        with (directory / "marks.csv").open("rb") as file:
-            return sum(line.startswith(b"step,") for line in file)
+        with (directory / MARKS.name).open("rb") as file:
+            return sum(line.startswith(f"{STEP},".encode()) for line in file)
     except OSError:
         return 0
 

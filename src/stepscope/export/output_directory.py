@@ -13,26 +13,20 @@ import logging
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from stepscope.errors import UnreadableInput
 from stepscope.export.rank_export import RankExport
 from stepscope.paths import stays_below
-from stepscope.sources.export_lists import FORMAT
-from stepscope.sources.recording.about import ABOUT
+from stepscope.recording_format.export_list import EARLIER, NOWHERE, ExportList, list_name
+from stepscope.recording_format.layout import RECORDINGS, stamp_in_name
+from stepscope.recording_format.reading import read_about, read_export_list
 
 _log = logging.getLogger("stepscope")
-
-EARLIER = "earlier"
 
 
 def age(recording: Path) -> tuple[str, str]:
     """A key that sorts recordings, the oldest first: the names of their directories end in a time."""
-    return stamp(recording.name), str(recording)
-
-
-def stamp(name: str) -> str:
-    """The time in a recording's name."""
-    return name.rsplit("_", 1)[-1]
+    return stamp_in_name(recording.name), str(recording)
 
 
 def target(recording: Path, others: Iterable[Path]) -> Path:
@@ -46,14 +40,14 @@ def target(recording: Path, others: Iterable[Path]) -> Path:
     rank = _rank(recording)
     same_rank = [other for other in others if other.parent == recording.parent and _rank(other) == rank]
     is_newest = max(same_rank, key=age, default=recording) == recording
-    return profiler if is_newest or rank is None else profiler / EARLIER / stamp(recording.name)
+    return profiler if is_newest or rank is None else profiler / EARLIER / stamp_in_name(recording.name)
 
 
-def _rank(recording: Path) -> Any:
+def _rank(recording: Path) -> int | None:
     """The rank that a recording states; None if it states none."""
     try:
-        return json.loads((recording / ABOUT).read_bytes()).get("rank")
-    except (OSError, ValueError, AttributeError):
+        return read_about(recording).rank
+    except UnreadableInput:
         return None  # opening it will report why
 
 
@@ -64,18 +58,16 @@ def replaced_files(export: RankExport) -> set[str]:
         OSError: If files cannot be moved.
     """
     name = list_name(export.rank)
-    try:
-        listed = json.loads((export.directory / name).read_bytes())
-        made, recording = [str(file) for file in listed["files"]], str(listed["recording"])
-    except FileNotFoundError:
+    if not (export.directory / name).exists():
         return set()
-    except (ValueError, KeyError, TypeError) as reason:
-        _log.warning("%s cannot be read (%s); files that it lists may be replaced", export.directory / name, reason)
+    listed = read_export_list(export.directory / name)
+    if listed is None or listed.recording == NOWHERE:
+        _log.warning("%s cannot be read; files that it lists may be replaced", export.directory / name)
         return set()
-    inside = {file for file in made if _is_inside(file)}
-    if recording == _relative(export):
+    inside = {file for file in listed.files if _is_inside(file)}
+    if listed.recording == _relative(export):
         return inside
-    earlier = export.directory / EARLIER / stamp(Path(recording).name)
+    earlier = export.directory / EARLIER / stamp_in_name(Path(listed.recording).name)
     _make_private(earlier)
     shutil.copy2(export.directory / name, earlier / name)
     _set_aside(export.directory, inside, earlier)
@@ -95,7 +87,7 @@ def set_unknown_aside(export: RankExport, replaced: Iterable[str]) -> None:
     """
     unknown = {file for file in set(export.written).difference(replaced) if (export.directory / file).exists()}
     if unknown:
-        earlier = export.directory / EARLIER / f"{stamp(export.recording.name)}-before"
+        earlier = export.directory / EARLIER / f"{stamp_in_name(export.recording.name)}-before"
         _log.warning(
             "%d files in %s are not from a known recording and are moved to %s", len(unknown), export.directory, earlier
         )
@@ -132,7 +124,7 @@ def _remove_empty(directory: Path, files: Iterable[str]) -> None:
 
 def _is_inside(file: str) -> bool:
     """Whether a listed file is below the directory and not raw data."""
-    return stays_below(file) and Path(file).parts[:1] not in ((), ("recording",))
+    return stays_below(file) and Path(file).parts[:1] not in ((), (RECORDINGS,))
 
 
 def _make_private(directory: Path) -> None:
@@ -151,21 +143,10 @@ def write_list(export: RankExport, files: Iterable[str], *, complete: bool) -> N
     Raises:
         OSError: If it cannot be written.
     """
-    content = {
-        "format": FORMAT,
-        "recording": _relative(export),
-        "complete": complete,
-        "steps": export.step_numbers,
-        "files": list(files),
-        "left_out": export.left_out,
-    }
-    export.write(list_name(export.rank), json.dumps(content, indent=1))
-    export.written.remove(list_name(export.rank))
-
-
-def list_name(rank: int) -> str:
-    """The file that lists what was made of a rank."""
-    return f"exported-{rank}.json"
+    name, steps = list_name(export.rank), tuple(export.step_numbers)
+    listed = ExportList(export.directory / name, _relative(export), tuple(files), complete, steps, export.left_out)
+    export.write(name, json.dumps(listed.as_json(), indent=1))
+    export.written.remove(name)
 
 
 def _relative(export: RankExport) -> str:

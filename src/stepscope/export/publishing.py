@@ -10,9 +10,7 @@ from pathlib import Path
 
 from stepscope.export.output_directory import remove, replaced_files, set_unknown_aside, write_list
 from stepscope.export.rank_export import RankExport
-
-_PREFIX = ".exporting-"
-"""Readers ignore directories whose names begin with a dot."""
+from stepscope.recording_format.export_list import UNFINISHED
 
 
 @contextmanager
@@ -23,10 +21,10 @@ def staging(export: RankExport) -> Iterator[None]:
         OSError: If it cannot be created.
     """
     home = export.directory
-    for abandoned in home.glob(f"{_PREFIX}{export.recording.name}-*"):
+    for abandoned in home.glob(f"{UNFINISHED}{export.recording.name}-*"):
         if not _is_running(abandoned.name.rsplit("-", 1)[-1]):
             shutil.rmtree(abandoned, ignore_errors=True)
-    staged = home / f"{_PREFIX}{export.recording.name}-{os.getpid()}"
+    staged = home / f"{UNFINISHED}{export.recording.name}-{os.getpid()}"
     staged.mkdir(mode=0o700, parents=True, exist_ok=True)
     export.directory = staged
     try:

@@ -13,10 +13,12 @@ from typing import Any, Literal
 
 import polars as pl
 
-from stepscope.export.raw import read_times
+from stepscope.json_values import whole_number
+from stepscope.recording_format.reading import read_about
+from stepscope.recording_format.rows import TIMES, CsvFile
 from stepscope.run import Run, open_run
 from stepscope.selection import Choice
-from stepscope.sources.recording.about import read_about
+from stepscope.sources.recording.lines import read_all_rows
 from stepscope.tables import TABLES
 from stepscope.tables.memory_curve import SHARED_MEMORY
 
@@ -117,10 +119,15 @@ class RankExport:
         """The rows of a memory table without blocks that processes share, which no allocator counts."""
         return self.rows(table).filter(pl.col("component").ne_missing(pl.lit(SHARED_MEMORY)))
 
-    def raw(self, name: str) -> pl.DataFrame:
-        """The rows of a raw file (`marks`, `batches`, `host`, `device`, `windows`), by the clock of the tables."""
-        offset = (self.about.get("clock") or {}).get("offset_ns")
-        return read_times(self.recording, name, offset if isinstance(offset, int) else 0)
+    def raw(self, csv_file: CsvFile) -> pl.DataFrame:
+        """The rows of a CSV file of the recording, by the clock of the tables; reading these reports damage."""
+        shift_ns = whole_number((self.about.get("clock") or {}).get("offset_ns")) or 0
+        rows = read_all_rows(self.recording, csv_file, lambda *_, **__: None)
+        types = {"step": pl.Int32, "thread": pl.Int64}
+        return rows.with_columns(
+            *(pl.col(column) + shift_ns for column in TIMES if column in rows.columns),
+            *(pl.col(name).cast(kind, strict=False) for name, kind in types.items() if name in rows.columns),
+        )
 
     def within(self, rows: pl.DataFrame, column: str) -> pl.DataFrame:
         """Rows that have a time but no step: all of them, or those within the wanted steps."""
@@ -182,9 +189,8 @@ def open_recording(recording: Path, opener: Callable[[Path], Run] = open_run, st
 
     Raises:
         StepscopeError: If it is no recording, cannot be read, or has none of the steps.
-        OSError: If its `recording.json` cannot be read.
     """
-    about = dict(read_about(recording).values)
+    about = read_about(recording).as_json()
     run = opener(recording)
     recorded = run.steps
     if steps:

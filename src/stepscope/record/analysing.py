@@ -12,9 +12,9 @@ from typing import Any
 
 from stepscope.errors import ProfilerPathError
 from stepscope.record import signs
-from stepscope.record.device_exports import raw_windows
 from stepscope.record.environment import CLASSIC_VARIABLE, OPTIONS_VARIABLE
-from stepscope.record.files import ABOUT
+from stepscope.record.raw_windows import raw_windows
+from stepscope.recording_format.layout import ABOUT, ANALYSIS_LOG, RECORDINGS
 
 log = logging.getLogger("stepscope")
 
@@ -87,11 +87,11 @@ def recordings_below(path: Path) -> list[Path]:
     """
     path = path.absolute()
     for root in (path / "profiler", path):
-        found = sorted(file.parent for file in (root / "recording").glob(f"*/{ABOUT}"))
+        found = sorted(file.parent for file in (root / RECORDINGS).glob(f"*/{ABOUT}"))
         if found:
             return found
     raise ProfilerPathError(
-        f"{path}: no recordings in {path / 'profiler' / 'recording'}. Give the output_path of the job"
+        f"{path}: no recordings in {path / 'profiler' / RECORDINGS}. Give the output_path of the job"
     )
 
 
@@ -134,7 +134,7 @@ def _environment() -> dict[str, str]:
 
 def _run(command: list[str], directory: Path, *, wait: bool) -> None:
     """Run the exporter; what it says goes to a file beside the raw data, and to the log where it failed."""
-    output = directory / "analysis.log"
+    output = directory / ANALYSIS_LOG
     try:
         descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:

@@ -6,36 +6,22 @@ a window lasts, starts processes, and may fail, so it has a process of its own f
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from stepscope.record.files import ABOUT, DIRECTORY_MODE, protect
+from stepscope.errors import UnreadableInput
+from stepscope.record.files import DIRECTORY_MODE, protect
+from stepscope.record.raw_windows import is_raw, raw_windows, written_by_device
+from stepscope.recording_format.reading import read_about
 
-KIND = "ascend"
-_OUTPUT = "ASCEND_PROFILER_OUTPUT"
 _TORCH = "import sys; from torch_npu.profiler.profiler import analyse; analyse(sys.argv[1])"
 _MINDSPORE = (
     "import sys; from mindspore.profiler.profiler import analyse;"
     " analyse(sys.argv[1], data_simplification=sys.argv[2] == 'True')"
 )
-
-
-def raw_windows(recording: Path) -> Iterator[Path]:
-    """The finished windows of a recording whose directories of the device's profiler hold no export."""
-    try:
-        with (recording / "windows.csv").open(encoding="utf-8", errors="replace", newline="") as file:
-            listed = [row["window"] for row in csv.DictReader(file) if row.get("kind") == KIND]
-    except (OSError, KeyError, csv.Error):
-        return
-    for number in listed:
-        directory = recording / "windows" / number.zfill(6)
-        if any(_is_raw(found) for found in _written(directory)):
-            yield directory
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _export(window: Path, *, simplify: bool) -> None:
     """Have one window exported; what the software says goes where this process writes."""
-    is_torch = any(path.name.endswith("_pt") for path in _written(window))
+    is_torch = any(path.name.endswith("_pt") for path in written_by_device(window))
     code = _TORCH if is_torch else _MINDSPORE
     framework = "torch_npu" if is_torch else "mindspore"
     try:
@@ -68,34 +54,21 @@ def _export(window: Path, *, simplify: bool) -> None:
     except OSError as error:
         _tell(window, str(error))
         return
-    if done.returncode or any(_is_raw(path) for path in _written(window)):
+    if done.returncode or any(is_raw(path) for path in written_by_device(window)):
         _tell(window, f"{framework} did not export it (exit status {done.returncode})")
     protect(window)
-
-
-def _is_raw(written: Path) -> bool:
-    """Whether there is no export; one that failed leaves an empty folder."""
-    output = written / _OUTPUT
-    return not (output.is_dir() and any(output.iterdir()))
 
 
 def _tell(window: Path, problem: str) -> None:
     print(f"stepscope: {window} stays raw data: {problem}", file=sys.stderr, flush=True)
 
 
-def _written(window: Path) -> list[Path]:
-    """What the device's profiler made in a window."""
-    return sorted(path for ending in ("pt", "ms") for path in window.glob(f"*_ascend_{ending}"))
-
-
 def _simplifies(recording: Path) -> bool:
     """Whether raw data may go once it is exported, as the user chose; if that is not known it stays."""
     try:
-        values = json.loads((recording / ABOUT).read_bytes())
-    except (OSError, ValueError):
+        return read_about(recording).options.get("data_simplification") is True
+    except UnreadableInput:
         return False
-    options = values.get("options") if isinstance(values, dict) else None
-    return isinstance(options, dict) and options.get("data_simplification") is True
 
 
 if __name__ == "__main__":

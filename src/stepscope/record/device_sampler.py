@@ -6,9 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from stepscope.record.marks import lines
-
-COLUMNS = "time_ns,device,name,value"
+from stepscope.recording_format.rows import DEVICE, row_lines
 
 
 class DeviceSampler:
@@ -23,7 +21,7 @@ class DeviceSampler:
         RuntimeError: If there is no driver, or no such device.
     """
 
-    file, columns = "device.csv", COLUMNS
+    file = DEVICE
 
     def __init__(self, device: int, *, pcie: bool) -> None:
         import pynvml  # noqa: PLC0415 - only where there is a GPU
@@ -49,7 +47,7 @@ class DeviceSampler:
                 rows.append((time_ns, self._device, name, read()))
             except self._nvml.NVMLError:
                 del self._readings[name]
-        return lines(rows)
+        return row_lines(rows)
 
     def _all_readings(self) -> dict[str, Callable[[], Any]]:
         nvml, gpu = self._nvml, self._handle

@@ -9,8 +9,6 @@ from typing import Any
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
-ABOUT = "recording.json"
-"""The file that makes a directory a recording."""
 
 
 def make_private(directory: Path) -> None:

@@ -7,13 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stepscope.record.marks import lines
+from stepscope.recording_format.rows import HOST, row_lines
 
-COLUMNS = (
-    "time_ns,scope,pid,name,user_ns,system_ns,idle_ns,io_wait_ns,rss_bytes,uss_bytes,available_bytes,total_bytes,"
-    "read_bytes,written_bytes,threads,context_switches,runnable,processors"
-)
-_NAMES = COLUMNS.split(",")
 _LOAD = Path("/proc/loadavg")
 
 
@@ -27,7 +22,7 @@ class HostSampler:
         ImportError: If psutil is not installed.
     """
 
-    file, columns = "host.csv", COLUMNS
+    file = HOST
 
     def __init__(self, workers: Callable[[], dict[int, str]]) -> None:
         import psutil  # noqa: PLC0415 - a training process pays for it only when it records
@@ -46,7 +41,7 @@ class HostSampler:
                 rows.append(self._process(process, "worker", name))
             except self._psutil.Error:  # it has ended
                 self._known.pop(pid, None)
-        return lines([[time_ns, *(row.get(name) for name in _NAMES[1:])] for row in rows])
+        return row_lines([({"time_ns": time_ns, **row}.get(name) for name in HOST.columns) for row in rows])
 
     def _host(self) -> dict[str, Any]:
         times = self._psutil.cpu_times()

@@ -5,25 +5,25 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import re
 import socket
 import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from stepscope.record import signs
 from stepscope.record.backend import Backend
 from stepscope.record.device_sampler import DeviceSampler
-from stepscope.record.files import ABOUT, append_text, make_private, replace_json
+from stepscope.record.files import append_text, make_private, replace_json
 from stepscope.record.host_sampler import HostSampler
 from stepscope.record.marks import Marks, epoch_shift_ns
 from stepscope.record.options import Options
 from stepscope.record.own_threads import own_thread, own_thread_ids
 from stepscope.record.whereabouts import Whereabouts
 from stepscope.record.windows import Windows
+from stepscope.recording_format.about import FAILED, RECORDING, STOPPED, About, Span
+from stepscope.recording_format.layout import ABOUT, RECORDER_LOG, RECORDINGS, recording_name
 
 log = logging.getLogger("stepscope")
 
@@ -66,9 +66,9 @@ class Session:
         self._whereabouts = Whereabouts(backend)
         self._options = options
         self._marks = marks
-        self._spans: list[list[int | None]] = []
+        self._spans: list[Span] = []
         self._problems: list[str] = []
-        self._state = "recording"
+        self._state = RECORDING
         self._started_ns = 0
         self._samplers: list[HostSampler | DeviceSampler] = []
         self._wants_device = False
@@ -93,7 +93,7 @@ class Session:
             self._started_ns = time.time_ns()
             self.directory = self._make_directory()
             self.windows = Windows(self._backend, self.directory, self.problem, self._counted)
-        self._state = "recording"
+        self._state = RECORDING
         self._backend.started(self.directory)
         self.describe()
         self._wake.clear()
@@ -108,7 +108,7 @@ class Session:
         self._backend.stopped(self.directory)
         self.windows.wait()
         self._end_thread()
-        self._state = "failed" if self.failed else "stopped"
+        self._state = FAILED if self.failed else STOPPED
         try:
             self._marks.flush(self.directory)
             self._sample()
@@ -123,12 +123,12 @@ class Session:
 
     def span_began(self) -> None:
         """What is recorded begins."""
-        self._spans.append([time.time_ns(), None])
+        self._spans.append((time.time_ns(), None))
         self._dirty = True
 
     def span_ended(self) -> None:
         """What is recorded ends."""
-        self._spans[-1][1] = time.time_ns()
+        self._spans[-1] = (self._spans[-1][0], time.time_ns())
         self._dirty = True
 
     @property
@@ -139,7 +139,7 @@ class Session:
     @property
     def recorded_ns(self) -> int:
         """How long was recorded in all, but for what is recorded now."""
-        return sum(end - start for start, end in self._spans if start is not None and end is not None)
+        return sum(end - start for start, end in self._spans if end is not None)
 
     def forget(self) -> None:
         """This process is a forked copy: what is being written belongs to the other. Locks may be held for ever."""
@@ -158,7 +158,7 @@ class Session:
         """
         assert self.directory is not None
         with self._lock:
-            replace_json(self.directory / ABOUT, self._about())
+            replace_json(self.directory / ABOUT, self._about(self.directory).as_json())
         self._dirty = False
 
     def look_again(self) -> None:
@@ -180,39 +180,36 @@ class Session:
         if self.directory is not None:
             try:
                 stamp = datetime.now(timezone.utc).isoformat(timespec="seconds")
-                append_text(self.directory / "recorder.log", "# what the recorder could not do", f"{stamp} {text}\n")
+                append_text(self.directory / RECORDER_LOG, "# what the recorder could not do", f"{stamp} {text}\n")
             except OSError as error:
-                log.warning("Profiler: %s cannot be written: %s", self.directory / "recorder.log", error)
+                log.warning("Profiler: %s cannot be written: %s", self.directory / RECORDER_LOG, error)
 
     def fail(self, text: str) -> None:
         """The recording cannot go on; said once."""
         if not self.failed:
             self.failed = True
-            self._state = "failed"
+            self._state = FAILED
             self._on_failure()
             log.error("Profiler: %s. Nothing more is recorded; training goes on", text)
             self._keep(text)
 
-    def _about(self) -> dict[str, Any]:
-        return {
-            "format": "stepscope-recording",
-            "version": 1,
-            "state": self._state,
-            **self._whereabouts.as_json(),
-            "epoch_shift_ns": epoch_shift_ns(),
-            "options": self._options.as_json(),
-            "spans": self._spans,
-            "started_ns": self._started_ns,
-            "updated_ns": time.time_ns(),
-            "problems": self._problems,
-            "own_threads": own_thread_ids(),
-        }
+    def _about(self, directory: Path) -> About:
+        return About(
+            directory,
+            self._state,
+            **self._whereabouts.known(),
+            epoch_shift_ns=epoch_shift_ns(),
+            options=self._options.as_json(),
+            spans=list(self._spans),
+            started_ns=self._started_ns,
+            updated_ns=time.time_ns(),
+            problems=self._problems,
+            own_threads=own_thread_ids(),
+        )
 
     def _make_directory(self) -> Path:
-        rank = self._whereabouts.rank
-        host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname()).strip("-") or "host"
-        stamp = datetime.fromtimestamp(self._started_ns / 1e9, timezone.utc).strftime("%Y%m%d%H%M%S%f")[:-3]
-        directory = self.root / "recording" / f"rank-{rank}_{host}-{os.getpid()}_{stamp}"
+        name = recording_name(self._whereabouts.rank, socket.gethostname(), os.getpid(), self._started_ns)
+        directory = self.root / RECORDINGS / name
         make_private(directory)
         signs.give(signs.RECORDING, str(directory))
         return directory
@@ -247,7 +244,7 @@ class Session:
         try:
             self.describe()
         except OSError as error:
-            log.debug("Profiler: recording.json could not be written: %s", error)
+            log.debug("Profiler: %s could not be written: %s", ABOUT, error)
 
     def _end_thread(self) -> None:
         self._wake.set()
@@ -287,7 +284,7 @@ class Session:
                 text = sampler.read(now)
             except Exception as error:
                 self._samplers.remove(sampler)
-                self.problem(f"{sampler.file} ends here ({type(error).__name__}: {error})")
+                self.problem(f"{sampler.file.name} ends here ({type(error).__name__}: {error})")
                 continue
             if text:
-                append_text(self.directory / sampler.file, sampler.columns, text)
+                append_text(self.directory / sampler.file.name, sampler.file.header, text)

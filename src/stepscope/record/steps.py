@@ -8,6 +8,7 @@ from time import perf_counter_ns
 from typing import Protocol
 
 from stepscope.record.marks import Marks
+from stepscope.recording_format.marks import EPOCH, GARBAGE, STEP, MarkKind
 
 
 class StepListener(Protocol):
@@ -64,7 +65,7 @@ class Steps:
         self.active = False
         self._began_ns = self._resumed_ns = None
 
-    def mark(self, kind: str, name: str, start_ns: int, end_ns: int, detail: str = "") -> None:
+    def mark(self, kind: MarkKind, name: str, start_ns: int, end_ns: int, detail: str = "") -> None:
         """A phase is over (see `docs/recording.md` for kinds). Ignored while nothing is recorded."""
         if not self.active:
             return
@@ -76,7 +77,7 @@ class Steps:
         """Python has collected garbage on this thread. That is no activity of training, so it begins no step; and it
         may have come in the middle of any method of this object, so it changes nothing here."""
         if self.active:
-            self._add(("gc", f"generation {generation}", start_ns, end_ns, self.number + 1, get_ident(), ""))
+            self._add((GARBAGE, f"generation {generation}", start_ns, end_ns, self.number + 1, get_ident(), ""))
 
     def activity(self, start_ns: int) -> None:
         """Something begins that is known to belong to training (a phase whose mark comes later)."""
@@ -141,7 +142,7 @@ class Steps:
     def epoch_ended(self, number: int, start_ns: int, now_ns: int) -> None:
         """Epoch `number` is over."""
         if self.active:  # it is no part of a step, and does not begin one
-            self._add(("epoch", str(number), start_ns, now_ns, self.number, get_ident(), ""))
+            self._add((EPOCH, str(number), start_ns, now_ns, self.number, get_ident(), ""))
         self._listener.epoch_ended(number)
 
     def identity_changed(self) -> None:
@@ -169,5 +170,5 @@ class Steps:
         """Write the step that has ended, now that nothing can belong to it any more."""
         if self._pending_ns is None or self._began_ns is None:
             return
-        self._add(("step", str(self.number), self._began_ns, self._pending_ns, self.number, get_ident(), ""))
+        self._add((STEP, str(self.number), self._began_ns, self._pending_ns, self.number, get_ident(), ""))
         self._began_ns, self._pending_ns = self._pending_ns, None

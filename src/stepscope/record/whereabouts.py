@@ -51,8 +51,8 @@ class Whereabouts:
         """Its rank; 0 where nobody says."""
         return self._known("rank") or 0
 
-    def as_json(self) -> dict[str, Any]:
-        """The part of `recording.json` that says who and where."""
+    def known(self) -> dict[str, Any]:
+        """The fields of `About` that say who and where."""
         identity = {name: self._known(name) for name in vars(self._stated)}
         identity["rank"] = self.rank
         identity["world_size"] = identity["world_size"] or 1

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from stepscope.record.backend import Backend, WindowLost
 from stepscope.record.files import append_text, make_private
-from stepscope.record.marks import epoch_shift_ns, lines
+from stepscope.record.marks import epoch_shift_ns
 from stepscope.record.own_threads import own_thread
+from stepscope.recording_format.layout import COMPLETE, FAILED, window_directory
+from stepscope.recording_format.rows import WINDOWS, row_lines
 
 log = logging.getLogger("stepscope")
 
-COLUMNS = "window,start_ns,end_ns,first_step,last_step,kind,state,files"
 MOST_WAITING = 1
 """Windows that may wait to be written; while there are more, no new one begins, so that memory stays bounded."""
 PATIENCE_S = 30.0
@@ -92,7 +93,7 @@ class Windows:
                 self._problem("operators are recorded faster than the disk takes them; some windows are left out")
             self._skipped = True
             return
-        directory = self._directory / "windows" / f"{self._next:06d}"
+        directory = window_directory(self._directory, self._next)
         make_private(directory)
         try:
             self._backend.begin_window(directory)
@@ -169,11 +170,11 @@ class Windows:
         while (job := self._jobs.get()) is not None:
             window, write = job
             try:
-                files, state = write(), "complete"
+                files, state = write(), COMPLETE
                 if self._counted is not None and self._backend.counts_events:
                     self._counted(self._backend.window_events, window.last_step - window.first_step + 1)
             except Exception as error:
-                files, state = [], "failed"
+                files, state = [], FAILED
                 self._problem(f"a window of operators is lost: {error}")
             finally:
                 self._waiting -= 1
@@ -187,7 +188,7 @@ class Windows:
         times = (window.start_ns + shift, window.end_ns + shift)
         steps = (window.first_step, window.last_step)
         row = (window.number, *times, *steps, self._backend.window_kind, state, ";".join(files))
-        append_text(self._directory / "windows.csv", COLUMNS, lines([row]))
+        append_text(self._directory / WINDOWS.name, WINDOWS.header, row_lines([row]))
 
     def _drop(self, window: Window) -> None:
         shutil.rmtree(window.directory)

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from stepscope.paths import shown
+from stepscope.recording_format.export_list import EARLIER, ExportList, is_list_name
+from stepscope.recording_format.layout import ABOUT, RECORDINGS, rank_in_name
+from stepscope.recording_format.reading import read_export_list
 from stepscope.sources.base import Input
 from stepscope.sources.classic.files import is_known, kind_of
-from stepscope.sources.export_lists import ExportList, read_list
 from stepscope.sources.side_files import peek_object
 from stepscope.tables.issues import Issue
 
-ABOUT = "recording.json"
 _TREE = re.compile(r"rank-(\d+)_\d{14}_ascend_ms(?=/|$)")
 _COPIES = re.compile(r"windows_(\d+)")
 _NUMBER = re.compile(r".*_(\d+)(?:_[a-z_]+)?\.\w+")
 _FOLDER = "host_info"
-_RECORDED = re.compile(r"rank-(\d+)_")
 
 
 @dataclass
@@ -53,7 +53,7 @@ def exported_in(directory: Path, names: Sequence[str]) -> Exported:
     found = Exported()
     listed: set[str] = set()
     for name in names:
-        if (content := read_list(directory / name)) is None:
+        if (content := read_export_list(directory / name)) is None:
             continue
         found.passed.add(name)
         listed |= content.entries
@@ -93,7 +93,7 @@ def made_elsewhere(inputs: Iterable[Input], made: Mapping[Path, str]) -> set[Inp
 
 def _data(item: Input) -> Sequence[Path]:
     """The files of an input without the list of them."""
-    return [file for file in item.files if not file.name.startswith("exported-")] or [item.path]
+    return [file for file in item.files if not is_list_name(file.name)] or [item.path]
 
 
 def _told_twice(directory: Path, content: ExportList) -> set[str]:
@@ -140,10 +140,10 @@ def _rank_of(name: str) -> int | None:
 def _recorded_ranks(directory: Path) -> set[int]:
     """Ranks of the recordings that belong to a directory."""
     ranks: set[int] = set()
-    for place in (directory, directory.parent.parent) if directory.parent.name == "earlier" else (directory,):
-        for about in (place / "recording").glob(f"rank-*/{ABOUT}"):
-            if match := _RECORDED.match(about.parent.name):
-                ranks.add(int(match[1]))
+    for place in (directory, directory.parent.parent) if directory.parent.name == EARLIER else (directory,):
+        for about in (place / RECORDINGS).glob(f"rank-*/{ABOUT}"):
+            if (named := rank_in_name(about.parent.name)) is not None:
+                ranks.add(named)
             rank = peek_object(about).get("rank")
             if isinstance(rank, int):
                 ranks.add(rank)

@@ -15,6 +15,7 @@ import polars as pl
 from stepscope.export.classic.framework_files import CPU, PIPELINE
 from stepscope.export.classic.loader_pipeline import LOADER
 from stepscope.export.rank_export import RankExport
+from stepscope.recording_format.rows import HOST
 
 _MB = 1 << 20
 _CPU = ("user_ns", "system_ns", "idle_ns", "io_wait_ns")
@@ -25,7 +26,7 @@ def write_cpu_usage(export: RankExport) -> None:
     name = f"{CPU}_{export.rank}.json"
     if name in export.written:
         return
-    samples = export.within(export.raw("host").drop_nulls("time_ns"), "time_ns")
+    samples = export.within(export.raw(HOST).drop_nulls("time_ns"), "time_ns")
     host = samples.filter(pl.col("scope") == "host").unique("time_ns").sort("time_ns")
     if host.height < 2:
         export.leave_out(name, f"{host.height} host samples; a share of CPU time needs two")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import polars as pl
 
 from stepscope.export.rank_export import RankExport
+from stepscope.recording_format.layout import COMPLETE, minddata_directories, window_directory
+from stepscope.recording_format.rows import WINDOWS
 
 PIPELINE = "pipeline_profiling"
 CPU = "minddata_cpu_utilization"
@@ -22,7 +23,11 @@ def write_minddata(export: RankExport) -> None:
 
     Spans are not joined: there are gaps between them, which these files cannot express.
     """
-    spans = [span for span in _spans(export.recording) if any(_NAME.fullmatch(file.stem) for file in span.iterdir())]
+    spans = [
+        span
+        for span in minddata_directories(export.recording)
+        if any(_NAME.fullmatch(file.stem) for file in span.iterdir())
+    ]
     if not spans:
         return
     for file in sorted(spans[-1].iterdir()):
@@ -46,17 +51,8 @@ def write_window_originals(export: RankExport) -> None:
     """
     if export.data_simplification:
         return
-    rows = export.raw("windows").filter(pl.col("state") == "complete")
+    rows = export.raw(WINDOWS).filter(pl.col("state") == COMPLETE)
     for number in rows["window"].drop_nulls():
-        directory = export.recording / "windows" / f"{number:06d}"
+        directory = window_directory(export.recording, number)
         for file in sorted(path for path in directory.rglob("*") if path.is_file() and not path.is_symlink()):
             export.copy(f"windows_{export.rank}/{directory.name}/{file.relative_to(directory)}", file)
-
-
-def _spans(recording: Path) -> list[Path]:
-    """Directories of spans by number."""
-    try:
-        found = [place for place in (recording / "minddata").iterdir() if place.is_dir() and place.name.isdigit()]
-    except FileNotFoundError:
-        return []
-    return sorted(found, key=lambda place: int(place.name))

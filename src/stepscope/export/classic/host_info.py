@@ -12,6 +12,7 @@ import polars as pl
 
 from stepscope.export.formatting import csv_text, us
 from stepscope.export.rank_export import RankExport
+from stepscope.recording_format.rows import HOST, MARKS
 
 HEADER = "tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info,memory_usage(kB),time_stamp(us)"
 DATASET_HEADER = "Operation,Stage,Occurrences,Avg. time (us),Custom Info"
@@ -52,7 +53,7 @@ def write_host_info(export: RankExport) -> None:
 
 def _marks(export: RankExport) -> pl.DataFrame:
     """Marks with module, event and stage: the loader's class and `getNext`; else kind and name."""
-    marks = export.raw("marks").filter(pl.col("start_ns").is_not_null() & pl.col("end_ns").is_not_null())
+    marks = export.raw(MARKS).filter(pl.col("start_ns").is_not_null() & pl.col("end_ns").is_not_null())
     kind, name = pl.col("kind"), pl.col("name").fill_null("")
     return marks.sort("start_ns").with_columns(
         module=kind.replace_strict(_MODULES, default="Framework"),
@@ -63,7 +64,7 @@ def _marks(export: RankExport) -> pl.DataFrame:
 
 def _memory(export: RankExport) -> pl.DataFrame:
     """Samples of the resident memory of the process."""
-    samples = export.raw("host")
+    samples = export.raw(HOST)
     return samples.filter((pl.col("scope") == "process") & pl.col("rss_bytes").is_not_null()).sort("time_ns")
 
 

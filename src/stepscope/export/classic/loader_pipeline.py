@@ -14,6 +14,7 @@ import polars as pl
 
 from stepscope.export.classic.framework_files import ITERATOR, PIPELINE
 from stepscope.export.rank_export import RankExport
+from stepscope.recording_format.rows import BATCHES
 
 LOOP, LOADER, DATASET = 0, 1, 2
 """Ids of the three stages: the training loop takes from the loader, the loader reads the data set."""
@@ -24,7 +25,7 @@ def write_loader_pipeline(export: RankExport) -> None:
     name = f"{PIPELINE}_{export.rank}.json"
     if name in export.written:
         return
-    batches = export.within(export.raw("batches").drop_nulls("time_ns"), "time_ns")
+    batches = export.within(export.raw(BATCHES).drop_nulls("time_ns"), "time_ns")
     if batches.is_empty():
         return  # `write_pipeline_raw` says why there is none
     loaders = batches["pipeline"].value_counts(sort=True)["pipeline"].to_list()

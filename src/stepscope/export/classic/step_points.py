@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.export.rank_export import RankExport
+from stepscope.recording_format.rows import MARKS
 from stepscope.tables.scopes import BACKWARD
 
 FORWARD_VARIABLE, BACKWARD_VARIABLE = "PROFILING_FP_START", "PROFILING_BP_END"
@@ -91,7 +92,7 @@ def _of_steps(steps: pl.DataFrame, column: str) -> dict[int, int]:
 
 
 def _marked(export: RankExport, kind: str, point: pl.Expr) -> dict[int, int]:
-    marks = export.raw("marks")
+    marks = export.raw(MARKS)
     return _by_step(marks.filter((pl.col("kind") == kind) & pl.col("step").is_not_null()).lazy(), point)
 
 

@@ -20,6 +20,7 @@ from stepscope.export.classic.scopes import scope_depth
 from stepscope.export.formatting import ms
 from stepscope.export.rank_export import RankExport
 from stepscope.export.timelines import CappedList, overlaps
+from stepscope.recording_format.rows import MARKS
 
 _PHASES = ("data", "forward", "backward", "optimizer", "validation", "compile", "checkpoint", "epoch", "range")
 _OPERATOR = ("full_name", "op_name", "op_type", "thread", "start_ns", "duration_ns", "self_ns")
@@ -46,7 +47,7 @@ def write_timeline(export: RankExport) -> None:
 
 def _parts(export: RankExport, steps: pl.DataFrame, operators: pl.DataFrame) -> Iterator[Iterator[str]]:
     streams = export.lazy("kernels").select(pl.col("stream").fill_null(0).unique().sort()).collect()["stream"].to_list()
-    marks = export.raw("marks").filter(pl.col("kind").is_in(_PHASES))
+    marks = export.raw(MARKS).filter(pl.col("kind").is_in(_PHASES))
     yield events.metadata(export, thread_numbers(operators).values(), streams)
     yield events.step_events(steps)
     yield events.overlap_events(_overlaps(export))

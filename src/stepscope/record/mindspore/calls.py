@@ -14,6 +14,7 @@ from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore.reach import Kinds, Reach, reach
 from stepscope.record.mindspore.step_owner import StepOwner
 from stepscope.record.steps import Steps
+from stepscope.recording_format.marks import BACKWARD, FORWARD, OPTIMIZER, MarkKind
 
 _HELPERS = ("mindspore.nn.wrap.grad_reducer", "mindspore.nn.wrap.loss_scale")
 """Modules whose cells stand between the phases and are none themselves."""
@@ -29,7 +30,7 @@ class _Phase:
         stepper: What ends a step with this call: the optimizer, or the compiled function that contains it.
     """
 
-    kind: str
+    kind: MarkKind
     name: str
     stepper: Any = None
 
@@ -63,7 +64,7 @@ class Calls:
         self._reached: weakref.WeakKeyDictionary[Any, Reach] = weakref.WeakKeyDictionary()
         self._kinds = _kinds()
         self._api = _api()
-        self._gradient = _Phase("backward", "grad")
+        self._gradient = _Phase(BACKWARD, "grad")
 
     def install(self, hooks: Hooks) -> None:
         """Put the hooks in place."""
@@ -106,13 +107,13 @@ class Calls:
     def _of_cell(self, cell: Any) -> _Phase | None:
         name = type(cell).__name__
         if isinstance(cell, self._kinds.optimizers):
-            return _Phase("optimizer", name, cell)
+            return _Phase(OPTIMIZER, name, cell)
         if type(cell).__module__ in _HELPERS or name == "Identity":
             return None
         found = self._reach(cell, cell)
         if _compiles():
-            return _Phase("forward", name, cell if found.optimizer else None)
-        return None if found.optimizer or found.gradient else _Phase("forward", name)
+            return _Phase(FORWARD, name, cell if found.optimizer else None)
+        return None if found.optimizer or found.gradient else _Phase(FORWARD, name)
 
     def _of_compiled(self, executor: Any) -> _Phase | None:
         function, owner = executor.fn, executor.obj
@@ -124,7 +125,7 @@ class Calls:
             return None  # a compiled helper, as the framework has many
         self.trains_compiled = self.trains_compiled or found.optimizer
         name = type(owner).__name__ if of_cell else _function_name(function)
-        return _Phase("forward", name, anchor if found.optimizer else None)
+        return _Phase(FORWARD, name, anchor if found.optimizer else None)
 
     def _reach(self, anchor: Any, root: Any) -> Reach:
         found = self._reached.get(anchor)

@@ -10,6 +10,7 @@ from typing import Any
 from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore.identity import group_members
 from stepscope.record.steps import Steps
+from stepscope.recording_format.marks import COLLECTIVE, collective_text
 
 _OPERATIONS = (
     ("batchisendirecv", "send_recv"),
@@ -56,8 +57,8 @@ class Collectives:
         now_ns = perf_counter_ns()
         operation = operation_of(type(args[0]).__name__)
         if returned and operation is not None:
-            detail = json.dumps(describe(args[0], (*args[1:], *kwargs.values())))
-            self._steps.mark("collective", operation, start_ns, now_ns, detail)
+            detail = describe(args[0], (*args[1:], *kwargs.values()))
+            self._steps.mark(COLLECTIVE, operation, start_ns, now_ns, detail)
 
 
 def operation_of(name: str) -> str | None:
@@ -66,8 +67,8 @@ def operation_of(name: str) -> str | None:
     return next((operation for begin, operation in _OPERATIONS if name.startswith(begin)), None)
 
 
-def describe(operator: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """Group, size and type of one call.
+def describe(operator: Any, arguments: tuple[Any, ...]) -> str:
+    """Group, size and type of one call, as `detail` of its mark.
 
     Args:
         operator: The operator; older ones hold the group.
@@ -78,14 +79,14 @@ def describe(operator: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
     group = getattr(operator, "group", None) or (named[-1] if named else None)
     members = group_members(group) if group else None
     peer = getattr(operator, "dest_rank", getattr(operator, "src_rank", None))
-    found = {
-        "group": group,
-        "size_bytes": sum(int(tensor.nbytes) for tensor in tensors) if tensors else None,
-        "element_type": str(tensors[0].dtype).lower() if tensors else None,
-        "group_size": len(members) if members else None,
-        "peer": peer if isinstance(peer, int) else None,
-    }
-    return {key: value for key, value in found.items() if value is not None}
+    return collective_text(
+        json.dumps(group) if group is not None else None,
+        len(members) if members else None,
+        sum(int(tensor.nbytes) for tensor in tensors) if tensors else None,
+        str(tensors[0].dtype).lower() if tensors else None,
+        peer if isinstance(peer, int) else None,
+        is_async=None,
+    )
 
 
 def _tensors(arguments: Any) -> Iterator[Any]:

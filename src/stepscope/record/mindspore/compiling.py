@@ -7,6 +7,7 @@ from typing import Any
 
 from stepscope.record.hooks import Hooks
 from stepscope.record.steps import Steps
+from stepscope.recording_format.marks import COMPILE
 
 _EXECUTORS = ("GraphExecutor_", "JitExecutor_")
 """What compiles in graph mode, and for `ms.jit` in later releases."""
@@ -41,4 +42,4 @@ class Compiling:
     def _leave(self, token: tuple[str, int], returned: bool) -> None:
         name, start_ns = token
         if returned:
-            self._steps.mark("compile", name, start_ns, perf_counter_ns())
+            self._steps.mark(COMPILE, name, start_ns, perf_counter_ns())

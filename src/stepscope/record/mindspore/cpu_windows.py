@@ -12,6 +12,7 @@ from typing import Any
 
 from stepscope.record.files import FILE_MODE
 from stepscope.record.hooks import Hooks
+from stepscope.recording_format.layout import MINDSPORE_CPU
 
 _RANK = re.compile(r"^(cpu_\w+?)_\d+(\.\w+)$")
 _MEMORY = "cpu_ms_memory_record"
@@ -26,7 +27,7 @@ class CpuWindows:
         memory: Record the allocator too.
     """
 
-    kind = "mindspore_cpu"
+    kind = MINDSPORE_CPU
 
     def __init__(self, rank: Callable[[], int], step: Callable[[], int], *, memory: bool) -> None:
         self._rank = rank

@@ -9,6 +9,7 @@ from typing import Any
 from stepscope.record.files import protect
 from stepscope.record.mindspore.cpu_windows import refuse_second_profiler, wait_for_operators
 from stepscope.record.options import Options
+from stepscope.recording_format.layout import ASCEND
 
 AICORE_METRICS = {
     -1: "AiCoreNone",
@@ -31,7 +32,7 @@ class DeviceWindows:
         options: What to record.
     """
 
-    kind = "ascend"
+    kind = ASCEND
 
     def __init__(self, options: Options) -> None:
         self._options = options

@@ -11,6 +11,7 @@ from typing import Any
 from stepscope.record.epochs import Epochs
 from stepscope.record.hooks import Hooks
 from stepscope.record.steps import Steps
+from stepscope.recording_format.marks import DATA
 
 
 @dataclass
@@ -78,7 +79,7 @@ class Loader:
         pipeline = self._of_iterator.get(iterator)
         if pipeline is None:
             pipeline = self._of_iterator[iterator] = self._find(iterator)
-        self._steps.mark("data", type(iterator).__name__, start_ns, now_ns)
+        self._steps.mark(DATA, type(iterator).__name__, start_ns, now_ns)
         queue = (None, None, pipeline.workers)
         self._steps.batch(now_ns, pipeline.name, pipeline.batches, now_ns - start_ns, queue)
         pipeline.batches += 1

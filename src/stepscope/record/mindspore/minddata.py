@@ -16,6 +16,7 @@ from typing import Any
 
 from stepscope.record.files import make_private, protect
 from stepscope.record.hooks import Hooks
+from stepscope.recording_format.layout import MINDDATA
 
 log = logging.getLogger("stepscope")
 
@@ -148,10 +149,10 @@ def _is_any_alive() -> bool:
 def _next_directory(directory: Path) -> Path:
     """`minddata/<K>` with the first K that is free."""
     number = 0
-    while (directory / "minddata" / str(number)).exists():
+    while (found := directory / MINDDATA / str(number)).exists():
         number += 1
-    make_private(directory / "minddata" / str(number))
-    return directory / "minddata" / str(number)
+    make_private(found)
+    return found
 
 
 def _make_files_private(directory: Path) -> None:

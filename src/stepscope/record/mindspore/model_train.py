@@ -14,6 +14,7 @@ from typing import Any
 from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore.calls import Calls
 from stepscope.record.steps import Steps
+from stepscope.recording_format.marks import VALIDATION
 
 log = logging.getLogger("stepscope")
 
@@ -110,7 +111,7 @@ class ModelTrain:
     def _validation_ended(self, _: Any) -> None:
         began_ns, self._validates_from_ns = self._validates_from_ns, None
         if began_ns is not None and self._calls.model_trains:  # else `Model.eval` by itself: nothing trains
-            self._steps.mark("validation", "Model.eval", began_ns, perf_counter_ns())
+            self._steps.mark(VALIDATION, "Model.eval", began_ns, perf_counter_ns())
 
 
 def _callback(tell: Any, **reports: Any) -> Any:

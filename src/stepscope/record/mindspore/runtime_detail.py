@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 
 from stepscope.record.files import FILE_MODE, make_private
+from stepscope.recording_format.layout import RUNTIME
 
 log = logging.getLogger("stepscope")
 
@@ -61,8 +62,8 @@ class RuntimeDetail:
         if not written:
             log.warning("Profiler: MindSpore wrote no runtime detail; it needs %s=1 before its first step", VARIABLE)
         for file in written:
-            make_private(directory / "runtime")
-            moved = Path(shutil.move(str(file), directory / "runtime" / file.name))
+            make_private(directory / RUNTIME)
+            moved = Path(shutil.move(str(file), directory / RUNTIME / file.name))
             moved.chmod(FILE_MODE)
             if not any(file.parent.iterdir()):
                 file.parent.rmdir()

@@ -8,6 +8,7 @@ from typing import Any
 
 from stepscope.record.hooks import Hooks
 from stepscope.record.steps import Steps
+from stepscope.recording_format.marks import CHECKPOINT
 
 
 class Saving:
@@ -35,4 +36,4 @@ class Saving:
     def _leave(self, token: tuple[str, int], returned: bool) -> None:
         path, start_ns = token
         if returned:
-            self._steps.mark("checkpoint", "save_checkpoint", start_ns, perf_counter_ns(), path)
+            self._steps.mark(CHECKPOINT, "save_checkpoint", start_ns, perf_counter_ns(), path)

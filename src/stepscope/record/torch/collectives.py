@@ -15,6 +15,7 @@ from typing import Any
 from stepscope.record.patches import Patches
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook, marked
+from stepscope.recording_format.marks import COLLECTIVE, collective_text
 
 OPERATIONS: dict[str, tuple[str, str | None, str | None]] = {
     "all_reduce": ("all_reduce", "tensor", None),
@@ -72,7 +73,7 @@ class CollectiveHooks:
             original = getattr(distributed_c10d, name, None)
             if original is not None:
                 call = _Call(operation, payload, peer, original, self._group)
-                self._patches.put_everywhere(original, marked(original, self._hook, "collective", call))
+                self._patches.put_everywhere(original, marked(original, self._hook, COLLECTIVE, call))
         for name in MAKERS:
             original = getattr(distributed_c10d, name, None)
             if original is not None:
@@ -143,13 +144,9 @@ class _Call:
         key, size = self._group(group)
         size_bytes, element_type = _size(payload)
         peer = self._argument(self._peer, args, kwargs)
-        detail = f'{{"group": {key}, "group_size": {size}, "size_bytes": {size_bytes}'
-        if element_type:
-            detail += f', "element_type": "{element_type}"'
-        if isinstance(peer, int):
-            detail += f', "peer": {peer}'
-        is_async = self._argument("async_op", args, kwargs) or self._operation == "send_recv"
-        return self._operation, detail + (', "async": true}' if is_async else ', "async": false}')
+        peer = peer if isinstance(peer, int) else None
+        is_async = bool(self._argument("async_op", args, kwargs)) or self._operation == "send_recv"
+        return self._operation, collective_text(key, size, size_bytes, element_type, peer, is_async=is_async)
 
     def _argument(self, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if name is None:

@@ -15,9 +15,7 @@ from typing import Any
 from stepscope.record.patches import Patches
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook, asks_compiler, marked
-
-EVALUATES, NO_GRADIENT = "eval", "no_grad"
-"""`detail` of a forward pass: the module is in evaluation mode; gradients are off."""
+from stepscope.recording_format.marks import EVALUATES, FORWARD, NO_GRADIENT
 
 _is_compiling: Callable[[], bool] | None = None
 """Whether torch.compile traces now. Known to the module and not to a closure: what torch.compile meets in a closure
@@ -94,7 +92,7 @@ class ForwardHooks:
         for root in self._roots - self._placed:
             own = vars(root).get("__call__")  # as the modules that torch.compile makes have
             if own is not None:
-                call = marked(own, self._hook, "forward", _class_of_first)
+                call = marked(own, self._hook, FORWARD, _class_of_first)
             else:
                 call = self._wrapped(next(cls for cls in root.__mro__[1:] if "__call__" in vars(cls)))
             self._patches.put(root, "__call__", call)
@@ -128,7 +126,7 @@ class ForwardHooks:
             finally:
                 inside.discard(thread)
             try:
-                steps.mark("forward", type(self).__name__, start_ns, perf_counter_ns(), _manner(self))
+                steps.mark(FORWARD, type(self).__name__, start_ns, perf_counter_ns(), _manner(self))
                 marked_one()
                 if seen is not None:
                     seen(type(self))

@@ -10,6 +10,7 @@ from typing import Any
 
 from stepscope.record.hooks import Switch
 from stepscope.record.steps import Steps
+from stepscope.recording_format.marks import MarkKind
 
 Describe = Callable[[tuple[Any, ...], dict[str, Any]], tuple[str, str]]
 """From the arguments of a call to the mark's name and detail."""
@@ -49,7 +50,7 @@ class Hook(Switch):
             self.failed(error)
         return perf_counter_ns()
 
-    def report(self, kind: str, describe: Describe, args: Any, kwargs: Any, start_ns: int, end_ns: int) -> None:
+    def report(self, kind: MarkKind, describe: Describe, args: Any, kwargs: Any, start_ns: int, end_ns: int) -> None:
         """Mark a call that is over."""
         try:
             name, detail = describe(args, kwargs)
@@ -60,7 +61,7 @@ class Hook(Switch):
             self.failed(error)
 
 
-def marked(original: Callable[..., Any], hook: Hook, kind: str, describe: Describe) -> Callable[..., Any]:
+def marked(original: Callable[..., Any], hook: Hook, kind: MarkKind, describe: Describe) -> Callable[..., Any]:
     """`original`, whose outermost calls are marked. A call that raises leaves no mark.
 
     The question whether torch.compile traces this comes first: for it the answer is a constant, so that it sees

@@ -13,6 +13,7 @@ from stepscope.record.epochs import Epochs
 from stepscope.record.patches import Patches
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook
+from stepscope.recording_format.marks import DATA
 
 WORKER_VARIABLE = "STEPSCOPE_DATA_WORKER"
 """Set in the environment of a loader's workers: one that is spawned runs the script before it knows what it is."""
@@ -118,7 +119,7 @@ class LoaderHooks:
         return safely
 
     def _taken(self, iterator: Any, start_ns: int, end_ns: int) -> None:
-        self._steps.mark("data", type(iterator).__name__, start_ns, end_ns)
+        self._steps.mark(DATA, type(iterator).__name__, start_ns, end_ns)
         if iterator._num_workers:
             self._iterators.add(iterator)
         number = iterator._num_yielded - 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.record.options import Options
+from stepscope.recording_format.layout import ASCEND
 
 
 class NpuWindows:
@@ -17,7 +18,7 @@ class NpuWindows:
         options: What to record of them.
     """
 
-    kind = "ascend"
+    kind = ASCEND
 
     def __init__(self, options: Options) -> None:
         self._options = options

@@ -10,6 +10,7 @@ from typing import Any
 
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook, asks_compiler
+from stepscope.recording_format.marks import OPTIMIZER
 
 log = logging.getLogger("stepscope")
 
@@ -85,7 +86,7 @@ class OptimizerHooks:
             now_ns = perf_counter_ns()
             began_ns = self._began_ns.pop(id(optimizer), None)
             if began_ns is not None:
-                self._steps.mark("optimizer", type(optimizer).__name__, began_ns, now_ns)
+                self._steps.mark(OPTIMIZER, type(optimizer).__name__, began_ns, now_ns)
             if not self._ends_step(optimizer):
                 return
             if self._in_backward():

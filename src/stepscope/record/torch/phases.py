@@ -9,6 +9,7 @@ from typing import Any
 from stepscope.record.patches import Patches
 from stepscope.record.steps import Steps
 from stepscope.record.torch.hook import Hook, marked
+from stepscope.recording_format.marks import BACKWARD, CHECKPOINT
 
 _DISTRIBUTED_CHECKPOINT = "torch.distributed.checkpoint"
 
@@ -34,7 +35,7 @@ class BackwardHooks:
         """Wrap it."""
         from torch import autograd
 
-        wrapper = marked(autograd.backward, self._hook, "backward", lambda args, kwargs: ("", ""))  # noqa: ARG005
+        wrapper = marked(autograd.backward, self._hook, BACKWARD, lambda args, kwargs: ("", ""))  # noqa: ARG005
         self._patches.put_everywhere(autograd.backward, wrapper)
 
     def detach(self) -> None:
@@ -67,7 +68,7 @@ class CheckpointHooks:
             if original is None or title in self._wrapped:
                 continue
             self._wrapped.add(title)
-            wrapper = marked(original, self._hook, "checkpoint", _Saved(title, where))
+            wrapper = marked(original, self._hook, CHECKPOINT, _Saved(title, where))
             self._patches.put_everywhere(original, wrapper)
 
     def detach(self) -> None:

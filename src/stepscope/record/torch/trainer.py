@@ -6,6 +6,8 @@ import atexit
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+from stepscope.recording_format.marks import VALIDATION
+
 if TYPE_CHECKING:
     from stepscope.record.profiler import Profiler
 
@@ -66,7 +68,7 @@ class TrainerRecording:
         """The trainer has validated the model, from `start_ns` to now."""
         recorder = self.profiler._recorder if self._runs and self.profiler is not None else None
         if recorder is not None:
-            recorder.steps.mark("validation", name, start_ns, perf_counter_ns())
+            recorder.steps.mark(VALIDATION, name, start_ns, perf_counter_ns())
 
     def end(self) -> None:
         """Training has ended, somehow: stop and analyse. A second call does nothing."""

@@ -24,6 +24,7 @@ from stepscope.record.torch.export import export
 from stepscope.record.torch.kineto import KinetoSession, give_up_bound, make_room
 from stepscope.record.torch.rivals import Rivals
 from stepscope.record.torch.scopes import Scopes
+from stepscope.recording_format.layout import KINETO
 
 log = logging.getLogger("stepscope")
 
@@ -37,7 +38,7 @@ class KinetoWindows:
         step: The number of the last step that ended.
     """
 
-    kind = "kineto"
+    kind = KINETO
 
     def __init__(self, options: Options, patches: Patches, step: Callable[[], int]) -> None:
         self._options = options

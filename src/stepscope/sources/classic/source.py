@@ -8,12 +8,13 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.errors import UnreadableInput
+from stepscope.recording_format.export_list import list_name
+from stepscope.recording_format.reading import read_export_list
 from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.classic import legacy, raw_profiles
 from stepscope.sources.classic.files import RankFiles, Seat, is_known, kind_of, rank_files, sort_files
 from stepscope.sources.classic.own_numbers import OwnNumbers
 from stepscope.sources.classic.parts import PARTS
-from stepscope.sources.export_lists import list_of_rank, recorded_steps
 from stepscope.tables import ISSUES, RANKS, Table
 from stepscope.tables.issues import Severity
 
@@ -112,8 +113,8 @@ class ClassicSource:
     def _ranked(self, directory: Path, rank: int, named: list[tuple[str, Path]]) -> Input:
         """The input of a rank."""
         files = [file for _, file in named]
-        listed = list_of_rank(directory, rank)
-        if recorded_steps(listed):
+        listed = directory / list_name(rank)
+        if _recorded_steps(listed):
             files.append(listed)
         return Input(self.name, directory, tuple(files), f"{_LABEL}{rank}")
 
@@ -157,9 +158,15 @@ class _Counting:
 
 def _by_own_numbers(files: RankFiles, item: Input, sink: Sink) -> Sink:
     """The sink, or for files that were exported from a recording one that gives steps their recorded numbers."""
-    listed = list_of_rank(item.path, files.rank)
-    steps = recorded_steps(listed) if listed in item.files and files.one("step_trace") is not None else []
+    listed = item.path / list_name(files.rank)
+    steps = _recorded_steps(listed) if listed in item.files and files.one("step_trace") is not None else ()
     return OwnNumbers(sink, steps) if steps else sink
+
+
+def _recorded_steps(listed: Path) -> tuple[int, ...]:
+    """The recorded number of each step of exported files; empty if they were not exported, or it is unknown."""
+    content = read_export_list(listed)
+    return () if content is None else content.steps
 
 
 def _files_of(item: Input) -> RankFiles:

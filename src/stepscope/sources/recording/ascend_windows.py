@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.errors import UnreadableInput
+from stepscope.recording_format.about import About
+from stepscope.recording_format.layout import COMPLETE, WINDOWS
 from stepscope.sources.ascend.assemble import Beside, write_tables
 from stepscope.sources.ascend.exports import find_export, rank_directories, read_export
 from stepscope.sources.ascend.merging import Merging, span_of_events
@@ -19,13 +21,10 @@ from stepscope.sources.kineto.collectives import numbered
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.steps import Steps, find_steps, tell_overlaps
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
-from stepscope.sources.recording.about import About
 from stepscope.sources.recording.beside import Known, ending_within
 from stepscope.sources.recording.moved_sink import MovedSink
+from stepscope.sources.recording.ranks import group_rows, rank_row
 from stepscope.sources.recording.windows import Window, not_recorded
-
-ASCEND = "ascend"
-"""The kind of these windows."""
 
 _PROCESS = "Python"
 """What exports call the process that marks are of, too."""
@@ -87,7 +86,7 @@ class AscendWindows:
                     "warning", path, f"{strays} marks {STRAY}; they are left out", STRAY_REMEDY, lost=strays
                 )
             self._steps, self._overlaps = find_steps(self._events)
-            row = self._about.rank_row(None).row(0, named=True)
+            row = rank_row(self._about, None).row(0, named=True)
             identity = Identity(format=row["format"], rank=row["rank"])
             self._merging = Merging(identity, self._steps.ranges, self._sink.scratch)
         return self._merging
@@ -112,7 +111,7 @@ class AscendWindows:
         recording = self._begun().merged(host)
         known.recorded(self._steps)  # counts the steps that no window shows
         recording.steps = recording.steps.with_columns(part=known.window_of(self._steps))
-        for group in self._about.groups:
+        for group in group_rows(self._about):
             recording.groups.names.setdefault(group["group"], group["name"])
             recording.groups.members.setdefault(group["group"], group["members"])
         files = RankFiles(path=self._about.directory)
@@ -133,7 +132,7 @@ class AscendWindows:
             raw = []
         if raw:
             self._raw.append(window.number)
-        elif window.state == "complete":
+        elif window.state == COMPLETE:
             problem = f"window {window.number} holds nothing that the device's profiler wrote"
             self._sink.issue("error", window.directory, problem, "Copy the recording with all of its `windows`")
         else:
@@ -148,7 +147,7 @@ class AscendWindows:
         command = shlex.join(["python3", "-m", "stepscope.record.device_exports", str(self._about.directory)])
         self._sink.issue(
             "warning",
-            self._about.directory / "windows",
+            self._about.directory / WINDOWS,
             f"raw data of the device's profiler was not exported and is not read, in {len(self._raw)} of the windows "
             f"({shown})",
             f"Where {profiler} and the device's toolkit are installed, run: {command}",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.recording_format.about import About
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import Beside
-from stepscope.sources.recording.about import About
 from stepscope.sources.recording.call_pairs import LATE_NS, pairs
 from stepscope.sources.recording.marks import CALLS, Marks
+from stepscope.sources.recording.ranks import group_rows
 from stepscope.tables.scopes import BACKWARD
 
 _SHORTLY_NS = 100_000
@@ -27,8 +28,8 @@ class Known(Beside):
     """
 
     def __init__(self, about: About, marks: Marks, calls: list[pl.DataFrame], windows: list[tuple[int, int]]) -> None:
-        super().__init__(about.groups)
-        self.own_threads = about.own_threads
+        super().__init__(group_rows(about))
+        self.own_threads = frozenset(map(str, about.own_threads))
         self._marks = marks
         self._calls = calls
         self._windows = windows

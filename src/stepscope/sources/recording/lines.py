@@ -11,33 +11,35 @@ from typing import IO
 
 import polars as pl
 
+from stepscope.recording_format.rows import CsvFile
 from stepscope.sources.trace_events import Report
 from stepscope.tables.base import with_schema
 
-Schema = Mapping[str, type[pl.DataType]]
+_Schema = Mapping[str, type[pl.DataType]]
+_TYPES: Mapping[type, type[pl.DataType]] = {int: pl.Int64, float: pl.Float64, str: pl.String}
 
 BLOCK_BYTES = 8 << 20
 """About as much text is read at a time."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
-_LARGEST: Mapping[type[pl.DataType], int] = {pl.Int64: 2**63 - 1, pl.Int32: 2**31 - 1}
+_LARGEST = 2**63 - 1
 
 _MOST_LINES = 50
 """No text of ours is longer; an open quote that reaches further is damage."""
 
 
-def read_lines(path: Path, schema: Schema, required: tuple[str, ...], report: Report) -> Iterator[pl.DataFrame]:
-    """The rows of a CSV file with a header, in parts; a file that is missing has none.
+def read_rows(recording: Path, csv_file: CsvFile, report: Report) -> Iterator[pl.DataFrame]:
+    """The rows of a CSV file of a recording, in parts; a file that is missing has none.
 
-    What stands behind the last newline was cut off and does not count. Columns that the file lacks are null, columns
-    that `schema` lacks are left out.
+    What stands behind the last newline was cut off and does not count. Columns that the file lacks are null, unknown
+    ones are left out. A row without a required value is damaged.
 
     Args:
-        path: The file.
-        schema: Columns and their types.
-        required: Columns without which a line is damaged.
-        report: Told about damage; usually `sink.issue`.
+        recording: The recording.
+        csv_file: Which file.
+        report: Takes damage; usually `sink.issue`.
     """
+    path, schema, required = recording / csv_file.name, _schema(csv_file), csv_file.required
     lost, first = 0, 0
     try:
         with path.open("rb") as file:
@@ -66,9 +68,13 @@ def read_lines(path: Path, schema: Schema, required: tuple[str, ...], report: Re
         )
 
 
-def read_whole(path: Path, schema: Schema, required: tuple[str, ...], report: Report) -> pl.DataFrame:
-    """Like `read_lines`, for small files: all rows in one frame."""
-    return pl.concat([pl.DataFrame(schema=schema), *read_lines(path, schema, required, report)])
+def read_all_rows(recording: Path, csv_file: CsvFile, report: Report) -> pl.DataFrame:
+    """Like `read_rows`, for small files: all rows in one frame."""
+    return pl.concat([pl.DataFrame(schema=_schema(csv_file)), *read_rows(recording, csv_file, report)])
+
+
+def _schema(csv_file: CsvFile) -> _Schema:
+    return {name: _TYPES[kind] for name, kind in csv_file.columns.items()}
 
 
 def _blocks(file: IO[bytes]) -> Iterator[str]:
@@ -97,7 +103,7 @@ def _last_line_end(text: bytes) -> int:
     return last
 
 
-def _at_once(block: str, header: list[str], schema: Schema, required: tuple[str, ...]) -> pl.DataFrame | None:
+def _at_once(block: str, header: list[str], schema: _Schema, required: tuple[str, ...]) -> pl.DataFrame | None:
     """The rows of a block without damage; None if it has some, or may have."""
     if "\0" in block:
         return None
@@ -112,7 +118,7 @@ def _at_once(block: str, header: list[str], schema: Schema, required: tuple[str,
 
 
 def _one_by_one(
-    block: str, header: list[str], schema: Schema, required: tuple[str, ...]
+    block: str, header: list[str], schema: _Schema, required: tuple[str, ...]
 ) -> tuple[pl.DataFrame, list[int]]:
     """The sound rows of a block, and the numbers of the lines (from 0) that are damaged."""
     lines = block.split("\n")[:-1]
@@ -146,7 +152,7 @@ def _row_at(lines: list[str], at: int) -> tuple[int, list[str] | None]:
     return taken, found[0] if len(found) == 1 else None
 
 
-def _is_sound(row: list[str], header: list[str], schema: Schema, required: tuple[str, ...]) -> bool:
+def _is_sound(row: list[str], header: list[str], schema: _Schema, required: tuple[str, ...]) -> bool:
     values = dict(zip(header, row, strict=True))
     if "\0" in "".join(row):
         return False
@@ -157,8 +163,8 @@ def _is_value(text: str, kind: type[pl.DataType]) -> bool:
     """Whether a text stands for a value of a column: not empty, and of whole numbers one that the column holds."""
     if kind == pl.String:
         return bool(text)
-    return bool(_WHOLE.fullmatch(text)) and abs(int(text)) <= _LARGEST[kind]
+    return bool(_WHOLE.fullmatch(text)) and abs(int(text)) <= _LARGEST
 
 
-def _typed(raw: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+def _typed(raw: pl.DataFrame, schema: _Schema) -> pl.DataFrame:
     return with_schema(raw.select(name for name in raw.columns if name in schema), schema, strict=False)

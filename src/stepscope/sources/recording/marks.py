@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 
 from stepscope.json_files import value_in
-from stepscope.json_values import small_number, whole_number
+from stepscope.recording_format.about import About
+from stepscope.recording_format.marks import (
+    BACKWARD,
+    COLLECTIVE,
+    FORWARD,
+    GARBAGE,
+    RANGE,
+    STEP,
+    CollectiveDetail,
+)
+from stepscope.recording_format.rows import MARKS
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto import communication as comm
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import event_frame
 from stepscope.sources.kineto.steps import STEP_PREFIX, Steps
 from stepscope.sources.plausible import WEEK_NS
-from stepscope.sources.recording.about import About
-from stepscope.sources.recording.lines import read_lines
+from stepscope.sources.recording.lines import read_rows
 from stepscope.sources.recording.phases import whole_steps, with_purposes
 
-_SCHEMA = {
-    "kind": pl.String,
-    "name": pl.String,
-    "start_ns": pl.Int64,
-    "end_ns": pl.Int64,
-    "step": pl.Int64,
-    "thread": pl.String,
-    "detail": pl.String,
-}
-_REQUIRED = ("kind", "start_ns", "end_ns")
 _SHOWN = {"start_ns": pl.Int64, "duration_ns": pl.Int64}
 _PHASES = {"kind": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
-
-COLLECTION = "gc"
-"""The kind of a garbage collection of Python."""
 
 _JITTER_NS = 100_000
 """A step begins where the one before ended, but the clocks are compared anew with every flush, to about a microsecond.
@@ -53,6 +48,7 @@ CALLS: dict[str, pl.DataType] = {
     "is_async": pl.Boolean(),
 }
 """Communication calls as the marks tell of them."""
+_DETAILS = ("group", "size_bytes", "element_type", "group_size", "peer", "is_async")
 
 COLLECTIONS: dict[str, pl.DataType] = {
     "name": pl.String(),
@@ -101,8 +97,8 @@ class Marks:
             .drop_nulls("step")
             .group_by("step")
             .agg(
-                forward_start_ns=pl.col("start_ns").filter(pl.col("kind") == "forward").min(),
-                backward_end_ns=pl.col("end_ns").filter(pl.col("kind") == "backward").max(),
+                forward_start_ns=pl.col("start_ns").filter(pl.col("kind") == FORWARD).min(),
+                backward_end_ns=pl.col("end_ns").filter(pl.col("kind") == BACKWARD).max(),
             )
         )
 
@@ -115,19 +111,19 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
         events: Takes an annotation for each mark but those of garbage collections, of which windows may know too.
         sink: Told about damage.
     """
-    path = about.directory / "marks.csv"
+    path = about.directory / MARKS.name
     marks, steps = Marks(), _Steps()
     lost = 0
-    for part in whole_steps(read_lines(path, _SCHEMA, _REQUIRED, sink.issue)):
+    for part in whole_steps(read_rows(about.directory, MARKS, sink.issue)):
         rows = part.filter((pl.col("end_ns") >= pl.col("start_ns")) & (pl.col("end_ns") - pl.col("start_ns") < WEEK_NS))
         lost += part.height - rows.height
         rows = with_purposes(rows)
         rows = rows.with_columns(pl.col("start_ns", "end_ns") + about.shift_ns)
         marks.rows += rows.height
-        marks.calls.append(_calls(rows.filter(pl.col("kind") == "collective")))
-        marks.phases.append(rows.filter(pl.col("kind").is_in(["forward", "backward"])).select(*_PHASES))
+        marks.calls.append(_calls(rows.filter(pl.col("kind") == COLLECTIVE)))
+        marks.phases.append(rows.filter(pl.col("kind").is_in([FORWARD, BACKWARD])).select(*_PHASES))
         named = steps.named(rows).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
-        collects = named["kind"] == COLLECTION
+        collects = named["kind"] == GARBAGE
         placed = named.select("name", "start_ns", "duration_ns", "thread", process=pl.lit(about.process))
         events.add("annotation", event_frame("annotation", placed.filter(~collects)))
         marks.collections.append(placed.filter(collects))
@@ -154,7 +150,7 @@ class _Steps:
     def named(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Marks, in the order of the file, called as annotations: `data: _SingleProcessDataLoaderIter`."""
         number = pl.coalesce("step", pl.col("name").cast(pl.Int64, strict=False))
-        found = rows.with_row_index("row").filter((pl.col("kind") == "step") & number.is_not_null())
+        found = rows.with_row_index("row").filter((pl.col("kind") == STEP) & number.is_not_null())
         made = [
             (row, *self._next(step, start, end))
             for row, step, start, end in found.select("row", number, "start_ns", "end_ns").iter_rows()
@@ -167,7 +163,7 @@ class _Steps:
             rows.with_row_index("row")
             .join(steps, on="row", how="left", maintain_order="left")
             .with_columns(
-                name=pl.coalesce("step_name", pl.when(pl.col("kind") == "range").then(own), kind),
+                name=pl.coalesce("step_name", pl.when(pl.col("kind") == RANGE).then(own), kind),
                 start_ns=pl.coalesce("step_start_ns", "start_ns"),
             )
         )
@@ -185,16 +181,9 @@ class _Steps:
 
 
 def _calls(rows: pl.DataFrame) -> pl.DataFrame:
-    details = [_detail(text) for text in rows["detail"]]
-    known: dict[str, Any] = {
-        "group": [_label(d.get("group")) for d in details],
-        "size_bytes": [whole_number(d.get("size_bytes")) for d in details],
-        "element_type": [_label(d.get("element_type")) for d in details],
-        "group_size": [small_number(d.get("group_size")) for d in details],
-        "peer": [small_number(d.get("peer")) for d in details],
-        "is_async": [d.get("async") is True for d in details],
-    }
-    name = pl.col("name").fill_null("collective")
+    details = [CollectiveDetail.of(value_in(text)) for text in rows["detail"]]
+    known = {column: [getattr(detail, column) for detail in details] for column in _DETAILS}
+    name = pl.col("name").fill_null(COLLECTIVE)
     return rows.select(
         name,
         "start_ns",
@@ -202,12 +191,3 @@ def _calls(rows: pl.DataFrame) -> pl.DataFrame:
         operation=comm.operation_of(name),
         **{column: pl.Series(values, dtype=CALLS[column]) for column, values in known.items()},
     )
-
-
-def _detail(text: str | None) -> Mapping[str, Any]:
-    value = value_in(text)
-    return value if isinstance(value, dict) else {}
-
-
-def _label(value: Any) -> str | None:
-    return None if value is None else str(value)

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stepscope.recording_format.about import About
+from stepscope.recording_format.layout import minddata_directories
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.minddata import Clock, MinddataFiles
 from stepscope.sources.minddata import write_minddata as write_files
 from stepscope.sources.minddata.usage import first_sample_ns
-from stepscope.sources.recording.about import About
-
-
-def minddata_directories(directory: Path) -> list[Path]:
-    """The directories of the spans, in order of time."""
-    try:
-        found = [entry for entry in (directory / "minddata").iterdir() if entry.is_dir()]
-    except OSError:
-        return []
-    return sorted(found, key=lambda entry: (int(entry.name) if entry.name.isdecimal() else 0, entry.name))
 
 
 def write_minddata(about: About, steps: Steps, sink: Sink, *, with_host: bool) -> None:
@@ -44,10 +36,10 @@ def _shift(about: About, number: int, files: MinddataFiles, directory: Path, sin
     if about.epoch_shift_ns is not None:
         return about.epoch_shift_ns + about.shift_ns
     first_ns = first_sample_ns(files.usage)
-    if first_ns is not None and number < len(about.spans):
+    if first_ns is not None and number < len(about.closed_spans):
         problem = "times of the dataset are known to a sampling interval only: the recorder did not relate the clocks"
         sink.issue("note", directory, problem, "Record with a newer stepscope if that matters")
-        return about.spans[number][0] - first_ns + about.shift_ns
+        return about.closed_spans[number][0] - first_ns + about.shift_ns
     problem = "the clock of the dataset's files is not related to that of the recording; they are left out"
     sink.issue("warning", directory, problem, "Record again with a newer stepscope")
     return None

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.recording_format.about import About
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto import communication as comm
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import event_frame
 from stepscope.sources.mindspore_cpu import CpuFiles, read_executions, read_memory
 from stepscope.sources.plausible import FIRST_EPOCH_NS
-from stepscope.sources.recording.about import About
 from stepscope.sources.recording.marks import CALLS
 from stepscope.sources.recording.windows import Window
 from stepscope.tables import MEMORY_CURVE

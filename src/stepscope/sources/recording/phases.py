@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
-EVALUATES, NO_GRADIENT = "eval", "no_grad"
-"""Words in the `detail` of a forward pass: the module was in evaluation mode; gradients were off."""
+from stepscope.recording_format.marks import BACKWARD, DATA, EVALUATES, FORWARD, NO_GRADIENT, STEP, VALIDATION
 
-VALIDATION, WARM_UP = "validation", "warm_up"
-"""Kinds that passes get here; of validation the recorder marks some by itself, where a trainer tells it."""
+WARM_UP = "warm_up"
+"""The kind that passes for warming up get here. The kind of validation is also one that the recorder marks by itself,
+where a trainer reports it."""
 
 _APART = f"{EVALUATES}|{NO_GRADIENT}"
 _REGULAR = 0.8
@@ -56,7 +56,7 @@ def with_purposes(rows: pl.DataFrame) -> pl.DataFrame:
     """
     detail = pl.col("detail").fill_null("")
     told = rows.filter(pl.col("kind") == VALIDATION)
-    if not (told.height or rows.filter(pl.col("kind") == "forward", detail.str.contains(_APART)).height):
+    if not (told.height or rows.filter(pl.col("kind") == FORWARD, detail.str.contains(_APART)).height):
         return rows
     numbered = rows.with_row_index("mark").with_columns(pass_=_passes(rows), of=_entered(rows))
     inside = _inside(numbered, told)
@@ -72,7 +72,7 @@ def _passes(rows: pl.DataFrame) -> pl.Series:
     """`train`, `eval` (evaluation mode, with gradients), `no_grad`; null for what is no forward pass."""
     detail = pl.col("detail").fill_null("")
     how = (
-        pl.when(pl.col("kind") != "forward")
+        pl.when(pl.col("kind") != FORWARD)
         .then(None)
         .when(detail.str.contains(NO_GRADIENT))
         .then(pl.lit(NO_GRADIENT))
@@ -94,7 +94,7 @@ def _inside(marks: pl.DataFrame, told: pl.DataFrame) -> pl.Series:
 
 def _entered(rows: pl.DataFrame) -> pl.Series:
     """How often step numbers have started anew: a loop that is entered again has a step 1 of its own."""
-    number = pl.when(pl.col("kind") == "step").then(pl.col("step")).forward_fill()
+    number = pl.when(pl.col("kind") == STEP).then(pl.col("step")).forward_fill()
     return rows.select((number < number.shift(1)).fill_null(False).cum_sum()).to_series()
 
 
@@ -104,7 +104,7 @@ _STEP = ["of", "step"]
 def _judged(marks: pl.DataFrame) -> pl.DataFrame:
     """The candidates: `mark`, `purpose` (null: part of the training step)."""
     by_step = marks.group_by(_STEP).agg(
-        has_backward=(pl.col("kind") == "backward").any(),
+        has_backward=(pl.col("kind") == BACKWARD).any(),
         has_training=(pl.col("pass_") == "train").any(),
     )
     known = marks.join(by_step, on=_STEP, how="left", maintain_order="left")
@@ -113,10 +113,10 @@ def _judged(marks: pl.DataFrame) -> pl.DataFrame:
         (pl.col("pass_") == EVALUATES) & pl.col("has_backward") & ~pl.col("has_training")
     )
     known = known.with_columns(trains=trains.fill_null(False))
-    begins = known.filter(pl.col("trains") | (pl.col("kind") == "backward"))
+    begins = known.filter(pl.col("trains") | (pl.col("kind") == BACKWARD))
     first = begins.group_by(_STEP).agg(first_ns=pl.col("start_ns").min())
     known = known.join(first, on=_STEP, how="left", maintain_order="left")
-    loads = known.filter((pl.col("kind") == "data") & (pl.col("start_ns") < pl.col("first_ns")))
+    loads = known.filter((pl.col("kind") == DATA) & (pl.col("start_ns") < pl.col("first_ns")))
     loaded = loads.group_by(_STEP).agg(loaded_ns=pl.col("start_ns").max())
     known = known.join(loaded, on=_STEP, how="left", maintain_order="left")
     before = pl.col("start_ns") < pl.coalesce("first_ns", pl.lit(2**62))
@@ -153,7 +153,7 @@ def _runs(named: pl.DataFrame) -> pl.DataFrame:
     if not passes.height:
         return named.clear()
     spans = passes.group_by(_STEP, maintain_order=True).agg(pl.col("start_ns").min(), pl.col("end_ns").max())
-    loads = named.filter(pl.col("kind") == "data").select(*_STEP, load_ns="start_ns", loaded_ns="end_ns")
+    loads = named.filter(pl.col("kind") == DATA).select(*_STEP, load_ns="start_ns", loaded_ns="end_ns")
     inside = spans.join(loads, on=_STEP)
     # where several batches were loaded in a run, the one right before its first pass is its first
     several = inside.filter(pl.col("load_ns").is_between("start_ns", "end_ns")).select(_STEP).unique()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.recording_format.about import About
+from stepscope.recording_format.rows import BATCHES, DEVICE, HOST
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.steps import Steps
-from stepscope.sources.recording.about import About
-from stepscope.sources.recording.lines import read_lines, read_whole
+from stepscope.sources.recording.lines import read_all_rows, read_rows
 from stepscope.tables import COUNTERS, HOST_USAGE, INPUT_PIPELINE
 
 _TOTALS = {
@@ -18,30 +19,13 @@ _TOTALS = {
 }
 _COUNTS = {"read_bytes": "read_bytes", "written_bytes": "written_bytes", "context_switches": "context_switches"}
 _AS_THEY_ARE = ("runnable", "threads", "rss_bytes", "uss_bytes", "available_bytes", "total_bytes", "processors")
-_HOST = {
-    "time_ns": pl.Int64,
-    "scope": pl.String,
-    "name": pl.String,
-    "pid": pl.Int64,
-    **dict.fromkeys((*_TOTALS.values(), *_COUNTS.values(), *_AS_THEY_ARE), pl.Int64),
-}
-_DEVICE = {"time_ns": pl.Int64, "device": pl.Int32, "name": pl.String, "value": pl.Float64}
-_BATCHES = {
-    "time_ns": pl.Int64,
-    "pipeline": pl.String,
-    "batch": pl.Int64,
-    "wait_ns": pl.Int64,
-    "queue_size": pl.Int64,
-    "queue_capacity": pl.Int64,
-    "workers": pl.Int32,
-}
 _MOST_PROCESSORS = 2**16
 """More than any machine has: what is beyond is damage."""
 
 
 def write_host_samples(about: About, sink: Sink) -> bool:
     """Write the rows of `host_usage` that `host.csv` gives; whether there are any."""
-    rows = read_whole(about.directory / "host.csv", _HOST, ("time_ns", "scope"), sink.issue)
+    rows = read_all_rows(about.directory, HOST, sink.issue)
     if not rows.height:
         return False
     known = rows["processors"].filter(rows["processors"].is_between(1, _MOST_PROCESSORS))
@@ -79,13 +63,15 @@ def _usage(rows: pl.DataFrame, processors: int | None) -> pl.DataFrame:
 
 def write_device_samples(about: About, sink: Sink) -> None:
     """Write the rows of `counters`."""
-    for rows in read_lines(about.directory / "device.csv", _DEVICE, ("time_ns", "name"), sink.issue):
-        sink.write(COUNTERS, rows.drop_nulls("value").with_columns(pl.col("time_ns") + about.shift_ns))
+    for rows in read_rows(about.directory, DEVICE, sink.issue):
+        device = pl.col("device").cast(pl.Int32, strict=False)
+        sink.write(COUNTERS, rows.drop_nulls("value").with_columns(pl.col("time_ns") + about.shift_ns, device))
 
 
 def write_batches(about: About, steps: Steps, sink: Sink) -> None:
     """Write the rows of `input_pipeline` that the training loop's own batches make."""
-    for rows in read_lines(about.directory / "batches.csv", _BATCHES, ("time_ns", "pipeline"), sink.issue):
-        shifted = rows.with_columns(pl.col("time_ns") + about.shift_ns)
+    for rows in read_rows(about.directory, BATCHES, sink.issue):
+        workers = pl.col("workers").cast(pl.Int32, strict=False)
+        shifted = rows.with_columns(pl.col("time_ns") + about.shift_ns, workers)
         named = shifted.rename({"pipeline": "operator", "wait_ns": "duration_ns"})
         sink.write(INPUT_PIPELINE, named.with_columns(step=steps.of(shifted["time_ns"])))

@@ -8,6 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.errors import UnreadableInput
+from stepscope.recording_format.about import FORMAT, About
+from stepscope.recording_format.layout import ABOUT, ASCEND, KINETO, MINDSPORE_CPU, RECORDER_LOG, minddata_directories
+from stepscope.recording_format.marks import GARBAGE as GARBAGE_MARK
+from stepscope.recording_format.reading import is_recording, read_about
+from stepscope.recording_format.rows import CSV_FILES
 from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES, event_frame
@@ -15,19 +20,19 @@ from stepscope.sources.kineto.slices import GARBAGE
 from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import write_events
 from stepscope.sources.missing import PROFILER
-from stepscope.sources.recording.about import ABOUT, FORMAT, About, is_recording, read_about
-from stepscope.sources.recording.ascend_windows import ASCEND, AscendWindows, exports_of
+from stepscope.sources.recording.ascend_windows import AscendWindows, exports_of
 from stepscope.sources.recording.beside import Known
 from stepscope.sources.recording.kineto_windows import KinetoWindows
-from stepscope.sources.recording.marks import COLLECTION, Marks, read_marks
-from stepscope.sources.recording.minddata import minddata_directories, write_minddata
+from stepscope.sources.recording.marks import Marks, read_marks
+from stepscope.sources.recording.minddata import write_minddata
 from stepscope.sources.recording.mindspore_windows import MindSporeWindows
+from stepscope.sources.recording.ranks import rank_row
 from stepscope.sources.recording.samples import write_batches, write_device_samples, write_host_samples
 from stepscope.sources.recording.windows import Window, listed_windows, readable, unread
 from stepscope.sources.windows import around
 from stepscope.tables import RANKS, STEPS
 
-_FILES = (ABOUT, "marks.csv", "host.csv", "device.csv", "batches.csv", "windows.csv")
+_FILES = (ABOUT, *(file.name for file in CSV_FILES))
 
 _NO_WINDOW = "recorded without op_time, or stopped before the first window was finished"
 
@@ -106,15 +111,15 @@ class RecordingSource:
         write_device_samples(about, sink)
         write_batches(about, steps, sink)
         write_minddata(about, steps, sink, with_host=not has_host)
-        sink.write(RANKS, about.rank_row(_span(about, span)))
+        sink.write(RANKS, rank_row(about, _span(about, span)))
 
 
 def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWindows, sink: Sink) -> Known:
     """Read the operators of all windows that can be read, into the events or, of an Ascend device, into `ascend`."""
     mindspore = MindSporeWindows(about, events, sink)
     read: dict[str, Callable[[Window], object]] = {
-        "kineto": KinetoWindows(events, about.shift_ns, sink).add,
-        "mindspore_cpu": mindspore.add,
+        KINETO: KinetoWindows(events, about.shift_ns, sink).add,
+        MINDSPORE_CPU: mindspore.add,
         ASCEND: ascend.add,
     }
     spans, first = [], None
@@ -137,7 +142,7 @@ def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWind
 def _add_collections(marks: Marks, events: Events, shown: Iterable[pl.DataFrame]) -> None:
     """Add the marked garbage collections to the events, without those that windows show themselves."""
     if (rows := marks.collections_beside(shown)).height:
-        events.add("other", event_frame("other", rows.with_columns(category=pl.lit(COLLECTION))))
+        events.add("other", event_frame("other", rows.with_columns(category=pl.lit(GARBAGE_MARK))))
 
 
 def _collections(events: Events) -> Iterator[pl.DataFrame]:
@@ -159,7 +164,7 @@ def _tell_state(about: About, sink: Sink) -> None:
             "Nothing to do for a job that was killed; one that still runs has all of it after stop()",
         )
     for problem in about.problems:
-        sink.issue("warning", path, f"the recorder says: {problem}", "See recorder.log beside it")
+        sink.issue("warning", path, f"the recorder says: {problem}", f"See {RECORDER_LOG} beside it")
 
 
 def _tell_unrecorded(count: int, steps: int, path: Path, sink: Sink) -> None:
@@ -187,7 +192,7 @@ def _span(about: About, events: tuple[int, int] | None) -> tuple[int, int] | Non
     """First and last time: of the events, and of what was to be recorded where there are none."""
     if events is not None:
         return events
-    return around([(start + about.shift_ns, end + about.shift_ns) for start, end in about.spans])
+    return around([(start + about.shift_ns, end + about.shift_ns) for start, end in about.closed_spans])
 
 
 def _ignored(*_: object, **__: object) -> None:

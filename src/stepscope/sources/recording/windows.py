@@ -6,23 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
-
 from stepscope.errors import UnreadableInput
 from stepscope.paths import stays_below
+from stepscope.recording_format.layout import COMPLETE, window_directory
+from stepscope.recording_format.rows import WINDOWS
 from stepscope.sources.base import Sink
-from stepscope.sources.recording.lines import read_lines
+from stepscope.sources.recording.lines import read_rows
 from stepscope.sources.trace_events import Report
 
-_SCHEMA = {
-    "window": pl.Int64,
-    "start_ns": pl.Int64,
-    "end_ns": pl.Int64,
-    "kind": pl.String,
-    "state": pl.String,
-    "files": pl.String,
-}
-_REQUIRED = ("window", "start_ns", "end_ns", "kind")
+_READ = ("window", "start_ns", "end_ns", "kind", "state", "files")
 
 
 @dataclass(frozen=True)
@@ -51,16 +43,15 @@ def listed_windows(directory: Path, report: Report) -> Iterator[Window]:
         directory: The recording.
         report: Told about damage.
     """
-    for part in read_lines(directory / "windows.csv", _SCHEMA, _REQUIRED, report):
-        for number, start, end, kind, state, files in part.select(*_SCHEMA).iter_rows():
+    for part in read_rows(directory, WINDOWS, report):
+        for number, start, end, kind, state, files in part.select(*_READ).iter_rows():
             names = tuple(name for name in (files or "").split(";") if name and stays_below(name))
-            place = directory / "windows" / f"{number:06d}"
-            yield Window(number, start, end, kind, state or "complete", place, names)
+            yield Window(number, start, end, kind, state or COMPLETE, window_directory(directory, number), names)
 
 
 def readable(window: Window, sink: Sink) -> bool:
     """Whether a window can be read; if not, why is told."""
-    if window.state != "complete":
+    if window.state != COMPLETE:
         not_recorded(window, sink)
         return False
     missing = [file for file in window.files if not file.exists()]

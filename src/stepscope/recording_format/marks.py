@@ -1,0 +1,104 @@
+"""What stands in a mark: its kinds, and what `detail` says of forward passes and of collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from stepscope.json_values import small_number, whole_number
+
+STEP: Final = "step"
+DATA: Final = "data"
+FORWARD: Final = "forward"
+BACKWARD: Final = "backward"
+OPTIMIZER: Final = "optimizer"
+VALIDATION: Final = "validation"
+COMPILE: Final = "compile"
+CHECKPOINT: Final = "checkpoint"
+COLLECTIVE: Final = "collective"
+EPOCH: Final = "epoch"
+GARBAGE: Final = "gc"
+RANGE: Final = "range"
+
+MarkKind = Literal[
+    "step",
+    "data",
+    "forward",
+    "backward",
+    "optimizer",
+    "validation",
+    "compile",
+    "checkpoint",
+    "collective",
+    "epoch",
+    "gc",
+    "range",
+]
+
+EVALUATES, NO_GRADIENT = "eval", "no_grad"
+"""Words in the `detail` of a forward pass: the module was in evaluation mode; gradients were off."""
+
+
+@dataclass(frozen=True)
+class CollectiveDetail:
+    """The `detail` of a collective, as read; None is unknown."""
+
+    group: str | None
+    size_bytes: int | None
+    element_type: str | None
+    group_size: int | None
+    peer: int | None
+    is_async: bool
+
+    @classmethod
+    def of(cls, values: object) -> CollectiveDetail:
+        """From the value of its JSON text."""
+        known: Mapping[str, Any] = values if isinstance(values, dict) else {}
+        return cls(
+            _label(known.get("group")),
+            whole_number(known.get("size_bytes")),
+            _label(known.get("element_type")),
+            small_number(known.get("group_size")),
+            small_number(known.get("peer")),
+            known.get("async") is True,
+        )
+
+
+def collective_text(
+    group_json: str | None,
+    group_size: int | None,
+    size_bytes: int | None,
+    element_type: str | None,
+    peer: int | None,
+    *,
+    is_async: bool | None,
+) -> str:
+    """The `detail` of a collective, as written: the JSON text of what is known. It is made for each call, by hand.
+
+    Args:
+        group_json: The group's key as JSON.
+        group_size: Its members.
+        size_bytes: What this rank contributes.
+        element_type: Type of the elements, a plain word.
+        peer: The other side's rank.
+        is_async: Whether the call only starts it.
+    """
+    parts = []
+    if group_json is not None:
+        parts.append(f'"group": {group_json}')
+    if group_size is not None:
+        parts.append(f'"group_size": {group_size}')
+    if size_bytes is not None:
+        parts.append(f'"size_bytes": {size_bytes}')
+    if element_type:
+        parts.append(f'"element_type": "{element_type}"')
+    if peer is not None:
+        parts.append(f'"peer": {peer}')
+    if is_async is not None:
+        parts.append('"async": true' if is_async else '"async": false')
+    return f"{{{', '.join(parts)}}}"
+
+
+def _label(value: Any) -> str | None:
+    return None if value is None else str(value)
