@@ -1,5 +1,9 @@
 """The errors that stepscope raises on purpose. Each message names the thing, the place and the remedy."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 from stepscope.paths import shown
 
 
@@ -32,7 +36,43 @@ class UnknownColumn(StepscopeError):
 
 
 class Unavailable(StepscopeError):
-    """An answer that this data cannot give; the text is the reason that a surface shows instead."""
+    """An answer that this data cannot give; the text is the reason that a surface shows instead.
+
+    Args:
+        reason: The text.
+        question: The analysis that cannot answer; empty if unknown.
+        table: The table that it lacks, if that is the reason.
+        ranks: The ranks that lack the table; empty if none of them has it.
+        why: What the import reported about the missing table.
+        causes: The reasons of several ranks that cannot answer, each once.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        question: str = "",
+        table: str | None = None,
+        ranks: Sequence[int] = (),
+        why: str = "",
+        causes: Sequence[Unavailable] = (),
+    ) -> None:
+        super().__init__(reason)
+        self.question = question
+        self.table = table
+        self.ranks = tuple(ranks)
+        self.why = why
+        self.causes = tuple(causes)
+
+    def again(self) -> Unavailable:
+        """The same reason without the traceback of where it was first raised, which would keep all its frames."""
+        return Unavailable(
+            str(self), question=self.question, table=self.table, ranks=self.ranks, why=self.why, causes=self.causes
+        )
+
+
+class Cancelled(StepscopeError):
+    """A question was cancelled before it was answered; asked again, it starts anew."""
 
 
 class ProfilerPathError(StepscopeError):

@@ -86,3 +86,27 @@ def test_calls_of_the_host_alone_are_no_reduces() -> None:
 
     with pytest.raises(Unavailable, match="no communication of the device"):
         Run.from_frames({0: {**tables, "collectives": host}}).analyse("step_reduces")
+
+
+def test_calls_have_the_same_number_in_every_step() -> None:
+    found = reduces().analyse("step_reduces").filter(pl.col("segment") == "call").sort("call", "step")
+
+    assert found.select("call", "step", "name").rows() == [
+        (number, step, name)
+        for number, name in enumerate(("AllReduce-op3", "AllReduce-op0", "AllReduce-op1", "AllReduce-op2"))
+        for step in (1, 2)
+    ]
+    assert found["collective"].to_list() == [3, 7, 0, 4, 1, 5, 2, 6]
+
+
+def test_calls_of_the_host_are_laid_out_on_request() -> None:
+    run = reduces()
+    tables = {name: run.rank(0).table(name).collect() for name in ("steps", "collectives")}
+    host = tables["collectives"].with_columns(on_device=False, stream=pl.lit(None, pl.Int64))
+    run = Run.from_frames({0: {**tables, "collectives": host}})
+
+    found = run.analyse("step_reduces", on_host=True)
+
+    assert found.filter(pl.col("segment") == "call").height == 8
+    with pytest.raises(Unavailable, match="no communication of the device"):
+        run.analyse("step_reduces")

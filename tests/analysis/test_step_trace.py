@@ -335,3 +335,53 @@ def test_validation_and_checkpoints_are_phases_of_their_own() -> None:
         (150, 80, 0, 220)
     ]
     assert trace.select(pl.sum_horizontal(pl.col(PHASES)) - pl.col("step_ns")).item() == 0
+
+
+PYNATIVE = [
+    ("MatMul", 100, 300),
+    ("Default/BiasAddGrad-op0", 410, 420),
+    ("MatMul", 430, 700),  # queued by the backward pass, whose call returned at 450
+    ("ReluGrad", 700, 710),
+    ("Default/AssignAdd-op0", 800, 810),
+    ("Default/SGD-op0", 820, 840),
+]
+LAUNCHES = [("forward: Net", 90, 350), ("backward: grad", 400, 450), ("optimizer: SGD", 460, 900)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "framework", "backward"),
+    [("pynative", "mindspore", 710), ("graph", "mindspore", 450), (None, "pytorch", 450)],
+)
+def test_backward_ends_with_its_last_operator_if_marks_show_launches(
+    mode: str | None, framework: str, backward: int
+) -> None:
+    points = {"forward_start_ns": [90 * US], "backward_end_ns": [450 * US]}
+    ranks = RANKS.frame(framework=[framework], mode=[mode])
+    frames = {"steps": steps(1, **points), "operators": operators(PYNATIVE), "slices": marks(LAUNCHES), "ranks": ranks}
+
+    found = Run.from_frames({0: frames}).analyse("step_trace")
+
+    assert told(found, SECTIONS) == [90, backward - 90, STEP - backward]
+    assert told(found, ("backward_ns", "optimizer_ns")) == [backward - 400, 900 - max(backward, 460)]
+    launched = ("Default/BiasAddGrad-op0", "stated") if backward == 450 else ("ReluGrad", "phases")
+    assert found.select("backward_end_operator", "backward_end_by").row(0) == launched
+
+
+def test_without_an_update_marks_of_launches_are_all_that_is_known() -> None:
+    frames = {
+        "steps": steps(1, forward_start_ns=[90 * US], backward_end_ns=[450 * US]),
+        "operators": operators(PYNATIVE[:4]),
+        "slices": marks(LAUNCHES),
+        "ranks": RANKS.frame(framework=["mindspore"], mode=["pynative"]),
+    }
+
+    assert told(Run.from_frames({0: frames}).analyse("step_trace"), SECTIONS) == [90, 360, 550]
+
+
+def test_forward_does_not_begin_at_an_operator_of_the_optimizer() -> None:
+    rows = [("Default/optimizer-SGD/AssignAdd-op0", 100, 110), ("Default/network-Net/MatMul-op0", 120, 200)]
+    frames = {"steps": steps(1, forward_start_ns=[90 * US]), "operators": operators(rows)}
+
+    found = Run.from_frames({0: frames}).analyse("step_trace")
+
+    assert found["forward_start_operator"].to_list() == ["Default/network-Net/MatMul-op0"]

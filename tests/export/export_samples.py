@@ -183,8 +183,10 @@ def make_export(root: Path, frames: Mapping[str, pl.DataFrame] | None = None, **
     """An export of rank 1, of which `recording.json` and `ranks` state the same."""
     recording = make_recording(root, about=about)
     frames = dict(torch_frames() if frames is None else frames)
-    stated = {name: [about[name]] for name in ("framework", "world_size", "device_kind") if name in about}
-    frames["ranks"] = frames["ranks"].with_columns(**{name: pl.Series(value) for name, value in stated.items()})
+    stated = {name: about[name] for name in ("framework", "world_size", "device_kind", "mode") if name in about}
+    if "environment" in about:
+        stated["environment"] = json.dumps(about["environment"])
+    frames["ranks"] = frames["ranks"].with_columns(pl.lit(value).alias(name) for name, value in stated.items())
     return RankExport(Run.from_frames({1: frames}), 1, recording, {**ABOUT, **about}, root / "profiler")
 
 

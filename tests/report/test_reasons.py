@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope import Run, open_run
 from stepscope.advice import worded
+from stepscope.errors import Unavailable
 from stepscope.report.answers import answers
 from stepscope.report.reasons import explain, missing_data, unanswered
 
@@ -55,7 +56,17 @@ def test_one_rank_is_not_called_typical() -> None:
 
 
 def test_a_rank_that_lacks_a_table_is_named_without_the_words_of_the_code() -> None:
-    reason = "no compute kernels. breakdown needs `steps`: rank 1,3 lacks `steps` (read as classic)."
+    lacking = Unavailable(
+        "breakdown needs `steps`: rank 1,3 lacks `steps` (read as classic). Cut off. Record again",
+        question="breakdown",
+        table="steps",
+        ranks=(1, 3),
+        why="Cut off. Record again",
+    )
+    causes = [Unavailable("no compute kernels"), lacking, Unavailable("no steps")]
+    both = Unavailable(". ".join(map(str, causes)), causes=causes)
 
-    assert explain(open_run(EXAMPLE), "step_trace", reason) == "no compute kernels; rank 1,3 has no steps"
-    assert explain(open_run(EXAMPLE), "step_trace", reason[20:]) == "rank 1,3 has no steps"
+    assert explain(open_run(EXAMPLE), "step_trace", lacking) == "rank 1,3 has no steps. Cut off. Record again"
+    assert explain(open_run(EXAMPLE), "step_trace", both) == (
+        "no compute kernels; rank 1,3 has no steps. Cut off. Record again. no steps"
+    )

@@ -41,8 +41,8 @@ class Analysis:
         together: Of scope `rank`: may be called with the tables of several ranks at once, told apart by `rank`, which
             costs little more than one call where ranks are small. A rank's part of the answer depends on its own
             rows only.
-        whole_job: The answer about one rank depends on the others: where a user selects ranks, it is computed over
-            all of them and then narrowed.
+        whole_job: Of scope `job`: the answer about one rank depends on the others. If a user selects ranks, it is
+            computed over all of them and then narrowed.
         passes: Options that it hands on to the answers that it needs, which have options of these names; it may have
             them itself, too.
         as_recorded: It is given the tables as they were recorded. Others find steps in the tables of ranks that mark
@@ -118,15 +118,19 @@ class Analysis:
         """The analyses whose results it needs or uses."""
         return [ANALYSES[name] for name in self.needs if name not in TABLES]
 
-    @property
-    def own_options(self) -> tuple[str, ...]:
-        """The remaining parameters."""
-        return tuple(self.parameters.options)
+    @cached_property
+    def options(self) -> Mapping[str, Any]:
+        """The remaining parameters and what it hands on, with their defaults."""
+        handed = {name: other.options[name] for other in self.others for name in self.passes if name in other.options}
+        return {**handed, **self.parameters.options}
 
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The remaining parameters, and what it hands on."""
-        return tuple(dict.fromkeys([*self.own_options, *self.passes]))
+    @cached_property
+    def closure(self) -> tuple[Analysis, ...]:
+        """This analysis and all others on which its answer depends."""
+        used = {self.name: self}
+        for other in [*self.others, *([] if self.as_recorded else [ANALYSES["iterations"]])]:
+            used.update((one.name, one) for one in other.closure)
+        return tuple(used.values())
 
 
 def _is_alike(found: pl.DataType, declared: pl.DataType) -> bool:
@@ -201,17 +205,24 @@ def analysis(
         else:
             _unchecked.append(added)
         ANALYSES[name] = added
+        for one in ANALYSES.values():  # what depends on the analysis that had this name depends on this one now
+            one.__dict__.pop("closure", None)
+            one.__dict__.pop("options", None)
         return function
 
     return register
 
 
 def _check(added: Analysis) -> None:
-    """Check what an analysis names.
+    """Check what an analysis names and declares.
 
     Raises:
-        StepscopeError: If a parameter is unknown, it needs itself, or passes an option that nothing it needs has.
+        StepscopeError: If a parameter is unknown, it needs itself, or passes an option that nothing it needs has; or if
+            an analysis of ranks does not state the rank of each row, or compares ranks.
     """
+    if added.scope == "rank" and (added.whole_job or all(column.name != "rank" for column in added.columns)):
+        problem = "compares ranks (whole_job)" if added.whole_job else "declares no column `rank`"
+        raise StepscopeError(f"{added.name}: it is asked for each rank, but {problem}")
 
     def needs(name: str) -> Iterable[str]:
         one = added if name == added.name else ANALYSES[name]

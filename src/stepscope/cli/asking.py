@@ -217,5 +217,5 @@ def _answered(run: Run, table: Table) -> pl.DataFrame | str:
     try:
         answer: pl.DataFrame = run.analyse(table.question, **table.options)
     except Unavailable as reason:
-        return explain(run, table.question, str(reason))
+        return explain(run, table.question, reason)
     return answer

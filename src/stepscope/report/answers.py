@@ -13,7 +13,7 @@ from stepscope.errors import Unavailable
 from stepscope.report.counting import counted
 from stepscope.report.reasons import explain
 from stepscope.report.sentences import Sentence
-from stepscope.run.spans import narrow_step_ns
+from stepscope.run.narrow_windows import narrow_step_ns
 
 if TYPE_CHECKING:
     from stepscope.run import Run
@@ -75,14 +75,14 @@ def answers(run: Run) -> Answers:
         try:
             tables[question] = run.analyse(question)
         except Unavailable as reason:
-            unavailable[question] = explain(run, question, str(reason))
+            unavailable[question] = explain(run, question, reason)
     findings = advise(run)
     timed_steps, outer_steps = (
         run.analyse(question) if "breakdown" in tables else None for question in ("timed_steps", "outer_steps")
     )
     known = 0 if timed_steps is None else timed_steps.height
     unknown = max(run.table("steps").select(pl.len()).collect().item() - known, 0) if known else 0
-    narrow_ns = narrow_step_ns(run)
+    narrow_ns = narrow_step_ns(run.ranks)
     return Answers(
         tables, findings, unavailable, counted(run), timed_steps, outer_steps, narrow_ns, unknown, run.limits
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.report.sentences import Sentence
-from stepscope.run.numbering import marks_no_steps
 
 if TYPE_CHECKING:
     from stepscope.run import Run
@@ -19,4 +18,4 @@ def counted(run: Run) -> Sentence | None:
     if run.iterations is not None:
         found = run.iterations
         return Sentence("iterations", {"count": found.count, "operators": found.operators}, "iteration")
-    return Sentence("whole_recording", per="recording") if marks_no_steps(run) else None
+    return Sentence("whole_recording", per="recording") if run.marks_no_steps else None

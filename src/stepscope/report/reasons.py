@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.advice.units import Unit, unit_of
+from stepscope.advice.units import unit_of
 from stepscope.analysis.registry import find_analysis
+from stepscope.errors import Unavailable
 from stepscope.present import listed
 from stepscope.selection import describe_numbers
 from stepscope.sources.base import Source
@@ -54,24 +54,33 @@ ANSWERS = {
 }
 """What an analysis gives; its name without underscores where nothing else stands here."""
 
-_LACKING = re.compile(r"(?:\. )?\w+ needs `(\w+)`: rank ([\d,-]+) lacks `\1` \(read as [^)]*\)")
-"""How an analysis reports that some of the ranks lack a table."""
 
-
-def explain(run: Run, question: str, reason: str) -> str:
+def explain(run: Run, question: str, reason: Unavailable) -> str:
     """Why a run cannot answer a question.
 
     Args:
         run: The run.
         question: Name of the analysis.
-        reason: What the analysis itself said; used where no data is missing.
+        reason: What the analysis itself states; used unless a table is missing on all ranks.
     """
     table = _missing_table(run, question)
     if table is None:
-        told = _LACKING.sub(lambda match: f"; rank {match[2]} has no {_noun(match[1])}", reason)
-        unit: Unit = run.analyse(unit_of, otherwise="step")
-        return unit.words(told.removeprefix("; ").rstrip("."))
+        unit = run.analyse(unit_of, otherwise="step")
+        return unit.words(_stated(reason).rstrip("."))
     return "; ".join([f"the recording has no {_noun(table)}", *(why for why in _why(run, table) if why != _UNKNOWN)])
+
+
+def _stated(reason: Unavailable) -> str:
+    """The reasons of an analysis, each once; which ranks lack a table, instead of what needs it."""
+    sentences: dict[str, str] = {}
+    for cause in reason.causes or (reason,):
+        if cause.ranks and cause.table:
+            why = f". {cause.why}" if cause.why else ""
+            sentences.setdefault(f"rank {describe_numbers(cause.ranks)} has no {_noun(cause.table)}{why}", "; ")
+        else:
+            sentences.setdefault(str(cause), ". ")
+    first, *others = sentences
+    return first + "".join(sentences[text] + text for text in others)
 
 
 def unanswered(unavailable: dict[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 
 from stepscope.paths import natural
-from stepscope.run.folders import common_folders
+from stepscope.run.job_folders import common_folders
 from stepscope.sources.registry import family_of
 from stepscope.store.recording import Recording
 from stepscope.tables.issues import Issue

@@ -7,15 +7,12 @@ someone who may see a run but not the machine's files, so only functions that ar
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import polars as pl
 
 from stepscope.errors import StepscopeError
 from stepscope.tables import TABLES
-
-if TYPE_CHECKING:
-    from stepscope.run.run import Run
 
 _TOKEN = re.compile(
     r"""(?P<comment>--[^\n]*|/\*(?:(?!\*/|/\*).)*\*/)  # a comment in a comment is refused as an odd character
@@ -57,20 +54,19 @@ _VALID_COLUMNS = re.compile(r"; valid columns: \[.*\]$")
 """Polars' own list; the hint names the columns by table."""
 
 
-def query(run: Run, text: str) -> pl.DataFrame:
+def query(tables: Mapping[str, pl.LazyFrame], text: str) -> pl.DataFrame:
     """Answer a SELECT over the tables of a run.
 
     Args:
-        run: The run; a table that no rank has is there and empty, so that one query serves every source.
+        tables: The tables; one that is not among them is empty, so that one query serves every source.
         text: `SELECT`, `WITH ... SELECT` or `SHOW TABLES`.
 
     Raises:
         StepscopeError: If it is something else, names anything but tables of the run, or fails.
     """
     confined = _confined(text)
-    context = pl.SQLContext(
-        {n: run.table(n) if run.has(n) else pl.LazyFrame(schema=t.schema) for n, t in TABLES.items()}
-    )
+    empty = {name: pl.LazyFrame(schema=table.schema) for name, table in TABLES.items() if name not in tables}
+    context = pl.SQLContext({**empty, **tables})
     try:
         return context.execute(confined, eager=True)
     except pl.exceptions.PolarsError as error:

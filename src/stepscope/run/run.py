@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import polars as pl
 
+from stepscope.analysis.parameters import frozen
 from stepscope.errors import StepscopeError, Unavailable
-from stepscope.run.answers import Answers
-from stepscope.run.numbering import Repetition, iterations_of
+from stepscope.run.answer_cache import DEFAULT_MB, AnswerCache
+from stepscope.run.engine import Engine, Threads
+from stepscope.run.iterations import Iterations, iterations_of, marks_no_steps, may_have_iterations
+from stepscope.run.narrow_windows import narrow_window_issues
 from stepscope.run.query import query
 from stepscope.run.rank import Rank, known_table, stacked
-from stepscope.run.spans import narrow_windows
+from stepscope.run.recorded import lacks, table_of
+from stepscope.run.supply import Supplier
 from stepscope.selection import Choice, describe_numbers, parse_selection
 from stepscope.store.recording import MemoryRecording
 from stepscope.tables import ISSUES, RANKS, TABLES
 from stepscope.tables.issues import Issue, issue_rows
+
+T = TypeVar("T")
 
 _STEPPED = tuple(name for name, table in TABLES.items() if any(c.name == "step" for c in table.columns))
 
@@ -34,6 +40,9 @@ class Run:
         own_issues: What is to be reported about the run as a whole.
         warnings: What the user should know about this opening of it, e.g. that the store is full.
         skipped: Number of other files that were passed by.
+        engine: What asks questions over ranks; by default threads of this process.
+        answers_mb: MB of answers to keep, of the run and all its selections together; the least recently used are
+            forgotten first, and computed anew when they are asked for again.
     """
 
     def __init__(
@@ -46,6 +55,8 @@ class Run:
         own_issues: Sequence[Issue] = (),
         warnings: Sequence[str] = (),
         skipped: int = 0,
+        engine: Engine | None = None,
+        answers_mb: float = DEFAULT_MB,
     ) -> None:
         self.name = name
         self.path = path
@@ -62,7 +73,8 @@ class Run:
         """The run as it was opened, of which this one may be a selection of ranks or steps."""
         self.whole: Run = self
         """The run with all its ranks, of which this one may be a selection."""
-        self._answers = Answers(self)
+        self._engine = engine or Threads()
+        self._cache = AnswerCache(round(answers_mb * 1e6))
 
     @classmethod
     def from_frames(cls, frames: Mapping[int, Mapping[str, pl.DataFrame]], name: str = "frames") -> Run:
@@ -116,24 +128,15 @@ class Run:
         Raises:
             Unavailable: If no rank has it; the text says why.
         """
-        if name == ISSUES.name:
-            return self.issues.lazy()
-        if not self.has(name):
-            raise Unavailable(self.missing(name))
-        return stacked([rank for rank in self.ranks if rank.has(name)], name)
+        return table_of(self, known_table(name))
 
     def missing(self, name: str) -> str:
         """Which ranks lack a table and why; empty if none does."""
-        lacking = [rank for rank in self.ranks if not rank.has(name)]
-        if not lacking:
-            return ""
-        numbers = {rank.rank for rank in lacking}
-        who = "no rank has" if len(lacking) == len(self.ranks) else f"rank {describe_numbers(numbers)} lacks"
-        formats = ", ".join(sorted({str(rank.facts["format"] or rank.recording.source) for rank in lacking}))
-        told = self.issues.filter(pl.col("place") == name, pl.col("rank").is_in(sorted(numbers)))
-        reasons = told.select("problem", "remedy").unique(maintain_order=True)
-        why = "".join(f". {problem}. {remedy}" for problem, remedy in reasons.iter_rows())
-        return f"{who} `{name}` (read as {formats}){why}"
+        return "" if all(rank.has(name) for rank in self.ranks) else str(self.lacks(name))
+
+    def lacks(self, name: str, question: str = "") -> Unavailable:
+        """The same as an error, for an analysis that needs the table."""
+        return lacks(self, name, question)
 
     def coverage(self) -> pl.DataFrame:
         """How many rows each rank has of each table, before steps are selected."""
@@ -144,10 +147,10 @@ class Run:
     @cached_property
     def issues(self) -> pl.DataFrame:
         """What the import skipped or guessed, on all ranks and around them."""
-        around = [*self.own_issues, *self.unread, *narrow_windows(self)]
-        telling = [rank for rank in self.ranks if rank.has(ISSUES.name)]
-        told = [stacked(telling, ISSUES.name).collect()] if telling else []
-        return pl.concat([issue_rows(around), *told])
+        around = [*self.own_issues, *self.unread, *narrow_window_issues(self.ranks, self.path)]
+        having = [rank for rank in self.ranks if rank.has(ISSUES.name)]
+        reported = [stacked(having, ISSUES.name).collect()] if having else []
+        return pl.concat([issue_rows(around), *reported])
 
     @cached_property
     def steps(self) -> list[int]:
@@ -162,9 +165,21 @@ class Run:
         return []
 
     @cached_property
-    def iterations(self) -> Repetition | None:
-        """Steps of ranks that mark none, if their repetition is certain; see `numbering`."""
-        return iterations_of(self) if self.original is self else self.original.iterations
+    def iterations(self) -> Iterations | None:
+        """Steps of ranks that mark none, if they are certain; see `run/iterations.py`."""
+        if self.original is not self:
+            return self.original.iterations
+        if not may_have_iterations(self.ranks):
+            return None
+        try:
+            return iterations_of(self.ranks, self.analyse("iterations"))
+        except Unavailable:
+            return None
+
+    @property
+    def marks_no_steps(self) -> bool:
+        """Whether the whole recording stands as one step on each rank that has any."""
+        return marks_no_steps(self.ranks)
 
     def select(
         self,
@@ -201,7 +216,7 @@ class Run:
             limits: Analysis or rule to its set of limits; `advice.limits_from` makes them of plain values.
         """
         run = self._with_ranks(self.ranks)
-        run.limits = {**self.limits, **limits}
+        run.limits = {**self.limits, **{name: frozen(name, "limits", values) for name, values in limits.items()}}
         run.original = run if self.original is self else self.original.with_limits(limits)
         if self.whole is not self:
             run.whole = self.whole.with_limits(limits)
@@ -217,28 +232,40 @@ class Run:
             own_issues=self.own_issues,
             warnings=self.warnings,
             skipped=self.skipped,
+            engine=self._engine,
         )
+        run._cache = self._cache
         run.others = self.others
         run.limits = self.limits
         run.original = self.original
         return run
 
+    @overload
+    def analyse(self, question: str, **options: Any) -> pl.DataFrame: ...
+    @overload
+    def analyse(self, question: Callable[..., pl.LazyFrame], **options: Any) -> pl.DataFrame: ...
+    @overload
+    def analyse(self, question: Callable[..., Iterator[T]], **options: Any) -> list[T]: ...
+    @overload
+    def analyse(self, question: Callable[..., T], **options: Any) -> T: ...
     def analyse(self, question: str | Callable[..., Any], **options: Any) -> Any:
         """Answer a question.
 
         Args:
-            question: An analysis or its name.
-            **options: Its options; the tables and other answers that it needs are supplied.
+            question: An analysis or its name, or any function whose parameters name tables and analyses. A function is
+                taken to answer the same whenever it is asked, so what it reads beside its parameters must not change.
+            **options: Its options, which are data; the tables and other answers that it needs are supplied.
 
         Returns:
-            What the analysis returns, lazy frames collected. An analysis of one rank is asked for each rank and
-            the answers stacked; ranks that cannot answer are left out, see `silent_ranks`.
+            What the analysis returns, lazy frames and generators collected. An analysis of one rank is asked for each
+            rank and the answers stacked; ranks that cannot answer are left out, see `silent_ranks`.
 
         Raises:
             Unavailable: If this run cannot answer; the text says why.
-            StepscopeError: If there is no such analysis or option.
+            Cancelled: If the question was cancelled, see `watched`.
+            StepscopeError: If there is no such analysis, parameter or option.
         """
-        return self._answers.answer(question, options)
+        return self._supplier.answer(question, options)
 
     def query(self, text: str) -> pl.DataFrame:
         """Answer a SQL `SELECT` over the tables; see `stepscope.run.query`.
@@ -246,11 +273,21 @@ class Run:
         Raises:
             StepscopeError: If it names anything but tables of this run, or fails.
         """
-        return query(self, text)
+        return query({name: self.table(name) for name in TABLES if self.has(name)}, text)
 
-    def silent_ranks(self, question: str | Callable[..., Any]) -> dict[int, str]:
-        """The ranks that could not answer a question asked before, and why."""
-        return self._answers.silent(question)
+    def silent_ranks(self, question: str | Callable[..., Any], **options: Any) -> dict[int, Unavailable]:
+        """The ranks that cannot answer a question, and why."""
+        return self._supplier.silent(question, options)
+
+    @property
+    def answers_bytes(self) -> int:
+        """Bytes of the answers that are kept, of this run and all its selections."""
+        return self._cache.used_bytes
+
+    @cached_property
+    def _supplier(self) -> Supplier:
+        is_whole = len(self.ranks) == len(self.whole.ranks)
+        return Supplier(self, self._cache, self._engine, None if is_whole else self.whole._supplier)
 
     def _described(self) -> str:
         return f"rank {describe_numbers(rank.rank for rank in self.ranks)}"

@@ -8,6 +8,9 @@ from __future__ import annotations
 BACKWARD = r"^(Gradients|Bprop)/"
 """Operators of the backward pass."""
 
+OPTIMIZER_SCOPE = r"/optimizer-\w+/"
+"""Operators of an optimizer."""
+
 INSTANCE = r"-op\d+$"
 """Number of an operator, behind its type."""
 

@@ -115,7 +115,7 @@ def test_one_step_is_its_own_average(tmp_path: Path) -> None:
     assert rows[2].split(",")[1:] == rows[1].split(",")[1:]
 
 
-def test_what_lies_between_two_steps_is_in_neither_but_rounding_is_joined(tmp_path: Path) -> None:
+def test_what_lies_between_two_steps_is_in_neither(tmp_path: Path) -> None:
     frames = torch_frames()
     late = pl.Series([0, MS, MS + US])
     spread = frames["steps"].with_columns(pl.col("start_ns", "end_ns") + late, pl.col("forward_start_ns") + 2 * late)
@@ -124,8 +124,8 @@ def test_what_lies_between_two_steps_is_in_neither_but_rounding_is_joined(tmp_pa
     write_step_trace(export)
 
     rows = [[int(cell) for cell in line.split(",")[:7]] for line in lines(export, RAW)[1:4]]
-    assert [row[1] for row in rows] == [TICKS, TICKS + 1_100_000, TICKS + 2_100_000]
-    assert [row[3] for row in rows] == [1_000_000, 1_000_000, 1_000_100]
+    assert [row[1] for row in rows] == [TICKS, TICKS + 1_100_000, TICKS + 2_100_100]
+    assert [row[3] for row in rows] == [1_000_000] * 3
 
 
 def test_a_step_without_a_call_of_the_others_has_it_without_length_at_its_end(tmp_path: Path) -> None:
@@ -143,7 +143,16 @@ def test_a_step_without_a_call_of_the_others_has_it_without_length_at_its_end(tm
 
 def test_calls_of_one_kind_are_matched_by_their_order(tmp_path: Path) -> None:
     frames = torch_frames()
-    first = frames["collectives"].head(1).with_columns(pl.col("start_ns") - 5 * MS, operation=pl.lit("broadcast"))
+    first = (
+        frames["collectives"]
+        .head(1)
+        .with_columns(
+            pl.col("start_ns") - 5 * MS,
+            collective=pl.lit(9, pl.Int64),
+            operation=pl.lit("broadcast"),
+            name=pl.lit("gloo:broadcast"),
+        )
+    )
     export = make_export(tmp_path, {**frames, "collectives": pl.concat([first, frames["collectives"]])})
 
     write_step_trace(export)
@@ -188,8 +197,16 @@ def pynative(update: str) -> dict[str, pl.DataFrame]:
         pl.col("start_ns") + 3_100_000, duration_ns=pl.lit(100 * US, pl.Int64), name=pl.lit(update)
     )
     marked = frames["steps"].with_columns(backward_end_ns=pl.col("start_ns") + 4 * MS)
+    marks = marked.select(
+        "start_ns",
+        "step",
+        slice=pl.int_range(100, 100 + pl.len()),
+        duration_ns=pl.lit(4 * MS, pl.Int64),
+        category=pl.lit("annotation"),
+        name=pl.lit("backward: grad"),
+    )
     calls = pl.concat([calls.with_columns(duration_ns=late), last])
-    return {"steps": marked, "operators": calls, "ranks": frames["ranks"]}
+    return {"steps": marked, "slices": marks, "operators": calls, "ranks": frames["ranks"]}
 
 
 @pytest.mark.parametrize("update", ["Default/Adam-op0", "Default/optimizer-Own/Mul-op3", "Default/ApplyMomentum-op1"])

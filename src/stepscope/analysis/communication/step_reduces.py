@@ -1,4 +1,4 @@
-"""The communication of each step on each device stream, with the gaps between: what MindSpore calls reduces."""
+"""The communication of each step by stream, with the gaps between the calls: what MindSpore calls reduces."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ _PLACE = ["rank", "graph", "step", "stream"]
         meaning("name", "Name of the call; null for a gap."),
         meaning("operation", "Operation of the call, e.g. `all_reduce`; null for a gap."),
         meaning("place", "Position among calls of its name (or operation), from 0; null for a gap."),
+        Column("call", "int64", "Number of the call among those of a step, the same in every step; null for a gap."),
+        Column("collective", "int64", "Number of its row in `collectives`; null for a gap."),
         Column("start_ns", "int64", "Start, counted from the start of the step."),
         "duration_ns",
         keep="step name duration_ns start_ns stream segment",
     ),
     passes=POINTS,
 )
-def step_reduces(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:
+def step_reduces(
+    step_trace: pl.DataFrame, collectives: pl.LazyFrame, steps: pl.LazyFrame, on_host: bool = False
+) -> pl.DataFrame:
     """Lay out the device's communication of each step by stream.
 
     Of each stream, the first gap begins where forward does (else with the step), the last one ends with the step; calls
@@ -37,11 +41,13 @@ def step_reduces(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.Data
     Args:
         step_trace: The steps, and where forward begins.
         collectives: Communication calls.
+        steps: All steps, as calls may be marked in steps in which nothing else was recorded.
+        on_host: For ranks without calls of a device, lay out those of the host, which have no stream.
 
     Returns:
         One row for each call and gap, in order.
     """
-    calls = _calls(step_trace, collectives)
+    calls = _calls(step_trace, collectives, steps, on_host=on_host)
     if calls.is_empty():
         raise Unavailable("no communication of the device was recorded within a step")
     gaps = pl.concat([_gaps_before(calls), _gaps_after(calls)])
@@ -50,8 +56,10 @@ def step_reduces(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.Data
         name=pl.lit(None, pl.String),
         operation=pl.lit(None, pl.String),
         place=pl.lit(None, pl.Int64),
+        call=pl.lit(None, pl.Int64),
+        collective=pl.lit(None, pl.Int64),
     )
-    columns = [*_PLACE, "segment", "name", "operation", "place", "start_ns", "duration_ns"]
+    columns = [*_PLACE, "segment", "name", "operation", "place", "call", "collective", "start_ns", "duration_ns"]
     named = calls.with_columns(segment=pl.lit("call"))
     return pl.concat([named.select(columns), empty.select(columns)]).sort(*_PLACE, "start_ns", "duration_ns")
 
@@ -99,16 +107,23 @@ def step_reduce_statistics(step_reduces: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _calls(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:
-    """The device's calls with their steps, by stream and start; times are since the start of the step."""
-    bounds = step_trace.select(
-        "rank", "graph", "step", "step_ns", at_ns="start_ns", forward_ns=pl.col("interval_ns").fill_null(0)
-    )
+def _calls(step_trace: pl.DataFrame, collectives: pl.LazyFrame, steps: pl.LazyFrame, *, on_host: bool) -> pl.DataFrame:
+    """The calls with their steps, by stream and start; times are since the start of the step."""
+    forward = step_trace.lazy().select("rank", "graph", "step", forward_ns=pl.col("interval_ns"))
+    bounds = steps.select(
+        *("rank", "graph", "step"),
+        at_ns="window_start_ns",
+        step_ns=pl.col("window_end_ns") - pl.col("window_start_ns"),
+    ).join(forward, on=["rank", "graph", "step"], how="left", nulls_equal=True)
+    wanted = pl.col("on_device")
+    if on_host:
+        wanted |= ~pl.col("on_device").any().over("rank")
     rows = (
-        collectives.filter(pl.col("on_device"))
-        .join(bounds.lazy(), on=["rank", "step"])
+        collectives.filter(wanted)
+        .join(bounds, on=["rank", "step"])
         .select(
-            *("rank", "graph", "step", "stream", "name", "operation", "step_ns", "forward_ns", "duration_ns"),
+            *("rank", "graph", "step", "stream", "name", "operation", "collective", "step_ns", "duration_ns"),
+            forward_ns=pl.col("forward_ns").fill_null(0),
             start_ns=pl.col("start_ns") - pl.col("at_ns"),
         )
         .sort(*_PLACE, "start_ns", "duration_ns", "name")
@@ -116,8 +131,19 @@ def _calls(step_trace: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:
     )
     name = pl.when(_lasts()).then("name").otherwise("operation")
     place = pl.int_range(pl.len()).over(*_PLACE, name)
-    reach = (pl.col("start_ns") + pl.col("duration_ns")).cum_max()
-    return rows.with_columns(place=place, end_ns=reach.over(_PLACE))
+    end = (pl.col("start_ns") + pl.col("duration_ns")).cum_max()
+    return _numbered(rows.with_columns(place=place, same=name, end_ns=end.over(_PLACE)))
+
+
+def _numbered(calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls with `call`: the number of those that are the same in every step, by their mean place in a step."""
+    order = pl.int_range(pl.len()).over("rank", "graph", "step", order_by="start_ns")
+    same = ["stream", "operation", "same", "place"]
+    kinds = calls.with_columns(order=order).group_by("rank", *same).agg(pl.col("order").mean())
+    numbers = kinds.sort("rank", "order", *same).select(
+        "rank", *same, call=pl.int_range(pl.len(), dtype=pl.Int64).over("rank")
+    )
+    return calls.join(numbers, on=["rank", *same], how="left", nulls_equal=True, maintain_order="left")
 
 
 def _lasts() -> pl.Expr:

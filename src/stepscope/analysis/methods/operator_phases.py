@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.methods.micro_batches import in_turns
-from stepscope.tables.scopes import BACKWARD
+from stepscope.tables.scopes import BACKWARD, OPTIMIZER_SCOPE
 
 OPERATORS = {
     "backward": r"^autograd::engine::|::AccumulateGrad$|Backward\d*$|_backward$|^npu::\w+_grad$|"
     + BACKWARD
     + r"|Grad(V\d+)?(-op\d+)?$|Backprop(Filter|Input)(-op\d+)?$",
-    "optimizer": r"/optimizer-\w+/|(^|/)(Fused)?Apply[A-Z]\w*(-op\d+)?$",
+    "optimizer": OPTIMIZER_SCOPE + r"|(^|/)(Fused)?Apply[A-Z]\w*(-op\d+)?$",
 }
 """Operators that tell a phase where nothing marks it: PyTorch's autograd, MindSpore's scopes."""
 

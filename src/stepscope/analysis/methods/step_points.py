@@ -1,4 +1,4 @@
-"""Where forward starts and backward ends in each step: as stated, as the user names it, else by what ran when."""
+"""Where forward starts and backward ends in each step: as the user names it, as stated, else by what ran when."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.methods.asynchronous_phases import marks_launches
 from stepscope.analysis.methods.intervals import union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
 from stepscope.errors import Unavailable
+from stepscope.tables.scopes import OPTIMIZER_SCOPE
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,11 @@ class Evidence:
     stated: pl.LazyFrame | None
     ranks: pl.LazyFrame | None
 
+    @property
+    def marks_launches(self) -> bool:
+        """Whether the end of backward is stated as a mark of launches (see `asynchronous_phases`)."""
+        return bool(marks_launches(self.ranks, self.kernels))
+
     def environment(self) -> dict[str, str]:
         """The recorded environment."""
         texts: list[str] = []
@@ -93,12 +100,12 @@ def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None)
     wanted = os.environ.get(side.variable) or known.environment().get(side.variable)
     if wanted and (at := _named(windows, known, side, wanted)).count():
         return _told(at, "environment", [wanted] * windows.height)
-    if windows[side.column].count():
+    executed = _of_phases(windows, known, side)
+    if windows[side.column].count() and not (side is BACKWARD and known.marks_launches and executed.count()):
         at = windows[side.column]
         names = _stated_names(windows, side, known)
         return _told(at, "stated", names if any(names) else _standing_at(at, known, side))
-    at = _of_phases(windows, known, side)
-    return _told(at, "phases", _standing_at(at, known, side))
+    return _told(executed, "phases", _standing_at(executed, known, side))
 
 
 def _told(at: pl.Series, by: str, operators: list[str | None] | list[str]) -> pl.DataFrame:
@@ -180,6 +187,8 @@ def _standing_at(at: pl.Series, known: Evidence, side: Side) -> list[str | None]
     if table is None:
         return [None] * len(at)
     end = pl.col("start_ns") + pl.col("duration_ns")
+    if side is FORWARD:  # a graph may run an operator of its optimizer, such as the count of steps, before all others
+        table = table.filter(~pl.col("name").str.contains(OPTIMIZER_SCOPE))
     work = table.select("name", "duration_ns", at_ns=pl.col("start_ns") if side.is_start else end)
     times = work.select("at_ns", found_ns="at_ns").sort("at_ns").collect()
     asked = pl.DataFrame({"at_ns": at}).with_row_index("number")

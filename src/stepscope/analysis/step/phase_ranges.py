@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.asynchronous_phases import as_executed, marks_launches
 from stepscope.analysis.methods.intervals import pieces, union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
 from stepscope.analysis.methods.micro_batches import ENGINE, in_turns, outside, turn_starts
@@ -58,6 +59,7 @@ def phase_ranges(
     operators: pl.LazyFrame | None,
     kernels: pl.LazyFrame | None,
     steps: pl.LazyFrame | None = None,
+    ranks: pl.LazyFrame | None = None,
 ) -> pl.DataFrame:
     """Find the ranges of the phases.
 
@@ -73,6 +75,7 @@ def phase_ranges(
         operators: Operators, for phases that are not marked.
         kernels: Device work.
         steps: The steps, to know of which ranks none are.
+        ranks: Framework and mode: in MindSpore's PyNative mode marks show launches (see `asynchronous_phases`).
 
     Returns:
         One row for each range of a phase, in order of time.
@@ -80,7 +83,7 @@ def phase_ranges(
     Raises:
         Unavailable: If nothing tells any phase.
     """
-    marked = _marked(slices)
+    marked = as_executed(_marked(slices), operators, marks_launches(ranks, kernels))
     known = _in_steps(operators, steps, marked)
     host = pl.concat([marked, *_unmarked(marked, slices, known)])
     if host.is_empty():

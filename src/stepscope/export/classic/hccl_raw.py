@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.export.classic.step_reduces import named_reduces
+from stepscope.export.classic.step_trace import named_reduces
 from stepscope.export.communication_calls import transport, with_waits
 from stepscope.export.formatting import csv_text, ms
 from stepscope.export.rank_export import RankExport
@@ -31,7 +31,7 @@ def write_hccl_raw(export: RankExport) -> None:
     """Write it."""
     name = f"hccl_raw_{export.rank}.csv"
     steps = export.step_numbers
-    calls = named_reduces(_calls(export), steps)
+    calls = named_reduces(export, _calls(export))
     if calls.is_empty():
         export.leave_out(name, "no communication was recorded in any step")
         return

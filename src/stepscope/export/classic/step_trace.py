@@ -1,23 +1,21 @@
 """`step_trace_raw` and `step_trace_point_info`: interval, forward and backward, tail of each step, in ticks of 10 ns.
 
-A step starts where `steps` says: what lies between two steps, such as the time that the recorder took to begin an
-operator window, is in neither. Its forward pass starts and its backward pass ends where the recorder marked them, or
-where the operators lie that `PROFILING_FP_START` and `PROFILING_BP_END` name. Rows count from 1, as in the files of
-real devices, since readers look a step up by its row; the list of exported files has the steps' own numbers. The last
-row is the mean of the steps whose predecessor was recorded too: the first step of a recording often builds things, so
-it would bias the mean, as it does in other tools that write this file.
+Steps and their points are those of the analysis `step_trace`. Rows count from 1, as in the files of real devices,
+since readers look a step up by its row; the list of exported files has the steps' own numbers. The last row is the mean
+of the steps whose predecessor was recorded too: the first step of a recording often builds things, so it would bias the
+mean, as it does in other tools that write this file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from itertools import pairwise
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.errors import Unavailable
+from stepscope.export.classic.gpu_operators import owned_kernels
 from stepscope.export.classic.operator_names import named_operators
-from stepscope.export.classic.step_points import Points, find_points
-from stepscope.export.classic.step_reduces import MAX_REDUCES, find_reduces, rounded_mean
 from stepscope.export.formatting import TICK_NS, csv_text
 from stepscope.export.rank_export import RankExport
 
@@ -26,8 +24,22 @@ Row = list[int]
 TRAINING = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
 INFERENCE = "step_num,start_point,end_point,total,fp_point,iteration_interval,fp"
 
-_ROUNDING_NS = 2_000
-"""Clocks of operator windows tell whole microseconds: steps no further apart than both ends' rounding touch."""
+MAX_REDUCES = 200
+"""Three columns each; the first ones of a step are kept."""
+
+_OPERATIONS = {
+    "all_reduce": "AllReduce",
+    "all_gather": "AllGather",
+    "reduce_scatter": "ReduceScatter",
+    "broadcast": "Broadcast",
+    "all_to_all": "AlltoAll",
+    "reduce": "Reduce",
+    "gather": "Gather",
+    "scatter": "Scatter",
+    "barrier": "Barrier",
+    "send": "Send",
+    "recv": "Receive",
+}
 
 
 def write_step_trace(export: RankExport) -> None:
@@ -38,45 +50,51 @@ def write_step_trace(export: RankExport) -> None:
         for name in (trace, points_file):
             export.leave_out(name, "no step was recorded from its start to its end")
         return
-    points = find_points(export, steps, named_operators(export))
-    rows = [_row(one, points) for one in _starts(steps)]
-    reduces = find_reduces(export.rows("collectives"), steps["step"].to_list())
+    points = export.run.analyse("step_trace")
+    rows, training = _rows(steps, points)
+    reduces = _reduces(export)
     if len(reduces) > MAX_REDUCES:
         export.leave_out(f"{trace} (reduce columns)", f"{len(reduces) - MAX_REDUCES} of {len(reduces)} calls in a step")
         reduces = reduces[:MAX_REDUCES]
-    header = ",".join([TRAINING if points.training else INFERENCE, *(reduce.header for reduce in reduces)])
+    header = ",".join([TRAINING if training else INFERENCE, *(reduce.header for reduce in reduces)])
     counted = _counted(rows, export.recorded_steps)
     average = _mean(counted)
-    told = [
+    numbered = [
         [number, *row[1:], *(cell for reduce in reduces for cell in reduce.cells(row[0], row[2]))]
         for number, row in enumerate(rows, 1)
     ]
     last = [cell for reduce in reduces for cell in reduce.mean({row[0]: row[1] for row in counted}, *average[:2])]
-    export.write(trace, csv_text(header, [*told, ["-", *average, *last]]))
-    named = {"fp_start": points.first_forward, "bp_end": points.last_backward}
+    export.write(trace, csv_text(header, [*numbered, ["-", *average, *last]]))
+    named = {
+        "fp_start": _operator_at(export, points, "forward_start"),
+        "bp_end": _operator_at(export, points, "backward_end"),
+    }
     if known := {name: operator for name, operator in named.items() if operator}:
         export.write_json(points_file, known)
     else:
         export.leave_out(points_file, "no operators were recorded (op_time is off)")
 
 
-def _starts(steps: pl.DataFrame) -> list[tuple[int, int, int]]:
-    """Step, start, end; a gap that is the clocks' rounding alone is joined."""
-    rows = steps.select("step", "start_ns", "end_ns").rows()
-    joined = rows[:1]
-    for (last, _, ended), (step, start, end) in pairwise(rows):
-        touches = step == last + 1 and 0 < start - ended <= _ROUNDING_NS
-        joined.append((step, ended if touches else start, end))
-    return joined
+def _rows(steps: pl.DataFrame, points: pl.DataFrame) -> tuple[list[Row], bool]:
+    """A row for each step, and whether there is a backward pass in any.
+
+    Of steps that the analysis leaves out, since their operators were not recorded, the points are those of the marks.
+    """
+    found = points.select("step", "forward_start_ns", "backward_end_ns")
+    known = steps.join(found, on="step", how="left", suffix="_found", maintain_order="left").with_columns(
+        pl.coalesce(f"{name}_found", name).alias(name) for name in ("forward_start_ns", "backward_end_ns")
+    )
+    training = bool(known["backward_end_ns"].count())
+    columns = known.select("step", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns")
+    return [_row(training, *values) for values in columns.iter_rows()], training
 
 
-def _row(one: tuple[int, int, int], points: Points) -> Row:
-    step, start_ns, end_ns = one
+def _row(training: bool, step: int, start_ns: int, end_ns: int, forward_ns: int | None, backward_ns: int | None) -> Row:
     start, end = start_ns // TICK_NS, end_ns // TICK_NS
-    first = min(max(points.forward_ns.get(step, start_ns) // TICK_NS, start), end)
-    if not points.training:
+    first = min(max((start_ns if forward_ns is None else forward_ns) // TICK_NS, start), end)
+    if not training:
         return [step, start, end, end - start, first, first - start, end - first]
-    last = min(max(points.backward_ns.get(step, end_ns) // TICK_NS, first), end)
+    last = min(max((end_ns if backward_ns is None else backward_ns) // TICK_NS, first), end)
     return [step, start, end, end - start, first, last, first - start, last - first, end - last]
 
 
@@ -87,4 +105,99 @@ def _counted(rows: list[Row], recorded: Container[int]) -> list[Row]:
 
 def _mean(counted: Sequence[Row]) -> Row:
     """The mean of all columns but the step's number."""
-    return [rounded_mean(column) for column in list(zip(*counted, strict=True))[1:]]
+    return [_rounded_mean(column) for column in list(zip(*counted, strict=True))[1:]]
+
+
+def _rounded_mean(values: Sequence[int]) -> int:
+    """The mean as a whole number, exact for numbers that a float would not hold."""
+    return (2 * sum(values) + len(values)) // (2 * len(values))
+
+
+def _operator_at(export: RankExport, points: pl.DataFrame, point: str) -> str:
+    """The full name of the operator that `step_trace` found at a point of the first step that has one."""
+    known = points.filter(pl.col(f"{point}_operator").is_not_null() & (pl.col("step") > 0)).sort("step").head(1)
+    if known.is_empty():
+        return ""
+    name, at_ns = known.select(f"{point}_operator", f"{point}_ns").row(0)
+    if export.is_mindspore:  # a name is the place in the model already
+        return str(name)
+    work = (owned_kernels(export) if export.run.has("kernels") else named_operators(export)).select(
+        "name", "full_name", "start_ns", "duration_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")
+    )
+    mine = work.filter(pl.col("name") == name)
+    if point == "forward_start":
+        found = mine.filter(pl.col("start_ns") >= at_ns).sort("start_ns", -pl.col("duration_ns")).head(1)
+    else:
+        found = mine.filter(pl.col("end_ns") <= at_ns).sort("end_ns", "start_ns").tail(1)
+    return next(iter(found.collect()["full_name"]), str(name))
+
+
+@dataclass(frozen=True)
+class _Reduce:
+    """One call in each step that has it.
+
+    Args:
+        name: Of its columns.
+        calls: Step to start and end in ticks.
+    """
+
+    name: str
+    calls: Mapping[int, tuple[int, int]]
+
+    @property
+    def header(self) -> str:
+        """The names of its three columns."""
+        return f"{self.name},{self.name}_start_point,{self.name}_end_point"
+
+    def cells(self, step: int, step_end: int) -> list[int]:
+        """Length, start and end in a step. A step without the call has it, without length, at its end: readers take
+        whole numbers only."""
+        start, end = self.calls.get(step, (step_end, step_end))
+        return [end - start, start, end]
+
+    def mean(self, starts: Mapping[int, int], mean_start: int, mean_end: int) -> list[int]:
+        """Length, start and end in the average step, from the steps that have the call.
+
+        Args:
+            starts: The steps that count, and where they start.
+            mean_start: Start of the average step.
+            mean_end: Its end.
+        """
+        mine = [(at - starts[step], end - at) for step, (at, end) in self.calls.items() if step in starts]
+        if not mine:
+            return [0, mean_end, mean_end]
+        start = mean_start + _rounded_mean([offset for offset, _ in mine])
+        length = _rounded_mean([length for _, length in mine])
+        return [length, start, start + length]
+
+
+def _reduces(export: RankExport) -> list[_Reduce]:
+    """The calls, in the order in which they come in a step."""
+    found: dict[str, dict[int, tuple[int, int]]] = {}
+    calls = named_reduces(export, export.rows("collectives")).select("reduce", "step", "start_ns", "duration_ns")
+    for name, step, start_ns, ns in calls.iter_rows():
+        found.setdefault(name, {})[step] = (start_ns // TICK_NS, (start_ns + ns) // TICK_NS)
+    return [_Reduce(name, calls) for name, calls in found.items()]
+
+
+def named_reduces(export: RankExport, collectives: pl.DataFrame) -> pl.DataFrame:
+    """The calls in steps under the names that they have in all classic files.
+
+    Args:
+        export: The rank.
+        collectives: Its calls.
+
+    Returns:
+        Columns of `collectives`, and `reduce` (`stream_0_2_AllReduce`: stream, number of the call in a step as of
+        `step_reduces`, operation), by call, then by step.
+    """
+    try:
+        layout = export.run.analyse("step_reduces", on_host=True)
+    except Unavailable:
+        return collectives.clear().with_columns(reduce=pl.lit(None, pl.String))
+    word = pl.col("operation").replace(_OPERATIONS)
+    calls = layout.filter((pl.col("segment") == "call") & (pl.col("step") > 0)).select(
+        "collective", "call", reduce=pl.format("stream_{}_{}_{}", pl.col("stream").fill_null(0), "call", word)
+    )
+    named = collectives.join(calls, on="collective", maintain_order="left").sort("call", "start_ns")
+    return named.select(*collectives.columns, "reduce")

@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.errors import Unavailable
 from stepscope.run.rank import Rank, stacked
 from stepscope.tables import RANKS, STEPS, TABLES
 from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
-
-if TYPE_CHECKING:
-    from stepscope.run.run import Run
 
 UNTIMED = ("links", "transports", "communication_totals", "step_totals", "operator_steps")
 """Tables by step whose rows have no time: a rank that has any keeps its numbers."""
@@ -27,7 +22,7 @@ BY_STEP = ("slices", "operators", "kernels", "collectives")
 
 
 @dataclass(frozen=True)
-class Repetition:
+class Iterations:
     """Iterations of a run whose ranks mark no steps.
 
     Args:
@@ -41,30 +36,38 @@ class Repetition:
     operators: int
 
 
-def marks_no_steps(run: Run) -> bool:
+def marks_no_steps(ranks: Sequence[Rank]) -> bool:
     """Whether the whole recording stands as one step on each rank that has any."""
-    rows = [rank.rows.get(STEPS.name, 0) for rank in run.ranks]
-    if max(rows, default=0) != 1:
+    having = [rank for rank in ranks if rank.has(STEPS.name)]
+    if not having or any(rank.rows[STEPS.name] != 1 for rank in having):
         return False
-    return bool(run.table(STEPS.name).select((pl.col("window") == WHOLE_RECORDING).all()).collect().item())
+    return bool(stacked(having, STEPS.name).select((pl.col("window") == WHOLE_RECORDING).all()).collect().item())
 
 
-def iterations_of(run: Run) -> Repetition | None:
-    """A run's iterations: None if a rank marks steps, finds no iterations or not as many as the others."""
-    if any(rank.rows.get(STEPS.name) != 1 for rank in run.ranks) or any(run.has(name) for name in UNTIMED):
-        return None
-    try:
-        found: pl.DataFrame = run.analyse("iterations")
-    except Unavailable:
-        return None
+def may_have_iterations(ranks: Sequence[Rank]) -> bool:
+    """Whether iterations can number the tables: no rank marks several steps, or has rows by step without a time."""
+    return all(rank.rows.get(STEPS.name) == 1 and not any(map(rank.has, UNTIMED)) for rank in ranks)
+
+
+def iterations_of(ranks: Sequence[Rank], found: pl.DataFrame) -> Iterations | None:
+    """The iterations of a run, as steps.
+
+    Args:
+        ranks: Its ranks.
+        found: The answer of the analysis `iterations`.
+
+    Returns:
+        None if a rank has none, or not as many as the others.
+    """
     by_rank = found.group_by("rank").len()
-    if by_rank.height < len(run.ranks) or by_rank["len"].n_unique() > 1:
+    if by_rank.height < len(ranks) or by_rank["len"].n_unique() > 1:
         return None
     rows = found.with_columns(window=pl.lit(REPETITION), window_start_ns="start_ns", window_end_ns="end_ns")
-    if run.has("kernels"):
-        rows = _on_device(rows, run.table("kernels"))
+    on_device = [rank for rank in ranks if rank.has("kernels")]
+    if on_device:
+        rows = _on_device(rows, stacked(on_device, "kernels"))
     steps = STEPS.frame(**{name: rows[name] for name in rows.columns if name in STEPS.schema})
-    return Repetition(steps, int(by_rank["len"][0]), round(float(found["operators"].median() or 0)))  # type: ignore[arg-type]
+    return Iterations(steps, int(by_rank["len"][0]), round(float(found["operators"].median() or 0)))  # type: ignore[arg-type]
 
 
 def _on_device(steps: pl.DataFrame, kernels: pl.LazyFrame) -> pl.DataFrame:

@@ -1,18 +1,17 @@
-"""How much of the time that steps take on the host the windows of their device hold."""
+"""Windows of a device that hold little of the time that its steps take on the host."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 
 from stepscope.present import duration, plural
+from stepscope.run.rank import Rank, stacked
 from stepscope.tables import STEPS
 from stepscope.tables.issues import Issue
-
-if TYPE_CHECKING:
-    from stepscope.run.run import Run
 
 LEAST_SHARE = 0.5
 """Share of the steps' time on the host below which their windows are reported as narrow, chosen by us. A window is from
@@ -21,8 +20,8 @@ a single step lacks what the host does before its first and after its last task.
 
 
 @dataclass(frozen=True)
-class Spans:
-    """The steps of a rank.
+class NarrowWindows:
+    """The steps of a rank whose windows hold little of them.
 
     Args:
         rank: Which.
@@ -37,27 +36,31 @@ class Spans:
     device_ns: int
 
 
-def narrow_ranks(run: Run) -> list[Spans]:
+def narrow_windows(ranks: Sequence[Rank]) -> list[NarrowWindows]:
     """The ranks whose windows hold less than `LEAST_SHARE` of their steps, the worst first."""
-    if not run.has(STEPS.name):
-        return []
-    ranks = [rank.rank for rank in run.ranks]
-    of_device = (pl.col("window") == "device") & pl.col("recorded").fill_null(True)
     # of all steps, also where some are chosen: a step may run on the device while the host is in the next one
-    rows = run.original.table(STEPS.name).filter(of_device & pl.col("rank").is_in(ranks))
-    spans = rows.group_by("rank").agg(
-        steps=pl.len(),
-        host_ns=pl.col("end_ns").max() - pl.col("start_ns").min(),
-        device_ns=pl.col("window_end_ns").max() - pl.col("window_start_ns").min(),
+    having = [rank.whole for rank in ranks if rank.has(STEPS.name)]
+    if not having:
+        return []
+    of_device = (pl.col("window") == "device") & pl.col("recorded").fill_null(True)
+    spans = (
+        stacked(having, STEPS.name)
+        .filter(of_device)
+        .group_by("rank")
+        .agg(
+            steps=pl.len(),
+            host_ns=pl.col("end_ns").max() - pl.col("start_ns").min(),
+            device_ns=pl.col("window_end_ns").max() - pl.col("window_start_ns").min(),
+        )
     )
     share = pl.col("device_ns") / pl.col("host_ns")
     narrow = spans.filter((pl.col("host_ns") > 0) & (share < LEAST_SHARE)).sort(share, "rank").collect()
-    return [Spans(**row) for row in narrow.iter_rows(named=True)]
+    return [NarrowWindows(**row) for row in narrow.iter_rows(named=True)]
 
 
-def narrow_windows(run: Run) -> list[Issue]:
+def narrow_window_issues(ranks: Sequence[Rank], path: Path) -> list[Issue]:
     """A warning about the rank whose windows hold the least of its steps, if that is little."""
-    narrow = narrow_ranks(run)
+    narrow = narrow_windows(ranks)
     if not narrow:
         return []
     worst, more = narrow[0], len(narrow) - 1
@@ -69,12 +72,12 @@ def narrow_windows(run: Run) -> list[Issue]:
     )
     problem += f" ({plural(more, 'more rank')} alike)" if more else ""
     remedy = "Call the profiler's step() where each step ends, and check that it recorded the device all the time"
-    return [Issue("warning", str(run.path), problem, remedy, rank=worst.rank)]
+    return [Issue("warning", str(path), problem, remedy, rank=worst.rank)]
 
 
-def narrow_step_ns(run: Run) -> float | None:
+def narrow_step_ns(ranks: Sequence[Rank]) -> float | None:
     """What a step takes on the host, if the windows of most ranks hold little of that."""
-    narrow = narrow_ranks(run)
-    if 2 * len(narrow) <= len(run.ranks):
+    narrow = narrow_windows(ranks)
+    if 2 * len(narrow) <= len(ranks):
         return None
-    return sum(spans.host_ns for spans in narrow) / sum(spans.steps for spans in narrow)
+    return sum(rank.host_ns for rank in narrow) / sum(rank.steps for rank in narrow)

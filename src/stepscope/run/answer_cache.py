@@ -1,0 +1,237 @@
+"""Answers in memory: each computed once, by the thread that asks first; the least recently used are forgotten first."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import polars as pl
+
+from stepscope.errors import Cancelled, StepscopeError, Unavailable
+from stepscope.run.watching import can_be_cancelled, check_cancelled
+
+DEFAULT_MB = 2048
+"""Answers of a run that are kept by default, in MB, chosen by us: far above what an analysis of some hundred ranks
+gives, and little beside what reading them takes."""
+
+_ENTRY_BYTES = 1024
+"""What an answer takes beside its rows, about."""
+
+_POLL_S = 0.05
+"""How often a thread that waits for another one's answer looks whether its own question was cancelled."""
+
+_LOCK = threading.Lock()
+"""One for all caches, since a question to one run may ask another; held for moments only."""
+
+
+@dataclass(eq=False)
+class _Entry:
+    """An answer, or the work on it."""
+
+    key: Hashable
+    parent: _Entry | None
+    keeps: bool
+
+    def __post_init__(self) -> None:
+        self.done = threading.Event()
+        self.abandoned = False
+        self.value: Any = None
+        self.failure: BaseException | None = None
+        self.size = 0
+        self.pins = 0
+        self.used: list[_Entry] = []
+        self.asks: list[_Entry] = []
+
+    def reaches(self, other: _Entry) -> bool:
+        """Whether the work on this entry waits for that on another, over whatever lies between."""
+        return self is other or any(asked.reaches(other) for asked in self.asks)
+
+    def result(self) -> Any:
+        """The answer, or its failure raised; the reason of an unavailable one each time anew."""
+        if isinstance(self.failure, Unavailable):
+            raise self.failure.again()
+        if self.failure is not None:
+            raise self.failure
+        return self.value
+
+
+_asking: ContextVar[_Entry | None] = ContextVar("stepscope_asking", default=None)
+"""The work in progress in this thread, which threads that do parts of it take over."""
+
+
+class AnswerCache:
+    """Answers by key.
+
+    What a question in progress has used stays until it is answered, even beyond the bound.
+
+    Args:
+        most_bytes: Bytes of answers to keep.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._used_bytes = 0
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the answers that are kept."""
+        return self._used_bytes
+
+    def get(self, key: Hashable, compute: Callable[[], Any], *, keeps: bool = True) -> Any:
+        """The answer of a key, computed unless it is known.
+
+        A thread that asks for what another one computes waits for it, and gets its answer or its error. Only an
+        answer, or the reason why there is none (`Unavailable`), is kept.
+
+        Args:
+            key: Equal for the same question.
+            compute: Gives the answer; it may ask for others.
+            keeps: Keep what it uses until it is answered. Without, each part of its work gives up what it used when
+                it is done, so that memory does not grow with the number of parts.
+
+        Raises:
+            StepscopeError: If the answer depends on itself.
+        """
+        while True:
+            check_cancelled()
+            entry, is_mine = self._claim(key, keeps)
+            try:
+                if is_mine:
+                    self._compute(entry, compute)
+                else:
+                    _wait(entry)
+            finally:
+                _leave(entry)
+            if not entry.abandoned:
+                return entry.result()
+
+    def known(self, key: Hashable) -> Any:
+        """The answer of a key if it is known, else None."""
+        with _LOCK:
+            entry = self._entries.get(key)
+            if entry is None or not entry.done.is_set() or entry.failure is not None:
+                return None
+            self._entries.move_to_end(key)
+            _pin(entry, _asking.get())
+            return entry.value
+
+    def forget(self, keys: Iterable[Hashable]) -> None:
+        """Drop answers, e.g. those that another one holds as well."""
+        with _LOCK:
+            for key in keys:
+                entry = self._entries.get(key)
+                if entry is not None and entry.done.is_set():
+                    self._drop(entry)
+
+    def _claim(self, key: Hashable, keeps: bool) -> tuple[_Entry, bool]:
+        """The entry of a key, and whether the caller has to compute it."""
+        asker = _asking.get()
+        with _LOCK:
+            entry = self._entries.get(key)
+            is_mine = entry is None
+            if entry is None:
+                entry = self._entries[key] = _Entry(key, asker, keeps)
+            elif entry.done.is_set():
+                self._entries.move_to_end(key)
+            elif asker is not None and entry.reaches(asker):
+                raise StepscopeError("a function asks for its own answer. Ask the analyses that it needs instead")
+            if asker is not None and not entry.done.is_set():
+                asker.asks.append(entry)
+            _pin(entry, asker)
+            return entry, is_mine
+
+    def _compute(self, entry: _Entry, compute: Callable[[], Any]) -> None:
+        token = _asking.set(entry)
+        try:
+            entry.value = compute()
+            entry.size = _ENTRY_BYTES + size_of(entry.value)
+        except Unavailable as reason:
+            entry.failure = reason.again()
+            entry.size = _ENTRY_BYTES + sys.getsizeof(str(reason))
+        except BaseException as error:
+            entry.failure = error
+            # whoever else waits for it was not interrupted, and computes it for itself
+            entry.abandoned = isinstance(error, (Cancelled, KeyboardInterrupt, SystemExit, GeneratorExit))
+            raise
+        finally:
+            _asking.reset(token)
+            self._finish(entry)
+
+    def _finish(self, entry: _Entry) -> None:
+        """Count an answer, give up what it used unless the question that asked for it goes on, and make room."""
+        with _LOCK:
+            parent = entry.parent
+            for used in entry.used:
+                if parent is not None and parent.keeps and not parent.done.is_set():
+                    parent.used.append(used)
+                else:
+                    used.pins -= 1
+            entry.used.clear()
+            entry.parent = None
+            entry.done.set()
+            if entry.failure is None or isinstance(entry.failure, Unavailable):
+                self._used_bytes += entry.size
+                self._entries.move_to_end(entry.key)
+            else:
+                del self._entries[entry.key]
+            self._make_room()
+
+    def _make_room(self) -> None:
+        excess = self._used_bytes - self.most_bytes
+        leaving: list[_Entry] = []
+        for entry in self._entries.values():
+            if excess <= 0:
+                break
+            if entry.done.is_set() and not entry.pins:
+                leaving.append(entry)
+                excess -= entry.size
+        for entry in leaving:
+            self._drop(entry)
+
+    def _drop(self, entry: _Entry) -> None:
+        del self._entries[entry.key]
+        self._used_bytes -= entry.size
+
+
+def _pin(entry: _Entry, asker: _Entry | None) -> None:
+    """Keep an answer until the question that uses it is answered."""
+    if asker is not None:
+        entry.pins += 1
+        asker.used.append(entry)
+
+
+def _leave(entry: _Entry) -> None:
+    """Note that the work in progress waits for an entry no longer."""
+    asker = _asking.get()
+    with _LOCK:
+        if asker is not None and entry in asker.asks:
+            asker.asks.remove(entry)
+
+
+def _wait(entry: _Entry) -> None:
+    """Wait until another thread has the answer.
+
+    Raises:
+        Cancelled: If the question that waits is cancelled meanwhile.
+    """
+    while not entry.done.wait(_POLL_S if can_be_cancelled() else None):
+        check_cancelled()
+
+
+def size_of(value: Any) -> int:
+    """About how many bytes of memory an answer takes."""
+    if isinstance(value, (pl.DataFrame, pl.Series)):
+        return int(value.estimated_size())
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(size_of(getattr(value, one.name)) for one in fields(value))
+    if isinstance(value, Mapping):
+        return sys.getsizeof(value) + sum(map(size_of, value)) + sum(map(size_of, value.values()))
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return sys.getsizeof(value) + sum(map(size_of, value))
+    return sys.getsizeof(value)

@@ -1,0 +1,154 @@
+"""What a process that asks questions and the one that started it send each other: msgpack, frames as Arrow IPC."""
+
+from __future__ import annotations
+
+import io
+
+import msgspec
+import polars as pl
+
+from stepscope.errors import Unavailable
+
+
+class RankData(msgspec.Struct, frozen=True):
+    """A rank whose rows lie in the store: its number, where that comes from, and its entry."""
+
+    rank: int
+    origin: str
+    directory: str
+
+
+class RunData(msgspec.Struct, frozen=True):
+    """A run, or a selection of one.
+
+    Args:
+        id: Tells it from the others of the process that asks.
+        name: Its name.
+        path: The directory or file that holds it.
+        ranks: Its ranks.
+        steps: The steps to which it is narrowed, as closed ranges; None for all.
+        limits: Sets of limits that take the place of the default ones, see `data.py`.
+        issues: What is known of the run beside its tables, as rows.
+        iterations: Its iterations, if it marks no steps: rows, number, operators in each.
+        answers_bytes: Bytes of answers that a worker may keep.
+    """
+
+    id: int
+    name: str
+    path: str
+    ranks: list[RankData]
+    steps: list[tuple[int, int | None]] | None
+    limits: list[tuple[str, bytes]]
+    issues: bytes
+    iterations: tuple[bytes, int, int] | None
+    answers_bytes: int
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why there is no answer; see `Unavailable`."""
+
+    text: str
+    question: str
+    table: str | None
+    ranks: tuple[int, ...]
+    why: str
+    causes: list[Reason]
+
+
+class Given(msgspec.Struct, frozen=True):
+    """An answer of the whole job that a question over ranks needs: its rows, or why there are none."""
+
+    question: str
+    rows: bytes | None
+    reason: Reason | None
+
+
+class Order(msgspec.Struct, frozen=True):
+    """A question to some ranks of a run.
+
+    Args:
+        run: The run.
+        question: Name of the analysis.
+        module: The module that registers it.
+        options: Its options, see `data.py`.
+        ranks: The ranks to ask.
+        given: The answers that it needs of the whole job.
+    """
+
+    run: RunData
+    question: str
+    module: str
+    options: bytes
+    ranks: tuple[int, ...]
+    given: list[Given]
+
+
+class Opened(msgspec.Struct, frozen=True, tag=True):
+    """A run about which questions follow."""
+
+    run: RunData
+
+
+class Ask(msgspec.Struct, frozen=True, tag=True):
+    """An order about a run that was opened before, by its id; see `Order`."""
+
+    run: int
+    question: str
+    module: str
+    options: bytes
+    ranks: tuple[int, ...]
+    given: list[Given]
+
+
+class Answered(msgspec.Struct, frozen=True, tag=True):
+    """The rows of each group of ranks that was asked together, and why the others cannot answer."""
+
+    frames: list[tuple[tuple[int, ...], bytes]]
+    silent: dict[int, Reason]
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """The question has failed.
+
+    Args:
+        problem: For a user.
+        trace: Where, if it is a fault of the analysis.
+    """
+
+    problem: str
+    trace: str = ""
+
+
+Request = Opened | Ask
+Reply = Answered | Failed
+
+
+def rows_of(frame: pl.DataFrame) -> bytes:
+    """A frame as Arrow IPC."""
+    stream = io.BytesIO()
+    frame.write_ipc(stream)
+    return stream.getvalue()
+
+
+def frame_of(rows: bytes) -> pl.DataFrame:
+    """A frame from Arrow IPC."""
+    return pl.read_ipc(io.BytesIO(rows))
+
+
+def reason_of(error: Unavailable) -> Reason:
+    """The fields of an error."""
+    causes = [reason_of(cause) for cause in error.causes]
+    return Reason(str(error), error.question, error.table, error.ranks, error.why, causes)
+
+
+def error_of(reason: Reason) -> Unavailable:
+    """The error of some fields."""
+    causes = [error_of(cause) for cause in reason.causes]
+    return Unavailable(
+        reason.text,
+        question=reason.question,
+        table=reason.table,
+        ranks=reason.ranks,
+        why=reason.why,
+        causes=causes,
+    )

@@ -1,0 +1,98 @@
+"""Questions to ranks as data, for processes that have nothing but the store in common with this one."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from stepscope.analysis.registry import Analysis
+from stepscope.errors import Unavailable
+from stepscope.run.engine.data import NotSendable, encoded, place_of
+from stepscope.run.engine.messages import Given, Order, RankData, RunData, reason_of, rows_of
+from stepscope.run.recorded import Recorded
+from stepscope.store.recording import StoredRecording
+
+_IDS = itertools.count()
+_LOG = logging.getLogger(__name__)
+
+
+class Orders:
+    """Makes orders about one run.
+
+    Args:
+        run: The run, or a selection of one.
+        answers_bytes: Bytes of answers that another process may keep.
+    """
+
+    def __init__(self, run: Recorded, answers_bytes: int) -> None:
+        self._run = run
+        self._answers_bytes = answers_bytes
+
+    def order(
+        self,
+        analysis: Analysis,
+        options: Mapping[str, Any],
+        ranks: tuple[int, ...],
+        given: Mapping[str, pl.DataFrame | Unavailable],
+    ) -> Order | None:
+        """A question to some ranks; None if only this process can ask it.
+
+        That is so if rows lie in memory, or an analysis or the type of an option is defined in a notebook, in the
+        script that runs or inside a function, where no other process finds it.
+        """
+        try:
+            for used in analysis.closure:
+                place_of(used.function)
+            run = self._as_recorded if analysis.as_recorded else self._numbered
+            return Order(
+                run=run,
+                question=analysis.name,
+                module=analysis.function.__module__,
+                options=encoded(dict(options)),
+                ranks=ranks,
+                given=[_given(name, answer) for name, answer in given.items()],
+            )
+        except NotSendable as error:
+            _LOG.info("%s is asked in this process: %s is unknown to others", analysis.name, error)
+            return None
+
+    @cached_property
+    def _as_recorded(self) -> RunData:
+        return self._data(None)
+
+    @cached_property
+    def _numbered(self) -> RunData:
+        found = self._run.iterations
+        if found is None:
+            return self._as_recorded
+        return self._data((rows_of(found.steps), found.count, found.operators))
+
+    def _data(self, iterations: tuple[bytes, int, int] | None) -> RunData:
+        ranks = []
+        for rank in self._run.ranks:
+            if not isinstance(rank.recording, StoredRecording):
+                raise NotSendable(f"what rank {rank.rank} recorded, which lies in memory,")
+            ranks.append(RankData(rank.rank, rank.facts["rank_origin"], str(rank.recording.directory)))
+        steps = self._run.ranks[0].steps
+        return RunData(
+            id=next(_IDS),
+            name=self._run.name,
+            path=str(self._run.path),
+            ranks=ranks,
+            steps=None if steps is None else list(steps.ranges),
+            limits=[(name, encoded(limits)) for name, limits in self._run.limits.items()],
+            issues=rows_of(self._run.issues),
+            iterations=iterations,
+            answers_bytes=self._answers_bytes,
+        )
+
+
+def _given(name: str, answer: pl.DataFrame | Unavailable) -> Given:
+    if isinstance(answer, Unavailable):
+        return Given(name, None, reason_of(answer))
+    return Given(name, rows_of(answer), None)

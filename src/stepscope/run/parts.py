@@ -1,0 +1,87 @@
+"""What ranks answer, asked one by one or a few together, and all their answers in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.errors import Unavailable
+
+Ranks = tuple[int, ...]
+"""Ranks that were asked together, by number."""
+
+
+@dataclass(frozen=True)
+class PartAnswer:
+    """What some ranks answer.
+
+    Args:
+        frames: The rows of each group of ranks that was asked together, in order.
+        silent: Why the other ranks cannot answer.
+    """
+
+    frames: Mapping[Ranks, pl.DataFrame]
+    silent: Mapping[int, Unavailable]
+
+    @classmethod
+    def joined(cls, parts: Iterable[PartAnswer]) -> PartAnswer:
+        """The answers of several parts, in order."""
+        frames: dict[Ranks, pl.DataFrame] = {}
+        silent: dict[int, Unavailable] = {}
+        for part in parts:
+            frames.update(part.frames)
+            silent.update(part.silent)
+        return cls(frames, silent)
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """The answers of all ranks, one after the other.
+
+    Args:
+        frame: Their rows; None if no rank has any.
+        silent: Why ranks cannot answer.
+        places: First row, and number of rows, of each group of ranks that was asked together.
+    """
+
+    frame: pl.DataFrame | None
+    silent: Mapping[int, Unavailable]
+    places: Mapping[Ranks, tuple[int, int]]
+
+    @classmethod
+    def of(cls, parts: Sequence[PartAnswer]) -> Stacked:
+        """The answers of some parts, stacked in their order."""
+        all_parts = PartAnswer.joined(parts)
+        places: dict[Ranks, tuple[int, int]] = {}
+        first = 0
+        for ranks, frame in all_parts.frames.items():
+            places[ranks] = (first, frame.height)
+            first += frame.height
+        frames = all_parts.frames.values()
+        return cls(pl.concat(frames) if frames else None, all_parts.silent, places)
+
+    def whole(self) -> pl.DataFrame:
+        """The rows of all ranks.
+
+        Raises:
+            Unavailable: If none of them can answer; with the reason of each, once.
+        """
+        if self.frame is not None:
+            return self.frame
+        causes = {str(reason): reason for reason in self.silent.values()}
+        raise Unavailable(". ".join(causes), causes=list(causes.values()))
+
+    def part(self, ranks: Ranks) -> pl.DataFrame | None:
+        """What these ranks answered when they were asked together; None if they were not.
+
+        Raises:
+            Unavailable: If it is one rank that cannot answer.
+        """
+        if len(ranks) == 1 and ranks[0] in self.silent:
+            raise self.silent[ranks[0]].again()
+        if self.frame is None or ranks not in self.places:
+            return None
+        first, height = self.places[ranks]
+        return self.frame.slice(first, height)

@@ -1,0 +1,300 @@
+"""Supplying analyses with the tables and answers that their parameters name.
+
+An analysis of ranks is asked in parts, each a task for the engine; the answers of the parts are stacked.
+`AnswerCache` sees to it that nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from stepscope.analysis.parameters import frozen, identity
+from stepscope.analysis.registry import Analysis, find_analysis
+from stepscope.errors import StepscopeError, Unavailable
+from stepscope.run.answer_cache import AnswerCache
+from stepscope.run.engine import Engine, Task
+from stepscope.run.engine.orders import Orders
+from stepscope.run.iterations import tables_of
+from stepscope.run.parts import PartAnswer, Stacked
+from stepscope.run.rank import Rank, stacked
+from stepscope.run.recorded import Recorded
+from stepscope.run.watching import check_cancelled, report
+from stepscope.tables import ISSUES, TABLES
+
+TOGETHER_ROWS = 1_000_000
+"""Ranks are asked together up to so many rows: beyond, a query's fixed cost is nothing beside its rows', and memory
+would grow."""
+
+
+class Supplier:
+    """Answers the questions to one run.
+
+    Args:
+        run: The run, which may be a selection of ranks or steps.
+        cache: Answers of the run and of all its selections.
+        engine: Carries out what is asked over ranks.
+        whole: Answers the questions to all ranks, if the run is a selection of them.
+    """
+
+    def __init__(self, run: Recorded, cache: AnswerCache, engine: Engine, whole: Supplier | None = None) -> None:
+        self.run = run
+        self.cache = cache
+        self.engine = engine
+        self.whole = whole
+        self.given: Mapping[str, pl.DataFrame | Unavailable] = {}
+        """Answers about the whole job that the process which asks has supplied."""
+
+    def answer(self, question: str | Callable[..., Any], options: Mapping[str, Any]) -> Any:
+        """See `Run.analyse`."""
+        analysis = find_analysis(question)
+        answer = self.ask(analysis, self._options(analysis, options))
+        if isinstance(answer, pl.DataFrame):
+            return answer.clone()  # a caller may change what it gets
+        return list(answer) if type(answer) is list else answer
+
+    def silent(self, question: str | Callable[..., Any], options: Mapping[str, Any]) -> dict[int, Unavailable]:
+        """See `Run.silent_ranks`."""
+        analysis = find_analysis(question)
+        if analysis.scope == "job":
+            return {}
+        return dict(self._stacked(analysis, self._options(analysis, options)).silent)
+
+    def ask(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None = None) -> Any:
+        """The answer for the whole job, or for some ranks of it that are asked together.
+
+        Args:
+            analysis: Who is asked.
+            options: All its options.
+            ranks: The ranks; None for the whole job.
+
+        Raises:
+            Unavailable: If there is none.
+        """
+        if ranks is None and analysis.scope == "rank":
+            return self._stacked(analysis, options).whole()
+        if ranks is None and analysis.name in self.given:
+            return _raised(self.given[analysis.name])
+        numbers = None if ranks is None else tuple(rank.rank for rank in ranks)
+
+        def compute() -> Any:
+            if ranks is None and analysis.whole_job and self.whole is not None:
+                everyone = self.whole.ask(analysis, options)
+                return everyone.filter(pl.col("rank").is_in([rank.rank for rank in self.run.ranks]))
+            known = self._part_of_stacked(analysis, options, numbers)
+            return self._call(analysis, options, ranks) if known is None else known
+
+        known = self._part_of_stacked(analysis, options, numbers)
+        return self.cache.get(self._key(analysis, options, numbers), compute) if known is None else known
+
+    def _part_of_stacked(
+        self, analysis: Analysis, options: Mapping[str, Any], numbers: tuple[int, ...] | None
+    ) -> pl.DataFrame | None:
+        """What some ranks answered together, if the answers of all are known: then they are kept there alone."""
+        stacked_: Stacked | None = None if numbers is None else self.cache.known(self._key(analysis, options, None))
+        return None if stacked_ is None or numbers is None else stacked_.part(numbers)
+
+    def ask_part(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank]) -> PartAnswer:
+        """The answers of some ranks: together, or one by one if they cannot answer together."""
+        numbers = tuple(rank.rank for rank in ranks)
+        try:
+            frame = self.ask(analysis, options, ranks)
+        except Unavailable as reason:
+            if len(ranks) == 1:
+                return PartAnswer({}, {numbers[0]: reason.again()})
+            return PartAnswer.joined(self.ask_part(analysis, options, [rank]) for rank in ranks)  # of one, perhaps
+        if frame is None:
+            return PartAnswer({}, {n: Unavailable(f"{analysis.name} gives nothing for rank {n}") for n in numbers})
+        return PartAnswer({numbers: frame}, {})
+
+    def _options(self, analysis: Analysis, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All options of an analysis: as given, else by the run's limits, else their defaults.
+
+        Raises:
+            StepscopeError: If it has no such option, or a value is not data.
+        """
+        for option in given:
+            if option not in analysis.options:
+                there = f"It has: {', '.join(analysis.options)}" if analysis.options else "It has none"
+                raise StepscopeError(f"{analysis.name} has no option {option!r}. {there}")
+        return self._completed(analysis, {name: frozen(analysis.name, name, value) for name, value in given.items()})
+
+    def _completed(self, analysis: Analysis, given: Mapping[str, Any]) -> dict[str, Any]:
+        limits = {"limits": self.run.limits[analysis.name]} if analysis.name in self.run.limits else {}
+        return {**analysis.options, **limits, **given}
+
+    def _key(self, analysis: Analysis, options: Mapping[str, Any], ranks: tuple[int, ...] | None) -> Any:
+        """Equal for the same question to the same selection, by the same functions with the same limits."""
+        used = analysis.closure
+        return (
+            tuple(_hashable(one.function) for one in used),
+            tuple((name, identity(value)) for name, value in sorted(options.items())),
+            tuple((one.name, identity(self.run.limits[one.name])) for one in used if one.name in self.run.limits),
+            self._selection,
+            ranks,
+        )
+
+    @cached_property
+    def _selection(self) -> Any:
+        """The ranks, and the steps to which they are narrowed."""
+        return (tuple(rank.rank for rank in self.run.ranks), *{rank.steps for rank in self.run.ranks})
+
+    def _stacked(self, analysis: Analysis, options: Mapping[str, Any]) -> Stacked:
+        """The answers of all ranks. Those of the parts are not kept beside them."""
+        parts: list[PartAnswer] = []
+
+        def stack() -> Stacked:
+            parts.extend(self._ask_parts(analysis, options))
+            return Stacked.of(parts)
+
+        answers: Stacked = self.cache.get(self._key(analysis, options, None), stack, keeps=False)
+        groups = [ranks for part in parts for ranks in (*part.frames, *((rank,) for rank in part.silent))]
+        self.cache.forget(self._key(analysis, options, ranks) for ranks in groups)
+        return answers
+
+    def _ask_parts(self, analysis: Analysis, options: Mapping[str, Any]) -> list[PartAnswer]:
+        """Ask all ranks, as many at once as may be."""
+        parts = self._parts if _takes_several(analysis) else [[rank] for rank in self.run.ranks]
+        done = 0
+        lock = threading.Lock()
+
+        def count(task: Task) -> None:
+            nonlocal done
+            with lock:
+                done += len(task.ranks)
+                report(analysis.name, done, len(self.run.ranks))
+
+        return self.engine.map([self._task(analysis, options, part) for part in parts], count)
+
+    def _task(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank]) -> Task:
+        numbers = tuple(rank.rank for rank in ranks)
+        return Task(
+            numbers,
+            here=lambda: self.ask_part(analysis, options, ranks),
+            order=lambda: self._orders.order(analysis, options, numbers, self._given_to(analysis)),
+        )
+
+    def _given_to(self, analysis: Analysis) -> dict[str, pl.DataFrame | Unavailable]:
+        """The answers about the whole job that an analysis of ranks needs, also by others of ranks."""
+        given: dict[str, pl.DataFrame | Unavailable] = {}
+        for other in analysis.others:
+            if other.scope == "rank":
+                given |= self._given_to(other)
+                continue
+            try:
+                given[other.name] = self.ask(other, self._completed(other, {}))
+            except Unavailable as reason:
+                given[other.name] = reason
+        return given
+
+    @cached_property
+    def _orders(self) -> Orders:
+        return Orders(self.run, self.cache.most_bytes)
+
+    @cached_property
+    def _parts(self) -> list[list[Rank]]:
+        """The ranks in parts that may be asked together: neighbours that have the same tables, if they are small."""
+        parts: list[list[Rank]] = []
+        total = 0
+        for rank in self.run.ranks:
+            rows = sum(rank.rows.values())
+            total += rows
+            if parts and total <= TOGETHER_ROWS and parts[-1][0].rows.keys() == rank.rows.keys():
+                parts[-1].append(rank)
+            else:
+                parts.append([rank])
+                total = rows
+        return parts
+
+    def _call(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None) -> Any:
+        """Call an analysis with what it names, None for what it can do without.
+
+        Raises:
+            Unavailable: If something is missing, or the analysis itself cannot answer.
+        """
+        passed = {name: value for name, value in options.items() if name in analysis.passes}
+        own = {name: options[name] for name in analysis.parameters.options}
+        supplied: dict[str, Any] = {}
+        for name, required in analysis.needs.items():
+            check_cancelled()
+            if name in TABLES:
+                supplied[name] = self._table(name, ranks, analysis)
+                if required and supplied[name] is None:
+                    raise self.run.lacks(name, analysis.name)
+                continue
+            try:
+                supplied[name] = self._other(name, ranks, passed)
+            except Unavailable:
+                if required or self._some_can(name, ranks, passed):
+                    raise
+                supplied[name] = None
+        return analysis.checked(_collected(analysis.function(**supplied, **own)))
+
+    def _some_can(self, name: str, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> bool:
+        """Whether some of several ranks can give an answer, which all of them together could not."""
+        for rank in ranks if ranks is not None and len(ranks) > 1 else ():
+            try:
+                self._other(name, [rank], passed)
+            except Unavailable:
+                continue
+            return True
+        return False
+
+    def _table(self, name: str, ranks: Sequence[Rank] | None, analysis: Analysis) -> pl.LazyFrame | None:
+        if name == ISSUES.name:
+            return self.run.table(name) if ranks is None else stacked(ranks, name)
+        having = [rank for rank in self.run.ranks if rank.has(name)] if ranks is None else list(ranks)
+        if not having or not all(rank.has(name) for rank in having):
+            return None
+        if analysis.every_step:
+            having = [rank.whole for rank in having]
+        iterations = None if analysis.as_recorded else self.run.iterations
+        return stacked(having, name) if iterations is None else tables_of(having, name, iterations.steps)
+
+    def _other(self, name: str, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> Any:
+        """Another answer: of the same ranks if it is one that ranks give, else of the whole job."""
+        other = find_analysis(name)
+        options = self._completed(other, {option: value for option, value in passed.items() if option in other.options})
+        return self.ask(other, options, ranks if other.scope == "rank" else None)
+
+
+def _takes_several(analysis: Analysis) -> bool:
+    """Whether an analysis may be called with several ranks' tables: if it says so, and those that it needs."""
+    return analysis.together and all(_takes_several(other) for other in analysis.others if other.scope == "rank")
+
+
+def _hashable(function: Callable[..., Any]) -> Hashable:
+    """Equal for the same function only, even if it is an object that says it equals others, or has no hash."""
+    plain = isinstance(function, (types.FunctionType, types.MethodType, types.BuiltinFunctionType))
+    return function if plain else _Same(function)
+
+
+class _Same:
+    """Equal for the same object only, which it keeps."""
+
+    def __init__(self, thing: object) -> None:
+        self._thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._thing is other._thing
+
+    def __hash__(self) -> int:
+        return id(self._thing)
+
+
+def _raised(given: pl.DataFrame | Unavailable) -> pl.DataFrame:
+    if isinstance(given, Unavailable):
+        raise given.again()
+    return given
+
+
+def _collected(result: Any) -> Any:
+    """An answer that can be given twice: lazy frames and generators are run now."""
+    if isinstance(result, Iterator):
+        return list(result)
+    return result.collect() if isinstance(result, pl.LazyFrame) else result
