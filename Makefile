@@ -16,18 +16,26 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 comma := ,
 empty :=
 WANTED := $(subst $(comma),$(empty) $(empty),$(EXTRAS))
+NATIVE := src/stepscope/sources/native
+# What `make fuzz` tries: this many texts of each kind, the same ones for the same seed.
+SEED ?= 1
+COUNT ?= 20000
+SANITIZED := -g -O1 -std=gnu11 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# Allocations that the harness counts and lets fail.
+WATCHED := -Dmalloc=fuzz_malloc -Dcalloc=fuzz_calloc -Drealloc=fuzz_realloc -Dfree=fuzz_free
 # A pinned release where the newest one would bring gigabytes of accelerator libraries along.
 SPEC_torch := $(TORCH_SPEC)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint format types mutants bench clean left-out
+.PHONY: help demo test lint format types mutants bench native fuzz wheels clean left-out
 
 help: ## show this list
 	@echo "Targets (the virtual environment in $(VENV) is made and kept up to date by all of them):"
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 		printf '  make %-8s %s\n' "$$name" "$$text"; done
 	@echo "Variables: PYTHON=$(PYTHON)  VENV=$(VENV)  EXTRAS=torch,mindspore (test)  PYTEST_ARGS='-k word' (test)"
+	@echo "           SEED=$(SEED)  COUNT=$(COUNT) (fuzz)"
 
 demo: $(VENV)/.stamp-base ## analyse the example recording: four ranks, one of them slow
 	$(BIN)/stepscope analyze $(EXAMPLE)
@@ -67,6 +75,28 @@ bench: $(VENV)/.stamp-base ## measure start-up and reading (10 and 100 MB); see 
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/ingest.py --sizes 10,100
 
+native: $(VENV)/.stamp-base ## check that the trace decoder was compiled and loads
+	@$(BIN)/python -c "from stepscope.sources.native.library import load; load()"
+
+fuzz: $(VENV)/.stamp-dev native ## look for input that harms the compiled decoder or that it reads otherwise than Python
+	@mkdir -p out/fuzz
+	$(CC) $(SANITIZED) $(WATCHED) -I$(NATIVE) -o out/fuzz/harness tests/fuzz/*.c $(NATIVE)/*.c -lm
+	out/fuzz/harness --seed $(SEED) --count $(COUNT) tests/fuzz/corpus/*
+	$(BIN)/python tests/fuzz/differential.py --seed $(SEED) --count $(COUNT)
+
+wheels: $(VENV)/.stamp-venv ## build the sdist, the wheel for this platform and the pure one, and try each
+	$(PIP) build
+	rm -rf dist out/wheels
+	$(BIN)/python -m build --sdist
+	STEPSCOPE_NATIVE=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-cache-dir --wheel-dir dist dist/*.tar.gz
+	STEPSCOPE_NATIVE=0 $(BIN)/python -m pip wheel --quiet --no-deps --no-cache-dir --wheel-dir dist dist/*.tar.gz
+	@for file in dist/*; do \
+		rm -rf out/wheels && $(PYTHON) -m venv out/wheels && \
+		out/wheels/bin/python -m pip install --quiet --disable-pip-version-check "$$file" && \
+		case $$file in *-any.whl) wanted=0 ;; *) wanted=1 ;; esac && \
+		out/wheels/bin/python -c "from stepscope.sources.native import library as l; assert l.is_available() == $$wanted" && \
+		out/wheels/bin/stepscope info $(EXAMPLE) >/dev/null && echo "works: $$file" || exit 1; done
+
 clean: ## remove the virtual environment and all that tools cached here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build out
 
@@ -77,7 +107,7 @@ $(VENV)/.stamp-venv:
 		echo "No virtual environment could be made. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 	@touch $@
 
-$(VENV)/.stamp-base: $(VENV)/.stamp-venv pyproject.toml hatch_build.py src/stepscope/sources/trace_events/_scan.c
+$(VENV)/.stamp-base: $(VENV)/.stamp-venv pyproject.toml hatch_build.py $(wildcard $(NATIVE)/*.[ch])
 	$(PIP) -e .
 	@touch $@
 

@@ -20,7 +20,7 @@ from made_up_jobs import Job, Plan, jobs
 from stepscope import Run, open_run
 from stepscope.analysis.job.segments import KINDS
 from stepscope.report.answers import answers
-from stepscope.sources.trace_events import native
+from stepscope.sources.native import library
 from stepscope.tables import TABLES
 from traces import ELEMENTS, EPOCH_NS, LOADER, Dialect, RankTrace, Span, Work, operator_id, write_kineto
 
@@ -62,7 +62,7 @@ def opened(job: Job) -> Iterator[Run]:
 def test_what_was_recorded_comes_back(job: Job, compiled: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if not compiled:
-            patch.setattr(native, "_LIBRARY", None)
+            patch.setattr(library, "_LIBRARY", None)
         with opened(job) as run:
             tables = [{name: rank.table(name).collect() for name in rank.rows} for rank in run.ranks]
 

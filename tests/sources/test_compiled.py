@@ -1,4 +1,4 @@
-"""What the compiled scanner accepts it reads as the Python decoder and Polars do; the rest it leaves to them."""
+"""What the compiled decoder accepts, it reads as the Python code and Polars do; the rest it leaves to them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepscope.sources.csv_files import Field, decoding
-from stepscope.sources.trace_events import Arg, EventClass, Layout, native
+from stepscope.sources.native.csv_tables import read_table
+from stepscope.sources.native.library import Refused, is_available
+from stepscope.sources.trace_events import Arg, EventClass, Layout
 from stepscope.sources.trace_events.decode import EventDecoder
 
-pytestmark = pytest.mark.skipif(not native.is_there(), reason="no compiled scanner here")
+pytestmark = pytest.mark.skipif(not is_available(), reason="no compiled decoder here")
 
 ARGS = (Arg("Input Dims", "dims", "text"), Arg("Input type", "type", "text"), Arg("id", "number", "int"))
 LAYOUT = Layout((EventClass("range", frozenset({"X"}), None, ARGS), EventClass("flow", frozenset({"s", "f"}), None)))
@@ -43,7 +45,7 @@ def test_events_are_the_same_however_they_are_written(
         written = [text.replace('"ts":', '"ts":' + " " * (n % (blanks + 1))) for n, text in enumerate(written)]
     text = separators[0].join(written).encode()
     compiled, plain = EventDecoder(LAYOUT), EventDecoder(LAYOUT)
-    plain._native = None
+    plain._compiled = None
 
     decoded = compiled._decode_clean(text, last=False)
 
@@ -69,7 +71,8 @@ PLAIN = [b"a", b"12.5\t", b"0.1", b"left out", b'"""4,1;2"""', b"1e-3"]
 @pytest.mark.parametrize(
     "value",
     [b"", b"N/A", b"NA", b"7", b'"b, c"', b" x ", b"1760000000000462.9049\t", b"0.30000000000000004", b"-1.5",
-     b"x\xc3\xa9y", b'"""a""b"""', b'""', b'"N/A"', b"nan", b"007", b"\xff", b"\xc2\xa0x", b"1,2", b'a"b', b" 1"],
+     b" \xc2\xa0x", b"x\xe3\x80\x80 ", b"x\xc3\xa9y", b'"""a""b"""', b'""', b'"N/A"', b"nan", b"007", b"\xff",
+     b"\xc2\xa0x", b"1,2", b'a"b', b" 1"],
 )  # fmt: skip
 def test_a_table_is_the_same_or_left_to_polars(tmp_path: Path, value: bytes, at: int, end: bytes) -> None:
     path = tmp_path / "table.csv"
@@ -96,5 +99,5 @@ def test_a_plain_table_is_not_left_to_polars(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [b"name,start\na,1", b"name,start\n", b"", b"name,start\na\n", b"name,start\na,1\n\n"])
 def test_a_table_of_anything_but_whole_rows_is_refused(text: bytes) -> None:
-    with pytest.raises(native.Refused):
-        native.read_table(text, ["text", "time"])
+    with pytest.raises(Refused):
+        read_table(text, ["text", "time"])

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.sources import nesting
+from stepscope.sources.native import library
+from stepscope.sources.native import nesting as compiled_nesting
 from stepscope.sources.nesting import enclosing, nest, time_in_children
-from stepscope.sources.trace_events import native
 
 RANGE = st.tuples(st.integers(-20, 60), st.integers(0, 25), st.sampled_from(["a", "b", None]))
 
@@ -164,7 +165,7 @@ def results(ranges: pl.DataFrame, counted: pl.Series) -> list[Any]:
 def compiled_and_plain(ranges: pl.DataFrame, counted: pl.Series) -> tuple[list[Any], list[Any]]:
     compiled = results(ranges, counted)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "_LIBRARY", None)
+        patch.setattr(library, "_LIBRARY", None)
         return compiled, results(ranges, counted)
 
 
@@ -231,11 +232,11 @@ def test_self_time_counts_some_children_only() -> None:
     assert all_spent.to_list() == [40, 5, 0, 0]
 
 
-@pytest.mark.skipif(not native.is_there(), reason="no compiled scanner here")
+@pytest.mark.skipif(not library.is_available(), reason="no compiled decoder here")
 def test_the_compiled_walk_refuses_what_it_cannot_take() -> None:
     numbers, times, gaps = pl.Series([0, 1]), pl.Series([5, 6]), pl.Series([5, None])
 
-    assert native.nest(numbers, times, times)["depth"].to_list() == [0, 0]
+    assert compiled_nesting.nest(numbers, times, times)["depth"].to_list() == [0, 0]
     for columns in [
         (pl.Series([0, -1]), times, times),
         (gaps, times, times),
@@ -244,8 +245,8 @@ def test_the_compiled_walk_refuses_what_it_cannot_take() -> None:
         (numbers, times, pl.Series([5])),
         (numbers[:0], times[:0], times[:0]),
     ]:
-        with pytest.raises(native.Refused):
-            native.nest(*columns)
+        with pytest.raises(library.Refused):
+            compiled_nesting.nest(*columns)
     for columns in [
         (times, times, pl.Series([None, 2])),
         (times, times, pl.Series([None, -1])),
@@ -253,5 +254,5 @@ def test_the_compiled_walk_refuses_what_it_cannot_take() -> None:
         (times, times, pl.Series([0])),
         (times[:0], times[:0], times[:0]),
     ]:
-        with pytest.raises(native.Refused):
-            native.time_inside(*columns)
+        with pytest.raises(library.Refused):
+            compiled_nesting.time_inside(*columns)

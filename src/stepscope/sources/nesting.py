@@ -6,7 +6,8 @@ from collections import defaultdict
 
 import polars as pl
 
-from stepscope.sources.trace_events import native
+from stepscope.sources.native import nesting as compiled
+from stepscope.sources.native.library import Refused
 
 _BLOCK_ROWS = 50_000
 _MOST_NUMBERS_PER_ROW = 4
@@ -63,8 +64,8 @@ def enclosing(ranges: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(schema=_PLACES)
     threads = _numbers(ranges["thread"])
     try:
-        return native.nest(threads, ranges["start_ns"], ranges["duration_ns"])
-    except native.Refused:
+        return compiled.nest(threads, ranges["start_ns"], ranges["duration_ns"])
+    except Refused:
         row = pl.int_range(ranges.height, dtype=pl.Int64, eager=True).alias("row")
         rows = pl.DataFrame([row, threads.alias("thread"), ranges["start_ns"], ranges["duration_ns"]])
         rows = rows.sort("start_ns", "duration_ns", "row", descending=[False, True, False])
@@ -85,8 +86,8 @@ def time_in_children(ranges: pl.DataFrame, parent: pl.Series, counted: pl.Series
         parent = parent.zip_with(counted, pl.Series([None], dtype=parent.dtype))
     start, duration = ranges["start_ns"], ranges["duration_ns"]
     try:
-        return native.time_inside(start, duration, parent).alias("ns")
-    except native.Refused:
+        return compiled.time_inside(start, duration, parent).alias("ns")
+    except Refused:
         end = start + duration
         inside = pl.DataFrame({"row": parent, "end": end, "outer": end.gather(parent)}).select(
             "row", ns=pl.min_horizontal("end", "outer") - start

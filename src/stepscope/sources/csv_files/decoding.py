@@ -6,9 +6,10 @@ import polars as pl
 
 from stepscope.sources.csv_files.layout import Field, Kind
 from stepscope.sources.csv_files.values import EXACT, READ_AS, in_our_unit
-from stepscope.sources.trace_events import native
+from stepscope.sources.native.csv_tables import TableColumn, read_table
+from stepscope.sources.native.library import Refused, is_available
 
-_PLAIN: dict[Kind, native.TableColumn] = {
+_PLAIN: dict[Kind, TableColumn] = {
     "device": "raw",
     **dict.fromkeys(EXACT, "raw"),
     "text": "text",
@@ -35,12 +36,12 @@ def decode(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame:
 
 def _plain(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | None:
     """The rows as the compiled scanner reads them, in a quarter of the time; None if that is not for it."""
-    if not native.is_there():
+    if not is_available():
         return None
     kinds = [_PLAIN.get(chosen[at].kind, "number") if at in chosen else None for at in range(width)]
     try:
-        columns = native.read_table(text, kinds)
-    except native.Refused:
+        columns = read_table(text, kinds)
+    except Refused:
         return None
     read = pl.DataFrame([column.alias(f"{at}") for at, column in zip(sorted(chosen), columns, strict=True)])
     whole_already = {at for at, field in chosen.items() if field.kind in ("text", "shape", "time")}

@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from stepscope.sources.trace_events import columns, native
+from stepscope.sources.native.library import Refused
+from stepscope.sources.trace_events import columns
 from stepscope.sources.trace_events.base import Arg, Batch, EventClass, Layout, Problem
-from stepscope.sources.trace_events.native import NativeDecoder, Refused
+from stepscope.sources.trace_events.compiled import CompiledDecoder
 from stepscope.sources.trace_events.routes import Route, route
 from stepscope.sources.trace_events.salvage import salvage
 
@@ -32,7 +33,11 @@ class Decoded:
     ended: bool = False
     """True if the array of events ends in this chunk."""
     rest: bytes = b""
-    """After the end: what stands behind the array. Else an event that goes on in the next chunk."""
+    """The text after the array if it ends in this chunk, or else an event that goes on in the next chunk."""
+
+    def __post_init__(self) -> None:
+        if not self.rest.strip():
+            self.rest = b""
 
 
 class EventDecoder:
@@ -46,14 +51,9 @@ class EventDecoder:
         self._no_args = msgspec.json.decode(b"{}", type=_args_type(layout)[0])
         self._routes: dict[tuple[str, str | None], Route] = {}
         try:
-            self._native: NativeDecoder | None = NativeDecoder(layout)
+            self._compiled: CompiledDecoder | None = CompiledDecoder(layout)
         except Refused:
-            self._native = None
-
-    @staticmethod
-    def is_compiled() -> bool:
-        """Whether the compiled decoder is there."""
-        return native.is_there()
+            self._compiled = None
 
     def decode(self, text: bytes, *, last: bool = False, offset: int = 0) -> Decoded:
         """Decode a chunk: events separated by commas, without the brackets of the array.
@@ -78,10 +78,10 @@ class EventDecoder:
 
     def _decode_clean(self, text: bytes, *, last: bool) -> Decoded | None:
         """Decode with the compiled decoder; None if there is none or the text is not plain enough for it."""
-        if self._native is None:
+        if self._compiled is None:
             return None
         try:
-            raw, skipped, end = self._native.decode(text, last=last)
+            raw, skipped, end = self._compiled.decode(text, last=last)
         except Refused:
             return None
         rest = text[end:] if last else b""
@@ -220,7 +220,7 @@ def _array_end(text: bytes) -> tuple[int | None, bytes]:
     for end in reversed(guesses[-_END_GUESSES:]):
         rest = text[end + 1 :]
         if _completes(rest):
-            return end, rest if rest.strip() else b""
+            return end, rest
     return None, b""
 
 

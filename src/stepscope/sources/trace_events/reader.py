@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from stepscope.sources.trace_events import native
+from stepscope.sources.native import library
 from stepscope.sources.trace_events.base import Batch, Layout, Problem, TraceHeader
 from stepscope.sources.trace_events.chunks import CHUNK_BYTES, MAX_HEADER_BYTES, Chunker, trailing_members
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder
@@ -104,7 +104,7 @@ class TraceEvents:
         finally:
             stream.close()
             if self._read_bytes > _LARGE_BYTES:  # what is left of small ones serves the next trace as it is
-                native.trim()
+                library.trim()
 
     def _decoded(self, chunker: Chunker) -> Iterator[Decoded]:
         """Decode chunk by chunk; an event that a wrong cut left over goes in front of the next chunk."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 
+from stepscope.sources.native.library import is_available
 from stepscope.sources.trace_events.base import Layout
 from stepscope.sources.trace_events.chunks import Chunk
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder
@@ -26,7 +27,7 @@ class Workers:
 
     def __init__(self, layout: Layout, count: int) -> None:
         self._free: queue.SimpleQueue[EventDecoder] = queue.SimpleQueue()
-        self._count = count if EventDecoder.is_compiled() else 1
+        self._count = count if is_available() else 1
         self._threads = ThreadPoolExecutor(self._count) if self._count > 1 else None
         for _ in range(self._count if self._threads else 0):
             self._free.put(EventDecoder(layout))

@@ -1,13 +1,10 @@
-"""Damaged and odd trace events in the making: a seeded stream of mutations of real events' text.
-
-`mutants(events, seed)` never ends; the same seed gives the same texts.
-"""
+"""Odd and damaged texts of trace events and CSV tables, drawn from a seeded source of chance."""
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 NUMBERS = (
     "0", "-0", "-1", "1", "1.0", "1.5", "-0.0005", "1e3", "1E-3", "1e15", "1e16", "-1e15", "1.25e2", "1e999",
@@ -38,26 +35,52 @@ TOKENS = (
     b"\xed\xa0\x80", b"\xc2\xa0", b"0", b"-", b"e", b".", b'""', b"null",
 )  # fmt: skip
 
+CELLS = (
+    b"0", b"7", b"12.5", b"1760000000000462.9049\t", b"0.30000000000000004", b"aten::add", b"NPU:3", b'"""4,1;2"""',
+    b"", b"N/A", b"NA", b"-1.5", b"-0", b"1e-3", b"1e22", b"1e999", b"-1e400", b"1e-999", b"9007199254740993",
+    b"123456789012345678", b"9223372036854775807", b"9223372036854775808", b"18446744073709551616", b"2147483648",
+    b"nan", b"inf", b"-Infinity", b"007", b"+1", b"1.", b".5", b"0x10", b"1_0", b"true", b"null", b" x ", b" ",
+    b"\t7", b" 7", b"7 ", b"\x0b7", b"\x0ca\x0c", b"x\xc3\xa9y", b"\xc3\xa9", b" \xc2\xa0x", b"x\xc2\xa0 ",
+    b"\xe3\x80\x80x", b" \xe2\x80\x83", b"\x1fx\x1f", b"\x85", b"\xff", b'"b, c"', b'""', b'"N/A"', b'" x "', b'"7"',
+    b'"""a""b"""', b'""""', b'"a\nb"', b'a"b', b'"a"b', b"1,2", b"a\rb", b"\r", b"9000000000000000",
+    b"9000000000000001.5", b"12.", b"12.5.6", b"-0.5", b"--1", b"1-2", b"12.3456789012", b"\xd9\xa3", b"12 .5",
+    b"1 2", b"'", b"\x00", b"NPU:", b"3 NPU", b"-9223372036854775808", b"0.1\t ",
+)  # fmt: skip
+"""Fields of CSV tables; the first of them are of an ordinary kind."""
+ORDINARY_CELLS = 8
+
 _VALUE = re.compile(rb'(?<=:)\s*("(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*|\[[^\[\]{}]*\]|null|true|false)')
 _KEY = re.compile(rb'"([A-Za-z][A-Za-z0-9 ]{0,30})"(?=\s*:)')
 _BETWEEN = re.compile(rb'(?<=[0-9\]}"])\s*([,:\]}])|(?<=[\[{,:])')
 
 
-def mutants(events: Sequence[bytes], seed: int) -> Iterator[bytes]:
-    """Texts of a few events each, separated by commas, most of them with something odd in them."""
-    source = random.Random(seed)
-    while True:
-        start = source.randrange(len(events))
-        chosen = [events[(start + n) % len(events)] for n in range(source.randint(1, 4))]
-        if source.random() < 0.3:
-            chosen.append(source.choice(events))
-        for _ in range(source.choice((0, 1, 1, 1, 2, 2, 3, 5))):
-            at = source.randrange(len(chosen))
-            chosen[at] = source.choice(MUTATIONS)(source, chosen[at])
-        text = source.choice((b",", b", ", b",\n  ", b" ,\n")).join(chosen)
-        if source.random() < 0.1:
-            text = source.choice((_cut, _token, _flip))(source, text)
-        yield text
+def event_text(source: random.Random, events: Sequence[bytes]) -> bytes:
+    """A few events, separated by commas, most of them with something odd in them."""
+    start = source.randrange(len(events))
+    chosen = [events[(start + n) % len(events)] for n in range(source.randint(1, 4))]
+    if source.random() < 0.3:
+        chosen.append(source.choice(events))
+    for _ in range(source.choice((0, 1, 1, 1, 2, 2, 3, 5))):
+        at = source.randrange(len(chosen))
+        chosen[at] = source.choice(MUTATIONS)(source, chosen[at])
+    text = source.choice((b",", b", ", b",\n  ", b" ,\n")).join(chosen)
+    return damaged(source, text) if source.random() < 0.1 else text
+
+
+def damaged(source: random.Random, text: bytes) -> bytes:
+    """The text with one byte or token changed, or its end cut off."""
+    return source.choice((_cut, _token, _flip))(source, text)
+
+
+def csv_text(source: random.Random, width: int) -> bytes:
+    """A header and a few rows of so many fields, some of them odd."""
+    end = source.choice((b"\n", b"\n", b"\r\n"))
+    ordinary = source.choices(CELLS[:ORDINARY_CELLS], k=width)
+    rows = [[f"column {n}".encode() for n in range(width)]]
+    for _ in range(source.randint(1, 6)):
+        rows.append([source.choice(CELLS) if source.random() < 0.1 else cell for cell in ordinary])
+    text = end.join([*map(b",".join, rows), b""])
+    return damaged(source, text) if source.random() < 0.1 else text
 
 
 def _number(source: random.Random, text: bytes) -> bytes:

@@ -1,0 +1,67 @@
+#include "arrow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void release_schema(struct ArrowSchema *schema) { schema->release = NULL; }
+
+static void release_array(struct ArrowArray *array) {
+    for (int64_t i = 0; i < array->n_buffers; i++) free((void *)array->buffers[i]);
+    free(array->buffers);
+    array->release = NULL;
+}
+
+int32_t give_column(struct ArrowArray *array, int64_t rows, int64_t nulls, int count, void *const *given) {
+    const void **buffers = malloc((size_t)count * sizeof *buffers);
+    for (int i = 0; i < count; i++) {
+        if (buffers) buffers[i] = given[i];
+        else free(given[i]);
+    }
+    if (!buffers) return NO_MEMORY;
+    memset(array, 0, sizeof *array);
+    array->length = rows;
+    array->null_count = nulls;
+    array->n_buffers = count;
+    array->buffers = buffers;
+    array->release = release_array;
+    return DONE;
+}
+
+void describe(struct ArrowSchema *schema, const char *format) {
+    memset(schema, 0, sizeof *schema);
+    schema->format = format;
+    schema->name = "";
+    schema->flags = 2; /* nullable */
+    schema->release = release_schema;
+}
+
+const int64_t *take_column(struct ArrowArrayStream *stream, int64_t rows, struct ArrowArray *held) {
+    struct ArrowSchema schema;
+    int fits;
+    if (stream->get_schema(stream, &schema)) return NULL;
+    fits = !strcmp(schema.format, "l");
+    schema.release(&schema);
+    if (!fits) return NULL;
+    if (stream->get_next(stream, held)) {
+        held->release = NULL;
+        return NULL;
+    }
+    if (!held->release || held->length != rows || held->n_buffers != 2) return NULL;
+    return (const int64_t *)held->buffers[1] + held->offset;
+}
+
+int has_nulls(const struct ArrowArray *held) { return held->null_count != 0 && held->buffers[0]; }
+
+void release_columns(struct ArrowArray *held, int count) {
+    for (int i = 0; i < count; i++) {
+        if (held[i].release) held[i].release(&held[i]);
+    }
+}
+
+uint8_t *new_validity(int64_t rows) { return calloc((size_t)rows / 8 + 64, 1); }
+
+/* Free what the importer has not taken over. */
+EXPORT void ss_drop(struct ArrowArray *array, struct ArrowSchema *schema) {
+    if (array->release) array->release(array);
+    if (schema->release) schema->release(schema);
+}

@@ -1,0 +1,50 @@
+/* Columns in memory as Polars takes and gives them: the C data interface of Apache Arrow. */
+#ifndef STEPSCOPE_ARROW_H
+#define STEPSCOPE_ARROW_H
+
+#include "spans.h"
+
+struct ArrowSchema {
+    const char *format, *name, *metadata;
+    int64_t flags, n_children;
+    struct ArrowSchema **children, *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length, null_count, offset, n_buffers, n_children;
+    const void **buffers;
+    struct ArrowArray **children, *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *);
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
+    void *private_data;
+};
+
+/* Hand over `count` buffers, the first of them the validity (null: all valid); the array frees them, also if there is
+ * no memory. */
+int32_t give_column(struct ArrowArray *array, int64_t rows, int64_t nulls, int count, void *const *given);
+
+/* Say what a column holds: "l" int64, "i" int32, "g" float64, "vu" texts. */
+void describe(struct ArrowSchema *schema, const char *format);
+
+/* Values of an int64 column that comes in one chunk, which `held` keeps; null if it is anything else. */
+const int64_t *take_column(struct ArrowArrayStream *stream, int64_t rows, struct ArrowArray *held);
+
+int has_nulls(const struct ArrowArray *held);
+
+void release_columns(struct ArrowArray *held, int count);
+
+/* Room for a bit for each row, all 0; null if there is no memory. */
+uint8_t *new_validity(int64_t rows);
+
+static inline void set_valid(uint8_t *validity, int64_t row) { validity[row >> 3] |= (uint8_t)(1 << (row & 7)); }
+
+#endif

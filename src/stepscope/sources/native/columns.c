@@ -1,0 +1,80 @@
+/* Spans of one field -> a column: numbers and times here, texts in `text_columns.c`. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "numbers.h"
+#include "text_columns.h"
+
+enum column { COLUMN_TEXT, COLUMN_JSON, COLUMN_INT, COLUMN_FLOAT, COLUMN_TIME };
+
+/* Whether Python could take a text for a whole number, e.g. with spaces around it or with digits of another script. */
+static int may_be_number(const uint8_t *p, uint32_t length) {
+    for (uint32_t k = 0; k < length; k++)
+        if (!is_digit(p[k]) && p[k] < 0x80 && p[k] > ' ' && p[k] != '-') return 0;
+    return length > 0;
+}
+
+/* An argument that is a whole number, also as text or with decimals that are 0; the rest is null. As `fixed_value`. */
+static int int_value(const uint8_t *p, span s, int64_t *out) {
+    double number;
+    if (whole_number(p, LENGTH(s), out)) return 1;
+    if (KIND(s) == STRING) return may_be_number(p, LENGTH(s)) ? REFUSED : 0;
+    if (LENGTH(s) > 18 || !float_number(p, LENGTH(s), &number)) return REFUSED;
+    if (number != floor(number)) return 0;
+    if (fabs(number) >= 9e15) return REFUSED;
+    *out = (int64_t)number;
+    return 1;
+}
+
+/* Put a value at `out`; 1 for a value, 0 for null, `REFUSED` if it is for Python to judge. */
+static int fixed_value(const uint8_t *text, span s, int column, void *out) {
+    const uint8_t *p = text + START(s);
+    switch (KIND(s)) {
+    case ABSENT:
+    case LITERAL_NULL:
+        return 0;
+    case NUMBER:
+    case STRING:
+        break;
+    case ESCAPED:
+        return REFUSED;
+    default: /* not a number, and no time is that */
+        return column == COLUMN_TIME ? REFUSED : 0;
+    }
+    if (column == COLUMN_TIME) return time_ns(p, LENGTH(s), out) ? 1 : REFUSED;
+    if (column == COLUMN_INT) return int_value(p, s, out);
+    return KIND(s) == NUMBER && float_number(p, LENGTH(s), out) ? 1 : REFUSED;
+}
+
+static int32_t fixed_column(const scan *s, const uint8_t *text, int32_t field, const int32_t *order, int64_t rows,
+                            int32_t column, struct ArrowArray *array) {
+    union {
+        int64_t whole;
+        double decimal;
+    } *values = malloc(((size_t)rows + 1) * sizeof *values);
+    uint8_t *validity = new_validity(rows);
+    int64_t nulls = 0;
+    int status = NO_MEMORY;
+    if (!validity || !values) goto fail;
+    for (int64_t i = 0; i < rows; i++) {
+        status = fixed_value(text, s->spans[order[i] * s->fields + field], column, &values[i]);
+        if (status < 0) goto fail;
+        if (status) set_valid(validity, i);
+        else nulls++, values[i].whole = 0;
+    }
+    return give_column(array, rows, nulls, 2, (void *[]){validity, values});
+fail:
+    free(validity), free(values);
+    return status;
+}
+
+/* One field of the rows `order[from ... from + rows)` as an Arrow array of int64, float64 or string views. */
+EXPORT int32_t ss_column(const scan *s, const uint8_t *text, int32_t field, int64_t from, int64_t rows, int32_t column,
+                         struct ArrowArray *array, struct ArrowSchema *schema) {
+    const int32_t *order = s->order + from;
+    int is_text = column == COLUMN_TEXT || column == COLUMN_JSON;
+    int32_t status = is_text ? text_column(s, text, field, order, rows, column == COLUMN_JSON, array)
+                             : fixed_column(s, text, field, order, rows, column, array);
+    if (status == DONE) describe(schema, is_text ? "vu" : column == COLUMN_FLOAT ? "g" : "l");
+    return status;
+}

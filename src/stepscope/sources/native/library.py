@@ -1,0 +1,144 @@
+"""Loading the compiled decoder, and moving columns between it and Polars.
+
+`STEPSCOPE_NATIVE=0` switches it off; `STEPSCOPE_NATIVE=1` makes it an error if it was not built or does not load.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+PATH = Path(__file__).with_name("_native.so")
+_VERSION = 7
+
+_new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_capsule_pointer: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+"""Function objects of our own: prototypes set on those of `ctypes.pythonapi` would count for the whole process."""
+
+
+class Refused(Exception):
+    """The input is not plain enough for the compiled decoder, or there is no compiled decoder."""
+
+
+def load(path: Path = PATH) -> ctypes.CDLL:
+    """The library, with the types of what its functions take and return.
+
+    Raises:
+        ImportError: If it was not built, cannot be loaded or does not fit this code.
+    """
+    if not path.is_file():
+        raise ImportError("the decoder was not compiled when stepscope was installed", path=str(path))
+    try:
+        library = ctypes.CDLL(str(path))
+        version = library.ss_version()
+    except (OSError, AttributeError) as error:
+        raise ImportError(f"the compiled decoder cannot be loaded: {error}", path=str(path)) from error
+    if version != _VERSION:
+        raise ImportError(f"the compiled decoder has version {version}; {_VERSION} is needed", path=str(path))
+    pointer, long, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
+    prototypes: dict[str, tuple[Any, list[Any]]] = {
+        "ss_scan": (pointer, [ctypes.c_char_p, long, ctypes.c_char_p, pointer, number, number]),
+        "ss_table": (pointer, [ctypes.c_char_p, long, pointer, number]),
+        "ss_free": (None, [pointer]),
+        "ss_trim": (None, []),
+        "ss_count": (long, [pointer]),
+        "ss_end": (long, [pointer]),
+        "ss_where": (None, [pointer, long, number, pointer]),
+        "ss_pairs": (number, [pointer, ctypes.c_char_p, pointer, pointer, number]),
+        "ss_sort": (number, [pointer, ctypes.c_char_p, pointer, number, pointer, number, ctypes.c_char_p, pointer,
+                             pointer, pointer, number, pointer, pointer]),
+        "ss_column": (number, [pointer, ctypes.c_char_p, number, long, long, number, pointer, pointer]),
+        "ss_nest": (number, [pointer, pointer, pointer, long, long, pointer, pointer, pointer, pointer]),
+        "ss_inside": (number, [pointer, pointer, pointer, long, pointer, pointer]),
+        "ss_drop": (None, [pointer, pointer]),
+    }  # fmt: skip
+    for name, (result, arguments) in prototypes.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def _chosen() -> ctypes.CDLL | None:
+    """The library, or None if there is none or it is switched off."""
+    wanted = os.environ.get("STEPSCOPE_NATIVE")
+    if wanted == "0":
+        return None
+    try:
+        return load()
+    except ImportError:
+        if wanted == "1":
+            raise
+        return None
+
+
+_LIBRARY = _chosen()
+
+
+def is_available() -> bool:
+    """Whether there is a compiled decoder."""
+    return _LIBRARY is not None
+
+
+def loaded() -> ctypes.CDLL:
+    """The compiled decoder.
+
+    Raises:
+        Refused: If there is none.
+    """
+    if _LIBRARY is None:
+        raise Refused
+    return _LIBRARY
+
+
+def trim() -> None:
+    """Give the memory of finished scans back to the system; worth it once a large trace is read."""
+    if _LIBRARY is not None:
+        _LIBRARY.ss_trim()
+
+
+class _ArrowStruct(ctypes.Structure):
+    """Room for an `ArrowArray` (80 bytes) or an `ArrowSchema` (72 bytes); only the library looks inside."""
+
+    _fields_ = (("words", ctypes.c_int64 * 10),)
+
+
+class NewColumn:
+    """A column that the library fills, on its way into Polars."""
+
+    def __init__(self) -> None:
+        self._array, self._schema = _ArrowStruct(), _ArrowStruct()
+        self.pointers = ctypes.byref(self._array), ctypes.byref(self._schema)
+        """What functions of the library take."""
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        structs = (self._schema, b"arrow_schema"), (self._array, b"arrow_array")
+        schema, array = (_new_capsule(ctypes.addressof(struct), name, None) for struct, name in structs)
+        return schema, array
+
+    def series(self, name: str = "") -> pl.Series:
+        """The column, once it is filled."""
+        try:
+            return pl.Series(self).alias(name)
+        finally:  # nothing is left in it, unless Polars failed
+            loaded().ss_drop(*self.pointers)
+
+
+class GivenColumns:
+    """Columns of Polars for the library, each in one chunk."""
+
+    def __init__(self, *columns: pl.Series) -> None:
+        self._streams = [column.rechunk().__arrow_c_stream__() for column in columns]
+        self.pointers = [_capsule_pointer(stream, b"arrow_array_stream") for stream in self._streams]
+        """What functions of the library take, as long as this object is kept."""
+
+
+def int32s(values: list[int]) -> ctypes.Array[ctypes.c_int32]:
+    return (ctypes.c_int32 * max(len(values), 1))(*values)

@@ -1,0 +1,245 @@
+"""The compiled decoder and the Python code beside it, compared on odd and damaged input.
+
+    python tests/fuzz/differential.py [--seed N] [--count N]
+    python tests/fuzz/differential.py --seed N --only KIND:N
+
+Prints each input that they read differently, with the command that tries it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import random
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import polars as pl
+
+TESTS = Path(__file__).parents[1]
+if __name__ == "__main__":
+    sys.path.insert(0, str(TESTS))
+
+from fuzz import mutations  # noqa: E402 - as a script, only now is it found
+from stepscope.errors import StepscopeError  # noqa: E402
+from stepscope.sources import nesting  # noqa: E402
+from stepscope.sources.ascend.trace_layout import LAYOUT as ASCEND  # noqa: E402
+from stepscope.sources.csv_files import Field, decoding  # noqa: E402
+from stepscope.sources.csv_files.layout import Kind  # noqa: E402
+from stepscope.sources.kineto.layout import LAYOUT as KINETO  # noqa: E402
+from stepscope.sources.native import library  # noqa: E402
+from stepscope.sources.trace_events import Layout, read_events  # noqa: E402
+from stepscope.sources.trace_events.decode import Decoded, EventDecoder  # noqa: E402
+
+CORPUS = TESTS / "fuzz" / "corpus"
+EXAMPLE = min((TESTS.parent / "examples").glob("*/*.json.gz"))
+EVENTS_OF_A_KIND = 6
+LEAST_ACCEPTED = 0.1
+"""Of the inputs of a kind; with fewer, hardly anything is compared."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input, and what both make of it in a form that can be compared."""
+
+    text: object
+    compiled: object
+    python: object
+    accepted: bool
+    """Whether the compiled decoder took it, rather than leaving it to Python."""
+
+
+@contextmanager
+def python_only() -> Iterator[None]:
+    """As if there were no compiled decoder."""
+    kept = library._LIBRARY
+    library._LIBRARY = None
+    try:
+        yield
+    finally:
+        library._LIBRARY = kept
+
+
+def events_of(data: bytes) -> list[bytes]:
+    """A few events of each category, phase and name of a trace, as they are written."""
+    found: dict[tuple[str, str, str], list[bytes]] = {}
+    whole = msgspec.json.decode(data, type=dict[str, msgspec.Raw] | list[msgspec.Raw])
+    for text in msgspec.json.decode(whole["traceEvents"], type=list[msgspec.Raw]) if isinstance(whole, dict) else whole:
+        event = msgspec.json.decode(text)
+        kind = (str(event.get("ph")), str(event.get("cat")), str(event.get("name"))[:4])
+        kept = found.setdefault(kind, [])
+        if len(kept) < EVENTS_OF_A_KIND:
+            kept.append(bytes(text))
+    return [text for kept in found.values() for text in kept]
+
+
+@cache
+def own_events(layout: Layout = KINETO) -> list[bytes]:
+    """Events of the corpus; for Kineto's layout also those of an example."""
+    texts = [b"[" + path.read_bytes()[1:] + b"]" for path in sorted(CORPUS.glob("events_*"))]
+    if layout is KINETO:
+        texts.append(gzip.decompress(EXAMPLE.read_bytes()))
+    return [event for data in texts for event in events_of(data)]
+
+
+def seen(decoded: Decoded) -> object:
+    """All that a decoder gives, in a form that can be compared."""
+    frames = {name: (frame.schema, frame.rows()) for name, frame in sorted(decoded.batch.frames.items())}
+    problems = {text: (one.count, one.place) for text, one in decoded.batch.problems.items()}
+    return repr(frames), decoded.batch.skipped, problems, decoded.ended, decoded.rest
+
+
+@cache
+def decoders(layout: Layout) -> tuple[EventDecoder, EventDecoder]:
+    """The compiled one and the one in Python."""
+    compiled = EventDecoder(layout)
+    with python_only():
+        return compiled, EventDecoder(layout)
+
+
+def events(source: random.Random, layout: Layout, last: bool, of: Sequence[bytes] | None = None) -> Case:
+    """A chunk of a trace; the last one goes to the end of the file."""
+    text = mutations.event_text(source, of or own_events(layout))
+    if last:
+        text += source.choice(
+            (b"]}", b"]}", b"]", b"]\n", b' ] , "a": [{}]}', b'],"a":"]}"}\n', b"]]", b"]}}", b"", b"} ]}")
+        )
+    compiled, plain = decoders(layout)
+    accepted = compiled._decode_clean(text, last=last) is not None
+    return Case(text, seen(compiled.decode(text, last=last)), seen(plain.decode(text, last=last)), accepted)
+
+
+def files(source: random.Random) -> Case:
+    """A whole trace file, in small chunks."""
+    before = source.choice(
+        (b'{"a": 1, "traceEvents": [', b'{"traceEvents":[\n', b"[", b' {"x": {"traceEvents": []}, "traceEvents": [ ')
+    )
+    behind = source.choice((b"]}", b"]", b'\n],\n "distributedInfo": {"rank": 3}}\n', b"", b"]} "))
+    text = before + b", ".join(mutations.event_text(source, own_events()) for _ in range(source.randint(1, 3))) + behind
+    size, workers = source.randint(1, 2000), source.choice((1, 1, 2))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        path.write_bytes(mutations.damaged(source, text) if source.random() < 0.1 else text)
+        compiled = whole(path, size, workers)
+        with python_only():
+            return Case((path.read_bytes(), size), compiled, whole(path, size, 1), accepted=True)
+
+
+def whole(path: Path, chunk_bytes: int, workers: int) -> object:
+    """All that reading a file gives: rows, keys, and what is reported."""
+    issues: list[object] = []
+
+    def report(severity: str, file: Path, problem: str, remedy: str, **more: object) -> None:
+        issues.append((severity, problem, more))
+
+    try:
+        trace = read_events(path, KINETO, report=report, workers=workers, chunk_bytes=chunk_bytes)
+        batches = [{name: frame.rows() for name, frame in batch.frames.items()} for batch in trace]
+    except StepscopeError as error:
+        return str(error)
+    return repr(batches), trace.skipped, repr(trace.header), issues
+
+
+def tables(source: random.Random) -> Case:
+    """A CSV table."""
+    width = source.randint(1, 6)
+    kinds: tuple[Kind, ...] = get_args(Kind)
+    chosen = {n: Field(f"c{n}", source.choice(kinds), (f"c{n}",)) for n in range(width) if source.random() < 0.8}
+    text = mutations.csv_text(source, width)
+    if not text.endswith(b"\n") and text.count(b'"') % 2:
+        text += b"\n"  # the reader leaves such a row out
+    read = decoding._plain(text, width, chosen) if chosen else None
+    accepted = read is not None
+    with warnings.catch_warnings(record=True) as malformed:  # the reader reports these
+        warnings.simplefilter("always")
+        try:
+            plain = decoding._scan(text, width, chosen).collect()
+        except pl.exceptions.PolarsError as error:
+            return Case((text, chosen), "rows" if accepted else str(error), str(error), accepted)
+    if accepted and malformed:
+        return Case((text, chosen), "rows", str(malformed[0].message), accepted)
+    same = plain if read is None else read
+    return Case((text, chosen), (same.schema, repr(same.rows())), (plain.schema, repr(plain.rows())), accepted)
+
+
+def ranges(source: random.Random) -> Case:
+    """Ranges of a few threads."""
+    first, last, longest = source.choice(
+        ((0, 60, 25), (0, 10**6, 5000), (7, 7, 3), (10**18, 10**18 + 10**10, 10**9), (-(2**63), 2**63 - 1, 2**63 - 1))
+    )
+    rows = source.choice((1, 2, 5, 20, 40, 300))
+    shortest = source.choice((0, 0, -longest))
+    made = [(source.randint(first, last), source.randint(shortest, longest), source.randint(0, 3)) for _ in range(rows)]
+    if source.random() < 0.5:
+        made.sort(key=lambda one: (one[0], -one[1]))
+    schema = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "thread": pl.Int64}
+    frame = pl.DataFrame(made, schema=schema, orient="row")
+    counted = pl.Series([source.choice((True, True, False, None)) for _ in made], dtype=pl.Boolean)
+    compiled = nested(frame, counted)
+    with python_only():
+        return Case(made, compiled, nested(frame, counted), accepted=True)
+
+
+def nested(frame: pl.DataFrame, counted: pl.Series) -> object:
+    places = nesting.enclosing(frame)
+    spent = [nesting.time_in_children(frame, places["parent"], some) for some in (None, counted)]
+    return repr((places.schema, places.rows(), [(one.dtype, one.to_list()) for one in spent]))
+
+
+KINDS: dict[str, Callable[[random.Random], Case]] = {
+    "kineto": partial(events, layout=KINETO, last=False),
+    "kineto-last": partial(events, layout=KINETO, last=True),
+    "ascend": partial(events, layout=ASCEND, last=False),
+    "ascend-last": partial(events, layout=ASCEND, last=True),
+    "files": files,
+    "tables": tables,
+    "ranges": ranges,
+}
+
+
+def case(kind: str, seed: int, number: int) -> Case:
+    return KINDS[kind](random.Random(f"{kind} {seed} {number}"))
+
+
+def main() -> int:
+    """Compare and print; the number of failures, at most 1 for each kind."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1000, help="inputs of each kind")
+    parser.add_argument("--only", metavar="KIND:N", help="one of them again")
+    options = parser.parse_args()
+    library.loaded()
+    if options.only:
+        kind, _, number = options.only.partition(":")
+        one = case(kind, options.seed, int(number))
+        print(f"input: {one.text!r}\ncompiled: {one.compiled}\npython:   {one.python}")
+        return int(one.compiled != one.python)
+    failures = 0
+    for kind in KINDS:
+        accepted = 0
+        for number in range(options.count):
+            one = case(kind, options.seed, number)
+            accepted += one.accepted
+            if one.compiled != one.python:
+                print(f"{kind}: read differently: {one.text!r}\n  to try it again:")
+                print(f"  python tests/fuzz/differential.py --seed {options.seed} --only {kind}:{number}")
+                failures += 1
+                break
+        else:
+            print(f"{kind}: {options.count} inputs read the same, {accepted} of them by the compiled decoder")
+            if accepted < LEAST_ACCEPTED * options.count:
+                print(f"{kind}: too few of them")
+                failures += 1
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit(main())
