@@ -5,8 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from stepscope.analysis.methods.pipeline_graph import Limits
 from stepscope.run import Run
 from tests.analysis.inputs import chain, pipeline, samples, usage_of
+
+ANY = Limits(min_cpu_samples=1)
 
 
 def operators(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
@@ -75,7 +78,8 @@ def test_of_several_inputs_the_fullest_counts() -> None:
 
 def test_what_is_known_of_an_operator() -> None:
     tables = chain({"BatchOp_1": 0.0, "MapOp_2": 0.4})
-    cpu = [usage_of("operator", [0.25, 0.75], name="MapOp_2"), usage_of("operator", [0.0, 0.5], name="BatchOp_1")]
+    busy = {"MapOp_2": [0.25, 0.5, 0.75], "BatchOp_1": [0.0, 0.25, 0.5]}
+    cpu = [usage_of("operator", cpu, name=name) for name, cpu in busy.items()]
 
     row = operators({**tables, "host_usage": pl.concat(cpu)}).filter(pl.col("operator") == "MapOp_2").row(0, named=True)
 
@@ -94,12 +98,22 @@ def test_an_operator_without_a_queue_has_no_usage() -> None:
 
 def test_idle_workers_are_told_but_not_of_operators_that_have_one_thread_anyway() -> None:
     tables = chain({"ShuffleOp_1": 0.7, "MapOp_2": 0.7})
-    cpu = [usage_of("operator", [0.01] * 2, name=name) for name in ("ShuffleOp_1", "MapOp_2")]
+    cpu = [usage_of("operator", [0.01] * 3, name=name) for name in ("ShuffleOp_1", "MapOp_2")]
 
     told = operators({**tables, "host_usage": pl.concat(cpu)}).select("operator", "observations").rows()
 
     assert dict(told)["MapOp_2"] == ["workers idle", "too many workers"]
     assert dict(told)["ShuffleOp_1"] == []
+
+
+@pytest.mark.parametrize(("count", "limits", "known"), [(2, Limits(), False), (3, Limits(), True), (2, ANY, True)])
+def test_nothing_is_observed_of_cpu_use_from_too_few_samples(count: int, limits: Limits, known: bool) -> None:
+    cpu = usage_of("operator", [0.9] * count, name="MapOp_1")
+    run = Run.from_frames({0: {**chain({"MapOp_1": 0.7}), "host_usage": cpu}})
+
+    found = run.analyse("input_operators", limits=limits).filter(pl.col("operator") == "MapOp_1")
+
+    assert (found["observations"].to_list() == [["workers overloaded"]]) is known
 
 
 @pytest.mark.parametrize(("fill", "starves"), [(0.0, True), (0.7, False)])

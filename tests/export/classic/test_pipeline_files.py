@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from export_samples import BASE, MS, lines, make_export, read
 
+from stepscope.analysis.methods.pipeline_graph import LIMITS, Node
 from stepscope.export.classic.cpu_usage import write_cpu_usage
 from stepscope.export.classic.framework_files import write_minddata
 from stepscope.export.classic.loader_pipeline import write_loader_pipeline
-from stepscope.export.classic.pipeline_advice import Figures, advise
+from stepscope.export.classic.pipeline_advice import advise
 from stepscope.export.classic.pipeline_raw import write_pipeline_raw
 from stepscope.export.classic.pipeline_summary import write_pipeline_summary
 from stepscope.export.rank_export import RankExport
@@ -165,33 +167,63 @@ def test_about_cpu_is_advised_from_three_shares_on(tmp_path: Path, samples: int,
     assert ("bottleneck_warning" in summary) is advised
 
 
-def figures(number: int, kind: str, **known: object) -> Figures:
-    values = {"workers": 4, "children": [], "queue": 60.0, "empty": 0.0, "cpu_per_worker": 50.0, **known}
-    return Figures(number=number, name=f"{kind}(id={number})", kind=kind, **values)  # type: ignore[arg-type]
+def node(number: int, kind: str, **known: object) -> Node:
+    values = {"workers": 4, "children": (), "usage": 0.6, "empty": 0.0, "worker_cpu": 0.5, "depth": number, **known}
+    return Node(number=number, name=f"{kind}(id={number})", kind=kind, **values)  # type: ignore[arg-type]
+
+
+def advised(*nodes: Node) -> dict[str, list[str]]:
+    return advise(nodes, LIMITS)
 
 
 def test_a_busy_operator_is_the_bottleneck() -> None:
-    told = advise([figures(0, "Map", children=[1], cpu_per_worker=76.25), figures(1, "TFRecord")])
+    found = advised(node(0, "Map", children=("TFRecord(id=1)",), worker_cpu=0.7625), node(1, "TFRecord"))
 
-    assert told["bottleneck_warning"] == ["Map(id=0)"]
-    assert told["bottleneck_suggestion"] == [
+    assert found["bottleneck_warning"] == ["Map(id=0)"]
+    assert found["bottleneck_suggestion"] == [
         "Map(id=0) has high CPU utilization per worker of 76.25% Try increasing num_parallel_workers above 4."
     ]
-    assert "76.25%" in told["cpu_analysis_details"][0]
+    assert "76.25%" in found["cpu_analysis_details"][0]
+
+
+def test_of_several_busy_operators_the_one_nearest_to_training_is_the_bottleneck() -> None:
+    found = advised(node(2, "Map", worker_cpu=0.9), node(1, "Map", children=("Map(id=2)",), worker_cpu=0.8))
+
+    assert found["bottleneck_warning"] == ["Map(id=1)"]
+    assert len(found["cpu_analysis_details"]) == 2
 
 
 def test_a_slow_reader_is_told() -> None:
-    told = advise([figures(0, "Batch", children=[1], queue=None), figures(1, "TFRecord", queue=20.0)])
+    found = advised(node(0, "Batch", children=("TFRecord(id=1)",), usage=None), node(1, "TFRecord", usage=0.2))
 
-    assert "TFRecord(id=1)'s output queue usage=20.0% is low" in told["queue_analysis_details"][0]
-    assert "bottleneck_warning" not in told
+    assert "TFRecord(id=1)'s output queue usage=20.0% is low" in found["queue_analysis_details"][0]
+    assert "bottleneck_warning" not in found
+
+
+def test_an_idle_operator_behind_a_full_queue_is_the_bottleneck() -> None:
+    slow = node(0, "Map", children=("TFRecord(id=1)",), usage=0.1, worker_cpu=0.05)
+
+    found = advised(slow, node(1, "TFRecord", usage=0.9))
+
+    assert found["bottleneck_suggestion"][0].startswith("Map(id=0) has low CPU utilization per worker of 5.0% and")
+    assert "usage=90.0% is greater output queue usage=10.0%" in found["queue_analysis_details"][0]
+    assert "num_parallel_workers=4 might not bring as much" in found["cpu_analysis_details"][0]
 
 
 def test_an_empty_queue_before_the_device_is_told() -> None:
-    told = advise([figures(0, "DataQueue", children=[1], queue=None, workers=1), figures(1, "Map", empty=70.0)])
+    found = advised(node(0, "DataQueue", children=("Map(id=1)",), usage=None, workers=1), node(1, "Map", empty=0.7))
 
-    assert "empty in 70.0% of the samples" in told["queue_analysis_details"][0]
+    assert "empty in 70.0% of the samples" in found["queue_analysis_details"][0]
 
 
 def test_operators_of_one_thread_are_left_out() -> None:
-    assert advise([figures(0, "Shuffle", children=[1], cpu_per_worker=99.0), figures(1, "TFRecord")]) == {}
+    assert advised(node(0, "Shuffle", children=("TFRecord(id=1)",), worker_cpu=0.99), node(1, "TFRecord")) == {}
+
+
+def test_limits_of_the_run_decide(tmp_path: Path) -> None:
+    export = make_export(tmp_path)
+    export.run = export.run.with_limits({"input_operators": replace(LIMITS, low_worker_cpu=0.05, min_cpu_samples=9)})
+
+    write_all(export)
+
+    assert "cpu_analysis_details" not in json.loads(read(export, f"{SUMMARY}.json"))

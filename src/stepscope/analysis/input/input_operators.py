@@ -133,15 +133,15 @@ def _queues(samples: pl.LazyFrame | None) -> pl.DataFrame:
 
 
 def _cpu(usage: pl.LazyFrame | None) -> pl.DataFrame:
-    """Processors that each operator kept busy on average."""
+    """Processors that each operator kept busy on average, and in how many samples that is known."""
     if usage is None:
-        return pl.DataFrame(schema={"operator": pl.String, "processors": pl.Float64})
+        return pl.DataFrame(schema={"operator": pl.String, "processors": pl.Float64, "cpu_samples": pl.Int64})
     busy = pl.col("user_ratio").fill_null(0) + pl.col("system_ratio").fill_null(0)
     known = pl.col("user_ratio").is_not_null() | pl.col("system_ratio").is_not_null()
     return (
         usage.filter((pl.col("scope") == "operator") & known)
         .group_by(operator=pl.col("name"))
-        .agg(processors=(busy * pl.col("processors")).mean())
+        .agg(processors=(busy * pl.col("processors")).mean(), cpu_samples=pl.len().cast(pl.Int64))
         .collect()
     )
 
@@ -153,7 +153,7 @@ def _share(column: str) -> pl.Expr:
 
 def _judged(rows: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """One pipeline with `depth`, `children`, `bottleneck`, `chain` and `observations`."""
-    nodes = _nodes(rows.to_dicts())
+    nodes = _nodes(rows.to_dicts(), limits)
     slow = bottlenecks(nodes, limits)
     return rows.with_columns(
         depth=pl.Series([node.depth for node in nodes], dtype=pl.Int32),
@@ -164,7 +164,7 @@ def _judged(rows: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     )
 
 
-def _nodes(rows: list[dict[str, Any]]) -> list[Node]:
+def _nodes(rows: list[dict[str, Any]], limits: Limits) -> list[Node]:
     parents = {row["operator"]: row["parent"] for row in rows}
     return [
         Node(
@@ -174,7 +174,7 @@ def _nodes(rows: list[dict[str, Any]]) -> list[Node]:
             workers=row["workers"],
             usage=row["usage_ratio"],
             empty=row["empty_ratio"],
-            worker_cpu=row["processors_per_worker"],
+            worker_cpu=row["processors_per_worker"] if (row["cpu_samples"] or 0) >= limits.min_cpu_samples else None,
             children=tuple(name for name, parent in parents.items() if parent == row["operator"]),
             depth=_depth(row["operator"], parents),
         )

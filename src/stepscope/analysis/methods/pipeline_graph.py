@@ -10,8 +10,10 @@ from stepscope.limits import limit
 SINGLE = frozenset(("Barrier", "Concat", "EpochCtrl", "Rename", "Repeat", "Shuffle", "Skip", "Take", "Zip"))
 """Operators that run in one thread whatever the user sets, so nothing is said about their workers."""
 
-IDLE = "workers idle"
-"""What is observed of an operator whose workers hardly use the CPU."""
+OVERLOADED, IDLE, TOO_MANY_WORKERS = "workers overloaded", "workers idle", "too many workers"
+SLOW_READER, STARVED_DEVICE = "reader too slow", "queue before the device often empty"
+FULLER_INPUT, EMPTY_INPUT = "input much fuller than output", "input nearly empty"
+"""What may be observed of an operator."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,9 @@ class Limits:
     )
     wide_gap: float = limit(0.5, "of a queue's room, input less output", "MindSpore's dataset profiling")
     low_input: float = limit(0.1, "of a queue's room, input", "MindSpore's dataset profiling")
+    min_cpu_samples: int = limit(
+        3, "samples of an operator's CPU use", "chosen by us: with fewer, one busy or idle moment would decide"
+    )
 
 
 LIMITS = Limits()
@@ -45,7 +50,7 @@ class Node:
         workers: Threads or processes; None where unknown.
         usage: Mean fill of its output queue, 0 to 1; None without a queue.
         empty: Share of samples in which that queue was empty.
-        worker_cpu: Processors that each of its workers used; None where unknown.
+        worker_cpu: Processors that each of its workers used; None if unknown, or known from too few samples.
         children: The operators that it takes from.
         depth: Steps from the root, which has 0.
     """
@@ -102,16 +107,16 @@ def observations(node: Node, nodes: Sequence[Node], limits: Limits = LIMITS) -> 
         return []
     by_name = {one.name: one for one in nodes}
     before = input_usage(node, by_name)
-    told: list[tuple[str, bool]] = [
-        ("workers overloaded", (node.worker_cpu or 0.0) > limits.high_worker_cpu),
+    conditions: list[tuple[str, bool]] = [
+        (OVERLOADED, (node.worker_cpu or 0.0) > limits.high_worker_cpu),
         (IDLE, _is_idle(node, limits)),
-        ("too many workers", _is_idle(node, limits) and (node.workers or 1) > 1),
-        ("reader too slow", not node.children and node.usage is not None and node.usage < limits.low_reader_usage),
-        ("queue before the device often empty", _starves(node, by_name, limits)),
-        ("input much fuller than output", node.usage is not None and before - node.usage > limits.wide_gap),
-        ("input nearly empty", 0 <= before < limits.low_input),
+        (TOO_MANY_WORKERS, _is_idle(node, limits) and (node.workers or 1) > 1),
+        (SLOW_READER, not node.children and node.usage is not None and node.usage < limits.low_reader_usage),
+        (STARVED_DEVICE, _starves(node, by_name, limits)),
+        (FULLER_INPUT, node.usage is not None and before - node.usage > limits.wide_gap),
+        (EMPTY_INPUT, 0 <= before < limits.low_input),
     ]
-    return [text for text, holds in told if holds]
+    return [text for text, holds in conditions if holds]
 
 
 def _is_idle(node: Node, limits: Limits) -> bool:

@@ -44,6 +44,11 @@ class Stage:
         return sum(self.sizes) / len(self.sizes) if self.sizes else None
 
     @property
+    def empty(self) -> float | None:
+        """Share of the samples in which its queue was empty, 0 to 1; None without one."""
+        return self.sizes.count(0) / len(self.sizes) if self.sizes else None
+
+    @property
     def usage(self) -> float | None:
         """Share of its queue that was full, 0 to 1; None without one."""
         return None if self.average is None or not self.length else self.average / self.length

@@ -5,19 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from stepscope.analysis.methods.pipeline_graph import LIMITS, Limits, Node
 from stepscope.export.classic.framework_files import CPU, ITERATOR
-from stepscope.export.classic.pipeline_advice import Figures, advise
+from stepscope.export.classic.pipeline_advice import advise, percent
 from stepscope.export.classic.pipeline_raw import Stage, read_pipeline
 from stepscope.export.rank_export import RankExport
 
 NONE = -1
 """Stands for a figure that an operator does not have."""
-
-MIN_CPU_SAMPLES = 3
-"""With fewer, one busy or idle moment would decide what is advised."""
 
 
 def write_pipeline_summary(export: RankExport) -> None:
@@ -26,16 +24,14 @@ def write_pipeline_summary(export: RankExport) -> None:
     if not stages:
         return  # `write_pipeline_raw` has said why
     stages = sorted(stages, key=lambda stage: stage.number)
+    limits: Limits = export.run.limits.get("input_operators", LIMITS)
     samples = _cpu_samples(export)
     busy = {number: round(sum(values) / len(values), 2) for number, values in samples.items()}
     summary = {**_operators(stages), **_times(export)}
-    cpu = [busy.get(stage.number, float(NONE)) for stage in stages]
     if busy:
-        summary["avg_cpu_pct"] = cpu
-    figures = [_figures(stage, share) for stage, share in zip(stages, cpu, strict=True)]
-    if busy:
-        summary = _in_order(summary, cpu, figures)
-    summary.update(advise(_telling(figures, samples)))
+        summary = _in_order(summary, [busy.get(stage.number, float(NONE)) for stage in stages], stages)
+    known = {number: cpu for number, cpu in busy.items() if len(samples[number]) >= limits.min_cpu_samples}
+    summary.update(advise([_node(stage, known.get(stage.number), stages) for stage in stages], limits))
     export.write_json(f"minddata_pipeline_summary_{export.rank}.json", summary)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([key, *values] for key, values in summary.items())
@@ -49,8 +45,8 @@ def _operators(stages: list[Stage]) -> dict[str, list[Any]]:
         "op_ids": [stage.number for stage in stages],
         "num_workers": [stage.workers for stage in stages],
         "queue_average_size": [NONE if s.average is None else round(s.average, 2) for s in stages],
-        "queue_utilization_pct": [NONE if (use := _use(s)) is None else use for s in stages],
-        "queue_empty_freq_pct": [_percent(s.sizes.count(0) / len(s.sizes)) if s.sizes else NONE for s in stages],
+        "queue_utilization_pct": [NONE if (use := _use(stage)) is None else percent(use) for stage in stages],
+        "queue_empty_freq_pct": [NONE if stage.empty is None else percent(stage.empty) for stage in stages],
         "children_ids": [stage.children for stage in stages],
         "parent_id": [NONE if stage.parent is None else stage.parent for stage in stages],
     }
@@ -61,50 +57,49 @@ def _label(stage: Stage) -> str:
 
 
 def _use(stage: Stage) -> float | None:
-    """Use of its queue in percent, of the rounded mean size as readers know it; None without a queue."""
-    return None if stage.average is None or not stage.length else _percent(round(stage.average, 2) / stage.length)
+    """Use of its queue, of the rounded mean size as readers know it; None without a queue."""
+    return None if stage.average is None or not stage.length else round(stage.average, 2) / stage.length
 
 
-def _percent(share: float) -> float:
-    return round(100 * share, 2)
-
-
-def _in_order(summary: dict[str, Any], cpu: list[float], figures: list[Figures]) -> dict[str, Any]:
-    """The keys in the order in which readers of the CSV know them."""
+def _in_order(summary: dict[str, Any], cpu: list[float], stages: list[Stage]) -> dict[str, Any]:
+    """The keys in the order in which readers of the CSV know them, with the use of CPU in percent of a processor."""
     times = {key: summary.pop(key) for key in ("per_batch_time", "per_pipeline_time", "per_push_queue_time")}
-    return {**summary, "avg_cpu_pct": cpu, **times, "avg_cpu_pct_per_worker": [one.cpu_per_worker for one in figures]}
+    each = [NONE if use == NONE else round(use / stage.workers, 2) for use, stage in zip(cpu, stages, strict=True)]
+    return {**summary, "avg_cpu_pct": cpu, **times, "avg_cpu_pct_per_worker": each}
 
 
-def _figures(stage: Stage, cpu: float) -> Figures:
-    return Figures(
-        number=stage.number,
+def _node(stage: Stage, cpu: float | None, stages: list[Stage]) -> Node:
+    """An operator as analyses know it.
+
+    Args:
+        stage: The operator.
+        cpu: What it used of CPU, in percent of a processor; None if unknown.
+        stages: All operators.
+    """
+    return Node(
         name=_label(stage),
         kind=stage.kind.removesuffix("Op"),
+        number=stage.number,
         workers=stage.workers,
-        children=stage.children,
-        queue=_use(stage),
-        empty=_percent(stage.sizes.count(0) / len(stage.sizes)) if stage.sizes else None,
-        cpu_per_worker=NONE if cpu == NONE else round(cpu / stage.workers, 2),
+        usage=_use(stage),
+        empty=stage.empty,
+        worker_cpu=None if cpu is None else cpu / stage.workers / 100,
+        children=tuple(_label(one) for one in stages if one.number in stage.children),
+        depth=0 if stage.parent is None else 1,
     )
 
 
-def _telling(figures: list[Figures], samples: dict[int, list[int]]) -> list[Figures]:
-    """The figures without those that rest on too little for advice."""
-    few = {one.number for one in figures if len(samples.get(one.number, ())) < MIN_CPU_SAMPLES}
-    return [replace(one, cpu_per_worker=NONE) if one.number in few else one for one in figures]
-
-
 def _cpu_samples(export: RankExport) -> dict[int, list[int]]:
-    """CPU use of each operator in percent of one processor, sample by sample; empty where it is not known."""
+    """CPU use of each operator in percent of one processor, sample by sample; empty if unknown."""
     path = export.directory / f"{CPU}_{export.rank}.json"
     if path.name not in export.written:
         return {}
     found = {}
-    for told in json.loads(path.read_bytes()).get("op_info") or []:
-        metrics = told["metrics"]
+    for operator in json.loads(path.read_bytes()).get("op_info") or []:
+        metrics = operator["metrics"]
         if metrics["user_utilization"]:
             both = zip(metrics["user_utilization"], metrics["sys_utilization"], strict=False)
-            found[int(told["op_id"])] = [user + system for user, system in both]
+            found[int(operator["op_id"])] = [user + system for user, system in both]
     return found
 
 
