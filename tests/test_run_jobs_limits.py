@@ -380,7 +380,7 @@ def test_the_largest_job_comes_first_then_those_with_work_then_the_newest_then_b
     assert [job.name for job in group([idle, b, a, newer, *large])] == ["large", "newer", "a", "b", "idle"]
 
 
-@pytest.mark.parametrize("table", ["ranks", "groups", "steps", "slices", "stated", "issues"])
+@pytest.mark.parametrize("table", ["ranks", "groups", "steps", "slices", "rank_figures", "issues"])
 def test_marks_and_what_is_known_of_a_rank_are_no_work(table) -> None:
     work, marks = with_rows(at("x/work", 0, rank=0), 1, "kernels"), with_rows(at("x/marks", 60, rank=0), 1, table)
 

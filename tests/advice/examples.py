@@ -15,7 +15,7 @@ from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKE
 from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.memory.memory_hints import FRAGMENTATION, GROWTH, NEAR_CAPACITY
 from stepscope.analysis.memory.memory_hints import RESULT as HINT
-from stepscope.tables import RANKS, STATED
+from stepscope.tables import RANK_FIGURES, RANKS
 
 
 def breakdown() -> pl.DataFrame:
@@ -155,7 +155,13 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 )
             }
         ],
-        "ai-cpu": [{"stated": STATED.frame(rank=[0], name=["recommendation"], text=['{"extend": ["Fuse"]}']).lazy()}],
+        "ai-cpu": [
+            {
+                "rank_figures": RANK_FIGURES.frame(
+                    rank=[0], name=["recommendation"], text=['{"extend": ["Fuse"]}']
+                ).lazy()
+            }
+        ],
         "memory-capacity": [{"memory_hints": hint(NEAR_CAPACITY)}],
         "memory-leak": [{"memory_hints": hint(GROWTH)}],
         "memory-fragmentation": [{"memory_hints": hint(FRAGMENTATION)}],

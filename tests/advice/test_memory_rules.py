@@ -8,9 +8,11 @@ import pytest
 from stepscope.advice import Finding, advise, worded
 from stepscope.advice.rules.memory_copies import memory_copies
 from stepscope.run import Run
-from stepscope.tables import STATED
+from stepscope.tables import RANK_FIGURES
 from tests.analysis.inputs import steps
 from tests.analysis.test_memory_hints import blocks, stepping
+
+CAPACITY_AND_PEAK = ["memory_capacity_bytes", "memory_peak_bytes"]
 
 Tables = dict[str, pl.DataFrame]
 
@@ -33,7 +35,7 @@ def test_memory_that_grows_is_at_least_of_medium_severity() -> None:
 
 def test_fragmentation_and_little_room_are_findings() -> None:
     curve = {"memory_curve": stepping([950_000_000] * 10, reserved=2_000_000_000), "steps": steps(10)}
-    full = {"stated": STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, 95.0])}
+    full = {"rank_figures": RANK_FIGURES.frame(name=CAPACITY_AND_PEAK, value=[100.0, 95.0])}
 
     assert "1.00 GB" in worded(found(curve, "memory-fragmentation")[0]).summary
     assert "95 B of 100 B (95%)" in worded(found({0: full, 3: full}, "memory-capacity")[0]).summary
@@ -41,7 +43,7 @@ def test_fragmentation_and_little_room_are_findings() -> None:
 
 def test_of_several_ranks_short_of_memory_the_worst_is_told() -> None:
     def stated(peak: float) -> Tables:
-        return {"stated": STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, peak])}
+        return {"rank_figures": RANK_FIGURES.frame(name=CAPACITY_AND_PEAK, value=[100.0, peak])}
 
     def curve(growth: int, reserved: int) -> Tables:
         lows = [700_000_000 + k * growth for k in range(10)]

@@ -10,7 +10,7 @@ import pytest
 from stepscope.advice import Finding, advise, worded
 from stepscope.advice.rules.data_loader import data_loader
 from stepscope.run import Run
-from stepscope.tables import RANKS, STATED, STEPS
+from stepscope.tables import RANK_FIGURES, RANKS, STEPS
 from tests.analysis.inputs import MS, batches, chain, pipeline, samples, steps, usage_of
 from tests.analysis.test_loader import loaded
 
@@ -246,7 +246,7 @@ def test_where_training_computes_on_the_cpu_a_busy_host_is_as_it_should_be() -> 
 
 def test_recommendations_of_the_advisor_are_handed_on_once() -> None:
     model = {"summary": "AI CPU operators", "extend": [{"extendtitle": "t", "value": [["1. Fuse", "2. Cast"]]}]}
-    stated = {"stated": STATED.frame(name=["recommendation"], text=[json.dumps({"AICPUModel": model})])}
+    stated = {"rank_figures": RANK_FIGURES.frame(name=["recommendation"], text=[json.dumps({"AICPUModel": model})])}
 
     (finding,) = found({0: stated, 1: stated}, "ai-cpu")
 
@@ -256,7 +256,7 @@ def test_recommendations_of_the_advisor_are_handed_on_once() -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"AICPUModel": {"extend": []}}', '{"AICPUModel": 3}', "null", '""'])
 def test_a_recommendation_that_says_nothing_is_none(text: str) -> None:
-    told = found({"stated": STATED.frame(name=["recommendation"], text=[text])}, "ai-cpu")
+    told = found({"rank_figures": RANK_FIGURES.frame(name=["recommendation"], text=[text])}, "ai-cpu")
 
     assert [worded(finding).action for finding in told] == (["{"] if text == "{" else [])
 

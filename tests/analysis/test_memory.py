@@ -15,7 +15,7 @@ from stepscope.tables import (
     GRAPHS,
     HOST_USAGE,
     MEMORY_CURVE,
-    STATED,
+    RANK_FIGURES,
 )
 from tests.analysis.inputs import MS, steps
 
@@ -114,12 +114,12 @@ def test_no_memory_is_no_answer() -> None:
 
 
 def test_the_peak_says_where_it_is_and_what_the_source_states() -> None:
-    stated = STATED.frame(
+    stated = RANK_FIGURES.frame(
         name=["memory_capacity_bytes", "memory_peak_bytes", "memory_static_bytes", "memory_allocations"],
         value=[1000.0, 600.0, 100.0, 3.0],
     )
 
-    row = ask({**graph(), "stated": stated}, "memory_peak").row(0, named=True)
+    row = ask({**graph(), "rank_figures": stated}, "memory_peak").row(0, named=True)
 
     assert (row["peak_bytes"], row["node"], row["name"], row["static_bytes"]) == (150, 2, "MatMul-op3", 100)
     assert (row["stated_peak_bytes"], row["stated_allocations"], row["stated_deallocations"]) == (600, 3, None)
@@ -156,9 +156,9 @@ def test_other_counters_of_a_device_are_not_its_capacity() -> None:
 
 
 def test_a_rank_that_only_states_its_peak_has_one() -> None:
-    stated = STATED.frame(name=["memory_peak_bytes"], value=[600.0])
+    stated = RANK_FIGURES.frame(name=["memory_peak_bytes"], value=[600.0])
 
-    row = ask({"stated": stated}, "memory_peak").row(0, named=True)
+    row = ask({"rank_figures": stated}, "memory_peak").row(0, named=True)
 
     assert (row["rank"], row["peak_bytes"], row["stated_peak_bytes"], row["used_ratio"]) == (0, None, 600, None)
 
@@ -197,10 +197,10 @@ def test_the_share_of_a_block_is_of_the_curve_that_holds_it() -> None:
 
 def test_memory_of_the_host_is_no_share_of_the_device_nor_the_other_way_round() -> None:
     host = curve([60]).with_columns(device=pl.lit(None, pl.Int32))
-    device = STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[200.0, 140.0])
+    device = RANK_FIGURES.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[200.0, 140.0])
     whole = HOST_USAGE.frame(time_ns=[0], scope=["host"], total_bytes=[600])
 
-    rows = ask(graph() | {"memory_curve": host, "stated": device, "host_usage": whole}, "memory_peak")
+    rows = ask(graph() | {"memory_curve": host, "rank_figures": device, "host_usage": whole}, "memory_peak")
 
     assert rows.select("graph", "capacity_bytes", "stated_peak_bytes", "used_ratio").rows() == [
         (7, 200, 140, 0.75),

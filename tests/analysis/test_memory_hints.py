@@ -7,8 +7,10 @@ import pytest
 
 from stepscope.analysis.memory.memory_hints import Limits, trend
 from stepscope.run import Run
-from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, STATED
+from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, RANK_FIGURES
 from tests.analysis.inputs import MS, steps
+
+CAPACITY_AND_PEAK = ["memory_capacity_bytes", "memory_peak_bytes"]
 
 MB = 1_000_000
 
@@ -128,17 +130,17 @@ def test_a_pool_that_grows_because_it_is_full_is_not_fragmented() -> None:
 
 def test_memory_that_is_only_reserved_does_not_run_short() -> None:
     pool = stepping([100 * MB] * 10, reserved=950 * MB, pool=True)
-    stated = STATED.frame(name=["memory_capacity_bytes"], value=[1000.0 * MB])
+    stated = RANK_FIGURES.frame(name=["memory_capacity_bytes"], value=[1000.0 * MB])
 
-    assert hints({"memory_curve": pool, "stated": stated}) == []
+    assert hints({"memory_curve": pool, "rank_figures": stated}) == []
 
 
 def test_a_pool_that_is_small_beside_the_memory_there_is_is_not() -> None:
     pool = stepping([950 * MB] * 10, reserved=2000 * MB)
 
     for capacity, kinds in ((30_000 * MB, []), (3000 * MB, ["fragmentation"])):
-        stated = STATED.frame(name=["memory_capacity_bytes"], value=[float(capacity)])
-        assert [hint["kind"] for hint in hints({"memory_curve": pool, "stated": stated})] == kinds
+        stated = RANK_FIGURES.frame(name=["memory_capacity_bytes"], value=[float(capacity)])
+        assert [hint["kind"] for hint in hints({"memory_curve": pool, "rank_figures": stated})] == kinds
 
 
 def test_a_small_cache_is_not() -> None:
@@ -148,7 +150,7 @@ def test_a_small_cache_is_not() -> None:
 
 def test_little_room_at_the_peak_is_told() -> None:
     def stated(peak: float) -> dict[str, pl.DataFrame]:
-        return {"stated": STATED.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, peak])}
+        return {"rank_figures": RANK_FIGURES.frame(name=CAPACITY_AND_PEAK, value=[100.0, peak])}
 
     (found,) = hints(stated(95.0))
 

@@ -9,7 +9,7 @@ from phases import STEP, US, kernels, operators, steps
 from stepscope.analysis.methods.device_peaks import cube_peak, peak_of
 from stepscope.errors import Unavailable
 from stepscope.run import Run
-from stepscope.tables import FLOP_SCOPES, KERNEL_COUNTERS, OPERATOR_TOTALS, RANKS, STATED
+from stepscope.tables import FLOP_SCOPES, KERNEL_COUNTERS, OPERATOR_TOTALS, RANK_FIGURES, RANKS
 
 MM = "[[100, 200], [200, 300]]"
 MM_FLOPS = 2 * 100 * 200 * 300
@@ -183,7 +183,7 @@ def test_the_peak_is_stated_or_follows_from_the_device(
 ) -> None:
     more = {"ranks": RANKS.frame(**{name: [text] for name, text in ranks.items()} or {"device_name": [None]})}
     if values:
-        more["stated"] = STATED.frame(name=list(values), value=list(values.values()))
+        more["rank_figures"] = RANK_FIGURES.frame(name=list(values), value=list(values.values()))
 
     row = on_host(**more).analyse("model_flops").row(0, named=True)
 
@@ -203,7 +203,7 @@ def test_peaks_of_devices() -> None:
 def test_a_source_that_states_the_whole_alone_is_told_as_it_states_it() -> None:
     values = {"flops": 8e9, "flops_per_s": 1e13, "flops_utilization_ratio": 0.04}
 
-    run = Run.from_frames({0: {"stated": STATED.frame(name=list(values), value=list(values.values()))}})
+    run = Run.from_frames({0: {"rank_figures": RANK_FIGURES.frame(name=list(values), value=list(values.values()))}})
 
     row = run.analyse("model_flops").row(0, named=True)
     assert (row["step_flops"], row["flops_per_s"], row["utilization_ratio"]) == (8e9, 1e13, None)

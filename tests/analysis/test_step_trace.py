@@ -11,7 +11,7 @@ from phases import MARKS, STEP, TRAINING, US, kernels, marks, on_host, operators
 from stepscope.analysis.step.step_trace import PHASES
 from stepscope.errors import Unavailable
 from stepscope.run import Run
-from stepscope.tables import RANKS, STATED
+from stepscope.tables import RANK_FIGURES, RANKS
 
 SECTIONS = ("interval_ns", "forward_backward_ns", "tail_ns")
 PARTS = ("data_wait_ns", "forward_ns", "backward_ns", "exposed_communication_ns", "optimizer_ns", "other_ns")
@@ -24,8 +24,10 @@ def told(frame: pl.DataFrame, columns: tuple[str, ...], row: int = 0) -> list[in
 
 def stated(**columns: object) -> Run:
     values = {"window": ["stated"] * 2, "forward_start_ns": [0, 1100 * US], "backward_end_ns": [700 * US, 1800 * US]}
-    names = STATED.frame(name=["forward_start_operator", "backward_end_operator"], text=["Default/a", "Gradients/b"])
-    return Run.from_frames({0: {"steps": steps(2, **{**values, **columns}), "stated": names}})
+    names = RANK_FIGURES.frame(
+        name=["forward_start_operator", "backward_end_operator"], text=["Default/a", "Gradients/b"]
+    )
+    return Run.from_frames({0: {"steps": steps(2, **{**values, **columns}), "rank_figures": names}})
 
 
 def test_a_step_table_is_told_as_it_states_its_points() -> None:

@@ -39,7 +39,7 @@ def scopes(run: Run, asked: Asked) -> Any:
         raise StepscopeError("no tree is stated")
     names = dict.fromkeys([name for edge in edges for name in (edge["parent"], edge["scope"])])
     links = [{"source": edge["parent"], "target": edge["scope"], "value": edge["flops"] / 1e6} for edge in edges]
-    stated = run.table("stated").collect().filter(name="flop_scope_levels")["value"]
+    stated = run.table("rank_figures").collect().filter(name="flop_scope_levels")["value"]
     levels = int(stated[0]) if len(stated) else None
     data = {"nodes": [{"name": name} for name in names], "links": links}
     return in_order({"data": data, "max_scope_num": levels})

@@ -25,7 +25,7 @@ from stepscope.store.sinks import MemorySink
 Files = Mapping[str, bytes | None]
 """Name to content; None is a folder of that name."""
 Pieces = dict[tuple[object, ...], list[tuple[Any, ...]]]
-KEYS = {"operator_totals": ["unit", "level"], "input_pipeline": ["operator"], "stated": ["name"]}
+KEYS = {"operator_totals": ["unit", "level"], "input_pipeline": ["operator"], "rank_figures": ["name"]}
 """Tables that several files make, with the columns that tell their parts apart."""
 TABLES = ("hccl.json", "host_ips_mapping.txt")
 """Files of a cluster; issues of its ranks name them in their text."""

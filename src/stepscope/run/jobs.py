@@ -25,7 +25,7 @@ _NAMELESS = ("recording", "profiler", "cluster_profiler")
 _MADE = re.compile(r".*_\d{14,}_ascend_(?:pt|ms)|rank[_-]?\d+")
 """Names that profilers give to the directory of a rank: host, process and time, or the rank."""
 
-BARE = frozenset({"ranks", "groups", "steps", "slices", "stated", "issues"})
+BARE = frozenset({"ranks", "groups", "steps", "slices", "rank_figures", "issues"})
 """Tables that hold nothing but marks, and what is known of the rank."""
 
 SLACK_NS = 10_000_000_000

@@ -23,10 +23,10 @@ from stepscope.tables.operator_steps import OPERATOR_STEPS
 from stepscope.tables.operator_totals import OPERATOR_TOTALS
 from stepscope.tables.operators import OPERATORS
 from stepscope.tables.pipeline_operators import PIPELINE_OPERATORS
+from stepscope.tables.rank_figures import RANK_FIGURES
 from stepscope.tables.ranks import RANKS
 from stepscope.tables.slices import SLICES
 from stepscope.tables.stacks import STACKS
-from stepscope.tables.stated import STATED
 from stepscope.tables.step_totals import STEP_TOTALS
 from stepscope.tables.steps import STEPS
 from stepscope.tables.transports import TRANSPORTS
@@ -58,7 +58,7 @@ TABLES: dict[str, Table] = {
         GRAPH_TENSORS,
         FLOP_SCOPES,
         HOST_EVENTS,
-        STATED,
+        RANK_FIGURES,
         PIPELINE_OPERATORS,
         INPUT_PIPELINE,
         HOST_USAGE,
@@ -90,9 +90,9 @@ __all__ = [
     "OPERATOR_TOTALS",
     "PIPELINE_OPERATORS",
     "RANKS",
+    "RANK_FIGURES",
     "SLICES",
     "STACKS",
-    "STATED",
     "STEPS",
     "STEP_TOTALS",
     "TABLES",

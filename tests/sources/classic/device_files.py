@@ -213,7 +213,7 @@ class Read:
 
     def stated(self) -> dict[str, Any]:
         """Name to figure or text; the graph in front where there is one."""
-        rows = self.table("stated")
+        rows = self.table("rank_figures")
         if rows.is_empty():
             return {}
         return {

@@ -23,7 +23,7 @@ KEYS = {
     "operator_totals": ["unit", "level"],
     "input_pipeline": ["operator"],
     "host_usage": ["scope"],
-    "stated": ["name"],
+    "rank_figures": ["name"],
 }
 """Tables that several files make, with the columns that tell their parts apart."""
 PREFERRED = {kind for kinds in ALTERNATIVES.values() for kind in kinds}

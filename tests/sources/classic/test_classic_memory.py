@@ -87,7 +87,7 @@ def test_totals_are_stated_in_bytes_and_another_peak_is_told(tmp_path: Path) -> 
     tables, silent = read_part(write_memory, tmp_path, {SUMMARY: json.dumps(TOTALS), DETAILS: details})
     _, told = read_part(write_memory, tmp_path, {SUMMARY: json.dumps(TOTALS | {"peak_mem": 5}), DETAILS: details})
 
-    assert dict(tables["stated"].select("name", "value").iter_rows()) == {
+    assert dict(tables["rank_figures"].select("name", "value").iter_rows()) == {
         "memory_capacity_bytes": 31 * GIB,
         "memory_peak_bytes": 0.75 * GIB,
         "memory_static_bytes": 0.25 * GIB,
@@ -146,7 +146,7 @@ def test_the_protobuf_plan_gives_what_the_json_plan_gives(tmp_path: Path, packed
     columns = ["tensor", "node", "size_bytes", "lifetime", "life_start", "life_end"]
     assert tables["graph_tensors"].select(columns).equals(expected["graph_tensors"].select(columns))
     assert tables["graph_tensors"]["type"].to_list() == ["OutputOnly", "Common"]
-    assert tables["stated"].select("name", "value").rows() == [("memory_capacity_bytes", 31 * GIB)]
+    assert tables["rank_figures"].select("name", "value").rows() == [("memory_capacity_bytes", 31 * GIB)]
     assert issues == []
 
 
@@ -216,7 +216,7 @@ def test_damage_costs_its_own_file_only_and_is_told(tmp_path: Path, case: str) -
     tables, issues = read_part(write_memory, tmp_path, {**sound, name: content})
 
     assert issues == [(severity, name)]
-    assert "stated" in tables or name == SUMMARY
+    assert "rank_figures" in tables or name == SUMMARY
     assert "graphs" in tables or name in (DETAILS, PROTO)
 
 

@@ -37,7 +37,7 @@ def test_the_memory_curve_and_its_totals_are_those_of_mindinsight(shared: Path, 
     nodes = tables["graph_nodes"].sort("node")
     assert (nodes["total_bytes"] / GIB).to_list() == pytest.approx(curve["lines"], abs=1e-9)
     assert tables["graphs"].select("forward_start", "backward_end").row(0) == (curve["fp_start"], curve["bp_end"])
-    stated = dict(tables["stated"].drop_nulls("value").select("name", "value").iter_rows())
+    stated = dict(tables["rank_figures"].drop_nulls("value").select("name", "value").iter_rows())
     assert stated["memory_peak_bytes"] / GIB == pytest.approx(totals["peak_mem"], abs=1e-9)
     assert stated["memory_capacity_bytes"] == totals["capacity"] * GIB
 
@@ -79,4 +79,4 @@ def test_executions_of_dynamic_shapes_are_all_there(shared: Path) -> None:
     assert rows["block"].unique().to_list() == ["256,1,1"]
     first = made["operator_steps"].filter(pl.col("name") == "MatMul-op1")
     assert (first["duration_ns"] / 1e6).to_list() == pytest.approx([0.2246, 0.2484, 0.259, 0.2885, 0.248, 0.2845])
-    assert "AICPUModel" in made["stated"].filter(pl.col("name") == "recommendation")["text"].item()
+    assert "AICPUModel" in made["rank_figures"].filter(pl.col("name") == "recommendation")["text"].item()

@@ -123,7 +123,7 @@ def test_the_peak_is_cores_times_frequency_times_operations_a_cycle(tmp_path: Pa
 
     tables, issues = read_part(write_device_peak, tmp_path, {INFO: json.dumps(info)})
 
-    assert tables["stated"].select("name", "value").rows() == [("device_peak_flops_per_s", 32 * 1000e6 * 8192)]
+    assert tables["rank_figures"].select("name", "value").rows() == [("device_peak_flops_per_s", 32 * 1000e6 * 8192)]
     assert issues == []
 
 
@@ -157,7 +157,7 @@ def test_each_rank_has_its_newest_raw_profile_whatever_the_number_of_its_device(
 
     run = stepscope.open_run(directory)
 
-    peaks = run.table("stated").filter(pl.col("name") == "device_peak_flops_per_s").collect().sort("rank")
+    peaks = run.table("rank_figures").filter(pl.col("name") == "device_peak_flops_per_s").collect().sort("rank")
     assert peaks.select("rank", pl.col("value") / 8192e9).rows() == [(2, 3.0), (10, 2.0)]
     devices = run.table("ranks").collect().sort("rank")
     assert devices.select("rank", "device").rows() == [(2, 2), (10, 2)]
@@ -220,7 +220,7 @@ def test_exports_by_iteration_become_kernels_calls_and_steps_each_once(tmp_path:
         ("all_reduce", start, 20_000, step, True) for start, step in ((50, 1), (550, 2), (1050, 10))
     ]
     assert tables["steps"].select("step", at).rows() == [(1, 0), (2, 500), (10, 1000)]
-    assert "device_peak_flops_per_s" in tables["stated"]["name"].to_list()
+    assert "device_peak_flops_per_s" in tables["rank_figures"]["name"].to_list()
     assert issues == []
 
 
@@ -296,7 +296,9 @@ def test_the_newest_raw_profile_is_told_by_its_time_not_by_its_number(tmp_path: 
         name = f"PROF_00000{number}_{time}_ABC/device_0/info.json.0"
         profile(tmp_path, {name: json.dumps(info), "flops_summary_0.json": '{"cube_FLOPs": 1.0}'})
 
-    peaks = stepscope.open_run(tmp_path).table("stated").filter(pl.col("name") == "device_peak_flops_per_s").collect()
+    peaks = (
+        stepscope.open_run(tmp_path).table("rank_figures").filter(pl.col("name") == "device_peak_flops_per_s").collect()
+    )
 
     assert (peaks["value"] / 8192e9).to_list() == [5.0]
 
@@ -327,7 +329,7 @@ def test_several_raw_profiles_in_a_folder_are_one_job(tmp_path: Path) -> None:
 def test_a_sample_with_a_raw_profile_of_each_rank_keeps_the_peak_of_its_device(shared: Path) -> None:
     run = stepscope.open_run(shared / "data/mindspore/synthetic_dp4")
 
-    peaks = run.table("stated").filter(pl.col("name") == "device_peak_flops_per_s").collect()
+    peaks = run.table("rank_figures").filter(pl.col("name") == "device_peak_flops_per_s").collect()
     assert sorted(peaks.select("rank", "value").rows()) == [(rank, 32 * 1000e6 * 8192) for rank in range(4)]
     assert run.table("ranks").collect().sort("rank")["device"].to_list() == [0, 1, 2, 3]
 

@@ -87,7 +87,7 @@ def test_the_newest_recommendation_is_kept_as_json(tmp_path: Path) -> None:
         {ADVICE: '{"model": {"old": 1}}', newest: '{"model": {"AICPUModel": {"x": [1]}}}'},
     )
 
-    assert tables["stated"].select("name", "text").rows() == [("recommendation", '{"AICPUModel": {"x": [1]}}')]
+    assert tables["rank_figures"].select("name", "text").rows() == [("recommendation", '{"AICPUModel": {"x": [1]}}')]
     assert issues == []
 
 

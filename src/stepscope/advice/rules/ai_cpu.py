@@ -42,13 +42,13 @@ MESSAGES = {
 
 
 @rule("ai-cpu", MESSAGES)
-def ai_cpu(stated: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
+def ai_cpu(rank_figures: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
     """Hand on the recommendations that lie beside a profile (msadvisor), the same one of several ranks once.
 
     How much they would save, the advisor does not say.
     """
     rows = (
-        stated.filter((pl.col("name") == RECOMMENDATION) & pl.col("text").is_not_null())
+        rank_figures.filter((pl.col("name") == RECOMMENDATION) & pl.col("text").is_not_null())
         .group_by("text", maintain_order=True)
         .agg(pl.col("rank").unique().sort())
         .collect()

@@ -19,7 +19,7 @@ _STATED = (
     *("flops", "cube_flops", "vector_flops", "flops_per_s", "cube_flops_per_s", "vector_flops_per_s"),
     *("flops_utilization_ratio", "device_peak_flops_per_s"),
 )
-"""Names in `stated`."""
+"""Names in `rank_figures`."""
 
 SCHEMA = {
     "rank": pl.Int32,
@@ -85,7 +85,7 @@ SCHEMA = {
 def model_flops(
     operator_flops: pl.DataFrame | None,
     steps: pl.LazyFrame | None,
-    stated: pl.LazyFrame | None,
+    rank_figures: pl.LazyFrame | None,
     ranks: pl.LazyFrame | None,
     peak_flops_per_s: float | None = None,
 ) -> pl.DataFrame:
@@ -94,7 +94,7 @@ def model_flops(
     Args:
         operator_flops: Operations by operator.
         steps: For the time of a step.
-        stated: What the source itself states.
+        rank_figures: What the source itself states.
         ranks: For the device.
         peak_flops_per_s: Of the device, instead of what is known of it.
 
@@ -105,7 +105,7 @@ def model_flops(
     Raises:
         Unavailable: If neither operators nor the source tell operations.
     """
-    told = _stated_values(stated)
+    told = _stated_values(rank_figures)
     if operator_flops is None and not any(name in told for name in _STATED[:6]):
         raise Unavailable("neither operators nor the source itself state floating point operations")
     about = _about(ranks)
@@ -119,10 +119,10 @@ def model_flops(
     return pl.DataFrame([row], schema=SCHEMA)
 
 
-def _stated_values(stated: pl.LazyFrame | None) -> dict[str, float]:
-    if stated is None:
+def _stated_values(rank_figures: pl.LazyFrame | None) -> dict[str, float]:
+    if rank_figures is None:
         return {}
-    rows = stated.filter(pl.col("name").is_in(_STATED) & pl.col("value").is_not_null())
+    rows = rank_figures.filter(pl.col("name").is_in(_STATED) & pl.col("value").is_not_null())
     return dict(rows.select("name", "value").sort("name", "value").collect().rows())
 
 

@@ -17,7 +17,7 @@ STATED = {
     "memory_allocations": "stated_allocations",
     "memory_deallocations": "stated_deallocations",
 }
-"""Names of `stated`, and the columns that they become."""
+"""Names of `rank_figures`, and the columns that they become."""
 
 CAPACITY_COUNTER = "memory_total_bytes"
 """The counter by which the recorder tells how much memory a device has."""
@@ -51,7 +51,7 @@ def memory_peak(
     graph_tensors: pl.LazyFrame | None,
     memory_curve: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
-    stated: pl.LazyFrame | None,
+    rank_figures: pl.LazyFrame | None,
     counters: pl.LazyFrame | None,
     host_usage: pl.LazyFrame | None,
     ranks: pl.LazyFrame | None,
@@ -64,14 +64,14 @@ def memory_peak(
     Raises:
         Unavailable: If no memory was recorded.
     """
-    told = _stated(stated)
+    told = _stated(rank_figures)
     parts = []
     if graph_nodes is not None:
         parts.append(_of_graphs(of_nodes(graph_nodes, graphs, graph_tensors)))
     if memory_curve is not None:
         parts.append(_of_curves(memory_curve, steps))
-    if not parts and told and stated is not None:
-        parts.append(stated.select("rank").first().collect())
+    if not parts and told and rank_figures is not None:
+        parts.append(rank_figures.select("rank").first().collect())
     if not parts:
         raise Unavailable("no memory was recorded")
     peaks = pl.concat([part.select(_columns(part)) for part in parts])
@@ -148,11 +148,11 @@ def _of_curves(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
     return of_times(peaks, steps)
 
 
-def _stated(stated: pl.LazyFrame | None) -> dict[str, int]:
+def _stated(rank_figures: pl.LazyFrame | None) -> dict[str, int]:
     """What the source states of the rank's memory, by column."""
-    if stated is None:
+    if rank_figures is None:
         return {}
-    rows = stated.filter(pl.col("name").is_in(list(STATED)) & pl.col("value").is_not_null()).sort("name", "value")
+    rows = rank_figures.filter(pl.col("name").is_in(list(STATED)) & pl.col("value").is_not_null()).sort("name", "value")
     return {STATED[name]: round(value) for name, value in rows.select("name", "value").collect().iter_rows()}
 
 

@@ -21,7 +21,7 @@ class Side:
 
     Args:
         column: In `steps`, as the source states it.
-        stated: Name in `stated` of the operator that stands there.
+        stated: Name in `rank_figures` of the operator that stands there.
         variable: The environment variable of MindSpore by which a user names it.
         is_start: Whether it is where operators start, else where they end.
         phases: Whose first start, or last end, it is where nothing names it.

@@ -81,7 +81,7 @@ def step_trace(
     phase_ranges: pl.DataFrame | None,
     operators: pl.LazyFrame | None,
     kernels: pl.LazyFrame | None,
-    stated: pl.LazyFrame | None,
+    rank_figures: pl.LazyFrame | None,
     ranks: pl.LazyFrame | None,
     forward_start: str | None = None,
     backward_end: str | None = None,
@@ -95,7 +95,7 @@ def step_trace(
         phase_ranges: When it went forward, backward and updated.
         operators: Host operators, for names.
         kernels: Device work, for names.
-        stated: Names of the operators at the points.
+        rank_figures: Names of the operators at the points.
         ranks: With the recorded environment, which may name them.
         forward_start: Name of the operator or kernel at which forward starts.
         backward_end: Likewise at which backward ends.
@@ -112,7 +112,7 @@ def step_trace(
     """
     named = bool(forward_start or backward_end)
     windows = _windows(steps, None if named else activity)
-    known = Evidence(operators, kernels, phase_ranges, stated, ranks)
+    known = Evidence(operators, kernels, phase_ranges, rank_figures, ranks)
     points = [
         point(windows, side, known, named).select(
             pl.col("at_ns").alias(side.column),

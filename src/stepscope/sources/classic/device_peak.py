@@ -8,7 +8,7 @@ from stepscope.json_values import as_index, list_of
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.side_files import read_object
-from stepscope.tables import STATED
+from stepscope.tables import RANK_FIGURES
 
 FLOPS_PER_CYCLE = 4096 * 2
 """Of the cube of an AI core: 16 x 16 x 16 multiplications of half precision and as many additions, the figure by which
@@ -27,7 +27,7 @@ def write_device_peak(files: RankFiles, sink: Sink) -> None:
     cores, frequency = as_index(device.get("ai_core_num")), as_index(device.get("aic_frequency"))
     if cores and frequency:
         peak = float(cores * frequency * _MHZ * FLOPS_PER_CYCLE)
-        sink.write(STATED, STATED.unchecked(name=["device_peak_flops_per_s"], value=[peak]))
+        sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=["device_peak_flops_per_s"], value=[peak]))
     else:
         problem = "does not say how many AI cores the device has and at what frequency, so its peak is unknown"
         sink.issue("note", path, problem, "Name the peak of the device where shares of it are asked for.")

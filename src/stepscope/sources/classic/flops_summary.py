@@ -10,7 +10,7 @@ from stepscope.json_values import as_amount
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.side_files import read_object
-from stepscope.tables import FLOP_SCOPES, STATED
+from stepscope.tables import FLOP_SCOPES, RANK_FIGURES
 
 _MEGA, _GIGA, _PERCENT = 1e6, 1e9, 0.01
 _NAMES = {
@@ -39,7 +39,7 @@ def write_flops_summary(files: RankFiles, sink: Sink) -> None:
         sink.issue("error", path, "states no figure that is known", "Report its form if it is new.")
     stated = {name: value * factor for name, factor in _NAMES.values() if (value := found.get(name)) is not None}
     if stated:
-        sink.write(STATED, STATED.unchecked(name=list(stated), value=list(stated.values())))
+        sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=list(stated), value=list(stated.values())))
 
 
 def write_flop_scopes(files: RankFiles, sink: Sink) -> None:
@@ -51,7 +51,7 @@ def write_flop_scopes(files: RankFiles, sink: Sink) -> None:
     if not content:
         return
     if (levels := as_amount(content.get("max_scope_num"))) is not None:
-        sink.write(STATED, STATED.unchecked(name=["flop_scope_levels"], value=[levels]))
+        sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=["flop_scope_levels"], value=[levels]))
     data = content.get("data")
     links = data.get("links") if isinstance(data, dict) else None
     if not isinstance(links, list):

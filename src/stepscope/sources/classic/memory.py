@@ -17,7 +17,7 @@ from stepscope.sources.classic.memory_plan import GraphPlan, size_in_bytes, writ
 from stepscope.sources.classic.memory_proto import read_proto
 from stepscope.sources.csv_files import read_csv_parts
 from stepscope.sources.side_files import read_object
-from stepscope.tables import ALLOCATIONS, STATED
+from stepscope.tables import ALLOCATIONS, RANK_FIGURES
 
 _ALLOCATIONS = replace(OPERATOR_MEMORY, tells_cells=True, tells_empty=True)
 _SIZES = {
@@ -32,7 +32,7 @@ _ROUNDING_BYTES = 1 << 20
 
 
 def write_memory(files: RankFiles, sink: Sink) -> None:
-    """Write `stated`, `graphs`, `graph_nodes`, `graph_tensors` and `allocations`."""
+    """Write `rank_figures`, `graphs`, `graph_nodes`, `graph_tensors` and `allocations`."""
     plans, capacity = _plans(files, sink)
     write_plans(plans, sink)
     stated = _stated(files.one("memory_summary"), sink)
@@ -41,7 +41,7 @@ def write_memory(files: RankFiles, sink: Sink) -> None:
     _tell_other_peak(stated.get(_PEAK), plans, files, sink)
     if stated:
         values = pl.Series("value", list(stated.values()), dtype=pl.Float64)
-        sink.write(STATED, pl.DataFrame([pl.Series("name", list(stated)), values]))
+        sink.write(RANK_FIGURES, pl.DataFrame([pl.Series("name", list(stated)), values]))
     if (allocations := files.one("operator_memory")) is not None:
         for rows in read_csv_parts(allocations, _ALLOCATIONS, sink):
             sink.write(ALLOCATIONS, rows)

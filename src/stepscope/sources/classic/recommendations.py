@@ -8,11 +8,11 @@ from stepscope.json_values import json_text
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.side_files import AGAIN, read_object
-from stepscope.tables import STATED
+from stepscope.tables import RANK_FIGURES
 
 
 def write_recommendations(files: RankFiles, sink: Sink) -> None:
-    """Write the newest recommendation, the JSON of its models, to `stated`."""
+    """Write the newest recommendation, the JSON of its models, to `rank_figures`."""
     file = files.one("recommendation")
     content = read_object(file, sink)
     if content is None or file is None:
@@ -22,4 +22,4 @@ def write_recommendations(files: RankFiles, sink: Sink) -> None:
     if text is None:
         sink.issue("warning", file, "holds no recommendation", AGAIN, place="model")
         return
-    sink.write(STATED, pl.DataFrame({"name": ["recommendation"], "text": [text]}))
+    sink.write(RANK_FIGURES, pl.DataFrame({"name": ["recommendation"], "text": [text]}))

@@ -27,7 +27,7 @@ class ClassicSource:
     """Reads what MindSpore's own profiler wrote until 2.4."""
 
     name = "classic"
-    version = 6
+    version = 7
     family = "classic"
     reasons: Mapping[str, str] = {
         **dict.fromkeys(("operators", "kernels"), "MindSpore's own profiler kept totals of them, or none"),
@@ -37,7 +37,7 @@ class ClassicSource:
     own_tables = frozenset(
         {
             *("graphs", "graph_nodes", "graph_tensors", "flop_scopes", "communication_totals", "operator_steps"),
-            *("stated", "host_events", "pipeline_operators"),
+            *("rank_figures", "host_events", "pipeline_operators"),
         }
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.side_files import read_object
-from stepscope.tables import STATED
+from stepscope.tables import RANK_FIGURES
 
 _NAMES = {"fp_start": "forward_start_operator", "bp_end": "backward_end_operator"}
 _GRAPH = re.compile(r"(?:model|graph)_(\d{1,18})")
@@ -30,7 +30,7 @@ def write_step_points(files: RankFiles, sink: Sink) -> None:
         sink.issue("error", path, f"states none of {known}", "Copy the file again, or report its form if it is new.")
     if rows:
         names, graphs, texts = zip(*rows, strict=True)
-        sink.write(STATED, STATED.unchecked(name=names, graph=list(graphs), text=texts))
+        sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=names, graph=list(graphs), text=texts))
 
 
 def _by_graph(content: Mapping[str, Any]) -> Iterator[tuple[int | None, Mapping[str, Any]]]:

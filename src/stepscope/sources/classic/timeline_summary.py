@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.json_values import as_amount
 from stepscope.sources.base import Sink
 from stepscope.sources.side_files import read_object
-from stepscope.tables import STATED
+from stepscope.tables import RANK_FIGURES
 
 _NAMES = {
     "num_of_streams": "timeline_streams",
@@ -56,7 +56,7 @@ def write_timeline_summary(path: Path, evidence: Evidence, sink: Sink) -> None:
         stated["timeline_total_ns"] = total * _UNITS[unit]
     known = {name: value for name, value in stated.items() if value is not None}
     if known:
-        sink.write(STATED, STATED.unchecked(name=list(known), value=list(known.values())))
+        sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=list(known), value=list(known.values())))
 
 
 def _unit(path: Path, total: float, streams: float | None, evidence: Evidence, sink: Sink) -> str | None:

@@ -1,9 +1,9 @@
-"""The `stated` table."""
+"""The `rank_figures` table."""
 
 from stepscope.tables.base import RANK, Column, Table
 
-STATED = Table(
-    name="stated",
+RANK_FIGURES = Table(
+    name="rank_figures",
     doc="One row per figure or name that a source states about a rank as a whole and that no other table holds; see the names below.",
     key=(
         "rank",
