@@ -89,8 +89,8 @@ def test_functions_that_are_not_registered_are_checked_too() -> None:
 
 
 def test_the_same_check_serves_rules() -> None:
-    for name, function in RULES.items():
-        assert parameters_of(name, function, ANALYSES).needs
+    for name, rule in RULES.items():
+        assert parameters_of(name, rule.function, ANALYSES).needs
 
     with pytest.raises(StepscopeError, match=r"idle-time: parameter `idel` is a frame.*Did you mean idle"):
         parameters_of("idle-time", _misspelt_rule, ANALYSES)

@@ -19,8 +19,9 @@ from stepscope import open_run
 from stepscope.cli import main
 from stepscope.cli.progress import ProgressBar
 from stepscope.ingest import meter
-from stepscope.ingest.messages import Advanced, Order, Stored, decode_answer, receive, send
+from stepscope.ingest.messages import Advanced, Order, Stored, decode_answer
 from stepscope.ingest.worker import _work
+from stepscope.processes import receive, send
 from stepscope.sources.discover import discover
 from stepscope.sources.kineto import source as kineto
 from stepscope.store import Store

@@ -1,16 +1,10 @@
-"""What a process that reads inputs and the one that started it say to each other: msgpack, each behind its length."""
+"""What a process that reads inputs and the one that started it send each other."""
 
 from __future__ import annotations
-
-from typing import IO
 
 import msgspec
 
 from stepscope.tables.issues import Issue
-
-_LENGTH_BYTES = 8
-_MAX_BYTES = 64 << 20
-"""No message is nearly as long; what claims to be is text that something printed between messages."""
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -76,30 +70,6 @@ class NotLoaded(msgspec.Struct, frozen=True, tag=True):
 Answer = Ready | Advanced | Stored | Refused | StoreFailed | NotLoaded
 
 
-def send(stream: IO[bytes], message: Order | Answer) -> None:
-    """Write one message.
-
-    Raises:
-        OSError: If nobody reads any more.
-    """
-    payload = _ENCODER.encode(message)
-    stream.write(len(payload).to_bytes(_LENGTH_BYTES, "little") + payload)
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> bytes:
-    """Wait for one message, for `decode_order` or `decode_answer`.
-
-    Raises:
-        EOFError: If the other side has ended.
-        msgspec.MsgspecError: If this is no message.
-    """
-    size = int.from_bytes(_read(stream, _LENGTH_BYTES), "little")
-    if size > _MAX_BYTES:
-        raise msgspec.DecodeError("too long for a message")
-    return _read(stream, size)
-
-
 def decode_order(payload: bytes) -> Order:
     """Read an order.
 
@@ -118,13 +88,5 @@ def decode_answer(payload: bytes) -> Answer:
     return _ANSWERS.decode(payload)
 
 
-def _read(stream: IO[bytes], size: int) -> bytes:
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
-
-
-_ENCODER = msgspec.msgpack.Encoder()
 _ORDERS = msgspec.msgpack.Decoder(Order)
 _ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import selectors
-import signal
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 
 import msgspec
 
-from stepscope._allocator import allocator_environment
 from stepscope.ingest.messages import (
     Advanced,
     Answer,
@@ -23,15 +18,14 @@ from stepscope.ingest.messages import (
     Stored,
     StoreFailed,
     decode_answer,
-    receive,
-    send,
 )
 from stepscope.ingest.read import Task
+from stepscope.processes import WorkerProcess, receive, send, starting
 from stepscope.sources.registry import all_sources
 from stepscope.store import Recording, Store, StoreError
 from stepscope.tables.issues import Issue
 
-_START = "import sys; sys.path[:] = sys.argv[1:]; from stepscope.ingest.worker import main; main()"
+_START = starting("stepscope.ingest.worker:main")
 
 Outcome = Recording | Issue | StoreError
 
@@ -102,20 +96,11 @@ def _outcome(answer: Answer | None, worker: _Worker, task: Task, store: Store) -
             return NotLoaded()
 
 
-class _Worker:
+class _Worker(WorkerProcess):
     """One process and the task it is at, if it has come that far."""
 
     def __init__(self, threads: int) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable or "", "-c", _START, *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # A crash shows as an issue of its input; the noise of it is for those who look for the bug.
-            stderr=None if os.environ.get("STEPSCOPE_DEBUG") else subprocess.DEVNULL,
-            env={**allocator_environment(), **os.environ, "POLARS_MAX_THREADS": str(threads)},
-        )
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+        super().__init__(_START, threads)
         self.threads = threads
         self.task: Task | None = None
 
@@ -151,22 +136,10 @@ class _Worker:
             return None
 
     def explain_death(self, task: Task) -> Issue:
-        """What to say about the task over which it died."""
-        status = self.process.wait()
-        how = f"exit status {status}"
-        with suppress(ValueError):
-            how = signal.Signals(-status).name
+        """The issue of the task over which it died."""
         return Issue(
             "error",
             str(task.item.path),
-            f"the process that read it died ({how})",
+            f"the process that read it died ({self.death()})",
             "If memory ran out, set STEPSCOPE_WORKERS=1; else please report it with the output of --debug",
         )
-
-    def end(self) -> None:
-        """End the process and wait for it."""
-        self.process.kill()
-        with suppress(OSError):
-            self.stdin.close()
-        self.stdout.close()
-        self.process.wait()

@@ -1,16 +1,7 @@
-"""The process that reads inputs for another one: orders come by standard input, answers go by standard output.
-
-Such a process is started as a command of its own, not by `multiprocessing`: that would run the user's script
-a second time in each worker, and fail where the script does not guard against it.
-"""
+"""The process that reads inputs for another one: orders come by standard input, answers go by standard output."""
 
 from __future__ import annotations
 
-import os
-import queue
-import signal
-import sys
-import threading
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,11 +17,10 @@ from stepscope.ingest.messages import (
     Stored,
     StoreFailed,
     decode_order,
-    receive,
-    send,
 )
 from stepscope.ingest.meter import throttled
 from stepscope.ingest.read import Task, printable, read_into_store
+from stepscope.processes import connected, send
 from stepscope.sources.base import Input, Source
 from stepscope.sources.registry import all_sources
 from stepscope.store import Store, StoreError
@@ -38,24 +28,12 @@ from stepscope.tables.issues import Issue
 
 
 def main() -> None:
-    """Serve until standard input ends; that also happens when the parent dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which then ends us
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a reader prints must not mix with answers
-    orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(sys.stdin.buffer, orders), daemon=True).start()
+    """Serve until standard input ends."""
+    orders, out = connected()
     answer: Answer = Ready()
     while True:
         send(out, answer)
         answer = _work(orders.get(), out)
-
-
-def _receive(stream: BinaryIO, orders: queue.SimpleQueue[bytes]) -> None:
-    while True:
-        try:
-            orders.put(receive(stream))
-        except EOFError:
-            os._exit(0)
 
 
 def _work(payload: bytes, out: BinaryIO) -> Answer:

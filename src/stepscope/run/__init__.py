@@ -1,7 +1,9 @@
 """A run: one training job as it was recorded, with its ranks, its tables and its answers."""
 
+from stepscope.run.engine import Engine, Processes, Threads
 from stepscope.run.opening import named, open_run, open_runs
 from stepscope.run.rank import Rank
 from stepscope.run.run import Run
+from stepscope.run.watching import Cancellation, watched
 
-__all__ = ["Rank", "Run", "named", "open_run", "open_runs"]
+__all__ = ["Cancellation", "Engine", "Processes", "Rank", "Run", "Threads", "named", "open_run", "open_runs", "watched"]

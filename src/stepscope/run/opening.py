@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stepscope import plugins
 from stepscope.errors import NothingReadable, StepscopeError
-from stepscope.run.jobs import Job, group
+from stepscope.run.answer_cache import DEFAULT_MB
+from stepscope.run.engine import Engine
+from stepscope.run.jobs import group
 from stepscope.run.rank import Rank
 from stepscope.run.run import Run
 from stepscope.selection import Choice
@@ -26,6 +29,8 @@ def open_runs(
     ranks: Choice = None,
     steps: Choice = None,
     progress: Callable[[int, int, str], None] | None = None,
+    engine: Engine | None = None,
+    answers_mb: float = DEFAULT_MB,
 ) -> list[Run]:
     """Open every job that is recorded under some paths, the largest first, then the newest.
 
@@ -35,6 +40,8 @@ def open_runs(
         ranks: Only these ranks: `0,3-5` or numbers.
         steps: Only these steps; tables without steps keep their rows.
         progress: Called with bytes read, bytes in all and a name, while inputs are read.
+        engine: What asks questions over ranks: `Threads` of this process by default, or `Processes`.
+        answers_mb: MB of answers to keep of each run, see `Run`.
 
     Raises:
         NothingReadable: If there is no recording that can be read.
@@ -48,8 +55,20 @@ def open_runs(
     unread = [*found.problems, *done.unread]
     if not done.recordings:
         raise NothingReadable(_explain_nothing(paths, unread, found.skipped))
+    warnings = [*done.warnings, *plugins.problems.values()]
     runs = [
-        _run(job, unread, [*done.warnings, *plugins.problems.values()], found.skipped) for job in group(done.recordings)
+        Run(
+            job.name,
+            job.path,
+            [Rank(member.rank, member.origin, member.recording) for member in job.members],
+            unread=unread,
+            own_issues=job.issues,
+            warnings=warnings,
+            skipped=found.skipped,
+            engine=engine,
+            answers_mb=answers_mb,
+        )
+        for job in group(done.recordings)
     ]
     return runs if ranks is None and steps is None else _narrow(runs, ranks, steps)
 
@@ -62,6 +81,8 @@ def open_run(
     ranks: Choice = None,
     steps: Choice = None,
     progress: Callable[[int, int, str], None] | None = None,
+    engine: Engine | None = None,
+    answers_mb: float = DEFAULT_MB,
 ) -> Run:
     """Open one of the jobs that are recorded under some paths: the largest, of several the newest, unless one is named.
 
@@ -74,15 +95,20 @@ def open_run(
         ranks: Only these ranks: `0,3-5` or numbers.
         steps: Only these steps; tables without steps keep their rows.
         progress: Called with bytes read, bytes in all and a name, while inputs are read.
+        engine: What asks questions over ranks: `Threads` of this process by default, or `Processes`.
+        answers_mb: MB of answers to keep of each run, see `Run`.
 
     Raises:
         NothingReadable: If there is no recording that can be read.
         StepscopeError: If a path does not exist, or no job has such a name, ranks or steps.
     """
+    opened = functools.partial(
+        open_runs, paths, use_store=use_store, progress=progress, engine=engine, answers_mb=answers_mb
+    )
     if run is None:
-        chosen, *others = open_runs(paths, use_store=use_store, ranks=ranks, steps=steps, progress=progress)
+        chosen, *others = opened(ranks=ranks, steps=steps)
     else:
-        runs = open_runs(paths, use_store=use_store, progress=progress)
+        runs = opened()
         whole = named(runs, str(run))
         others = [other for other in runs if other is not whole]
         chosen = whole if ranks is None and steps is None else whole.select(ranks, steps)
@@ -113,11 +139,6 @@ def named(runs: Sequence[Run], run: str) -> Run:
     raise StepscopeError(
         f"no run {run}. There are {there}{more}" if len(runs) > 1 else f"no run {run}. There is {there}"
     )
-
-
-def _run(job: Job, unread: Sequence[Issue], warnings: Sequence[str], skipped: int) -> Run:
-    ranks = [Rank(member.rank, member.origin, member.recording) for member in job.members]
-    return Run(job.name, job.path, ranks, unread=unread, own_issues=job.issues, warnings=warnings, skipped=skipped)
 
 
 def _narrow(

@@ -47,6 +47,7 @@ class Supplier:
         self.cache = cache
         self.engine = engine
         self.whole = whole
+        self._orders = Orders(run, cache.most_bytes)
         self.given: Mapping[str, pl.DataFrame | Unavailable] = {}
         """Answers about the whole job that the process which asks has supplied."""
 
@@ -191,10 +192,6 @@ class Supplier:
             except Unavailable as reason:
                 given[other.name] = reason
         return given
-
-    @cached_property
-    def _orders(self) -> Orders:
-        return Orders(self.run, self.cache.most_bytes)
 
     @cached_property
     def _parts(self) -> list[list[Rank]]:

@@ -9,6 +9,9 @@ import polars as pl
 
 from stepscope.errors import Unavailable
 
+MOST_RUNS = 8
+"""Runs, and selections of them, that a worker remembers; with another one it forgets the one that it was sent first."""
+
 
 class RankData(msgspec.Struct, frozen=True):
     """A rank whose rows lie in the store: its number, where that comes from, and its entry."""

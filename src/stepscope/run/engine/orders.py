@@ -45,9 +45,12 @@ class Orders:
         That is so if rows lie in memory, or an analysis or the type of an option is defined in a notebook, in the
         script that runs or inside a function, where no other process finds it.
         """
+        handed_on = {option for one in analysis.closure for option in one.passes}
         try:
             for used in analysis.closure:
                 place_of(used.function)
+                if used.scope == "job" and handed_on.intersection(used.options):
+                    raise NotSendable(f"what {used.name} answers about the whole job with other options")
             run = self._as_recorded if analysis.as_recorded else self._numbered
             return Order(
                 run=run,
