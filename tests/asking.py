@@ -11,6 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def answers(run: Run) -> dict[str, Any]:
             found[question] = [plain(row) for row in run.analyse(question).iter_rows(named=True)]
         except Unavailable as reason:
             found[question] = str(reason)
-    found["advice"] = [plain(vars(finding)) for finding in advise(run)]
+    found["advice"] = [plain(asdict(finding)) for finding in advise(run)]
     return found
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from stepscope.advice import Finding
 from stepscope.advice.claims import claimed_once
+from stepscope.advice.registry import RULES, Claim
 from stepscope.advice.rules.exposed_communication import exposed_communication
 
 
@@ -77,6 +78,124 @@ def test_other_findings_stay_as_they_are() -> None:
 
     assert claimed_once([*others, finding("iteration-interval", 90)])[:3] == others
     assert savings(*others, finding("iteration-interval", 90))["iteration-interval"] == 90
+
+
+def at(rule: str, saving_ns: int, ranks: list[int], **evidence: Any) -> Finding:
+    return Finding(rule, rule, {}, saving_ns, saving_ns / 1000, where={"ranks": ranks}, evidence=evidence)
+
+
+def test_no_finding_is_lost_and_those_without_a_claim_come_first() -> None:
+    given = [
+        finding("iteration-interval", 9),
+        finding("cpu-busy", 0),
+        finding("data-queue", 5),
+        finding("slow-link", 3),
+    ]
+
+    assert [one.rule for one in claimed_once(given)] == ["cpu-busy", "slow-link", "data-queue", "iteration-interval"]
+    assert claimed_once([]) == []
+
+
+def test_findings_of_one_turn_keep_their_order() -> None:
+    given = [finding("checkpoint", 1), finding("compile-time", 2), finding("checkpoint", 3)]
+
+    assert claimed_once(given) == given
+
+
+def test_the_turn_decides_and_not_the_order_in_which_findings_come() -> None:
+    queue, idle = finding("host-queue", 50), finding("idle-time", 20, cause="data_loading")
+
+    assert savings(queue, idle) == savings(idle, queue) == {"idle-time": 20, "host-queue": 30}
+
+
+@pytest.mark.parametrize(("claimed", "left"), [(49, 1), (50, 0), (51, 0)])
+def test_what_is_left_is_never_below_nothing(claimed: int, left: int) -> None:
+    (_, less) = claimed_once([finding("idle-time", claimed, cause="data_loading"), finding("host-queue", 50)])
+
+    assert (less.saving_ns, less.saving_ratio) == (left, pytest.approx(left / 1000))
+
+
+def test_a_saving_of_one_nanosecond_claims() -> None:
+    assert savings(finding("idle-time", 1, cause="data_loading"), finding("host-queue", 50))["host-queue"] == 49
+
+
+def test_all_that_was_claimed_before_counts_and_each_claimant_is_named_once() -> None:
+    idle = [finding("idle-time", 7, cause="data_loading"), finding("idle-time", 5, cause="dispatch")]
+    slow = finding("slow-rank", 3, kind="data_loading")
+
+    start = claimed_once([*idle, slow, finding("iteration-interval", 50)])[-1]
+
+    assert start.saving_ns == 50 - 7 - 5 - 3
+    assert start.evidence == {"claimed_by": ["slow-rank", "idle-time"]}
+
+
+def test_evidence_is_kept_and_the_given_finding_is_not_changed() -> None:
+    queue = finding("host-queue", 50, empty=4)
+
+    (_, less) = claimed_once([finding("idle-time", 20, cause="data_loading"), queue])
+
+    assert less.evidence == {"empty": 4, "claimed_by": ["idle-time"]}
+    assert queue.evidence == {"empty": 4}
+
+
+def test_the_least_saving_is_lowered_and_the_most_stays() -> None:
+    queue = Finding("host-queue", "empty", {}, 50, 0.05, 30, 80)
+
+    (_, less) = claimed_once([finding("idle-time", 20, cause="data_loading"), queue])
+    (_, none) = claimed_once([finding("idle-time", 40, cause="data_loading"), queue])
+
+    assert (less.saving_low_ns, less.saving_ns, less.saving_high_ns) == (10, 30, 80)
+    assert (none.saving_low_ns, none.saving_ns, none.saving_high_ns) == (0, 10, 80)
+
+
+def test_a_finding_that_saves_nothing_has_no_share_left() -> None:
+    (_, less) = claimed_once([finding("idle-time", 20, cause="data_loading"), finding("host-queue", 0)])
+
+    assert (less.saving_ns, less.saving_ratio, less.evidence["claimed_by"]) == (0, 0.0, ["idle-time"])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "left"), [([0, 1], [1, 2], 30), ([0, 1], [2, 3], 50), ([], [2], 30), ([0], [], 30), ([], [], 30)]
+)
+def test_only_findings_that_may_share_a_rank_share_time(one: list[int], other: list[int], left: int) -> None:
+    (_, less) = claimed_once([at("idle-time", 20, one, cause="data_loading"), at("host-queue", 50, other)])
+
+    assert less.saving_ns == left
+
+
+def test_a_rank_is_the_same_alone_and_among_others() -> None:
+    assert savings(finding("slow-rank", 20, 1, kind="data_loading"), at("host-queue", 50, [0, 1]))["host-queue"] == 30
+
+
+def test_time_of_another_kind_is_not_taken() -> None:
+    for cause in ("dispatch", "python", "garbage_collection", "compile", "checkpoint", "other"):
+        assert savings(finding("idle-time", 20, cause=cause), finding("host-queue", 50))["host-queue"] == 50
+
+
+@pytest.mark.parametrize("cause", ["data_loading", "dispatch", "synchronisation", "garbage_collection", "python"])
+def test_a_late_start_yields_to_all_that_makes_a_step_start_late(cause: str) -> None:
+    assert savings(finding("idle-time", 20, cause=cause), finding("iteration-interval", 50))["iteration-interval"] == 30
+
+
+@pytest.mark.parametrize("cause", ["compile", "checkpoint", "other", "not_recorded"])
+def test_a_late_start_yields_to_nothing_else(cause: str) -> None:
+    assert savings(finding("idle-time", 20, cause=cause), finding("iteration-interval", 50))["iteration-interval"] == 50
+
+
+def test_the_kind_of_time_is_fixed_or_in_the_evidence() -> None:
+    assert Claim(0, "compile").time_of(finding("compile-time", 1, kind="once")) == "compile"
+    assert Claim(0, time_in="kind").time_of(finding("slow-rank", 1, kind="memory")) == "memory"
+
+
+def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
+    claims = {name: rule.claim for name, rule in RULES.items() if rule.claim is not None}
+
+    assert sorted(claims, key=lambda name: (claims[name].turn, name)) == [
+        *("slow-rank", "idle-time", "checkpoint", "compile-time"),
+        *("host-queue", "data-queue", "data-loader", "iteration-interval"),
+    ]
+    assert all(claim.time in claim.yields for claim in claims.values() if claim.yields)
+    assert {name for name, claim in claims.items() if not claim.yields} == {"slow-rank", "idle-time"}
 
 
 def test_transmission_of_a_slow_group_is_not_claimed_again() -> None:

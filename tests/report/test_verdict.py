@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+import pytest
 
 from stepscope.advice import Finding
+from stepscope.advice.verdict_limits import Limits
 from stepscope.analysis.job.time_by_rank import time_by_rank
 from stepscope.report.answers import Answers
-from stepscope.report.verdict import NAMED, verdict
+from stepscope.report.sentences import Line, Sentence
+from stepscope.report.verdict import LONG_NAMED, NAMED, WITHOUT_STEPS, sentences, verdict
 
 RATES = {"bandwidth": 1e9, "typical_bandwidth": 3e9}
 
@@ -151,4 +154,287 @@ def test_without_steps_the_findings_are_told_and_why_no_step_is() -> None:
 def test_without_steps_and_findings_the_reason_is_all() -> None:
     assert verdict(Answers({}, [], {"breakdown": "there are no steps"})) == (
         "No step could be analysed: there are no steps."
+    )
+
+
+def keys(*findings: Finding, parts: tuple[int, int, int] = (100, 0, 0), **known: Any) -> list[str]:
+    """The sentences of a verdict, by their keys; parts of one sentence with a plus between them."""
+    tables = {"breakdown": breakdown(parts, parts), **known.pop("tables", {})}
+    return [_key(line) for line in sentences(Answers(tables, list(findings), **known))]
+
+
+def _key(line: Line) -> str:
+    return line.key if isinstance(line, Sentence) else "+".join(part.key for part in line)
+
+
+def causes(**idle_ns: int) -> pl.DataFrame:
+    rows = [{"rank": 0, "step": 0, "cause": cause, "idle_ns": length} for cause, length in idle_ns.items()]
+    return pl.DataFrame(rows, schema={"rank": pl.Int64, "step": pl.Int64, "cause": pl.String, "idle_ns": pl.Int64})
+
+
+def test_the_greatest_finding_is_not_stated_twice_if_it_accuses() -> None:
+    assert keys(slow_rank(0, 9), idle(5)) == ["accused", "average"]
+    assert keys(slow_rank(0, 5), idle(9)) == ["found", "accused", "average"]
+    assert keys(idle(9), idle(5)) == ["found", "average"]
+
+
+def test_of_two_findings_that_save_the_same_the_first_leads() -> None:
+    assert keys(slow_rank(0, 5), idle(5)) == ["accused", "average"]
+    assert keys(idle(5), slow_rank(0, 5)) == ["found", "accused", "average"]
+
+
+def test_findings_are_ordered_by_their_saving_whatever_their_order() -> None:
+    (line, _) = sentences(Answers({"breakdown": breakdown((100, 0, 0))}, [slow_rank(1, 2), slow_rank(2, 5)]))
+
+    assert [part.finding.parameters["rank"] for part in line] == [2, 1]
+    assert [part.parameters for part in line] == [
+        {"saving_ns": 5_000_000, "saving_ratio": 0.05},
+        {"saving_ns": 2_000_000, "saving_ratio": 0.02},
+    ]
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 2])
+def test_so_many_culprits_are_named_and_the_rest_is_counted(more: int) -> None:
+    (line, _) = sentences(
+        Answers({"breakdown": breakdown((100, 0, 0))}, [slow_rank(n, 5) for n in range(NAMED + more)])
+    )
+
+    assert [part.key for part in line].count("accused") == NAMED + min(more, 0)
+    assert [part.parameters for part in line if part.key == "more_accused"] == [{"count": more}] * (more > 0)
+
+
+def test_one_more_culprit_is_slow() -> None:
+    text = verdict(Answers({"breakdown": breakdown((100, 0, 0))}, [slow_rank(n, 5) for n in range(NAMED + 1)]))
+
+    assert "; 1 more is slow." in text
+
+
+def test_an_empty_breakdown_is_none() -> None:
+    empty = {"breakdown": breakdown((100, 0, 0)).clear()}
+
+    assert verdict(Answers(empty, [])) == "No step could be analysed: there is no timed work."
+    assert [_key(line) for line in sentences(Answers(empty, [idle(1)]))] == ["found", "no_split"]
+
+
+def test_nothing_is_of_ranks_if_they_were_compared() -> None:
+    assert keys() == ["nothing", "average"]
+    assert keys(tables={"slow_ranks": pl.DataFrame()}) == ["nothing_of_ranks", "average"]
+
+
+@pytest.mark.parametrize(("idle_ms", "said"), [(49, "nothing"), (50, "much_idle"), (51, "much_idle")])
+def test_half_of_the_time_idle_is_much(idle_ms: int, said: str) -> None:
+    assert keys(parts=(100 - idle_ms, 0, idle_ms)) == [said, "average"]
+
+
+def test_how_much_idle_time_is_much_can_be_set() -> None:
+    limits = {"verdict": Limits(much_idle_ratio=0.2)}
+
+    assert keys(parts=(80, 0, 20), limits=limits) == ["much_idle", "average"]
+    assert keys(parts=(81, 0, 19), limits=limits) == ["nothing", "average"]
+
+
+def test_the_main_cause_of_idle_time_is_that_of_most_over_all_steps() -> None:
+    rows = pl.concat([causes(python=3, dispatch=4), causes(python=2)])
+
+    (line, *_) = sentences(Answers({"breakdown": breakdown((10, 0, 90)), "idle": rows}, []))
+
+    assert line.parameters == {"idle_ratio": 0.9, "cause": "python"}
+
+
+def test_of_two_causes_with_as_much_idle_time_the_last_by_name_is_the_main_one() -> None:
+    (line, *_) = sentences(
+        Answers({"breakdown": breakdown((10, 0, 90)), "idle": causes(python=3, dispatch=3, compile=1)}, [])
+    )
+
+    assert line.parameters["cause"] == "python"
+
+
+@pytest.mark.parametrize("idle_table", [{}, {"idle": causes()}])
+def test_idle_time_without_known_causes_has_none(idle_table: dict[str, pl.DataFrame]) -> None:
+    (line, *_) = sentences(Answers({"breakdown": breakdown((10, 0, 90)), **idle_table}, []))
+
+    assert line == Sentence("much_idle", {"idle_ratio": 0.9, "cause": None})
+    assert keys(idle(5), parts=(10, 0, 90), tables=idle_table) == ["found", "average"]
+
+
+def test_that_the_cause_of_much_idle_time_was_not_recorded_is_stated_with_findings_too() -> None:
+    unknown, known = {"idle": causes(not_recorded=9, python=1)}, {"idle": causes(not_recorded=1, python=9)}
+
+    assert keys(idle(5), parts=(50, 0, 50), tables=unknown) == ["found", "average", "not_recorded"]
+    assert keys(idle(5), parts=(51, 0, 49), tables=unknown) == ["found", "average"]
+    assert keys(idle(5), parts=(50, 0, 50), tables=known) == ["found", "average"]
+    assert keys(parts=(10, 0, 90), tables=unknown) == ["much_idle", "average", "not_recorded"]
+
+
+LONG = (80, 20, 9000)
+SHORT = (80, 20, 0)
+
+
+def of_steps(*parts: tuple[int, int, int], **known: Any) -> list[Line]:
+    return list(sentences(Answers({"breakdown": breakdown(*parts)}, [], **known)))
+
+
+def test_a_long_step_that_is_not_the_first_is_never_nothing() -> None:
+    assert [_key(line) for line in of_steps(SHORT, SHORT, LONG)] == ["much_idle", "long_step", "average"]
+    first = of_steps(LONG, SHORT, SHORT)
+    assert [_key(line) for line in first] == ["nothing", "long_first_step", "average"]
+    (part,) = first[1]
+    assert part.parameters == {
+        "step": 0,
+        "window_ns": 9100 * 10**6,
+        "share_ratio": pytest.approx(9100 / 9300),
+        "factor": pytest.approx(91),
+    }
+
+
+def test_a_long_step_beside_little_idle_time_says_enough() -> None:
+    busy_step = (9100, 0, 0)
+
+    assert [_key(line) for line in of_steps((100, 0, 0), (100, 0, 0), busy_step)] == ["long_step", "average"]
+
+
+def test_what_the_first_step_is_the_recording_decides() -> None:
+    outer = pl.DataFrame({"rank": [0], "first_step": [-1], "last_step": [9]})
+
+    assert [_key(line) for line in of_steps((9100, 0, 0), *[(100, 0, 0)] * 2, outer_steps=outer)] == [
+        "long_step",
+        "average",
+    ]
+
+
+def test_two_long_steps_are_named_and_the_rest_is_counted() -> None:
+    def long(count: int) -> list[str]:
+        return _key(of_steps(*[(100, 0, 0)] * 20, *[(9000 + n, 0, 0) for n in range(count)])[0]).split("+")
+
+    assert long(LONG_NAMED) == ["long_step"] * LONG_NAMED
+    assert long(LONG_NAMED + 1) == [*["long_step"] * LONG_NAMED, "more_long_steps"]
+    (line, *_) = of_steps(*[(100, 0, 0)] * 20, *[(9000 + n, 0, 0) for n in range(LONG_NAMED + 2)])
+    assert line[-1].parameters == {"count": 2}
+    assert [part.parameters["step"] for part in line[:-1]] == [23, 22]
+
+
+def test_a_step_among_empty_ones_has_no_factor() -> None:
+    ((part,), _) = of_steps((0, 0, 0), (0, 0, 0), (9, 0, 0))
+
+    assert part.parameters["factor"] is None
+    assert verdict(Answers({"breakdown": breakdown((0, 0, 0), (0, 0, 0), (9, 0, 0))}, [])).startswith(
+        "Step 2 takes 9.00 ms (100% of the time)."
+    )
+
+
+def test_when_a_step_is_long_is_a_limit_of_the_table() -> None:
+    from stepscope.analysis.job.time_by_rank import Limits as Lengths
+
+    limits = {"time_by_rank": Lengths(length_factor=999)}
+
+    assert [_key(line) for line in of_steps((9100, 0, 0), *[(100, 0, 0)] * 2, limits=limits)] == ["nothing", "average"]
+
+
+def test_iterations_are_called_so() -> None:
+    rows = breakdown(SHORT, SHORT, (9100, 0, 0)).with_columns(window=pl.lit("repetition"))
+    found = Sentence("iterations", {"count": 3, "operators": 7}, "iteration")
+
+    text = verdict(Answers({"breakdown": rows}, [], counted=found))
+
+    assert text.startswith("Iteration 2 takes 9.10 s, 91 times the median iteration (98% of the time). No steps are ")
+    assert "No steps are marked: 3 iterations found by repetition of 7 operators. The average iteration takes" in text
+
+
+def test_what_times_are_of_stands_before_them() -> None:
+    counted = Sentence("whole_recording", per="recording")
+
+    assert keys(counted=counted) == ["nothing", "whole_recording", "average"]
+    assert keys(idle(5), counted=counted) == ["found", "whole_recording", "average"]
+
+
+def test_narrow_windows_are_stated_instead_of_nothing() -> None:
+    assert keys(narrow_step_ns=5e9) == ["narrow"]
+    assert keys(idle(5), narrow_step_ns=5e9) == ["found", "narrow"]
+    assert keys(parts=(10, 0, 90), narrow_step_ns=5e9) == ["much_idle", "narrow"]
+
+
+def test_steps_of_which_only_some_can_be_split_are_counted() -> None:
+    every = breakdown(*[(100, 0, 0)] * 3)
+    answers = Answers({"breakdown": every[:2]}, [], timed_steps=every)
+
+    (_, line) = sentences(answers)
+
+    assert (line.key, line.parameters["steps"], line.parameters["split_steps"]) == ("some_steps", 3, 2)
+    assert keys(timed_steps=every[:2]) == ["nothing", "average"]
+
+
+@pytest.mark.parametrize(("unknown", "said"), [(0, []), (1, []), (2, ["some_known"]), (3, ["some_known"])])
+def test_a_last_step_that_just_began_is_not_missed(unknown: int, said: list[str]) -> None:
+    assert keys(unknown_steps=unknown) == ["nothing", "average", *said]
+
+
+@pytest.mark.parametrize(("unknown", "said"), [(4, []), (5, ["some_known"]), (6, ["some_known"])])
+def test_from_a_fifth_of_the_steps_unknown_it_is_stated(unknown: int, said: list[str]) -> None:
+    lines = of_steps(*[(100, 0, 0)] * 20, unknown_steps=unknown)
+
+    assert [_key(line) for line in lines] == ["nothing", "average", *said]
+    if said:
+        assert lines[-1].parameters == {"known": 20, "steps": 20 + unknown}
+
+
+def test_how_many_unknown_steps_are_many_can_be_set() -> None:
+    limits = {"verdict": Limits(many_unknown_ratio=0.5)}
+
+    assert keys(unknown_steps=2, limits=limits) == ["nothing", "average", "some_known"]
+    assert [_key(line) for line in of_steps(*[(100, 0, 0)] * 20, unknown_steps=19, limits=limits)][2:] == []
+
+
+def test_of_several_ranks_each_may_have_begun_a_step() -> None:
+    rows = breakdown(*[(100, 0, 0)] * 4).with_columns(rank=pl.Series([0, 0, 1, 1]), step=pl.Series([0, 1, 0, 1]))
+
+    assert len(list(sentences(Answers({"breakdown": rows}, [], unknown_steps=2)))) == 2
+    assert len(list(sentences(Answers({"breakdown": rows}, [], unknown_steps=3)))) == 3
+
+
+def test_without_steps_so_many_findings_are_stated_the_greatest_first() -> None:
+    found = [queue(1), idle(3), queue(2)]
+
+    lines = list(sentences(Answers({}, found, {"breakdown": "no steps"})))
+
+    assert [_key(line) for line in lines] == [*["found"] * WITHOUT_STEPS, "no_split"]
+    assert [line.finding.saving_ns for line in lines[:-1]] == [3_000_000, 2_000_000]
+    assert lines[-1].parameters == {"reason": "no steps"}
+
+
+def test_without_steps_and_savings_the_more_severe_comes_first() -> None:
+    from dataclasses import replace
+
+    lines = list(sentences(Answers({}, [busy(), replace(queue(0), least="medium")])))
+
+    assert [line.finding.rule for line in lines[:-1]] == ["host-queue", "cpu-busy"]
+    assert lines[-1].parameters == {"reason": "there is no timed work"}
+
+
+def test_what_a_saving_is_of_is_stated_with_it() -> None:
+    from dataclasses import replace
+
+    rows = breakdown((100, 0, 0)).with_columns(window=pl.lit("recording"))
+    found = [replace(idle(47), per="recording"), replace(slow_rank(2, 7), per="recording")]
+
+    text = verdict(Answers({"breakdown": rows}, found))
+
+    assert text.startswith(
+        "The median rank runs Python code outside any operator: 47.0 ms of the 100 ms recording (47%)."
+    )
+    assert "Rank 2 computes slowly (7.00 ms in the recording, 7%)." in text
+    assert "step" not in text
+    alone = verdict(Answers({}, [replace(idle(47), per="iteration")]))
+    assert "a 100 ms iteration" in alone
+
+
+def test_the_verdict_in_chinese() -> None:
+    rows = breakdown((60, 0, 40), (60, 0, 40), (60, 0, 9040))
+
+    text = verdict(Answers({"breakdown": rows}, [slow_rank(7, 7), slow_rank(3, 2), idle(47)]), "zh")
+
+    assert text == (
+        "中位 rank 在算子之外运行 Python 代码：每步 100 ms 中有 47.0 ms（47%）。"
+        "rank 7 计算慢（每步 7.00 ms，7%）；rank 3 计算慢（每步 2.00 ms，2%）。"
+        "第 2 步耗时 9.10 s，是中位数的 91 倍（占全部时间的 98%）。"
+        "平均每步耗时 3.10 s（中位数 100.00 ms）：计算 2%、空闲 98%。"
     )

@@ -35,10 +35,10 @@ def advise(run: Run) -> list[Finding]:
     return sorted(claimed_once(findings), key=_place)
 
 
-def _place(finding: Finding) -> tuple[int, int, str, list[int], str]:
-    """By which findings are ordered; those that this does not tell apart stay in the order of their rule."""
-    severity = SEVERITIES.index(finding.severity)
-    return (-finding.saving_ns, severity, finding.rule, finding.ranks, finding.message)
+def _place(finding: Finding) -> tuple[int, int, str, bool, list[int], str]:
+    """By which findings are ordered: of one rule, those of one rank first. Others stay in the order of their rule."""
+    severity, ranks = SEVERITIES.index(finding.severity), finding.ranks
+    return (-finding.saving_ns, severity, finding.rule, len(ranks) > 1, ranks, finding.message)
 
 
 def message_of(finding: Finding) -> Message:

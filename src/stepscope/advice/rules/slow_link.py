@@ -22,9 +22,9 @@ EXPOSED = Text(
 MESSAGES = {
     "slow": Message(
         summary=Text(
-            "Link {rank_a}-{rank_b} ({transport}) moves {bandwidth:giga} GB/s, {bandwidth_ratio:percent} of the median "
-            "link's {typical_bandwidth:giga} GB/s.",
-            "链路 {rank_a}-{rank_b}（{transport}）的带宽为 {bandwidth:giga} GB/s，是中位链路 "
+            "Link {rank_a}-{rank_b} ({transport}) moves {bandwidth:giga} GB/s, {bandwidth_ratio:percent} of the "
+            "typical link's {typical_bandwidth:giga} GB/s.",
+            "链路 {rank_a}-{rank_b}（{transport}）的带宽为 {bandwidth:giga} GB/s，是典型链路 "
             "{typical_bandwidth:giga} GB/s 的 {bandwidth_ratio:percent}。",
         ),
         short=Text(

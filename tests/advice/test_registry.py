@@ -1,0 +1,71 @@
+"""What a rule must have to be registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from stepscope.advice import RULES, Finding, rule, worded
+from stepscope.advice.advise import advise
+from stepscope.advice.messages import Message
+from stepscope.advice.registry import Claim
+from stepscope.advice.templates import Text
+from stepscope.errors import StepscopeError
+from tests.analysis.jobs import job
+
+MESSAGE = Message(Text("{rank:Ranks} is odd.", "{rank:ranks} 异常。"), Text("Why.", "原因。"), Text("Do.", "措施。"))
+
+
+@pytest.fixture
+def rules() -> Iterator[dict[str, Any]]:
+    """The rules, put back afterwards."""
+    before = dict(RULES)
+    yield RULES
+    RULES.clear()
+    RULES.update(before)
+
+
+def test_a_new_rule_is_one_function_with_its_words(rules: dict[str, Any]) -> None:
+    @rule("odd-rank", {"odd": MESSAGE}, claim=Claim(9, "odd"))
+    def odd_rank(breakdown: Any) -> Iterator[Finding]:
+        yield Finding("odd-rank", "odd", {"rank": int(breakdown["rank"].max())})
+
+    (found,) = [one for one in advise(job()) if one.rule == "odd-rank"]
+    assert (worded(found).summary, worded(found, "zh").summary) == ("Rank 7 is odd.", "rank 7 异常。")
+    assert rules["odd-rank"].claim == Claim(9, "odd")
+    assert not rules["odd-rank"].accuses
+
+
+def misspelt(break_down: Any) -> list[Finding]:
+    return []
+
+
+def optional(rnks: Any = None) -> list[Finding]:
+    return []
+
+
+@pytest.mark.parametrize(("function", "hint"), [(misspelt, "Did you mean breakdown"), (optional, "Did you mean ranks")])
+def test_a_misspelt_table_or_analysis_is_an_error(rules: dict[str, Any], function: Any, hint: str) -> None:
+    with pytest.raises(StepscopeError, match=f"rule bad: .*{hint}"):
+        rule("bad", {"odd": MESSAGE})(function)
+
+    assert "bad" not in rules
+
+
+def test_a_rule_of_another_module_does_not_take_a_name_that_is_taken(rules: dict[str, Any]) -> None:
+    with pytest.raises(StepscopeError, match=r"rule slow-rank: .*slow_rank has a rule of this name"):
+        rule("slow-rank", {})(lambda breakdown: [])
+
+
+def test_a_module_may_define_its_rule_again(rules: dict[str, Any]) -> None:
+    rule("again", {"odd": MESSAGE})(lambda breakdown: [])
+    second = rule("again", {"odd": MESSAGE})(lambda ranks: [])
+
+    assert rules["again"].function is second
+
+
+def test_a_rule_that_accuses_needs_half_a_sentence(rules: dict[str, Any]) -> None:
+    with pytest.raises(StepscopeError, match="rule bad: its message 'odd' needs a `short` text"):
+        rule("bad", {"odd": MESSAGE}, accuses=True)(lambda breakdown: [])
