@@ -32,9 +32,12 @@ def _claim(finding: Finding) -> Claim | None:
 def _takes_from(other: Finding, finding: Finding, claim: Claim) -> bool:
     """Whether a finding that is settled may be about the same time as one with this claim."""
     earlier = _claim(other)
-    if earlier is None or earlier.turn >= claim.turn:
-        return False
-    return earlier.time_of(other) in claim.yields and _share_a_rank(other, finding)
+    return (
+        earlier is not None
+        and earlier.turn < claim.turn
+        and earlier.time_of(other) in claim.yields
+        and _share_a_rank(other, finding)
+    )
 
 
 def _share_a_rank(one: Finding, other: Finding) -> bool:
