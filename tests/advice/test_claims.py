@@ -149,7 +149,9 @@ def test_the_least_saving_is_lowered_and_the_most_stays() -> None:
 
 
 def test_a_finding_that_saves_nothing_has_no_share_left() -> None:
-    (_, less) = claimed_once([finding("idle-time", 20, cause="data_loading"), finding("host-queue", 0)])
+    queue = Finding("host-queue", "empty", {}, 0, 0.5)
+
+    (_, less) = claimed_once([finding("idle-time", 20, cause="data_loading"), queue])
 
     assert (less.saving_ns, less.saving_ratio, less.evidence["claimed_by"]) == (0, 0.0, ["idle-time"])
 
