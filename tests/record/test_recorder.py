@@ -18,6 +18,7 @@ from stepscope.record import pace
 from stepscope.record import session as session_module
 from stepscope.record import windows as windows_module
 from stepscope.record.backend import WindowLost
+from stepscope.recording_format.rows import HOST
 
 Rows = Callable[[Path], list[dict[str, str]]]
 
@@ -401,7 +402,7 @@ def test_what_passes_costs_nothing(
 
 def test_a_sampler_that_fails_ends_alone(backend: StandIn, tmp_path: Path, rows: Rows, caplog: Any) -> None:
     class Broken:
-        file, columns = "host.csv", "time_ns"
+        file = HOST
 
         def __init__(self, workers: object) -> None: ...
 

@@ -41,7 +41,8 @@ class HostSampler:
                 rows.append(self._process(process, "worker", name))
             except self._psutil.Error:  # it has ended
                 self._known.pop(pid, None)
-        return row_lines([({"time_ns": time_ns, **row}.get(name) for name in HOST.columns) for row in rows])
+        others = list(HOST.columns)[1:]
+        return row_lines([time_ns, *map(row.get, others)] for row in rows)
 
     def _host(self) -> dict[str, Any]:
         times = self._psutil.cpu_times()
