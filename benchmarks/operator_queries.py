@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from stepscope.analysis.listing import Listing, listed
+from stepscope.pages.listing import Listing, listed
 from stepscope.run import Run, open_run
 
 TYPES, LAYERS = 60, 200

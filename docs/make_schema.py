@@ -8,7 +8,7 @@ from typing import Any
 
 from stepscope import report
 from stepscope.analysis import ANALYSES
-from stepscope.report.sections import SECTIONS
+from stepscope.pages.job import PAGE as JOB
 from stepscope.tables import Column
 
 PAGE = Path(report.__file__).with_name("analysis.schema.json")
@@ -22,8 +22,9 @@ LINE = 110
 def page(text: str) -> str:
     """The schema with the sections of answers as their analyses declare them."""
     schema = json.loads(text)
-    for name, key in SECTIONS.items():
-        schema["properties"][key] = {"type": "array", "items": rows(ANALYSES[name].columns)}
+    for section in JOB.sections:
+        items = rows(ANALYSES[section.question].columns)
+        schema["properties"][section.key] = {"type": "array", "items": items}
     return laid_out(schema) + "\n"
 
 

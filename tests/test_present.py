@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analysis.job.time_by_rank import PARTS
-from stepscope.cli.tables import CALL_COLUMNS
-from stepscope.present import EXPENDABLE, EXPENDABLE_TEXTS, cell, is_expendable, listed, plural, printable, title
+from stepscope.present import cell, listed, plural, printable, title
 
 
-@pytest.mark.parametrize(
-    "columns", [PARTS, CALL_COLUMNS, ("cost_ns", "cost_ratio"), ("bandwidth_bytes_per_s", "bandwidth_ratio")]
-)
-def test_no_two_columns_of_a_table_have_one_title(columns: tuple[str, ...]) -> None:
-    titles = [title(column) for column in columns]
-
-    assert len(set(titles)) == len(titles)
-
-
-def test_a_type_goes_only_where_there_is_a_name_beside_it() -> None:
-    assert is_expendable("type", ["unit", "type", "name"], is_text=True)
-    assert not is_expendable("type", ["unit", "type", "count"], is_text=True)
-    assert not is_expendable("name", ["unit", "type", "name"], is_text=True)
-    assert is_expendable("count", ["type", "count"], is_text=False)
-    assert len(set(EXPENDABLE)) == len(EXPENDABLE)
-    assert set(EXPENDABLE_TEXTS) <= set(EXPENDABLE)
+def test_a_title_is_the_name_without_its_unit() -> None:
+    assert [title(name) for name in ("cost_ns", "cost_ratio", "peak_bytes", "name")] == [
+        "cost",
+        "cost %",
+        "peak",
+        "name",
+    ]
 
 
 def test_a_factor_is_shown_as_times() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from facts import Facts
-from pages import PAGE_ROWS, STEPS, Check, Page
+from mindinsight_pages import PAGE_ROWS, STEPS, Check, Page
 from server import RUN
 
 TOLERANCE_MS = 1e-3

@@ -17,7 +17,7 @@ from typing import Any
 
 from communication import communication_pages
 from facts import Facts, facts_of, recorded_run
-from pages import PAGE_ROWS, Page, pages
+from mindinsight_pages import PAGE_ROWS, Page, pages
 from server import Server, serving
 
 _INFO = re.compile(r"profiler_info_(\d+)\.json")

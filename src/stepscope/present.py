@@ -1,102 +1,22 @@
-"""How figures are shown to people: column titles and units, the same on every surface."""
+"""How figures are shown to people: titles, units and counts, the same on every surface."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-TITLES = {
-    "communication_not_overlapped_ns": "comm. exposed",
-    "memory_not_overlapped_ns": "memory exposed",
-    "data_loading_ns": "data wait",
-    "free_ns": "free",
-    "window_ns": "step time",
-    "step_ns": "step time",
-    "exposed_communication_ns": "comm. exposed",
-    "forward_backward_ns": "forward, backward",
-    "computing_ns": "computing",
-    "communication_ns": "comm.",
-    "overlapped_ns": "comm. hidden",
-    "preparing_ns": "preparing",
-    "share_ratio": "share",
-    "bandwidth_bytes_per_s": "bandwidth",
-    "bandwidth_ratio": "of typical",
-    "typical_bytes_per_s": "typical",
-    "slowdown_factor": "times typical",
-    "size_bytes": "size",
-    "group_name": "group",
-}
-"""Titles that the column's own name does not give."""
-
 SUFFIXES = {"_ns": "", "_ratio": " %", "_factor": "", "_bytes_per_s": "", "_bytes": ""}
-"""Unit suffixes, and what stands for them in a title: a share is told from the figure that it is a share of."""
-
-MOMENTS = ("time_ns", "allocation_ns", "release_ns")
-"""Columns of moments on the source's clock; all others in ns are lengths, or count from the start of a step."""
-
-EXPENDABLE = (
-    *("max_context_switches", "max_runnable", "max_io_ratio", "max_system_ratio", "max_user_ratio"),
-    *("mean_context_switches", "mean_runnable", "max_idle_ratio", "max_busy_processors", "mean_io_ratio"),
-    *("stated_allocations", "stated_deallocations", "stated_static_bytes", "allocations", "allocated_peak_bytes"),
-    *("number", "depth", "cpu_share_ratio", "processors_per_worker", "samples", "children", "parent", "observations"),
-    *("total_push_ns", "total_get_ns", "mean_push_ns", "full_ratio", "queue_capacity", "pipeline"),
-    "vector_flops_per_s",
-    "vector_flops",
-    "cube_flops_per_s",
-    "found_by",
-    "score",
-    "min_ns",
-    "max_ns",
-    "calls",
-    "times_last",
-    "steps_late",
-    "steps",
-    "core",
-    "type",
-    "source",
-    "median_ns",
-    "overlapped_ns",
-    "mean_ns",
-    "stream",
-    "cube_flops",
-    "full_name",
-    "memory_not_overlapped_ns",
-    "communication_ns",
-    "typical_ns",
-    "typical_bytes_per_s",
-    "transmit_ns",
-    "ranks",
-    "bandwidth_bytes_per_s",
-    "wait_ratio",
-    "data_loading_ns",
-    "excess_ns",
-    "share_ratio",
-    "cost_ratio",
-    "count",
-    "gaps",
-)
-"""Figures that a narrow table does without, the least important first; all others stay, and so do texts but these."""
-
-EXPENDABLE_TEXTS = ("core", "type", "source", "found_by", "full_name", "children", "parent", "observations")
-
-
-def is_expendable(column: str, columns: Sequence[str], *, is_text: bool) -> bool:
-    """Whether a narrow table of these columns may lose one; a type is the name of what has no other."""
-    if column == "type" and "name" not in columns and "operator" not in columns:
-        return False
-    return column in (EXPENDABLE_TEXTS if is_text else EXPENDABLE)
+"""Unit suffixes, and what replaces them in a title: a share needs a mark to tell it from its figure."""
 
 
 def title(column: str) -> str:
-    """A column's title: its name without unit suffix and underscores, or the one in `TITLES`.
+    """The title that a column's name gives: without unit suffix and underscores.
 
     Examples:
         >>> title("cost_ns"), title("cost_ratio")
         ('cost', 'cost %')
     """
-    if column in TITLES:
-        return TITLES[column]
     for suffix, instead in SUFFIXES.items():
         if column.endswith(suffix):
             return column.removesuffix(suffix).replace("_", " ") + instead
@@ -160,7 +80,7 @@ TEXTS: dict[str, Callable[[Any], str]] = {
     "flops_per_s": lambda rate: f"{operations(rate)}/s",
     "flops": operations,
 }
-"""Unit suffixes, and how such a value is told."""
+"""Unit suffixes, and how such a value is shown."""
 
 
 _TYPES = {

@@ -21,8 +21,9 @@ from stepscope.cli import main
 from stepscope.cli.analyze import _show_findings
 from stepscope.cli.options import Language
 from stepscope.cli.output import Output
-from stepscope.cli.tables import tables_of
+from stepscope.pages import job
 from stepscope.report.answers import Answers
+from stepscope.run import Run
 from stepscope.tables.steps import WINDOWS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
@@ -104,7 +105,7 @@ def test_operators_show_their_mean_beside_their_own_time() -> None:
     totals = {"count": 4, "total_ns": 4000, "self_ns": 400, "min_ns": 500, "max_ns": 1500}
     table = pl.DataFrame([{"rank": 0, "name": "aten::mm", **totals}])
 
-    ((_, shown),) = tables_of(Answers({"operator_summary": table}, []))
+    shown = job.operators(Run.from_frames({}), table).rows
 
     assert shown.select("self_ns", "total_ns", "mean_ns").row(0) == (400, 4000, 1000)
 
@@ -116,10 +117,10 @@ def test_kernels_are_shares_of_all_device_work_and_point_to_communication() -> N
         {**common, "kind": "communication", "name": "nccl", "total_ns": 300},
     ]
 
-    ((heading, shown),) = tables_of(Answers({"kernel_totals": pl.DataFrame(kernels)}, []))
+    derived = job.kernels(Run.from_frames({}), pl.DataFrame(kernels))
 
-    assert "see Communication" in heading
-    assert shown.select("name", "share_ratio").rows() == [("gemm", 0.25)]
+    assert "see Communication" in derived.more
+    assert derived.rows.select("name", "share_ratio").rows() == [("gemm", 0.25)]
 
 
 def test_a_second_analysis_reads_the_store_and_says_the_same(capfd, monkeypatch) -> None:

@@ -83,7 +83,7 @@ def test_input_for_people_names_the_bottleneck(profile: Path, capsys: pytest.Cap
 
     out = capsys.readouterr().out
     assert "The bottleneck is data processing." in out
-    assert "The slowest of the pipeline: MapOp_1." in out
+    assert "Slowest operators of the pipeline: MapOp_1." in out
 
 
 def test_memory_shows_the_peak_and_any_node(profile: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from stepscope.cli.layout import NAME_WIDTH, Column, Laid, lay_out, lay_out_whole
+from stepscope.cli.layout import NAME_WIDTH, Laid, TextColumn, lay_out, lay_out_whole
 
-NAME = Column("name", ["void kernel<with a very long name, and arguments>(float*, float*, int)", "gemm"], cut="end")
-PATH = Column("path", ["/data/job/rank-0/trace.json", "/data/job/rank-1/trace.json"], cut="start")
-TOTAL = Column("total", ["123456.78 ms", "1.00 ms"], right=True)
-MEAN = Column("mean time", ["12.34 ms", "1.00 ms"], right=True, expendable=1)
-SCORE = Column("score", ["152.64", "3.50"], right=True, expendable=0)
+NAME = TextColumn("name", ["void kernel<with a very long name, and arguments>(float*, float*, int)", "gemm"], cut="end")
+PATH = TextColumn("path", ["/data/job/rank-0/trace.json", "/data/job/rank-1/trace.json"], cut="start")
+TOTAL = TextColumn("total", ["123456.78 ms", "1.00 ms"], right=True)
+MEAN = TextColumn("mean time", ["12.34 ms", "1.00 ms"], right=True, expendable=1)
+SCORE = TextColumn("score", ["152.64", "3.50"], right=True, expendable=0)
 
 
 def widest(laid: Laid) -> int:
@@ -49,7 +49,7 @@ def test_a_path_keeps_its_end() -> None:
 
 
 def test_an_operator_named_by_its_place_in_the_model_keeps_its_end() -> None:
-    names = Column("name", ["Default/network-WithLossCell/_backbone-Net/fc-Dense/MatMul-op0"], cut="end")
+    names = TextColumn("name", ["Default/network-WithLossCell/_backbone-Net/fc-Dense/MatMul-op0"], cut="end")
 
     assert lay_out([names], 30).body[0].endswith("/fc-Dense/MatMul-op0")
 
@@ -84,9 +84,9 @@ def test_a_whole_table_folds_long_texts() -> None:
 )
 def test_numbers_are_never_cut_and_tables_never_too_wide(width: int, rows: list, whole: bool) -> None:
     columns = [
-        Column("name", [name for name, _ in rows], cut="end"),
-        Column("value", [str(value) for _, value in rows], right=True),
-        Column("again", [str(value) for _, value in rows], right=True, expendable=0),
+        TextColumn("name", [name for name, _ in rows], cut="end"),
+        TextColumn("value", [str(value) for _, value in rows], right=True),
+        TextColumn("again", [str(value) for _, value in rows], right=True, expendable=0),
     ]
 
     laid = (lay_out_whole if whole else lay_out)(columns, width)

@@ -143,4 +143,4 @@ def test_a_given_peak_gives_the_share_of_it(capfd) -> None:
 
 
 def test_a_command_without_any_answer_fails_with_the_reason(capfd) -> None:
-    assert "the same shapes in all steps" in told(capfd, "shapes", EXAMPLE, "--rank", "0", code=2)
+    assert "the same shapes throughout" in told(capfd, "shapes", EXAMPLE, "--rank", "0", code=2)

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from stepscope.cli import main
 from stepscope.cli.output import Output, csv_text
+from stepscope.pages.shown_table import undeclared
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
 
@@ -69,7 +70,7 @@ def test_a_query_result_is_whole_in_a_file_and_in_a_terminal(capfd, monkeypatch)
 def test_names_are_neither_markup_nor_obeyed(capfd) -> None:
     frame = pl.DataFrame({"name": ["[red]x[/red] :bug: \x1b[2J\n"]})
 
-    Output().table(frame, "[bold]")
+    Output().table(undeclared(frame, "[bold]"))
 
     out = capfd.readouterr().out
     assert "[red]x[/red] :bug: \\x1b[2J\\n" in out

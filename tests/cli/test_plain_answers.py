@@ -14,7 +14,8 @@ import pytest
 import stepscope.cli.opening
 import stepscope.run
 from stepscope.analysis.step.step_trace import PHASES
-from stepscope.cli import main, notes, steps
+from stepscope.cli import main, notes
+from stepscope.pages import steps
 from stepscope.run import Run
 from stepscope.tables import KERNELS, OPERATORS, RANKS, STEPS
 from tests.advice.test_units import COUNT, Kind, looping
@@ -90,7 +91,7 @@ def test_steps_of_which_no_phase_is_known_are_shown_without_phases(shown: Shown)
 
     assert "Steps by phase" not in text
     assert "Steps: 2 rows" in text
-    assert "Phases are not known: what ran in the steps was not recorded." in text
+    assert "Phases are unknown: what ran in the steps was not recorded." in text
 
 
 def test_the_command_knows_the_phases_of_the_analysis() -> None:

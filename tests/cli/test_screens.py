@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +13,9 @@ from stepscope.advice.formatters import ms
 from stepscope.cli import main
 from stepscope.cli.bars import bars
 from stepscope.cli.output import Output
+from stepscope.pages.shown_table import undeclared
 from stepscope.present import duration
+from stepscope.tables.base import ORDINARY
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
 RULE = "─"
@@ -66,7 +69,10 @@ def test_a_table_of_many_figures_keeps_its_first_columns_and_stays_a_table(capfd
     monkeypatch.setattr(Output, "room", 40)
     frame = pl.DataFrame({"event": ["a", "b"], **{f"figure{n}_ns": [10**6 * n, 10**7 * n] for n in range(12)}})
 
-    Output().table(frame, "Figures", keeps=("event", "figure7_ns", "figure3_ns"))
+    important = {"event": ORDINARY + 3, "figure7_ns": ORDINARY + 2, "figure3_ns": ORDINARY + 1}
+    table = undeclared(frame, "Figures")
+    columns = [replace(column, importance=important.get(column.name, ORDINARY)) for column in table.columns]
+    Output().table(replace(table, columns=columns))
 
     heading, title, rule, *rows, dropped, more, last = capfd.readouterr().out.splitlines()
     assert title.split() == ["event", "figure0", "figure3", "figure7"] or title.split() == [

@@ -9,6 +9,7 @@ import pytest
 from asked import all_asked
 from faults import FAULTS, explain
 from judged import Judged, judge
+
 from pages import ELSEWHERE, PAGES
 
 PAGE = Path(__file__).parents[2] / "docs" / "mindinsight.md"

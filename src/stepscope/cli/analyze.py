@@ -24,7 +24,7 @@ from stepscope.cli.options import (
     one_table,
 )
 from stepscope.errors import StepscopeError
-from stepscope.report.sections import FINDINGS, SECTIONS
+from stepscope.pages.job import PAGE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from stepscope.report.answers import Answers
     from stepscope.run import Run
 
-_TABLES = [FINDINGS, *SECTIONS.values()]
+FINDINGS = "findings"
+
+_TABLES = [FINDINGS, *PAGE.keys]
 
 SHOWN = 3
 """How many findings the terminal shows with cause and action; of the others it shows one line each."""
@@ -56,10 +58,10 @@ def analyze(
     wide: bool,
 ) -> None:
     """Show where the time goes, who is slow, and what to change."""
-    from stepscope.advice.units import unit_of
     from stepscope.cli.limits import given_limits, limited
     from stepscope.cli.opening import opened
     from stepscope.cli.output import Output, print_frame
+    from stepscope.pages.showing import shown_answer
     from stepscope.report.answers import answers
 
     _check(table, form)
@@ -74,8 +76,8 @@ def analyze(
     elif form is Format.CSV:
         print_frame(_rows(chosen, found, table or FINDINGS, language), form)
     elif table not in (None, FINDINGS):
-        out = Output(wide=wide, unit=chosen.analyse(unit_of, otherwise="step"))
-        out.table(_rows(chosen, found, table, language), table.replace("_", " ").capitalize())
+        rows = _rows(chosen, found, table, language)
+        Output(wide=wide).table(shown_answer(chosen, PAGE.sections_named(table)[0], rows))
     else:
         _show(chosen, found, language, quiet=quiet or table is not None, wide=wide)
 
@@ -102,7 +104,7 @@ def _rows(run: Run, found: Answers, table: str, language: Language) -> pl.DataFr
 
     if table == FINDINGS:
         return finding_rows(found.findings, language.value)
-    question = next(question for question, name in SECTIONS.items() if name == table)
+    question = PAGE.sections_named(table)[0].question
     if question not in found.tables:
         raise StepscopeError(f"{run.name}: {found.unavailable.get(question, 'not recorded')}")
     return found.tables[question]
@@ -115,27 +117,27 @@ def _json(run: Run, found: Answers, language: Language) -> bytes:
 
 
 def _show(run: Run, found: Answers, language: Language, *, quiet: bool, wide: bool) -> None:
-    from stepscope.advice.units import unit_of
     from stepscope.cli.output import Output
-    from stepscope.cli.tables import tables_of
-    from stepscope.cli.troubles import show_troubles
-    from stepscope.report.reasons import unanswered
+    from stepscope.cli.warning_lines import show_warnings
+    from stepscope.pages.answering import answer
+    from stepscope.pages.reasons import unanswered
+    from stepscope.pages.showing import shown_sections
     from stepscope.report.verdict import verdict
 
-    out = Output(wide=wide, unit=run.analyse(unit_of, otherwise="step"))
+    out = Output(wide=wide)
     out.say(verdict(found, language.value), "bold")
     _show_findings(out, found, language)
     if not quiet:
-        for heading, frame in tables_of(found):
-            if not frame.is_empty():
+        for section in shown_sections(answer(run, PAGE)):
+            for shown in section.tables:
                 out.say("")
-                out.table(frame, heading)
+                out.table(shown)
         out.say("")
         for sentence in unanswered(found.unavailable):
             out.say(sentence, "dim", indent=2)
     elif run.unread or run.others:
         out.say("")
-    show_troubles(out, run, quiet=quiet)
+    show_warnings(out, run, quiet=quiet)
 
 
 def _show_findings(out: Output, found: Answers, language: Language) -> None:

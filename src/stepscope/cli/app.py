@@ -11,19 +11,14 @@ import typer
 from stepscope._version import __version__
 from stepscope.cli.analyze import analyze
 from stepscope.cli.cache import cache
-from stepscope.cli.flops import flops
-from stepscope.cli.functions import functions
-from stepscope.cli.host import host
 from stepscope.cli.info import info
-from stepscope.cli.input import input_
-from stepscope.cli.memory import memory
 from stepscope.cli.older import TakesJsonFile
-from stepscope.cli.ops import ops
+from stepscope.cli.page_commands import command_of
 from stepscope.cli.record import record
 from stepscope.cli.rules import rules
-from stepscope.cli.shapes import shapes
 from stepscope.cli.sql import sql
-from stepscope.cli.steps import steps
+from stepscope.pages import PAGES
+from stepscope.pages.base import Page
 
 app = typer.Typer(
     name="stepscope",
@@ -52,17 +47,23 @@ def _root(
         load(path)
 
 
-def _add(command: Callable[..., None], name: str | None = None, **more: Any) -> None:
-    """Add a command; the list of commands has its first paragraph whole."""
+def _add(command: Callable[..., None], **more: Any) -> None:
+    """Add a command; the list of commands has the first paragraph of its help whole."""
     summary = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
-    app.command(name, short_help=summary, **more)(command)
+    app.command(short_help=summary, **more)(command)
+
+
+def add_page(page: Page) -> None:
+    """Add the command that shows a page."""
+    text = f"{page.help}\n\n{page.more}" if page.more else page.help
+    app.command(page.name, help=text, short_help=page.help)(command_of(page))
 
 
 _add(record, context_settings={"allow_interspersed_args": False})
 _add(analyze, cls=TakesJsonFile)
 _add(info)
-for asked in (steps, ops, functions, flops, shapes, input_, memory, host):
-    _add(asked.command, asked.tables.__name__.strip("_"))
+for each in PAGES:
+    add_page(each)
 _add(sql)
 _add(rules)
 app.add_typer(cache, name="cache")

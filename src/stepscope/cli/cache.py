@@ -26,6 +26,7 @@ def list_(*, form: Format, wide: bool) -> None:
     import polars as pl
 
     from stepscope.cli.output import Output, print_frame
+    from stepscope.pages.shown_table import undeclared
 
     store = _store()
     entries = store.list_entries()  # the most recently used first
@@ -43,7 +44,7 @@ def list_(*, form: Format, wide: bool) -> None:
     if form is Format.TABLE:
         size = sum(e.manifest.size_bytes for e in entries)
         held = present.plural(frame.height, "entry", "entries")
-        Output(wide=wide).table(frame, f"{store.directory}: {held}, {present.size(size)}")
+        Output(wide=wide).table(undeclared(frame, f"{store.directory}: {held}, {present.size(size)}"))
     else:
         print_frame(frame, form)
 

@@ -49,19 +49,19 @@ def info(
 
 def _print_tables(runs: Runs, tables: Tables, wide: bool) -> None:
     from stepscope.cli.output import Output
-    from stepscope.cli.troubles import show_troubles
+    from stepscope.cli.warning_lines import show_warnings
 
     out = Output(wide=wide)
     for number, run in runs:
         _show(out, run, "" if len(runs) == 1 else f"{number}. ", tables)
     for _, run in runs:
-        show_troubles(out, run)
+        show_warnings(out, run)
         run.unread.clear()  # shared by all runs: reported once
 
 
 def _show(out: Output, run: Run, number: str, tables: Tables) -> None:
+    from stepscope.pages.reasons import missing_data
     from stepscope.present import plural
-    from stepscope.report.reasons import missing_data
 
     ranks = _ranks(run)
     alike = [name for name in FACTS if ranks[name].n_unique() == 1]
@@ -70,7 +70,7 @@ def _show(out: Output, run: Run, number: str, tables: Tables) -> None:
     out.say(", ".join(facts), indent=2)
     for name, make in tables.items():
         out.say("")
-        out.table(ranks.drop(alike) if name == "ranks" else make(run), raw=True)
+        out.raw_table(ranks.drop(alike) if name == "ranks" else make(run))
     missing = missing_data(run)
     if missing:
         out.say("")
@@ -83,8 +83,8 @@ def _show(out: Output, run: Run, number: str, tables: Tables) -> None:
 def _print_json(runs: Runs, tables: Tables, wide: bool) -> None:  # noqa: ARG001 - one signature for all forms
     """One object: `runs`, each with its tables, the reasons for what is missing and the issues; and what is unread."""
     from stepscope.cli.output import print_document
+    from stepscope.pages.reasons import missing_data
     from stepscope.paths import shown
-    from stepscope.report.reasons import missing_data
 
     told = [
         {

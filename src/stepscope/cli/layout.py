@@ -31,7 +31,7 @@ _IS_PLACE = re.compile(PLACE)
 
 
 @dataclass(frozen=True)
-class Column:
+class TextColumn:
     """One column as text.
 
     Args:
@@ -71,7 +71,7 @@ class Laid:
     dropped: list[str]
 
 
-def lay_out(columns: list[Column], width: int | None) -> Laid:
+def lay_out(columns: list[TextColumn], width: int | None) -> Laid:
     """Lay a table out within `width` cells (None: as wide as it needs, names up to `NAME_WIDTH`).
 
     Where not even the columns that must stay fit, each row becomes a record with one line a value.
@@ -91,7 +91,7 @@ def lay_out(columns: list[Column], width: int | None) -> Laid:
         dropped.append(least.title)
 
 
-def lay_out_whole(columns: list[Column], width: int | None) -> Laid:
+def lay_out_whole(columns: list[TextColumn], width: int | None) -> Laid:
     """Lay a table out without losing a character: long texts are folded, or rows become records."""
     if width is None:
         return _table(columns, [c.natural for c in columns], [])
@@ -107,7 +107,7 @@ def lay_out_whole(columns: list[Column], width: int | None) -> Laid:
     return _table([replace(c, cells=cells) for c, cells in zip(columns, folded, strict=True)], widths, [])
 
 
-def records(columns: list[Column]) -> Laid:
+def records(columns: list[TextColumn]) -> Laid:
     """Each row as lines of `title  value`, rows parted by an empty line."""
     titles = max((cell_len(c.title) for c in columns), default=0)
     body: list[str] = []
@@ -117,7 +117,7 @@ def records(columns: list[Column]) -> Laid:
     return Laid([], "", body[:-1], [])
 
 
-def _fit(columns: list[Column], width: int, least: Mapping[Cut, int]) -> list[int] | None:
+def _fit(columns: list[TextColumn], width: int, least: Mapping[Cut, int]) -> list[int] | None:
     """A width for each column, names not below `least`; None if they do not fit."""
     widths = [c.natural for c in columns]
     floors = [w if c.cut is None else min(w, least[c.cut]) for c, w in zip(columns, widths, strict=True)]
@@ -131,7 +131,7 @@ def _fit(columns: list[Column], width: int, least: Mapping[Cut, int]) -> list[in
     return widths
 
 
-def _table(columns: list[Column], widths: list[int], dropped: list[str]) -> Laid:
+def _table(columns: list[TextColumn], widths: list[int], dropped: list[str]) -> Laid:
     titles = [_wrap(c.title, w) for c, w in zip(columns, widths, strict=True)]
     height = max(map(len, titles), default=0)
     titles = [[""] * (height - len(lines)) + lines for lines in titles]

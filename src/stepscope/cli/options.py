@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from stepscope.pages import options as pages
+from stepscope.pages.base import Option
+
+
+def declared(option: Option) -> Any:
+    """An option of a page as the command-line library takes it."""
+    return typer.Option(
+        option.on_command_line,
+        help=option.help,
+        metavar=option.metavar,
+        min=option.minimum,
+        show_default=False,
+    )
+
 
 Paths = Annotated[
     list[Path],
@@ -25,8 +40,8 @@ OneRun = Annotated[
         show_default=False,
     ),
 ]
-Ranks = Annotated[str | None, typer.Option(help="Only these ranks, e.g. 0,3-5.", metavar="LIST")]
-Steps = Annotated[str | None, typer.Option(help="Only these steps, e.g. 10-12.", metavar="LIST")]
+Ranks = Annotated[str | None, declared(pages.RANKS)]
+Steps = Annotated[str | None, declared(pages.STEPS)]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Neither use nor fill the cache of parsed inputs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict, the findings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -69,40 +84,6 @@ OutputFile = Annotated[
     typer.Option("--output", "-o", help="Write the answer to FILE instead of the screen.", metavar="FILE"),
 ]
 Wide = Annotated[bool, typer.Option("--wide", "-w", help="Show all columns and whole names, however wide.")]
-
-OneRank = Annotated[
-    int | None, typer.Option("--rank", help="Rank to show. Default: the lowest.", metavar="R", show_default=False)
-]
-OneStep = Annotated[
-    int | None,
-    typer.Option("--step", help="Show only this step, as the recording numbers it.", metavar="N", show_default=False),
-]
-Search = Annotated[
-    str | None,
-    typer.Option(help="Show rows that contain TEXT (case-insensitive).", metavar="TEXT", show_default=False),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--filter",
-        help='Show rows that meet this condition in SQL, e.g. "total_ms > 5".',
-        metavar="EXPR",
-        show_default=False,
-    ),
-]
-Sort = Annotated[
-    str | None,
-    typer.Option(help="Sort by a column, e.g. total; -total: the largest first.", metavar="COL", show_default=False),
-]
-Top = Annotated[
-    int | None,
-    typer.Option(
-        help="Rows of a table. Default: 20 on a screen, all in JSON and CSV.", metavar="N", min=1, show_default=False
-    ),
-]
-PageNumber = Annotated[
-    int, typer.Option("--page", help="Page number (with --top rows a page).", metavar="N", min=1, show_default=False)
-]
 
 
 def one_table(names: list[str], *, default: str = "all; with --csv, --search, --filter or --sort the first") -> object:

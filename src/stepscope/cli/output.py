@@ -6,8 +6,7 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import polars as pl
@@ -15,11 +14,12 @@ from rich.console import Console
 
 from stepscope import present
 from stepscope.cli.bars import bars
-from stepscope.cli.layout import Column, lay_out, lay_out_whole
+from stepscope.cli.layout import TextColumn, lay_out, lay_out_whole
 from stepscope.cli.options import Format
+from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
-    from stepscope.advice.units import Unit
+    from stepscope.pages.shown_table import ShownTable
 
 TEXT_WIDTH = 120
 """Longer lines of prose are hard to read, however wide the terminal is."""
@@ -45,17 +45,11 @@ class Output(Console):
 
     Args:
         wide: Tables have all their columns and whole names, however wide they become.
-        unit: What steps are called in tables and their headings.
     """
 
-    def __init__(self, *, wide: bool = False, unit: Unit | None = None) -> None:
+    def __init__(self, *, wide: bool = False) -> None:
         super().__init__(markup=False, emoji=False, highlight=False)
         self._wide = wide
-        self._unit = unit
-
-    def words(self, text: str) -> str:
-        """A text about steps, in words for what they are."""
-        return text if self._unit is None else self._unit.words(text)
 
     def on_broken_pipe(self) -> NoReturn:
         """Leave it to the command line's `main`."""
@@ -86,48 +80,36 @@ class Output(Console):
             )
         self.print(text if self._draws else text.replace("…", "..."), style=style, soft_wrap=True)
 
-    def table(
-        self,
-        frame: pl.DataFrame,
-        heading: str = "",
-        *,
-        raw: bool = False,
-        whole: bool = False,
-        keeps: Sequence[str] = (),
-        titles: Mapping[str, str] | None = None,
-        bar: str = "",
-    ) -> None:
-        """Print a frame: a row is a line, and a narrow terminal shows the most important columns.
+    def table(self, shown: ShownTable) -> None:
+        """Print a table: a row is a line, and a narrow terminal shows the most important columns.
+
+        A table without rows is only its heading.
+        """
+        if shown.rows.is_empty():
+            self.say(shown.heading, "bold")
+            return
+        places = _order_of_leaving(shown.columns)
+        columns = [_text_column(shown.rows, column.name, column.title, places[column.name]) for column in shown.columns]
+        if shown.bar and self.room is not None:
+            values = shown.rows[shown.bar].to_list()
+            columns.insert(shown.rows.columns.index(shown.bar) + 1, self._bars(values, len(columns)))
+        self._print(columns, shown.heading, whole=False)
+
+    def raw_table(self, frame: pl.DataFrame, heading: str = "", *, whole: bool = False) -> None:
+        """Print a frame with its names and values as they are; all columns stay.
 
         Args:
             frame: The rows.
             heading: A line above it.
-            raw: Keep names and values as they are, without titles and units; all columns stay.
-            whole: Lose nothing: where it is too wide, fold texts instead of cutting them.
-            keeps: Columns that stay longest, the most important first; the first two of them always.
-            titles: Titles that are not the usual ones.
-            bar: Column whose values a terminal shows as bars, too.
+            whole: Lose nothing: if it is too wide, fold texts instead of cutting them.
         """
-        if self._unit is not None:
-            frame = frame.drop(self._unit.counts, strict=False)
-        columns = [_column(frame, name, raw=raw) for name in frame.columns]
-        if not raw:
-            named = titles or {}
-            columns = [
-                replace(
-                    c,
-                    title=self.words(named.get(name, c.title)),
-                    cells=[self.words(cell) for cell in c.cells] if name == "phase" else c.cells,
-                )
-                for c, name in zip(columns, frame.columns, strict=True)
-            ]
-            columns = _ordered(columns, frame, keeps)
-        if bar in frame.columns and self.room is not None:
-            columns.insert(frame.columns.index(bar) + 1, self._bars(frame[bar].to_list(), len(columns)))
+        self._print([_text_column(frame, name) for name in frame.columns], heading, whole=whole)
+
+    def _print(self, columns: list[TextColumn], heading: str, *, whole: bool) -> None:
         room = None if self._wide else self.room
         laid = (lay_out_whole if whole or self._wide else lay_out)(columns, room)
         if heading:
-            self.say(self.words(heading), "bold")
+            self.say(heading, "bold")
         for line in laid.header:
             self._line(line, "bold")
         if laid.rule:
@@ -138,9 +120,9 @@ class Output(Console):
         if dropped:
             self.say(f"… {', '.join(dropped)}: shown with --wide", "dim")
 
-    def _bars(self, values: list[float | None], place: int) -> Column:
+    def _bars(self, values: list[float | None], place: int) -> TextColumn:
         width = BAR_WIDE if (self.room or TEXT_WIDTH) >= BAR_ROOM else BAR_NARROW
-        return Column("", bars(values, width, blocks=self._draws), expendable=place)
+        return TextColumn("", bars(values, width, blocks=self._draws), expendable=place)
 
     @property
     def _draws(self) -> bool:
@@ -151,37 +133,33 @@ class Output(Console):
         self.out(text if self._draws else text.translate(_IN_ASCII), style=style, highlight=False)
 
 
-def _ordered(columns: list[Column], frame: pl.DataFrame, keeps: Sequence[str]) -> list[Column]:
-    """The columns with the order in which they may go: least important figures, then from the right, then `keeps`."""
-    names = frame.columns
-    stays = [name for name in keeps if name in names] or names[:ALWAYS]
-    texts = {name for name, dtype in frame.schema.items() if dtype == pl.String or dtype.is_nested()}
-    early = [n for n in names if n not in stays and present.is_expendable(n, names, is_text=n in texts)]
-    late = [name for name in reversed(names) if name not in early and name not in stays]
-    order = [*sorted(early, key=present.EXPENDABLE.index), *late, *reversed(stays[ALWAYS:])]
-    return [
-        replace(column, expendable=order.index(name) if name in order else None)
-        for column, name in zip(columns, names, strict=True)
-    ]
+def _order_of_leaving(columns: Sequence[Column]) -> dict[str, int | None]:
+    """How soon each column may go, 0 first: the least important, of equal ones the rightmost; None if it stays."""
+    places = {column.name: place for place, column in enumerate(columns)}
+    leaving = sorted(columns, key=lambda column: (column.importance, -places[column.name]))[:-ALWAYS]
+    order = {column.name: number for number, column in enumerate(leaving)}
+    return {name: order.get(name) for name in places}
 
 
-def _column(frame: pl.DataFrame, name: str, *, raw: bool) -> Column:
+def _text_column(frame: pl.DataFrame, name: str, title: str = "", leaves: int | None = None) -> TextColumn:
+    """A column as text: with its unit under a title, else raw under its name."""
     dtype = frame.schema[name]
     values = frame[name].to_list()
-    texts = ["" if v is None else str(v) for v in values] if raw else [present.cell(name, v) for v in values]
+    texts = [present.cell(name, v) for v in values] if title else ["" if v is None else str(v) for v in values]
     is_text = dtype == pl.String or dtype.is_nested()
-    return Column(
-        present.printable(name if raw else present.title(name)),
+    return TextColumn(
+        present.printable(title or name),
         [present.printable(text) for text in texts],
         right=dtype.is_numeric(),
         cut=None if not is_text else "start" if name in PATHS else "end",
+        expendable=leaves,
     )
 
 
 def print_frame(frame: pl.DataFrame, form: Format, heading: str = "", *, wide: bool = False) -> None:
     """Print any frame in the asked form, with its own column names and whole values."""
     if form is Format.TABLE:
-        Output(wide=wide).table(frame, heading, raw=True, whole=True)
+        Output(wide=wide).raw_table(frame, heading, whole=True)
         return
     text = csv_text(frame) if form is Format.CSV else frame.write_json() + "\n"
     # What a program reads stays as it is; a terminal must not obey it.

@@ -36,7 +36,7 @@ def rules(
             if limited.is_empty():
                 out.say(heading, "bold")
             else:
-                out.table(limited, heading, raw=True, whole=True)
+                out.raw_table(limited, heading, whole=True)
             out.say("")
         out.say(plural(table["rule"].drop_nulls().n_unique(), "rule"))
     else:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from stepscope.advice import Finding, advise
-from stepscope.errors import Unavailable
+from stepscope.pages.answering import answer
+from stepscope.pages.job import PAGE
 from stepscope.report.counting import counted
-from stepscope.report.reasons import explain
 from stepscope.report.sentences import Sentence
 from stepscope.run.narrow_windows import narrow_step_ns
 
@@ -19,19 +19,6 @@ if TYPE_CHECKING:
     from stepscope.run import Run
 
 T = TypeVar("T")
-
-QUESTIONS = (
-    "breakdown",
-    "communication",
-    "slow_ranks",
-    "slow_links",
-    "slow_groups",
-    "idle",
-    "kernel_totals",
-    "operator_summary",
-    "arrival",
-)
-"""Analyses whose results are gathered, in order."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +55,9 @@ class Answers:
 
 
 def answers(run: Run) -> Answers:
-    """Ask a run every question of `QUESTIONS`, and for advice."""
-    tables: dict[str, pl.DataFrame] = {}
-    unavailable: dict[str, str] = {}
-    for question in QUESTIONS:
-        try:
-            tables[question] = run.analyse(question)
-        except Unavailable as reason:
-            unavailable[question] = explain(run, question, reason)
+    """Ask a run every question of the page about a job, and for advice."""
+    answered = answer(run, PAGE)
+    tables, unavailable = answered.tables, answered.unavailable
     findings = advise(run)
     timed_steps, outer_steps = (
         run.analyse(question) if "breakdown" in tables else None for question in ("timed_steps", "outer_steps")

@@ -9,9 +9,9 @@ import polars as pl
 
 from stepscope._version import __version__
 from stepscope.advice import Language
+from stepscope.pages.job import PAGE
 from stepscope.paths import shown
 from stepscope.report.findings import plain_finding
-from stepscope.report.sections import SECTIONS
 from stepscope.report.verdict import verdict
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def document(run: Run, answers: Answers, language: Language = "en") -> dict[str,
             "others": [shown(other.path) for other in run.others],
         },
         "ranks": facts.to_dicts(),
-        **{key: _rows(name, answers.tables.get(name)) for name, key in SECTIONS.items()},
+        **{section.key: _rows(section.question, answers.tables.get(section.question)) for section in PAGE.sections},
         "verdict": verdict(answers, language),
         "findings": [plain_finding(finding, language) for finding in answers.findings],
         "issues": run.issues.to_dicts(),

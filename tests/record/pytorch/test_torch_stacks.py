@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.report.reasons import missing_data
+from stepscope.pages.reasons import missing_data
 from stepscope.run import open_run
 
 pytest.importorskip("torch")

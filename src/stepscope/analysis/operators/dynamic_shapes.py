@@ -61,7 +61,7 @@ def _why_none(steps: int) -> str:
     """Why no operator with changing shapes was found in so many steps with shapes."""
     if steps == 1:
         return "shapes were recorded of one step, or where no steps are marked, so whether they change is not known"
-    recorded = "operators have the same shapes in all steps" if steps else "no shapes of operators were recorded"
+    recorded = "operators have the same shapes throughout" if steps else "no shapes of operators were recorded"
     return f"{recorded}, so there are no dynamic shapes to show"
 
 

@@ -97,7 +97,7 @@ def activity(
         found = pl.concat([found, _explaining(marks, found, on_device, ranks, steps, limits)])
     told = found.filter(pl.col("what").is_in([*WORK, "phase"]))["rank"]
     if {*ranks_of(steps)} - {*told}:
-        raise Unavailable("nothing of what ran in the steps was recorded")
+        raise Unavailable("nothing of what ran was recorded")
     return found.with_columns(on_device=~is_host)
 
 

@@ -20,7 +20,7 @@ LISTED = 8
 STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
-def show_troubles(out: Output, run: Run, *, quiet: bool = False) -> None:
+def show_warnings(out: Output, run: Run, *, quiet: bool = False) -> None:
     """Print unread inputs, then issues: errors first, the same issue of several files once.
 
     Args:

@@ -1,38 +1,39 @@
-"""Moments of a recording, for people, to whom a clock that counts from 1970 or a machine's start says nothing."""
+"""Moments as times since the start of the recording: a clock that counts from 1970 or boot means nothing to people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from stepscope.present import MOMENTS
-
 SLACK_NS = 60_000_000_000
-"""Samples may be taken so long before and after the work that is recorded; other clocks are off by far more."""
+"""Samples may be taken this long before or after the recorded work; other clocks are off by far more."""
 
 SERIES = ("queue", "module", "scope", "component")
-"""Columns whose values may have clocks of their own: a queue on the device, one on the host."""
+"""Columns whose values may each have a clock of their own, e.g. a queue on the device and one on the host."""
 
 APART = ("get_next", "process")
-"""Series on a clock of their own where the recording does not have one for all: the device's queue beside the host's,
-what was sampled of the process beside what the framework marked."""
+"""Series on a clock of their own unless the recording has one clock for all: the device's queue, and samples of the
+process as opposed to what the framework marked."""
 
 
-def since_start(rows: pl.DataFrame, answer: pl.DataFrame, facts: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:
+def since_start(
+    rows: pl.DataFrame, answer: pl.DataFrame, moments: Sequence[str], facts: Mapping[str, Any]
+) -> tuple[pl.DataFrame, str]:
     """Rows whose moments count from the start of the recording, or from the first moment of the answer.
 
     Args:
         rows: Those of the answer that are shown.
         answer: All of it.
-        facts: Of the rank. Its start counts where the moments are on its clock, so lie within the recording; files of
-            the host or of a dataset pipeline may have clocks of their own.
+        moments: Its columns that are moments.
+        facts: `start_ns` and `end_ns` of the recording. Times count from that start if the moments are on the same
+            clock, which means within the recording; files of the host or of a dataset pipeline may have their own.
 
     Returns:
-        The rows, and for the heading from where their times count; empty if they have none.
+        The rows, and what the heading adds about the start of their times; empty if they have none.
     """
-    columns = [name for name in answer.columns if name in MOMENTS]
+    columns = list(moments)
     known = [first for name in columns if (first := answer[name].min()) is not None]
     if not known:
         return rows, ""
@@ -43,8 +44,8 @@ def since_start(rows: pl.DataFrame, answer: pl.DataFrame, facts: Mapping[str, An
         own = pl.Series([origins.get(key) for key in rows.select(series).iter_rows()], dtype=pl.Int64)
         return rows.with_columns(pl.col(columns) - own), ", times since the first of each clock"
     is_within = start is not None and end is not None and start - SLACK_NS <= first <= end + SLACK_NS
-    origin, told = (start, "start of the recording") if is_within else (first, "first")
-    return rows.with_columns(pl.col(columns) - origin), f", times since the {told}"
+    origin, start_of = (start, "start of the recording") if is_within else (first, "first")
+    return rows.with_columns(pl.col(columns) - origin), f", times since the {start_of}"
 
 
 def _origins(answer: pl.DataFrame, columns: list[str], *, has_one_clock: bool) -> dict[tuple[Any, ...], int]:

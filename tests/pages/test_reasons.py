@@ -9,8 +9,8 @@ import polars as pl
 from stepscope import Run, open_run
 from stepscope.advice import worded
 from stepscope.errors import Unavailable
+from stepscope.pages.reasons import explain, missing_data, unanswered
 from stepscope.report.answers import answers
-from stepscope.report.reasons import explain, missing_data, unanswered
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.advice.units import unit_of
 from stepscope.analysis.registry import find_analysis
 from stepscope.errors import Unavailable
 from stepscope.present import listed
@@ -65,8 +64,7 @@ def explain(run: Run, question: str, reason: Unavailable) -> str:
     """
     table = _missing_table(run, question)
     if table is None:
-        unit = run.analyse(unit_of, otherwise="step")
-        return unit.words(_stated(reason).rstrip("."))
+        return _stated(reason).rstrip(".")
     return "; ".join([f"the recording has no {_noun(table)}", *(why for why in _why(run, table) if why != _UNKNOWN)])
 
 

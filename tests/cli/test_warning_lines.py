@@ -11,7 +11,7 @@ from stepscope import open_run
 from stepscope.cli import main
 from stepscope.cli.opening import missing
 from stepscope.cli.output import Output
-from stepscope.cli.troubles import LISTED, show_troubles
+from stepscope.cli.warning_lines import LISTED, show_warnings
 from stepscope.run import Run
 from stepscope.tables.issues import OTHER_RUNS, Issue
 
@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 
 
 def shown(capfd: pytest.CaptureFixture[str], run: Run, *, quiet: bool = False) -> list[str]:
-    show_troubles(Output(), run, quiet=quiet)
+    show_warnings(Output(), run, quiet=quiet)
     return capfd.readouterr().out.splitlines()
 
 

@@ -1,4 +1,4 @@
-"""Searching, sorting, filtering and paging the answer to any question, alike from Python and on the command line."""
+"""Searching, filtering, sorting and paging the answer to any question, the same in Python and on every surface."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import polars as pl
 from stepscope.errors import StepscopeError, UnknownColumn
 
 LONGEST_FILTER = 2_000
-"""Characters of a filter; the parser works by recursion, and nobody types more."""
+"""Characters of a filter: the parser is recursive, and nobody types more."""
 
 UNITS = {"_ns": {"_us": 1e3, "_ms": 1e6, "_s": 1e9}, "_bytes": {"_kB": 1e3, "_MB": 1e6, "_GB": 1e9}}
-"""Units of a column's name, others that may be asked for instead, and what they are worth."""
+"""Units in column names, the units that may be used instead, and their factors."""
 
 SUFFIXES = ("_ns", "_bytes", "_ratio", "_per_s")
 
 _SUBQUERY = re.compile(r"\(\s*(select|from|with|values|table)\b|^\s*(select|with|from)\b|--|/\*", re.IGNORECASE)
-"""What could name other tables or files: a condition is about the columns at hand only."""
+"""What could name other tables or files: a condition may use only the columns of the table."""
 
 _INSIDE = ("SubPlan", "_POLARS_TMP_SQL")
 """How Polars writes a query inside an expression."""
@@ -30,13 +30,13 @@ class Listing:
     """What to show of a table.
 
     Args:
-        search: Only rows one of whose texts contains this, in any case.
-        where: Only rows for which this SQL expression over the columns holds, e.g. `total_ms > 5 AND type = 'Conv2D'`.
-        sort: Columns to sort by, with commas between them, the largest first where one begins with `-`; nulls are last.
-        top: Rows of a page; all where None.
-        page: Which page, from 1.
+        search: Only rows one of whose texts contains this (case-insensitive).
+        where: Only rows that meet this SQL condition, e.g. `total_ms > 5 AND type = 'Conv2D'`.
+        sort: Columns to sort by, separated by commas; `-` before a name sorts the largest first. Nulls come last.
+        top: Rows per page; None for all.
+        page: Page number, from 1.
 
-    A column may be named as it is (`total_ns`), without its unit (`total`), or in another unit (`total_ms`).
+    A column may be given by its name (`total_ns`), without the unit (`total`), or in another unit (`total_ms`).
     """
 
     search: str | None = None
@@ -47,24 +47,24 @@ class Listing:
 
     @property
     def is_choosing(self) -> bool:
-        """Whether it is about the columns or pages of one particular table."""
+        """Whether it applies to the columns or pages of one table only."""
         return bool(self.search or self.where or self.sort) or self.page != 1
 
 
 @dataclass(frozen=True)
-class Page:
-    """A page of a table, `rows`, of `found` rows in all that were looked for."""
+class Part:
+    """The rows of a table that were looked for: those of one page, and how many were `found` in all."""
 
     rows: pl.DataFrame
     found: int
     page: int = 1
 
 
-def listed(frame: pl.DataFrame, listing: Listing) -> Page:
+def listed(frame: pl.DataFrame, listing: Listing) -> Part:
     """Search, filter, sort and page a table, in this order.
 
     Raises:
-        StepscopeError: If there is no such column or page, or the filter is no condition over the columns.
+        StepscopeError: If there is no such column or page, or the filter is not a condition over the columns.
     """
     if listing.search:
         frame = _searched(frame, listing.search)
@@ -76,10 +76,10 @@ def listed(frame: pl.DataFrame, listing: Listing) -> Page:
 
 
 def column(frame: pl.DataFrame, name: str) -> pl.Expr:
-    """A column by its name, with or without its unit or in another one.
+    """A column by its name, with or without its unit, or in another unit.
 
     Raises:
-        UnknownColumn: If there is none; the text lists those there are.
+        UnknownColumn: If there is none; the text lists the columns of the table.
     """
     names = set(frame.columns)
     if name in names:
@@ -112,27 +112,27 @@ def _filtered(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         raise _no_condition(where, error) from error
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # what Polars raises where it has a fault of its own
+        if type(error).__name__ != "PanicException":  # raised for a fault in Polars itself
             raise
         raise _no_condition(where, error) from error
 
 
 def _condition(where: str) -> pl.Expr:
-    """The filter as an expression that is about columns only.
+    """The filter as an expression over columns only.
 
     Raises:
-        StepscopeError: If it is not.
+        StepscopeError: If it is anything else.
     """
     if len(where) > LONGEST_FILTER:
-        raise StepscopeError(f"the filter has {len(where)} characters. Give at most {LONGEST_FILTER}")
+        raise StepscopeError(f"the filter is {len(where)} characters long. Give at most {LONGEST_FILTER}")
     if _SUBQUERY.search(where):
-        raise StepscopeError(f"filter {where!r}: only a condition over the columns can be asked, no query or comment")
+        raise StepscopeError(f"filter {where!r}: only a condition over the columns is allowed, no query or comment")
     try:
         condition = pl.sql_expr(where)
     except pl.exceptions.PolarsError as error:
         raise _no_condition(where, error) from error
     if any(word in condition.meta.serialize(format="json") for word in _INSIDE):
-        raise StepscopeError(f"filter {where!r}: only a condition over the columns can be asked, no query in it")
+        raise StepscopeError(f"filter {where!r}: only a condition over the columns is allowed, no query in it")
     return condition
 
 
@@ -149,9 +149,11 @@ def _sorted(frame: pl.DataFrame, sort: str) -> pl.DataFrame:
     return frame.sort(by, descending=[name.startswith("-") for name in names], nulls_last=True, maintain_order=True)
 
 
-def _paged(frame: pl.DataFrame, top: int | None, page: int) -> Page:
+def _paged(frame: pl.DataFrame, top: int | None, page: int) -> Part:
     size = frame.height if top is None else top
     pages = max(1, -(-frame.height // size)) if size > 0 else 1
     if not 1 <= page <= pages:
-        raise StepscopeError(f"there is no page {page}. There are {pages} of {size} rows, {frame.height} rows in all")
-    return Page(frame.slice((page - 1) * size, size), frame.height, page)
+        raise StepscopeError(
+            f"there is no page {page}. There are {pages} of {size} rows each, {frame.height} rows in all"
+        )
+    return Part(frame.slice((page - 1) * size, size), frame.height, page)

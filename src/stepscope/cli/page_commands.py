@@ -1,0 +1,115 @@
+"""Commands made of pages: the options that a page declares, with those of every command, and how it is printed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from stepscope.cli import options as shared
+from stepscope.cli.formatted import described, formatted, signed
+from stepscope.errors import StepscopeError, UnknownColumn
+from stepscope.pages.base import Kind, Option, Page
+from stepscope.pages.options import CHOOSING, LISTING
+
+if TYPE_CHECKING:
+    from stepscope.pages.answering import Answered, Request
+    from stepscope.run import Run
+
+_TYPES: Mapping[Kind, Any] = {"integer": int, "number": float, "text": str}
+
+
+def command_of(page: Page) -> Callable[..., None]:
+    """The command that shows a page."""
+
+    def command(**words: Any) -> None:
+        from stepscope.cli.limits import given_limits, limited
+        from stepscope.cli.opening import opened
+        from stepscope.pages.answering import answer
+
+        limits = given_limits(words["limits"])  # a mistake in it is reported before the inputs are read
+        request = _request(page, words)
+        if request.table is not None:
+            page.sections_named(request.table)
+        whole = limited(opened([words["path"]], run=words["run"], use_store=not words["no_store"]), limits)
+        _note_rank(page, request, whole)
+        _print(answer(whole, page, request), words["form"], wide=words["wide"])
+
+    command.__name__ = page.name
+    listed = {option.name: _parameter(option) for option in (*CHOOSING[page.scope], *LISTING)}
+    own = {option.name: _parameter(option) for option in page.options}
+    parameters = {**described(_shared_options), **listed, **described(_further_options), **own}
+    parameters["table"] = parameters["table"].replace(annotation=shared.one_table(page.keys))
+    return formatted(signed(command, {**parameters, **described(_form)}))
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    """An option of a page as the command-line library takes it."""
+    kind = _TYPES[option.kind]
+    if option.default is None:
+        kind |= None
+    annotation = Annotated[kind, shared.declared(option)]  # type: ignore[valid-type]
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation)
+
+
+def _shared_options(path: shared.OnePath, table: str | None = None, run: shared.OneRun = None) -> None:
+    """Options of every such command."""
+
+
+def _further_options(limits: shared.LimitsFile = None, no_store: shared.NoStore = False) -> None:
+    """Options of every such command, behind those that choose rows."""
+
+
+def _form(form: shared.Format, wide: bool) -> None:
+    """What `formatted` gives."""
+
+
+def _request(page: Page, words: Mapping[str, Any]) -> Request:
+    from stepscope.pages.answering import Request
+    from stepscope.pages.listing import Listing
+
+    ranks, steps = (words[option.name] for option in CHOOSING[page.scope])
+    return Request(
+        ranks,
+        steps,
+        words["table"],
+        Listing(*(words[option.name] for option in LISTING)),
+        {option.name: words[option.name] for option in page.options},
+        main_only=words["form"] is shared.Format.CSV,
+    )
+
+
+def _note_rank(page: Page, request: Request, run: Run) -> None:
+    """Report which rank is shown if none was chosen and there are several."""
+    from stepscope.cli.notes import note
+    from stepscope.selection import describe_numbers
+
+    ranks = [rank.rank for rank in run.ranks]
+    if page.scope == "rank" and request.ranks is None and len(ranks) > 1:
+        note(f"this is rank {ranks[0]} of ranks {describe_numbers(ranks)} in {run.name}; choose another with --rank")
+
+
+def _print(answered: Answered, form: shared.Format, *, wide: bool) -> None:
+    """Print the answers.
+
+    Raises:
+        StepscopeError: If there is none, or a column or page is asked for that is not there.
+    """
+    from stepscope.cli.output import print_document, print_frame
+    from stepscope.cli.page_printing import print_tables
+    from stepscope.pages.document import document, one_table
+
+    if not answered.tables:
+        more = f". Other tables: --table {', '.join(answered.not_asked)}" if answered.not_asked else ""
+        raise StepscopeError("; ".join(dict.fromkeys(answered.unavailable.values())) + more)
+    try:
+        if form is shared.Format.TABLE:
+            print_tables(answered, wide=wide)
+        elif form is shared.Format.JSON:
+            print_document(document(answered))
+        else:
+            print_frame(one_table(answered), form)
+    except UnknownColumn as error:
+        if answered.request.table is not None or not answered.not_asked:
+            raise
+        raise UnknownColumn(f"{error}. Columns of others: --table {' or '.join(answered.not_asked)}") from None

@@ -1,0 +1,21 @@
+"""Pages: what a command, a part of a report or a page of the web application shows, declared once for all of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from stepscope.pages.base import Page
+
+NAMES = (
+    "steps",
+    "ops",
+    "functions",
+    "flops",
+    "shapes",
+    "input",
+    "memory",
+    "host",
+)
+"""Modules here that declare a `PAGE`, in the order in which surfaces list them."""
+
+PAGES: tuple[Page, ...] = tuple(import_module(f"{__name__}.{name}").PAGE for name in NAMES)

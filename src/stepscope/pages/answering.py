@@ -1,0 +1,118 @@
+"""Answering a page: which ranks and steps it is about, which of its questions are asked, and what the answers are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from stepscope.errors import Unavailable
+from stepscope.pages.base import Page, Section
+from stepscope.pages.listing import Listing
+from stepscope.pages.reasons import explain
+from stepscope.run import Run
+from stepscope.selection import Choice
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user chose on a page.
+
+    Args:
+        ranks: Of a page about one rank: its number, by default the lowest. Of a page about a job: its ranks.
+        steps: The steps; all by default.
+        table: Name of the only section to show.
+        listing: Rows to show, and their order. A search, filter, order or page is about one table: the main one unless
+            `table` names another.
+        options: Values of the page's own options.
+        main_only: Show only one table in any case.
+    """
+
+    ranks: Choice = None
+    steps: Choice = None
+    table: str | None = None
+    listing: Listing = field(default_factory=Listing)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    main_only: bool = False
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answers of a page.
+
+    Args:
+        page: The page.
+        request: What was asked for.
+        run: The ranks that it is about, with all their steps.
+        found: The sections that were asked, each with its answer or the reason why there is none.
+    """
+
+    page: Page
+    request: Request
+    run: Run
+    found: Sequence[tuple[Section, pl.DataFrame | str]]
+
+    @property
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """The answers by question."""
+        return {section.question: answer for section, answer in self.found if isinstance(answer, pl.DataFrame)}
+
+    @property
+    def unavailable(self) -> dict[str, str]:
+        """Why a question has no answer, by question."""
+        return {section.question: answer for section, answer in self.found if isinstance(answer, str)}
+
+    @property
+    def not_asked(self) -> list[str]:
+        """Names of the page's sections that were not asked for."""
+        asked = {section.key for section, _ in self.found}
+        return [key for key in self.page.keys if key not in asked]
+
+
+def answer(run: Run, page: Page, request: Request | None = None) -> Answered:
+    """Answer the questions of a page.
+
+    Raises:
+        StepscopeError: If the request names a rank, step or table that there is not.
+    """
+    request = request or Request()
+    sections = _asked(page, request)
+    chosen = request.ranks
+    if page.scope == "rank" and chosen is None:
+        chosen = run.ranks[0].rank
+    ranks = run if chosen is None else run.select(ranks=chosen)
+    steps = ranks if request.steps is None else ranks.select(steps=request.steps)
+    values = {"ranks": request.ranks, "step": request.steps, "steps": request.steps, **_given(page, request.options)}
+    found = [(each, _answer(ranks if each.every_step else steps, each, values)) for each in sections]
+    return Answered(page, request, ranks, found)
+
+
+def _asked(page: Page, request: Request) -> Sequence[Section]:
+    if request.table is not None:
+        return page.sections_named(request.table)
+    return page.sections[:1] if request.listing.is_choosing or request.main_only else page.sections
+
+
+def _given(page: Page, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The page's own options that were given, as analyses get them."""
+    checked = {option.name: option.checked(values.get(option.name)) for option in page.options}
+    return {name: value for name, value in checked.items() if value is not None}
+
+
+def taken(section: Section, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of an analysis that were given."""
+    found: dict[str, Any] = {}
+    for option, argument in section.takes.items():
+        if (value := values.get(option)) is not None:
+            found.setdefault(argument, value)
+    return found
+
+
+def _answer(run: Run, section: Section, values: Mapping[str, Any]) -> pl.DataFrame | str:
+    try:
+        found: pl.DataFrame = run.analyse(section.question, **taken(section, values))
+    except Unavailable as reason:
+        return explain(run, section.question, reason)
+    return found

@@ -1,0 +1,174 @@
+"""What a page is: the questions it answers, in order, and all that is declared about showing their answers.
+
+A surface (terminal, report, web) reads these declarations and adds only its own layout. Nothing here loads Polars: a
+command line reads the declarations before it reads any data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from stepscope.errors import StepscopeError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stepscope.run import Run
+
+Scope = Literal["rank", "job"]
+Kind = Literal["integer", "number", "text"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """Something that a user may choose on a page.
+
+    Args:
+        name: Its name, in Python and in a form.
+        kind: What a value is.
+        help: What it does, in one sentence.
+        metavar: Stands for the value in a list of options, e.g. `N`.
+        default: Its value unless one is given.
+        minimum: Smallest value.
+        flag: Its name on a command line; by default `--` and the name.
+        scale: A given value is multiplied by this before an analysis gets it.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    metavar: str
+    default: Any = None
+    minimum: float | None = None
+    flag: str = ""
+    scale: float | None = None
+
+    @property
+    def on_command_line(self) -> str:
+        """Its name on a command line."""
+        return self.flag or f"--{self.name.replace('_', '-')}"
+
+    def checked(self, value: Any) -> Any:
+        """The value as an analysis gets it.
+
+        Raises:
+            StepscopeError: If it is below the minimum.
+        """
+        if value is None:
+            return None
+        if self.minimum is not None and value < self.minimum:
+            raise StepscopeError(f"{self.name} {value}: give at least {self.minimum:g}")
+        return value if self.scale is None else value * self.scale
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of an answer that is shown as a table of its own.
+
+    Args:
+        heading: Its heading; see `step_words` for words in braces.
+        shows: Its columns; all by default.
+        without: Columns that it leaves to other views.
+        needs: It is left out unless one of these columns has values.
+        split: It shows only rows with this `split`, and those with none.
+    """
+
+    heading: str
+    shows: Sequence[str] = ()
+    without: Sequence[str] = ()
+    needs: Sequence[str] = ()
+    split: str | None = None
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A table that a page makes of an answer.
+
+    Args:
+        rows: Its rows.
+        more: What the heading adds, e.g. `, mean of 6 steps`.
+    """
+
+    rows: pl.DataFrame
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One question of a page, and how its answer is shown.
+
+    Args:
+        question: The analysis that answers it.
+        heading: Heading of the answer; see `step_words` for words in braces. Without one, the answer is data only: in
+            JSON and CSV, but on no screen.
+        name: Its name in `--table` and JSON; the question's by default.
+        takes: Options of the page that the analysis takes, and the names that the analysis gives them. Of several
+            options for one name, the first that was given counts.
+        chosen_heading: The heading if one of those options was given.
+        every_step: Ask about all steps even if one was chosen: for answers that compare steps.
+        hidden: Columns that are shown only on demand.
+        sentences: Sentences about the answer; with words in braces, as headings.
+        bar: Column whose values are shown as bars as well.
+        views: Tables that show its parts; one with everything by default.
+        derived: Makes the table that is shown of the answer; the answer itself by default.
+        unless: It is left out if this question of the same page has rows.
+        rows: Rows that a screen shows unless more are asked for.
+    """
+
+    question: str
+    heading: str = ""
+    name: str = ""
+    takes: Mapping[str, str] = field(default_factory=dict)
+    chosen_heading: str = ""
+    every_step: bool = False
+    hidden: Sequence[str] = ()
+    sentences: Callable[[pl.DataFrame], Iterable[str]] | None = None
+    bar: str = ""
+    views: Sequence[View] = ()
+    derived: Callable[[Run, pl.DataFrame], Derived] | None = None
+    unless: str = ""
+    rows: int = 20
+
+    @property
+    def key(self) -> str:
+        """Its name in `--table` and JSON."""
+        return self.name or self.question
+
+
+@dataclass(frozen=True)
+class Page:
+    """What one page, or command, shows.
+
+    Args:
+        name: Its name, that of the command too.
+        help: What it shows, in one sentence that begins with a verb.
+        sections: Its questions, the main one first.
+        more: Further help, as paragraphs.
+        options: Options that other pages do not have.
+        scope: Whether it is about one rank or about all ranks of a job.
+    """
+
+    name: str
+    help: str
+    sections: Sequence[Section]
+    more: str = ""
+    options: Sequence[Option] = ()
+    scope: Scope = "rank"
+
+    @property
+    def keys(self) -> list[str]:
+        """Names of its sections."""
+        return [section.key for section in self.sections]
+
+    def sections_named(self, name: str) -> list[Section]:
+        """The section with a name.
+
+        Raises:
+            StepscopeError: If there is none; the text lists those there are.
+        """
+        named = [section for section in self.sections if section.key == name]
+        if not named:
+            raise StepscopeError(f"table {name}: there is no such table. There are: {', '.join(self.keys)}")
+        return named

@@ -1,0 +1,121 @@
+"""What `analyze` shows of a whole job: one question after the other, shortened to what fits a screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.pages.base import Derived, Page, Section
+from stepscope.present import plural
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stepscope.run import Run
+
+CALL_COLUMNS = (
+    "group_name",
+    "operation",
+    "size_bytes",
+    "ranks",
+    "count",
+    "total_ns",
+    "median_ns",
+    "wait_ns",
+    "transmit_ns",
+    "wait_ratio",
+    "bandwidth_bytes_per_s",
+)
+
+
+def time_by_rank(run: Run, breakdown: pl.DataFrame) -> Derived:
+    """Averages of the steps of each rank."""
+    from stepscope.advice.units import unit_of
+    from stepscope.analysis.job.time_by_rank import PARTS
+
+    averages, timed_steps = run.analyse("time_by_rank"), run.analyse("timed_steps")
+    per = unit_of(breakdown).per
+    steps = plural(max(averages["steps"].to_list()), per)
+    left = averages["left_out_step"].drop_nulls()
+    without = f" without {per} {left[0]}" if left.len() else ""
+    which = " with operators" if timed_steps["by_phases"].any() else ""
+    return Derived(
+        averages.select("rank", *PARTS),
+        ", whole recording" if per == "recording" else f", mean of {steps}{which}{without}",
+    )
+
+
+def idle_by_cause(run: Run, idle: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
+    """Idle time of all ranks and steps."""
+    import polars as pl
+
+    causes = idle.group_by("cause").agg(pl.col("idle_ns", "gaps").sum()).sort("idle_ns", descending=True)
+    return Derived(causes.with_columns(share_ratio=_share("idle_ns")))
+
+
+def groups(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
+    """Groups by their name for people, if they have one."""
+    import polars as pl
+
+    return Derived(found.with_columns(group_name=pl.coalesce("group_name", "group")).drop("group"))
+
+
+def calls(run: Run, found: pl.DataFrame) -> Derived:
+    """The columns of calls that fit a screen."""
+    return Derived(groups(run, found).rows.select(CALL_COLUMNS))
+
+
+def kernels(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
+    """Kernels other than communication, which has a section of its own; shares are of all device work."""
+    import polars as pl
+
+    every = _over_ranks(found, ["kind", "name", "type", "core"], "total_ns")
+    others = every.filter(pl.col("kind") != "communication")
+    apart = "" if others.height == every.height else " (communication kernels: see Communication)"
+    return Derived(others, f", all ranks, share of all device work{apart}")
+
+
+def operators(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
+    """Operators by their own host time."""
+    return Derived(_over_ranks(found, ["name"], "self_ns"), ", all ranks, by host self time")
+
+
+def _over_ranks(table: pl.DataFrame, keys: list[str], by: str) -> pl.DataFrame:
+    """Sum of a per-rank table over ranks, the most expensive rows first; shares are of the sum of `by`."""
+    import polars as pl
+
+    sums = list(dict.fromkeys(["count", by, "total_ns"]))
+    summed = table.group_by(keys).agg(
+        pl.col(sums).sum(),
+        mean_ns=(pl.col("total_ns").sum() / pl.col("count").sum()).round(),
+        min_ns=pl.col("min_ns").min(),
+        max_ns=pl.col("max_ns").max(),
+    )
+    shared = summed.with_columns(share_ratio=_share(by))
+    dearest = shared.sort(by, *keys, descending=[True] + [False] * len(keys), nulls_last=True)
+    return dearest.select(*keys, *sums, "share_ratio", "mean_ns", "min_ns", "max_ns")
+
+
+def _share(column: str) -> pl.Expr:
+    """The share of each row; of nothing, none has any."""
+    import polars as pl
+
+    total = pl.col(column).sum()
+    return pl.when(total > 0).then(pl.col(column) / total).otherwise(0.0)
+
+
+PAGE = Page(
+    "analyze",
+    "Show where the time goes, who is slow, and what to change.",
+    [
+        Section("breakdown", "Time by rank", name="steps", derived=time_by_rank, rows=16),
+        Section("slow_ranks", "Slow ranks", rows=8),
+        Section("slow_links", "Slow links", rows=8),
+        Section("slow_groups", "Slow groups", derived=groups, unless="slow_links", rows=8),
+        Section("idle", "Idle time by cause, all ranks{and_steps}", derived=idle_by_cause),
+        Section("communication", "Communication", derived=calls, rows=8),
+        Section("kernel_totals", "Kernels", name="kernels", derived=kernels, rows=8),
+        Section("operator_summary", "Operators", name="operators", derived=operators, rows=8),
+        Section("arrival"),
+    ],
+    scope="job",
+)

@@ -1,0 +1,162 @@
+"""The tables to show of a page's answers, as plain data: headings, declared columns, rows, and sentences about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from stepscope.advice.finding import Per
+from stepscope.advice.units import unit_of
+from stepscope.pages.answering import Answered
+from stepscope.pages.base import Derived, Section, View
+from stepscope.pages.listing import Part, listed
+from stepscope.pages.relative_times import since_start
+from stepscope.pages.shown_columns import columns_of
+from stepscope.pages.shown_table import ShownTable
+from stepscope.pages.step_words import filled
+from stepscope.present import plural
+from stepscope.run import Run
+
+COUNTED = ("step", "steps", "steps_late")
+"""Columns that mean nothing if the recording as a whole stands for the steps."""
+
+
+@dataclass(frozen=True)
+class ShownSection:
+    """An answer to show: its tables, and sentences about it."""
+
+    tables: Sequence[ShownTable]
+    sentences: Sequence[str]
+
+
+def shown_sections(answered: Answered, *, every_column: bool = False) -> Iterator[ShownSection]:
+    """The answers of a page as people see them.
+
+    Args:
+        answered: The answers.
+        every_column: Also those columns that are shown only on demand.
+
+    Raises:
+        StepscopeError: If the request names a column or page that the table does not have.
+    """
+    per = per_of(answered.run)
+    tables = answered.tables
+    for section, answer in answered.found:
+        other = tables.get(section.unless)
+        if isinstance(answer, str) or not section.heading or (other is not None and not other.is_empty()):
+            continue
+        yield _Showing(answered, section, answer, per, every_column).section()
+
+
+def shown_answer(run: Run, section: Section, answer: pl.DataFrame) -> ShownTable:
+    """All of an answer as one table under the section's name."""
+    per = per_of(run)
+    heading = "{Steps}" if section.key == "steps" else section.key.replace("_", " ").capitalize()
+    rows = _counted(answer, per)
+    return ShownTable(filled(heading, per), columns_of(section.question, rows, per), rows)
+
+
+def per_of(run: Run) -> Per:
+    """What the windows of a run are: steps, iterations that were found, or the whole recording."""
+    per: Per = run.analyse(unit_of, otherwise="step").per
+    return per
+
+
+def _counted(rows: pl.DataFrame, per: Per) -> pl.DataFrame:
+    """The rows with what counts steps left out if there are none, and steps by the name that they have here."""
+    if per == "recording":
+        rows = rows.drop(COUNTED, strict=False)
+    if "phase" in rows.columns:
+        rows = rows.with_columns(pl.col("phase").replace("step", filled("{step}", per)))
+    return rows
+
+
+@dataclass(frozen=True)
+class _Showing:
+    """One section on its way to the screen."""
+
+    answered: Answered
+    of: Section
+    answer: pl.DataFrame
+    per: Per
+    every_column: bool
+
+    def section(self) -> ShownSection:
+        derived = self.of.derived(self.answered.run, self.answer) if self.of.derived else Derived(self.answer)
+        listing = self.answered.request.listing
+        part = listed(derived.rows, replace(listing, top=listing.top or self.of.rows))
+        moments = [column.name for column in columns_of(self.of.question, derived.rows) if column.moment]
+        rows, since = since_start(part.rows, derived.rows, moments, self._span())
+        part = replace(part, rows=rows)
+        tables = [self._table(view, part, derived.more, since) for view in self._views(rows)]
+        sentences = self.of.sentences(self.answer) if self.of.sentences else ()
+        if self.answered.page.scope == "job":
+            tables = [table for table in tables if not table.rows.is_empty()]
+        return ShownSection(tables, [filled(sentence, self.per) for sentence in sentences])
+
+    def _span(self) -> dict[str, int | None]:
+        """Start and end of the recording."""
+        facts = [rank.facts for rank in self.answered.run.ranks]
+        starts, ends = ([fact[name] for fact in facts if fact.get(name) is not None] for name in ("start_ns", "end_ns"))
+        return {"start_ns": min(starts, default=None), "end_ns": max(ends, default=None)}
+
+    def _views(self, rows: pl.DataFrame) -> Sequence[View]:
+        """The tables that people see of it: those of which something is known."""
+        views = [
+            view
+            for view in self.of.views
+            if (not view.needs or any(rows[name].count() for name in view.needs if name in rows.columns))
+            and (view.split is None or view.split in rows["split"])
+        ]
+        return views or [View(self._own_heading())]
+
+    def _table(self, view: View, part: Part, more: str, since: str) -> ShownTable:
+        rows = part.rows
+        if view.split is not None:
+            rows = rows.filter(pl.col("split").is_null() | (pl.col("split") == view.split)).drop("split")
+        rows = self._shown(rows, view)
+        columns = columns_of(self.of.question, rows, self.per)
+        more += since if any(column.moment for column in columns) else ""
+        heading = filled(view.heading, self.per)
+        if self.answered.page.scope == "job":
+            heading += f": {rows.height} of {part.found}{more}" if rows.height < part.found else more
+        else:
+            heading += f"{self._of_steps()}{more}: {self._which(part, rows.height)}"
+        return ShownTable(heading, columns, rows, self.of.bar if self.of.bar in rows.columns else "")
+
+    def _shown(self, rows: pl.DataFrame, view: View) -> pl.DataFrame:
+        """The columns that people see, of which something is known; lists as texts."""
+        left_out = {*view.without, *(() if self.every_column else self.of.hidden)}
+        if self.answered.page.scope == "rank":
+            left_out.add("rank")
+        names = (n for n in rows.columns if n not in left_out and (not view.shows or n in view.shows))
+        known = _counted(rows.select(name for name in names if rows[name].count()), self.per)
+        lists = [name for name, dtype in known.schema.items() if isinstance(dtype, pl.List)]
+        return known.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(", ") for name in lists)
+
+    def _own_heading(self) -> str:
+        own = {option.name for option in self.answered.page.options}
+        options = self.answered.request.options
+        chosen = any(options.get(name) is not None for name in self.of.takes if name in own)
+        return self.of.chosen_heading if chosen and self.of.chosen_heading else self.of.heading
+
+    def _of_steps(self) -> str:
+        """Of which steps the answer is, if some were chosen: of all, if it is not known which step a row is of."""
+        request, step = self.answered.request, ""
+        if "chosen" in self.of.takes.values():
+            given = [request.steps, *(request.options.get(name) for name in self.of.takes)]
+            column = next((name for name in ("step", "steps") if name in self.answer.columns), None)
+            if any(each is not None for each in given) and column is not None and not self.answer[column].count():
+                step = filled("{all_steps}", self.per)
+        if request.steps is not None and not self.of.every_step and self.per != "recording":
+            step += f", {self.per} {request.steps}"
+        return step
+
+    def _which(self, part: Part, height: int) -> str:
+        """Which rows these are, e.g. `rows 21-40 of 57`."""
+        if part.rows.height == part.found:
+            return plural(height, "row")
+        first = (part.page - 1) * (self.answered.request.listing.top or self.of.rows) + 1
+        return f"rows {first}-{first + part.rows.height - 1} of {part.found}"

@@ -1,0 +1,175 @@
+"""A page is declared once, in a module of its own; commands, their help and their JSON come from the declaration."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stepscope.advice.units import WINDOWS
+from stepscope.analysis import ANALYSES
+from stepscope.cli import app, main
+from stepscope.errors import StepscopeError
+from stepscope.pages import PAGES
+from stepscope.pages.answering import Request, answer
+from stepscope.pages.base import Option, Page, Section
+from stepscope.pages.job import PAGE as JOB
+from stepscope.pages.listing import Listing
+from stepscope.pages.showing import shown_sections
+from stepscope.pages.step_words import filled
+from stepscope.run import Run, open_run
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
+SECTIONS = [(page, section) for page in (*PAGES, JOB) for section in page.sections]
+
+
+def _longest(rows: pl.DataFrame) -> Iterator[str]:
+    yield f"The longest of {{the_steps}} is {rows['step_ns'].max()} ns."
+
+
+LENGTHS = Page(
+    "lengths",
+    "Show how long the steps of a rank are.",
+    [
+        Section(
+            "step_trace",
+            "Lengths of {the_steps}",
+            name="lengths",
+            takes={"start": "forward_start"},
+            sentences=_longest,
+        )
+    ],
+    more="It is a page made by a test.",
+    options=[Option("start", "text", "Operator at which the forward pass starts.", "NAME")],
+)
+LOST = Page("lost", "Show where a job loses time.", [Section("slow_ranks", "Slow ranks")], scope="job")
+
+
+@pytest.fixture
+def added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two pages more."""
+    made = copy.copy(app.app)
+    made.registered_commands = [*made.registered_commands]
+    monkeypatch.setattr(app, "app", made)
+    app.add_page(LENGTHS)
+    app.add_page(LOST)
+
+
+@pytest.mark.usefixtures("added")
+def test_a_page_is_a_command_with_help(capfd) -> None:
+    assert main(["--help"]) == 0
+    assert "Show how long the steps of a rank are." in capfd.readouterr().out
+
+    assert main(["lengths", "--help"]) == 0
+
+    text = " ".join(capfd.readouterr().out.split())
+    for words in (LENGTHS.help, LENGTHS.more, "--start NAME", LENGTHS.options[0].help, "--rank R", "--search TEXT"):
+        assert words in text
+
+
+@pytest.mark.usefixtures("added")
+def test_a_page_is_shown_as_tables_json_and_csv(capfd) -> None:
+    words = ["lengths", str(EXAMPLE), "--rank", "1", "--start", "aten::mm"]
+
+    assert main(words) == 0
+    text = capfd.readouterr().out
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert main([*words, "--csv"]) == 0
+    csv = capfd.readouterr().out
+
+    rows = found["tables"]["lengths"]
+    assert text.startswith("Lengths of the steps, times since the start of the recording: ")
+    assert f"The longest of the steps is {max(row['step_ns'] for row in rows)} ns." in text
+    assert (found["rank"], found["rows"]) == (1, {"lengths": len(rows)})
+    assert {row["forward_start_by"] for row in rows} == {"argument"}
+    assert len(csv.splitlines()) == 1 + len(rows)
+
+
+@pytest.mark.usefixtures("added")
+def test_a_page_about_a_job_has_ranks_and_steps(capfd) -> None:
+    assert main(["lost", str(EXAMPLE), "--ranks", "0,2", "--json"]) == 0
+
+    found = json.loads(capfd.readouterr().out)
+    assert (found["ranks"], found["steps"]) == ([0, 2], None)
+    assert [row["rank"] for row in found["tables"]["slow_ranks"]] == [2]
+
+
+def test_the_same_tables_are_there_without_a_surface() -> None:
+    run = open_run(EXAMPLE)
+
+    answered = answer(run, LENGTHS, Request(ranks=1, listing=Listing(sort="-step", top=2)))
+    ((section),) = shown_sections(answered)
+
+    (table,) = section.tables
+    assert table.heading == "Lengths of the steps, times since the start of the recording: rows 1-2 of 5"
+    assert table.rows["step"].to_list() == [8, 7]
+    assert [column.name for column in table.columns] == table.rows.columns
+    assert {column.name: column.title for column in table.columns}["step_ns"] == "step time"
+
+
+def test_an_option_is_checked_wherever_it_comes_from() -> None:
+    (flops,) = (page for page in PAGES if page.name == "flops")
+
+    with pytest.raises(StepscopeError, match="peak_tflops 0: give at least"):
+        answer(Run.from_frames({0: {}}), flops, Request(options={"peak_tflops": 0}))
+
+
+def test_a_table_that_is_left_out_beside_another_comes_back_without_it() -> None:
+    groups = pl.DataFrame({"group": ["0"], "group_name": [None], "cost_ns": [5]}, schema_overrides={"group_name": str})
+    run, links = Run.from_frames({0: {}}), pl.DataFrame({"cost_ns": [1]})
+
+    def shown(links: pl.DataFrame) -> list[str]:
+        answers = {"slow_links": links, "slow_groups": groups}
+        found = [(section, answers[section.question]) for section in JOB.sections if section.question in answers]
+        answered = type(answer(run, JOB))(JOB, Request(), run, found)
+        return [table.heading for section in shown_sections(answered) for table in section.tables]
+
+    assert shown(links) == ["Slow links"]
+    assert shown(links.clear()) == ["Slow groups"]
+
+
+@pytest.mark.parametrize(("page", "section"), SECTIONS, ids=[f"{page.name}-{each.key}" for page, each in SECTIONS])
+def test_a_section_names_an_analysis_its_options_and_its_columns(page: Page, section: Section) -> None:
+    analysis = ANALYSES[section.question]
+    columns = {column.name for column in analysis.columns}
+    views = [name for view in section.views for name in (*view.shows, *view.without)]
+    own = {option.name for option in page.options} | {"step", "steps", "ranks"}
+
+    assert set(section.takes.values()) <= set(analysis.options)
+    assert {*section.hidden, *views, *filter(None, [section.bar])} <= columns
+    assert set(section.takes) <= own or page.name == "input"
+    assert section.unless in ("", *(other.question for other in page.sections))
+
+
+@pytest.mark.parametrize("per", ["step", *WINDOWS.values()])
+@pytest.mark.parametrize(("page", "section"), SECTIONS, ids=[f"{page.name}-{each.key}" for page, each in SECTIONS])
+def test_every_heading_and_title_can_be_filled_in(page: Page, section: Section, per: str) -> None:
+    headings = [section.heading, section.chosen_heading, *(view.heading for view in section.views)]
+    titles = [column.title for column in ANALYSES[section.question].columns]
+
+    texts = [filled(text, per) for text in (*headings, *titles)]
+
+    assert not any("{" in text for text in texts)
+    if per == "iteration":
+        assert not any("step" in text.lower() for text in texts)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_names_and_questions_of_a_page_are_there_once(page: Page) -> None:
+    assert len(set(page.keys)) == len(page.keys)
+    assert [other.name for other in PAGES].count(page.name) == 1
+    assert page.help.endswith(".") and page.help[0].isupper()
+
+
+@pytest.mark.parametrize("words", [["--help"], *([page.name, "--help"] for page in (*PAGES, JOB))], ids=" ".join)
+def test_help_loads_no_polars(words: list[str]) -> None:
+    code = f"import sys; from stepscope.cli import main; main({words!r}); sys.exit('polars' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
