@@ -6,11 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from all_pages import ELSEWHERE, PAGES
 from asked import all_asked
 from faults import FAULTS, explain
 from judged import Judged, judge
-
-from pages import ELSEWHERE, PAGES
 
 PAGE = Path(__file__).parents[2] / "docs" / "mindinsight.md"
 
