@@ -278,3 +278,39 @@ def test_a_full_disk_costs_no_older_report(capfd, recording: Path, tmp_path: Pat
     assert "No space left" in capfd.readouterr().err
     assert report.read_text() == "older"
     assert list(tmp_path.glob(".report*")) == []
+
+
+def test_findings_and_verdict_come_in_chinese_with_the_same_figures(capfd) -> None:
+    found = {}
+    for language in ("en", "zh"):
+        assert main(["analyze", str(EXAMPLE), "--json", "--language", language]) == 0
+        found[language] = json.loads(capfd.readouterr().out)
+        jsonschema.validate(found[language], json.loads(SCHEMA.read_text()))
+
+    assert found["zh"]["language"] == "zh"
+    assert found["zh"]["verdict"].startswith("rank 2 在等待数据（每步 26.94 ms，16%）。")
+    assert found["en"]["verdict"].startswith("Rank 2 waits for data (26.94 ms per step, 16%). ")
+    texts = ("summary", "cause", "action", "saving_basis")
+    for one, other in zip(found["en"]["findings"], found["zh"]["findings"], strict=True):
+        assert all(one[name].isascii() and not other[name].isascii() for name in texts)
+        assert {**one, **dict.fromkeys(texts)} == {**other, **dict.fromkeys(texts)}
+
+
+def test_the_terminal_and_csv_are_chinese_too(capfd) -> None:
+    assert main(["analyze", str(EXAMPLE), "--language", "zh", "--quiet"]) == 0
+    text = capfd.readouterr().out
+    assert main(["analyze", str(EXAMPLE), "--language", "zh", "--csv"]) == 0
+    table = capfd.readouterr().out
+
+    assert text.startswith("rank 2 在等待数据")
+    assert "原因：" in text and "措施：" in text and "严重程度：高 [slow-rank]" in text
+    assert "rank 2 在等待数据" in table and table.startswith("rule,severity,summary,cause,action,saving_ns")
+
+
+def test_the_range_of_a_saving_holds_it(capfd) -> None:
+    assert main(["analyze", str(EXAMPLE), "--json"]) == 0
+
+    (finding, *_) = json.loads(capfd.readouterr().out)["findings"]
+    assert finding["saving_low_ns"] == finding["saving_ns"] < finding["saving_high_ns"]
+    assert finding["saving_high_ns"] == finding["evidence"]["excess_ns"]
+    assert finding["saving_basis"] == "at most all the time that this rank takes longer"

@@ -36,6 +36,7 @@ def test_shares_are_of_all_steps_of_all_ranks() -> None:
 
 def test_steps_without_any_time_have_no_shares() -> None:
     assert set(shares(time_by_rank(steps((0, 1, 0, 0, 0, 0)))).values()) == {0.0}
+    assert shares(time_by_rank(steps((0, 1, 1, 0, 0, 0))))["computing_ns"] == 1.0
 
 
 def test_the_average_step_has_its_length_and_parts() -> None:

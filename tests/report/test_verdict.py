@@ -203,6 +203,10 @@ def test_so_many_culprits_are_named_and_the_rest_is_counted(more: int) -> None:
     assert [part.parameters for part in line if part.key == "more_accused"] == [{"count": more}] * (more > 0)
 
 
+def test_five_culprits_are_named() -> None:
+    assert keys(*[slow_rank(n, 5) for n in range(6)]) == ["+".join([*["accused"] * 5, "more_accused"]), "average"]
+
+
 def test_one_more_culprit_is_slow() -> None:
     text = verdict(Answers({"breakdown": breakdown((100, 0, 0))}, [slow_rank(n, 5) for n in range(NAMED + 1)]))
 
@@ -308,9 +312,9 @@ def test_two_long_steps_are_named_and_the_rest_is_counted() -> None:
 
     assert long(LONG_NAMED) == ["long_step"] * LONG_NAMED
     assert long(LONG_NAMED + 1) == [*["long_step"] * LONG_NAMED, "more_long_steps"]
-    (line, *_) = of_steps(*[(100, 0, 0)] * 20, *[(9000 + n, 0, 0) for n in range(LONG_NAMED + 2)])
-    assert line[-1].parameters == {"count": 2}
-    assert [part.parameters["step"] for part in line[:-1]] == [23, 22]
+    (line, *_) = of_steps(*[(100, 0, 0)] * 20, *[(9000 + n, 0, 0) for n in range(LONG_NAMED + 3)])
+    assert line[-1].parameters == {"count": 3}
+    assert [part.parameters["step"] for part in line[:-1]] == [24, 23]
 
 
 def test_a_step_among_empty_ones_has_no_factor() -> None:

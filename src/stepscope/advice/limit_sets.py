@@ -1,4 +1,4 @@
-"""All limits that decide what is said, of rules and of the analyses before them, and how they are overridden."""
+"""All limits of rules, of the analyses that they use and of the verdict, and how they are overridden."""
 
 from __future__ import annotations
 

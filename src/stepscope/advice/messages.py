@@ -1,4 +1,4 @@
-"""The words of findings: a catalogue of messages beside each rule, and how a finding is put into words."""
+"""The words of findings: a catalogue of messages for each rule, and how a finding is put into words."""
 
 from __future__ import annotations
 

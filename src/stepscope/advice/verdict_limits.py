@@ -15,7 +15,7 @@ class Limits:
         0.50, "of the time, from which the verdict always names idle time", "chosen by us, as for unexplained idle time"
     )
     many_unknown_ratio: float = limit(
-        0.20, "of the steps without operators, from which the verdict says how many it is about", "chosen by us"
+        0.20, "of the steps without operators, from which the verdict states how many it is about", "chosen by us"
     )
 
 

@@ -71,7 +71,7 @@ def _found(findings: list[Finding]) -> Iterator[Line]:
     ordered = sorted(findings, key=lambda finding: -finding.saving_ns)
     culprits = [finding for finding in ordered if RULES[finding.rule].accuses]
     if ordered and ordered[0] not in culprits:
-        yield Sentence("found", per=ordered[0].per, finding=ordered[0])
+        yield Sentence("found", finding=ordered[0])
     if culprits:
         yield _accused(culprits)
 
@@ -148,5 +148,5 @@ def _without_steps(answers: Answers) -> Iterator[Line]:
         return
     findings = sorted(answers.findings, key=lambda finding: (-finding.saving_ns, finding.severity != "medium"))
     for finding in findings[:WITHOUT_STEPS]:
-        yield Sentence("found", per=finding.per, finding=finding)
+        yield Sentence("found", finding=finding)
     yield Sentence("no_split", {"reason": reason})

@@ -43,7 +43,7 @@ MESSAGES = {
 
 @rule("ai-cpu", MESSAGES)
 def ai_cpu(rank_figures: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
-    """Hand on the recommendations that lie beside a profile (msadvisor), the same one of several ranks once.
+    """Pass on what the vendor's advisor (msadvisor) recommends in a profile, the same for several ranks once.
 
     How much they would save, the advisor does not say.
     """
@@ -63,7 +63,7 @@ def ai_cpu(rank_figures: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> Ite
 
 
 def _finding(model: str, content: dict[str, Any], lines: list[str], ranks: list[int]) -> Finding:
-    """What the advisor says of one of its subjects."""
+    """A recommendation of the advisor about one of its subjects."""
     shown, reason = lines[:MOST_LINES], str(content.get("summary") or "")
     subject = {} if model == AI_CPU else {"subject": str(content.get("session") or model)}
     return Finding(

@@ -60,7 +60,7 @@ MESSAGES = {
 def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = LIMITS) -> Iterator[Finding]:
     """Report hosts whose processors are idle for less than 1 - `busy_ratio` of the time.
 
-    Where training itself computes on the CPU, busy processors are what one wants, and nothing is said.
+    If training itself computes on the CPU, busy processors are as they should be, and nothing is reported.
     """
     on_cpu = ranks.filter(pl.col("device_kind") == "cpu").select("rank").collect()["rank"]
     mine = cpu_summary.filter(pl.col("scope") == "process").select("rank", mine="mean_busy_processors")

@@ -1,4 +1,4 @@
-"""The training loop waits for its data loader, where nothing tells whether the device had work meanwhile."""
+"""The training loop waits for its data loader, and whether the device had work meanwhile is unknown."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def data_loader(
 ) -> Iterator[Finding]:
     """Report loaders for which the training loop waits long.
 
-    Where the idle time of the device is known, `idle-time` says what of the waiting costs anything, and this rule
-    nothing. Of a single step nothing is said, since no batch can be ready for the first. The saving is the mean wait in
+    If the idle time of the device is known, `idle-time` reports what of the waiting costs anything, and this rule
+    nothing. A single step is left out, since no batch can be ready for the first. The saving is the mean wait in
     a step on the rank that waits most: an upper bound, as the device may have had work.
     """
     if idle is not None:

@@ -79,7 +79,7 @@ MESSAGES = {
     ),
     OBTAINING: Message(
         summary=Text(
-            "{ranks:Ranks} {ranks:one is|are} slow to take batches that lie ready: {ratio:percent} of the time between "
+            "{ranks:Ranks} {ranks:one is|are} slow to take batches that are ready: {ratio:percent} of the time between "
             "two of them.",
             "{ranks:ranks} 取用已就绪的批次较慢：占相邻两批间隔的 {ratio:percent}。",
         ),
@@ -107,7 +107,7 @@ def data_queue(
 ) -> Iterator[Finding]:
     """Report ranks whose data queue was empty although the host's was not, and ranks that are slow to take batches.
 
-    A data queue that is empty behind a slow pipeline is the matter of `host-queue`. The saving is the time of taking a
+    A data queue that is empty because the pipeline is slow is left to `host-queue`. The saving is the time of taking a
     batch where the queue was empty, mean of all batches without the first (which cannot be ready), on the rank that
     waited most; of a recording without steps, the sum.
     """

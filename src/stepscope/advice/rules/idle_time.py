@@ -75,7 +75,7 @@ def idle_time(
 ) -> Iterator[Finding]:
     """Report a cause of idle time that costs the median rank much, in every step or in some.
 
-    A rank that is slower than the others is the matter of `slow-rank`; here the median over all ranks counts, of what
+    A rank that is slower than the others is left to `slow-rank`; here the median over all ranks counts, of what
     each lost in all steps but its first. The saving is that total, as an average over the steps; of Python code and
     unknown causes, where some steps stall, what these cost beyond ordinary ones. Where only the device was recorded,
     the finding asks for the host and claims nothing. Of the loader that was waited for longest, its workers decide

@@ -99,8 +99,8 @@ def iteration_interval(
     """Report long intervals between steps, where the device's own step table states them.
 
     The first step has no interval, so it does not count unless it is the only one. The saving is what the mean exceeds
-    the limit by, on the rank where it is longest: shorter intervals are not to be had. What timelines tell of idle
-    time is the matter of `idle-time`.
+    the limit by, on the rank where it is longest: shorter intervals cannot be had. Idle time that
+    timelines show is left to `idle-time`.
     """
     stated = step_trace.join(device_steps, on=["rank", "step"], how="semi").drop_nulls("interval_ns")
     counted = (pl.int_range(pl.len()).over("rank") > 0) | (pl.len().over("rank") == 1)

@@ -88,8 +88,8 @@ _KINDS = {"Generator": "generator", "Map": "map", "Batch": "batch", "BucketBatch
 def pipeline_bottleneck(input_operators: pl.DataFrame, input_stages: pl.DataFrame | None) -> Iterator[Finding]:
     """Report the operators that `input_operators` marks, one finding for the same operators of a kind on all ranks.
 
-    Where the host queue shows that batches come in time, the slowest operator costs nothing, and nothing is said; nor
-    where queues were sampled once, at the start, when all are empty. The saving is that of `host-queue`, which tells
+    If the host queue shows that batches come in time, the slowest operator costs nothing, and nothing is reported; nor
+    if queues were sampled once, at the start, when all are empty. The saving is that of `host-queue`, which measures
     how long training waits.
     """
     healthy: list[int] = []
