@@ -1,4 +1,4 @@
-"""How times, shares and rows are spelt in the classic files."""
+"""How the classic files write times, shares and rows."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ def csv_text(header: str, rows: Iterable[Iterable[object]]) -> str:
 
 
 def clock(ns: float | None) -> str:
-    """Local date and time to the second, as `profiler_info` has it; empty where unknown."""
+    """Local date and time to the second, as `profiler_info` has it; empty if unknown."""
     return "" if ns is None else datetime.fromtimestamp(ns / 1e9).strftime("%Y-%m-%d %H:%M:%S")

@@ -32,8 +32,8 @@ def named_calls(export: RankExport) -> pl.DataFrame:
 
     Returns:
         Columns of `collectives`, and `call` (`hcom_allReduce__690_12_1`: operation, last digits of the group's key,
-        position in the group), `word` (`allReduce`), `key` (behind the `@` of a call's name; null where the group is
-        not known) and `transport`.
+        position in the group), `word` (`allReduce`), `key` (behind the `@` of a call's name; null if the group is
+        unknown) and `transport`.
     """
     rows = export.rows("collectives").sort("start_ns")
     words = {operation: _word(operation) for operation in rows["operation"].unique()}

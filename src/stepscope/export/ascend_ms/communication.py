@@ -75,7 +75,7 @@ def _times(row: Entry) -> Entry:
 
 
 def _ratios(times: Entry) -> Entry:
-    """Waiting as a share of waiting and transmitting, where both are known."""
+    """Waiting as a share of waiting and transmitting, if both are known."""
     titles = {WAIT: "Wait Time Ratio", SYNCHRONISATION: "Synchronization Time Ratio"}
     both = {
         title: (times[part], times[part] + times[TRANSIT])

@@ -9,7 +9,6 @@ from datetime import datetime
 from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.communication import communication
 from stepscope.export.ascend_ms.communication_matrix import communication_matrix
-from stepscope.export.ascend_ms.copies import write_copies
 from stepscope.export.ascend_ms.identity import profiler_info, profiler_metadata
 from stepscope.export.ascend_ms.kernels import api_statistic, kernel_details, op_statistic
 from stepscope.export.ascend_ms.memory import memory_record, operator_memory
@@ -36,24 +35,32 @@ FILES: dict[str, Callable[[RankExport], Content]] = {
 }
 """Files of the output folder; each function raises `Unavailable` if the recording has nothing for it."""
 
+COPIES = {
+    "dataset.csv": "host_info/dataset_{rank}.csv",
+    "minddata_pipeline_raw_{rank}.csv": "minddata_pipeline_raw_{rank}.csv",
+    "minddata_pipeline_summary_{rank}.csv": "minddata_pipeline_summary_{rank}.csv",
+    "minddata_pipeline_summary_{rank}.json": "minddata_pipeline_summary_{rank}.json",
+}
+"""Files of the data pipeline that stand in the output folder, too: name there to name in the `profiler` directory."""
+
 
 def write_ascend_ms(export: RankExport) -> None:
     """Write the directory of one rank. A file that cannot be made is named in `export.left_out`, with the reason.
 
-    The format was made for Ascend devices; how a host or a GPU is put into it is said in the modules of the files.
+    The format was made for Ascend devices; the modules of the files describe how a host or a GPU is put into it.
 
     Args:
         export: The recorded rank, and where to write.
 
     Raises:
-        OSError: If the disk does not take a file.
+        OSError: If a file cannot be written.
     """
     root = directory_name(export)
     export.write(f"{root}/profiler_info_{export.rank}.json", profiler_info(export))
     export.write(f"{root}/profiler_metadata.json", profiler_metadata(export))
     for name, make in FILES.items():
         _write(export, f"{root}/{OUTPUT}", name, make)
-    write_copies(export, f"{root}/{OUTPUT}")
+    _write_copies(export, f"{root}/{OUTPUT}")
 
 
 def directory_name(export: RankExport) -> str:
@@ -72,3 +79,15 @@ def _write(export: RankExport, folder: str, name: str, make: Callable[[RankExpor
     except Exception as error:  # one file that fails must not take the others with it
         _log.warning("%s could not be made", name, exc_info=True)
         export.leave_out(name, f"{type(error).__name__}: {error}")
+
+
+def _write_copies(export: RankExport, folder: str) -> None:
+    """Repeat in `folder` what this export has made of `COPIES`; files of earlier exports are left alone.
+
+    Raises:
+        OSError: If a file cannot be read or written.
+    """
+    for name, source in COPIES.items():
+        made = source.format(rank=export.rank)
+        if made in export.written:
+            export.copy(f"{folder}/{name.format(rank=export.rank)}", export.directory / made)

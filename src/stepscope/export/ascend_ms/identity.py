@@ -15,8 +15,8 @@ _MINDSPORE = "mindspore"
 def profiler_info(export: RankExport) -> str:
     """What the format calls profiler information: options, rank, and versions.
 
-    What its own keys cannot say (a device that is no Ascend device, a framework that is neither torch_npu nor
-    MindSpore) stands below `stepscope`, which other tools pass by and our own reader takes.
+    What its own keys cannot express (a device that is no Ascend device, a framework that is neither torch_npu nor
+    MindSpore) stands below `stepscope`, which other tools ignore and our own reader uses.
     """
     facts = export.facts
     options = dict(export.about.get("options") or json.loads(facts.get("options") or "{}"))

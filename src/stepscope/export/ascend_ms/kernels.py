@@ -56,7 +56,7 @@ def kernel_details(export: RankExport) -> str:
 
 
 def op_statistic(export: RankExport) -> str:
-    """Totals of device work by type, where the source states one, else by name; on a host, of operators.
+    """Totals of device work by type if the source states one, else by name; on a host, of operators.
 
     Raises:
         Unavailable: If there is neither.

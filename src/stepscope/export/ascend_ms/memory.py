@@ -14,7 +14,7 @@ _COMPONENTS = {"pytorch": "PyTorch", "mindspore": "MindSpore"}
 
 
 def operator_memory(export: RankExport) -> str:
-    """Blocks in order of allocation; what was in use then, and when a block was released, where that is known.
+    """Blocks in order of allocation, with what was in use when each was allocated and released, as far as known.
 
     Raises:
         Unavailable: If memory was not recorded.

@@ -12,7 +12,7 @@ from stepscope.export.rank_export import RankExport
 def operator_details(export: RankExport) -> str:
     """The file. Time on the device is the kernels that an operator (total: or one inside it) launched; 0 on a host.
 
-    The columns `With AICore` repeat it where the kernels' unit is a cube core, and are 0 elsewhere.
+    The columns `With AICore` hold the part of it that ran on cube cores, and are 0 for other kernels.
 
     Raises:
         Unavailable: If no operators, or no shapes, were recorded.

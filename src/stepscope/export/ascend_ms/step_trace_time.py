@@ -25,10 +25,10 @@ PREPARING = "Preparing"
 def step_trace_time(export: RankExport) -> str:
     """The file, in microseconds, from our own breakdown; the format's `Free` contains memory operations.
 
-    `Preparing` is left out where no step has it: it ends with a step's first device task, which a host does not have.
+    `Preparing` is left out if no step has it: it ends with a step's first device task, which a host does not have.
 
     Raises:
-        Unavailable: If the steps cannot be split; the text says why.
+        Unavailable: If the steps cannot be split, with the reason.
     """
     parts: pl.DataFrame = export.run.analyse("breakdown")
     rows = parts.with_columns(free_ns=pl.col("free_ns") + pl.col("memory_not_overlapped_ns"))

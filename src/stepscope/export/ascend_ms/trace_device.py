@@ -68,8 +68,8 @@ def kernel_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     )
     for start, duration, name, stream, correlation, size, task_type in rows.iter_rows():
         track = tracks.thread(DEVICE, str(stream or 0), f"Stream {stream or 0}")
-        told = {"Stream Id": stream, "connection_id": correlation, "size(B)": size}
-        args = {"Task Type": task_type, **{title: value for title, value in told.items() if value is not None}}
+        known = {"Stream Id": stream, "connection_id": correlation, "size(B)": size}
+        args = {"Task Type": task_type, **{title: value for title, value in known.items() if value is not None}}
         yield complete(name, track, start, duration, args=args)
 
 

@@ -49,9 +49,9 @@ def host_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
         ~pl.col("category").is_in(_LEFT) & pl.col("stream").is_null() & ~pl.col("name").str.starts_with(STEP)
     )
     stacks = export.rows("stacks").select("stack", "text")
-    told = export.rows("operators").select("slice", "stack", *(name for name in _ARGUMENTS if name != "text"))
-    told = told.join(stacks, on="stack", how="left").drop("stack")
-    rows = in_order(slices).join(told, on="slice", how="left", maintain_order="left")
+    details = export.rows("operators").select("slice", "stack", *(name for name in _ARGUMENTS if name != "text"))
+    details = details.join(stacks, on="stack", how="left").drop("stack")
+    rows = in_order(slices).join(details, on="slice", how="left", maintain_order="left")
     columns = ["start_ns", "duration_ns", "category", "name", "thread", "correlation", *_ARGUMENTS]
     for start, duration, category, name, thread, correlation, *values in rows.select(columns).iter_rows():
         track = tracks.thread(_PROCESS.get(category, HOST), thread or str(tracks.pid))

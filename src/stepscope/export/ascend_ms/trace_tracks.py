@@ -13,7 +13,7 @@ Event = dict[str, Any]
 
 HOST, RUNTIME, COLLECTION = "Python", "CANN", "Python GC"
 DEVICE, COMMUNICATION, OVERLAP, COUNTERS = "Ascend Hardware", "Communication", "Overlap Analysis", "Counters"
-"""Processes under the names of the format, which readers look for; their labels say what the device is."""
+"""Names of processes that readers look for; their labels name the device."""
 _ORDER = {HOST: 0, COLLECTION: 1, RUNTIME: 2, DEVICE: 8, COUNTERS: 9, COMMUNICATION: 10, OVERLAP: 11}
 _ON_HOST = (HOST, RUNTIME, COLLECTION)
 _FIRST_NAMED_THREAD = 1 << 22
@@ -43,9 +43,9 @@ class Tracks:
         if name not in self._seen:
             self._seen.add(name)
             label = "CPU" if name in _ON_HOST else self._label
-            said = {"name": name}, {"labels": label}, {"sort_index": _ORDER[name]}
-            for what, args in zip(("process_name", "process_labels", "process_sort_index"), said, strict=True):
-                self._names.append({"ph": "M", "name": what, "pid": pid, "tid": 0, "args": args})
+            details = {"name": name}, {"labels": label}, {"sort_index": _ORDER[name]}
+            for event, args in zip(("process_name", "process_labels", "process_sort_index"), details, strict=True):
+                self._names.append({"ph": "M", "name": event, "pid": pid, "tid": 0, "args": args})
         return pid
 
     def thread(self, process: str, thread: str, title: str | None = None) -> tuple[int, int]:
@@ -75,5 +75,5 @@ def complete(name: str, track: tuple[int, int], start_ns: int, duration_ns: int,
 
 
 def in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows in order of start, the longer first where starts are equal."""
+    """Rows in order of start, the longer first if starts are equal."""
     return rows.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)

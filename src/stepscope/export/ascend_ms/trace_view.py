@@ -29,16 +29,16 @@ def trace_view(export: RankExport) -> Iterator[str]:
     if first is None:
         raise Unavailable("nothing with a time was recorded")
     entries = (SEPARATOR.join(map(_json, [*tracks.new_names(), event])) for event in chain([first], events))
-    return _told(export, CappedList(entries, export.timeline_limit_bytes))
+    return _with_note(export, CappedList(entries, export.timeline_limit_bytes))
 
 
-def _told(export: RankExport, text: CappedList) -> Iterator[str]:
-    """The text, and what is left out of it."""
+def _with_note(export: RankExport, text: CappedList) -> Iterator[str]:
+    """The text; notes afterwards what did not fit."""
     yield from text
     if text.cut:
         limit = f"timeline_limit ({export.timeline_limit_bytes} bytes)"
-        told = f"holds the first {text.written} of {text.written + text.cut} events, as many as {limit} allows"
-        export.leave_out("trace_view.json", told)
+        reason = f"holds the first {text.written} of {text.written + text.cut} events, as many as {limit} allows"
+        export.leave_out("trace_view.json", reason)
 
 
 def _json(event: Event) -> str:

@@ -1,7 +1,8 @@
 """`gpu_cluster_analyse`: computing and communication of each step in ms, for the pages that compare the ranks of a job.
 
-Readers take it where a job is not data parallel, and its mode, stages and ranks from the name of the file. The last
-line is the mean of all steps but the first; one step alone has none.
+Readers use it for jobs that are not data parallel; they take mode, stages and ranks from the name of the file. The last
+line is the mean of all steps but the first; a single step has no such line. Receives count only as far as computing
+does not hide them, as in the files of real devices; `bubble_ns` of the analysis `breakdown` is all of their time.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ def write_cluster_analyse(export: RankExport) -> None:
     if len(rows) > 1:
         rows.append([sum(column) / (len(rows) - 1) for column in zip(*rows[1:], strict=True)])
     pipeline = mode == _PIPELINE
-    told = [[ms(cell) for cell in (row if pipeline else row[:2])] for row in rows]
-    export.write(name, csv_text(PIPELINE_COLUMNS if pipeline else COLUMNS, told))
+    cells = [[ms(cell) for cell in (row if pipeline else row[:2])] for row in rows]
+    export.write(name, csv_text(PIPELINE_COLUMNS if pipeline else COLUMNS, cells))
 
 
 def _mode(export: RankExport) -> tuple[str, int]:

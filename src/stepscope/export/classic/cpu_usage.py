@@ -1,9 +1,9 @@
 """`minddata_cpu_utilization` from host samples: CPU of the machine, of the process and of the loader's workers.
 
-Percentages of the machine are of all its processors, those of processes of one. The samples are totals, so each figure
-is that of the time since the sample before, and there is one figure less than there are times. Workers read the data
-set and make batches of it; all of their time stands with the loader. Readers want a list of the pipeline's operators
-beside this file, be it empty.
+Percentages of the machine are shares of all its processors, those of processes shares of one. The samples are totals,
+so each figure covers the time since the previous sample, and there is one figure less than there are times. The time of
+workers, which read the data set and make batches, counts as the loader's. Readers expect a list of the pipeline's
+operators next to this file, even if it is empty.
 """
 
 from __future__ import annotations

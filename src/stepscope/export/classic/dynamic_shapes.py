@@ -1,8 +1,8 @@
-"""`dynamic_shape_info`: times and shapes of operators step by step, where shapes differ between steps.
+"""`dynamic_shape_info`: times and shapes of operators step by step, if shapes differ between steps.
 
-Readers take a job that has this file for one of dynamic shape, so it is written only then: an operator's shapes in a
-step (all its calls together) are not those of another step in which it ran as often. The first recorded step does not
-count, as optimizers and caches are set up in it.
+Readers take a job that has this file for one of dynamic shape and hide other pages, so it takes more than the analysis
+`shape_executions` lists: an operator's shapes in a step (all its calls together) differ from those in another step in
+which it ran as often. The first recorded step does not count, as optimizers and caches are set up in it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def write_dynamic_shapes(export: RankExport) -> None:
     name = f"dynamic_shape_info_{export.rank}.json"
     steps = export.rows("steps").filter(pl.col("step") > 0).sort("step")["step"].to_list()
     if len(steps) < 3 or not export.run.has("operators"):
-        export.leave_out(name, "shapes of at least three steps are needed to tell whether they change")
+        export.leave_out(name, "it takes the shapes of at least three steps to know whether they change")
         return
     calls = named_operators(export).filter(pl.col("step").is_in(steps) & pl.col("input_shapes").is_not_null())
     if not _changes(calls.filter(pl.col("step") != steps[0])):
@@ -72,14 +72,14 @@ def _on_gpu(export: RankExport, calls: pl.DataFrame) -> dict[str, Any]:
     kernels = owned_kernels(export).filter(pl.col("step").is_in(list(numbers))).sort("start_ns").collect()
     operator: dict[str, list[dict[str, Any]]] = {}
     for row in calls.iter_rows(named=True):
-        told = {"op_side": "gpu", "op_type": row["op_type"], "op_name": row["op_name"]}
+        operator_of = {"op_side": "gpu", "op_type": row["op_type"], "op_name": row["op_name"]}
         shape = {"dur": us(row["duration_ns"]), "shape_info": row["input_shapes"]}
         step = numbers[row["step"]]
-        operator.setdefault(str(step), []).append({"step": step, **told, **shape})
+        operator.setdefault(str(step), []).append({"step": step, **operator_of, **shape})
     kernel: dict[str, list[dict[str, Any]]] = {}
     for row in kernels.iter_rows(named=True):
-        told = {"op_type": "cuLaunchKernel", "op_name": row["name"], "op_full_name": row["full_name"]}
+        launch = {"op_type": "cuLaunchKernel", "op_name": row["name"], "op_full_name": row["full_name"]}
         dims = {"block_dim": row["block"] or "", "grid_dim": row["grid"] or ""}
         step = numbers[row["step"]]
-        kernel.setdefault(str(step), []).append({"step": step, **told, "dur": us(row["duration_ns"]), **dims})
+        kernel.setdefault(str(step), []).append({"step": step, **launch, "dur": us(row["duration_ns"]), **dims})
     return {"operator": operator, "kernel": kernel}

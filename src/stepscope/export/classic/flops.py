@@ -1,7 +1,7 @@
 """`flops` and `flops_summary`: floating point operations by operator, and the rate at which they were made.
 
 The model's rate is the sum of operations over the sum of the times of the operators that made them. All counted
-operators are matrix work, so the columns of the vector unit are 0. The time is that of the device where there is one.
+operators are matrix work, so the columns of the vector unit are 0. The time is that of the device if there is one.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from stepscope.export.rank_export import RankExport
 HEADER = "full_kernel_name,MFLOPs(10^6 cube),GFLOPS(10^9 cube),MFLOPs(10^6 vector),GFLOPS(10^9 vector)"
 
 MAX_NAMED = 3
-"""Kinds of operators that are named where they are missing."""
+"""Kinds of operators that are named if they are missing."""
 
 
 def write_flops(export: RankExport) -> None:
-    """Write both files where shapes were recorded."""
+    """Write both files if shapes were recorded."""
     table, summary = f"flops_{export.rank}.txt", f"flops_summary_{export.rank}.json"
     try:
         counted = export.run.analyse("flops")
@@ -58,7 +58,7 @@ def _uncounted(export: RankExport, counted: pl.DataFrame) -> list[str]:
         reasons.append(f"{kinds['calls'].sum()} calls of {names} have no recorded shapes, so they are not counted")
     unknown = int(counted.filter(pl.col("flops").is_null())["calls"].sum())
     if unknown:
-        reasons.append(f"{unknown} calls whose shapes do not tell, e.g. convolutions not trained")
+        reasons.append(f"{unknown} calls whose shapes are not enough, e.g. of convolutions that are not trained")
     return reasons
 
 

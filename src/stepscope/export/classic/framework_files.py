@@ -36,7 +36,7 @@ def write_minddata(export: RankExport) -> None:
             export.copy(f"{known.group(1)}_{export.rank}{file.suffix}", file)
     if export.steps is not None:
         export.leave_out(
-            f"{PIPELINE}_{export.rank}.json (steps)", "MindData samples by time: its files tell of all steps"
+            f"{PIPELINE}_{export.rank}.json (steps)", "MindData samples by time: its files cover all steps"
         )
     if len(spans) > 1:
         export.leave_out(

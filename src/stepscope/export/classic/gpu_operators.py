@@ -1,7 +1,7 @@
 """`gpu_op_type_info`, `gpu_op_detail_info` and `gpu_activity_data`: what operators and kernels cost the device.
 
 An operator's time is that of the device work that it launched itself, without its children's, so that shares add up.
-Device work whose operator is not known counts under its own name.
+Device work of an unknown operator counts under its own name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CALLS = {"memory": "cuMemcpyAsync"}
 
 
 def write_gpu_operators(export: RankExport) -> None:
-    """Sum up device work by operator and by kernel; nothing where there is no GPU."""
+    """Sum up device work by operator and by kernel; nothing without a GPU."""
     if not export.on_gpu:
         return
     owned = owned_kernels(export)

@@ -24,7 +24,7 @@ AVERAGE = "-"
 MAX_CELL = 131_072
 """Characters that readers take in one cell, the limit of Python's `csv`."""
 
-_ALONE = "that takes the recordings of other ranks; analyse those of all ranks together (Profiler.offline_analyse)"
+_ALONE = "this needs the recordings of other ranks; analyse all ranks together (Profiler.offline_analyse)"
 
 
 def write_hccl_raw(export: RankExport) -> None:
@@ -37,11 +37,15 @@ def write_hccl_raw(export: RankExport) -> None:
         return
     unknown = calls["wait_ns"].null_count()
     if unknown:
-        why = _ALONE if export.arrivals() is None else "those of the other ranks were not all recorded, or do not match"
+        why = (
+            _ALONE
+            if export.arrivals() is None
+            else "the calls of the other ranks were not all recorded, or do not match"
+        )
         export.leave_out(
             f"{name} (wait_cost)", f"{unknown} of {calls.height} calls count as if they did not wait: {why}"
         )
-    table = _Table(calls, steps)
+    table = _StepCosts(calls, steps)
     export.write(name, csv_text(HEADER, table.lines()))
     if table.cut:
         reason = f"the cheapest of a step, up to {table.cut}: readers take {MAX_CELL} characters a cell"
@@ -53,8 +57,8 @@ def _calls(export: RankExport) -> pl.DataFrame:
     return with_waits(export, calls)
 
 
-class _Cost:
-    """What some calls cost together."""
+class _CallCosts:
+    """What some calls cost in all."""
 
     def __init__(self) -> None:
         self.spent_ns = self.wait_ns = 0
@@ -71,53 +75,53 @@ class _Cost:
             time, size = self._links.get(key, (0, 0))
             self._links[key] = (time + spent, size + call["size_bytes"])
 
-    def told(self, steps: int) -> tuple[float, float, dict[str, dict[str, list[float]]]]:
+    def entry(self, steps: int) -> tuple[float, float, dict[str, dict[str, list[float]]]]:
         """Cost and waiting in ms, and links with time (ms), size (KB) and bandwidth (KB/s), of one of some steps."""
         links: dict[str, dict[str, list[float]]] = {}
         for (link, library), (time, size) in self._links.items():
-            told = [ms(time / steps), round(size / 1000 / steps, 6), round(size * 1e6 / time, 6)]
-            links.setdefault(link, {})[library] = told
+            figures = [ms(time / steps), round(size / 1000 / steps, 6), round(size * 1e6 / time, 6)]
+            links.setdefault(link, {})[library] = figures
         return ms(self.spent_ns / steps), ms(self.wait_ns / steps), links
 
 
-class _Table:
+class _StepCosts:
     """The lines of a file.
 
     Args:
-        calls: Calls with their `reduce`, in the order in which operators are told.
+        calls: Calls with their `reduce`, in the order in which operators are listed.
         steps: The steps, in order; those without calls have a line, too, so that all ranks have the same ones.
     """
 
     def __init__(self, calls: pl.DataFrame, steps: list[int]) -> None:
         self.cut = 0
-        """The most operators of a line that had no room."""
+        """The most operators that did not fit into one line."""
         self._numbers = {step: number for number, step in enumerate(steps, 1)}
-        self._sums = {step: _Cost() for step in steps}
-        self._operators: dict[int, dict[str, _Cost]] = {step: {} for step in steps}
-        self._all: dict[str, _Cost] = {}
-        self._total = _Cost()
+        self._sums = {step: _CallCosts() for step in steps}
+        self._operators: dict[int, dict[str, _CallCosts]] = {step: {} for step in steps}
+        self._all: dict[str, _CallCosts] = {}
+        self._total = _CallCosts()
         for call in calls.with_columns(link=_link()).iter_rows(named=True):
             name, step = call["reduce"], call["step"]
-            mine = self._operators[step].setdefault(name, _Cost())
-            for cost in (self._total, self._sums[step], self._all.setdefault(name, _Cost()), mine):
+            mine = self._operators[step].setdefault(name, _CallCosts())
+            for cost in (self._total, self._sums[step], self._all.setdefault(name, _CallCosts()), mine):
                 cost.add(call)
 
     def lines(self) -> Iterable[list[object]]:
         """Each step, and the mean step; an operator's mean is that of the steps that have it."""
         for step, number in self._numbers.items():
-            operators = {name: cost.told(1) for name, cost in self._operators[step].items()}
-            yield self._line(str(number), self._sums[step].told(1), operators)
+            operators = {name: cost.entry(1) for name, cost in self._operators[step].items()}
+            yield self._line(str(number), self._sums[step].entry(1), operators)
         counts = {name: sum(name in mine for mine in self._operators.values()) for name in self._all}
-        means = {name: cost.told(counts[name]) for name, cost in self._all.items()}
-        yield self._line(AVERAGE, self._total.told(len(self._numbers)), means)
+        means = {name: cost.entry(counts[name]) for name, cost in self._all.items()}
+        yield self._line(AVERAGE, self._total.entry(len(self._numbers)), means)
 
     def _line(self, number: str, cost: tuple[Any, ...], operators: Mapping[str, tuple[Any, ...]]) -> list[object]:
         spent, wait, links = cost
-        entries = {name: [number, *told] for name, told in operators.items()}
+        entries = {name: [number, *entry] for name, entry in operators.items()}
         return [number, spent, wait, json.dumps(links), json.dumps(self._fitting(entries))]
 
     def _fitting(self, entries: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-        """The costliest operators that have room, in their order."""
+        """The costliest operators that fit, in their order."""
         room, kept = MAX_CELL - len("{}"), set()
         for name, entry in sorted(entries.items(), key=lambda one: -(one[1][1] + one[1][2])):
             room -= len(json.dumps({name: entry}))  # two braces for a comma and a space
@@ -129,6 +133,6 @@ class _Table:
 
 
 def _link() -> pl.Expr:
-    """From whom to whom a call moved data, in ranks of the job; null where that is not recorded."""
+    """From whom to whom a call moved data, in ranks of the job; null if that is not recorded."""
     known = (pl.col("operation") == "recv") & pl.col("peer").is_not_null() & pl.col("size_bytes").is_not_null()
     return pl.when(known).then(pl.format("{}-{}", "peer", "rank"))

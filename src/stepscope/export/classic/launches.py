@@ -1,6 +1,6 @@
 """`cpu_op_execute_timestamp` and `cpu_framework`: when each operator ran on the host, and on what shapes.
 
-Times of nested operators overlap here, since each line says when its operator ran; the totals are elsewhere.
+Times of nested operators overlap here, since each line states when its operator ran; totals are in other files.
 """
 
 from __future__ import annotations

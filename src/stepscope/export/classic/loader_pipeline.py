@@ -1,9 +1,9 @@
-"""The input pipeline of a `DataLoader` in MindData's forms: the loader with its workers over the data set.
+"""The input pipeline of a `DataLoader` in MindData's format: the loader with its workers on top of the data set.
 
-MindData samples queues at intervals; here the queue of finished batches was looked at whenever the loop took one, so
-the sampling interval is the mean time between batches. Workers read samples and make batches of them in one go, so the
-data set and the loader have the one queue. A loader without workers has no queue: none is exported, since readers take
-an empty one for a slow pipeline.
+MindData samples queues at intervals. Here the queue of finished batches was sampled whenever the loop took a batch, so
+the sampling interval is the mean time between batches. Workers read samples and make batches of them in one go, so data
+set and loader share one queue. A loader without workers has no queue, and none is exported: readers would take an empty
+one for a slow pipeline.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def write_loader_pipeline(export: RankExport) -> None:
         return
     batches = export.within(export.raw(BATCHES).drop_nulls("time_ns"), "time_ns")
     if batches.is_empty():
-        return  # `write_pipeline_raw` says why there is none
+        return  # `write_pipeline_raw` notes why there is none
     loaders = batches["pipeline"].value_counts(sort=True)["pipeline"].to_list()
     if len(loaders) > 1:
         export.leave_out(f"{name} (loaders)", f"only {loaders[0]!r}, not {len(loaders) - 1} others with fewer batches")

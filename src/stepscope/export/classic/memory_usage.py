@@ -1,7 +1,7 @@
 """`memory_usage_summary`, `memory_usage_details` and `cpu_ms_memory_record`: what the framework's allocator held.
 
 The pages that read these files know graphs whose nodes allocate; here a node is a moment at which memory was allocated
-or released, at most `MAX_NODES` of them, the highest of each stretch, so that the peak is among them.
+or released, at most `MAX_NODES` of them, the highest of each interval, so that the peak is among them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _GRAPH = 1
 
 
 def write_memory_usage(export: RankExport) -> None:
-    """Write all three; nothing where memory was not recorded."""
+    """Write all three; nothing if memory was not recorded."""
     summary, details = f"memory_usage_summary_{export.rank}.json", f"memory_usage_details_{export.rank}.json"
     record = f"cpu_ms_memory_record_{export.rank}.txt"
     every = (
         export.within(export.allocator_rows("memory_curve"), "time_ns").drop_nulls("allocated_bytes").sort("time_ns")
     )
     if every.is_empty():
-        reason = "the allocator was not recorded (profile_memory is off, or the framework does not tell)"
+        reason = "the allocator was not recorded (profile_memory is off, or the framework does not report it)"
         for name in (summary, details, record):
             export.leave_out(name, reason)
         return
@@ -69,7 +69,7 @@ def _gib(count: int) -> float:
 
 
 def _capacity(export: RankExport, on_device: bool) -> int:
-    """Memory of the device, or of the machine; 0 where it was not sampled."""
+    """Memory of the device, or of the machine; 0 if it was not sampled."""
     if on_device:
         found = export.raw(DEVICE).filter(pl.col("name") == "memory_total_bytes")["value"]
     else:
@@ -78,12 +78,12 @@ def _capacity(export: RankExport, on_device: bool) -> int:
 
 
 def _thinned(curve: pl.DataFrame) -> pl.DataFrame:
-    """The highest point of each of `MAX_NODES` stretches with equally many points."""
+    """The highest point of each of `MAX_NODES` intervals with equally many points."""
     if curve.height <= MAX_NODES:
         return curve
-    stretch = pl.int_range(curve.height, eager=True) * MAX_NODES // curve.height
+    interval = pl.int_range(curve.height, eager=True) * MAX_NODES // curve.height
     highest = pl.all().sort_by("allocated_bytes", descending=True, maintain_order=True).first()
-    return curve.group_by(stretch.alias("stretch"), maintain_order=True).agg(highest).drop("stretch")
+    return curve.group_by(interval.alias("interval"), maintain_order=True).agg(highest).drop("interval")
 
 
 def _graph(export: RankExport, nodes: pl.DataFrame, device: Any, static: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What the classic files call an operator: its type, its short name, and its full name with the scopes around it.
 
 MindSpore's operators carry their scopes (`Default/network-.../MatMul-op3`). PyTorch's do not: here the scopes are the
-modules around a call, where Python calls were recorded (`with_stack`), and the operators around it, as in
+modules around a call, if Python calls were recorded (`with_stack`), and the operators around it, as in
 `Default/Net_0/Linear_1/aten::linear/aten::addmm`. What runs below the autograd engine is of the subgraph `Gradients`.
 """
 

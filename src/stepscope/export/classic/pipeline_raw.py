@@ -17,7 +17,7 @@ HEADER = (
 
 
 @dataclass
-class Stage:
+class DatasetOperator:
     """One operator of an input pipeline.
 
     Args:
@@ -25,8 +25,8 @@ class Stage:
         kind: Its type, e.g. `BatchOp`.
         workers: Threads or processes.
         children: Ids of the operators that feed it.
-        sizes: Samples of the queue behind it; empty where it has none.
-        length: Room of that queue.
+        sizes: Samples of the queue behind it; empty without one.
+        length: Capacity of that queue.
         parent: Id of the operator that it feeds; None for the last one.
     """
 
@@ -54,7 +54,7 @@ class Stage:
         return None if self.average is None or not self.length else self.average / self.length
 
 
-def read_pipeline(export: RankExport) -> tuple[list[Stage], int]:
+def read_pipeline(export: RankExport) -> tuple[list[DatasetOperator], int]:
     """The pipeline as `pipeline_profiling` of this export has it, from the root to the leaves, and the interval in ms.
 
     Raises:
@@ -64,12 +64,12 @@ def read_pipeline(export: RankExport) -> tuple[list[Stage], int]:
     if path.name not in export.written:
         return [], 0
     content = json.loads(path.read_bytes())
-    stages = {one.number: one for one in map(_stage, content["op_info"])}
+    stages = {one.number: one for one in map(_operator, content["op_info"])}
     for one in stages.values():
         for child in one.children:
             if child in stages:
                 stages[child].parent = one.number
-    order: list[Stage] = []
+    order: list[DatasetOperator] = []
     open_ = sorted((n for n, one in stages.items() if one.parent is None), reverse=True)
     while open_:
         number = open_.pop()
@@ -79,20 +79,20 @@ def read_pipeline(export: RankExport) -> tuple[list[Stage], int]:
     return order, int(content.get("sampling_interval") or 0)
 
 
-def _stage(told: dict[str, Any]) -> Stage:
-    queue = (told.get("metrics") or {}).get("output_queue") or {}
-    return Stage(
-        int(told["op_id"]),
-        str(told["op_type"]),
-        int(told.get("num_workers") or 1),
-        [int(child) for child in told.get("children") or []],
+def _operator(entry: dict[str, Any]) -> DatasetOperator:
+    queue = (entry.get("metrics") or {}).get("output_queue") or {}
+    return DatasetOperator(
+        int(entry["op_id"]),
+        str(entry["op_type"]),
+        int(entry.get("num_workers") or 1),
+        [int(child) for child in entry.get("children") or []],
         [int(size) for size in queue.get("size") or []],
         int(queue.get("length") or 0),
     )
 
 
 def write_pipeline_raw(export: RankExport) -> None:
-    """Write it where there is a pipeline."""
+    """Write it if a pipeline was recorded."""
     name = f"minddata_pipeline_raw_{export.rank}.csv"
     stages, interval = read_pipeline(export)
     if stages:
@@ -102,7 +102,7 @@ def write_pipeline_raw(export: RankExport) -> None:
         export.leave_out(name, export.left_out.get(f"{PIPELINE}_{export.rank}.json (operators)", nothing))
 
 
-def _row(stage: Stage, interval: int) -> tuple[object, ...]:
+def _row(stage: DatasetOperator, interval: int) -> tuple[object, ...]:
     queue: tuple[object, ...] = (None, None, None, None)
     if stage.average is not None:
         queue = (str(stage.sizes), stage.average, stage.length, stage.usage)

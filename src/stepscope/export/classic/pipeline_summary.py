@@ -11,7 +11,7 @@ from typing import Any
 from stepscope.analysis.methods.pipeline_graph import LIMITS, Limits, Node
 from stepscope.export.classic.framework_files import CPU, ITERATOR
 from stepscope.export.classic.pipeline_advice import advise, percent
-from stepscope.export.classic.pipeline_raw import Stage, read_pipeline
+from stepscope.export.classic.pipeline_raw import DatasetOperator, read_pipeline
 from stepscope.export.rank_export import RankExport
 
 NONE = -1
@@ -22,7 +22,7 @@ def write_pipeline_summary(export: RankExport) -> None:
     """Write it as JSON and as CSV, a line a key."""
     stages, _ = read_pipeline(export)
     if not stages:
-        return  # `write_pipeline_raw` has said why
+        return  # `write_pipeline_raw` has noted why
     stages = sorted(stages, key=lambda stage: stage.number)
     limits: Limits = export.run.limits.get("input_operators", LIMITS)
     samples = _cpu_samples(export)
@@ -38,7 +38,7 @@ def write_pipeline_summary(export: RankExport) -> None:
     export.write(f"minddata_pipeline_summary_{export.rank}.csv", text.getvalue())
 
 
-def _operators(stages: list[Stage]) -> dict[str, list[Any]]:
+def _operators(stages: list[DatasetOperator]) -> dict[str, list[Any]]:
     return {
         "pipeline_ops": [_label(stage) for stage in stages],
         "op_names": [stage.kind.removesuffix("Op") for stage in stages],
@@ -52,23 +52,23 @@ def _operators(stages: list[Stage]) -> dict[str, list[Any]]:
     }
 
 
-def _label(stage: Stage) -> str:
+def _label(stage: DatasetOperator) -> str:
     return f"{stage.kind.removesuffix('Op')}(id={stage.number})"
 
 
-def _use(stage: Stage) -> float | None:
+def _use(stage: DatasetOperator) -> float | None:
     """Use of its queue, of the rounded mean size as readers know it; None without a queue."""
     return None if stage.average is None or not stage.length else round(stage.average, 2) / stage.length
 
 
-def _in_order(summary: dict[str, Any], cpu: list[float], stages: list[Stage]) -> dict[str, Any]:
+def _in_order(summary: dict[str, Any], cpu: list[float], stages: list[DatasetOperator]) -> dict[str, Any]:
     """The keys in the order in which readers of the CSV know them, with the use of CPU in percent of a processor."""
     times = {key: summary.pop(key) for key in ("per_batch_time", "per_pipeline_time", "per_push_queue_time")}
     each = [NONE if use == NONE else round(use / stage.workers, 2) for use, stage in zip(cpu, stages, strict=True)]
     return {**summary, "avg_cpu_pct": cpu, **times, "avg_cpu_pct_per_worker": each}
 
 
-def _node(stage: Stage, cpu: float | None, stages: list[Stage]) -> Node:
+def _node(stage: DatasetOperator, cpu: float | None, stages: list[DatasetOperator]) -> Node:
     """An operator as analyses know it.
 
     Args:

@@ -1,7 +1,7 @@
 """`cpu_timeline_display` and `gpu_timeline_display` with their summaries, in the trace-event format.
 
-The file is written event by event. Where it would grow beyond the limit it ends with the last event that has room, so
-it is JSON in any case; what is worth most comes first, the operators of the host last.
+The file is written event by event. If it would grow beyond the limit, it ends with the last event that fits, so it is
+valid JSON in any case; the most useful events come first, the operators of the host last.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OPERATOR = ("full_name", "op_name", "op_type", "thread", "start_ns", "duration_
 
 
 def write_timeline(export: RankExport) -> None:
-    """Write timeline and summary, of the GPU where there is one, else of the host."""
+    """Write timeline and summary, of the GPU if there is one, else of the host."""
     kind = "gpu" if export.on_gpu else "cpu"
     display = f"{kind}_timeline_display_{export.rank}.json"
     steps = export.rows("steps").filter(pl.col("step") > 0).sort("start_ns")
@@ -59,7 +59,7 @@ def _parts(export: RankExport, steps: pl.DataFrame, operators: pl.DataFrame) -> 
 
 
 def _overlaps(export: RankExport) -> dict[str, pl.DataFrame]:
-    """What was going on in the steps; nothing where that is unknown."""
+    """What was going on in the steps; nothing if that is unknown."""
     if not export.run.has("operators") and not export.run.has("kernels"):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""The events of a classic timeline, as lines of JSON, in the order in which they are worth most where room ends."""
+"""The events of a classic timeline as lines of JSON, the most useful first, as the file may be cut at its limit."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def overlap_events(found: dict[str, pl.DataFrame]) -> Iterator[str]:
     Args:
         found: As of `overlaps`.
     """
-    for part, stretches in found.items():
+    for part, ranges in found.items():
         name, thread, _ = OVERLAPS[part]
-        for start, end in stretches.iter_rows():
+        for start, end in ranges.iter_rows():
             yield event(name, OVERLAP, thread, start, end - start)
 
 
@@ -106,8 +106,8 @@ def event(
     name: str, pid: int, tid: int | str, start_ns: int, ns: int, *, args: dict[str, Any] | None = None, more: str = ""
 ) -> str:
     """One complete event as JSON; its times are decimals, exact to the nanosecond."""
-    told = f',"args":{json.dumps(args)}' if args else ""
-    return _head(name, pid, tid) + f',"ts":{us_text(start_ns)},"dur":{us_text(ns)}{more}{told}}}'
+    arguments = f',"args":{json.dumps(args)}' if args else ""
+    return _head(name, pid, tid) + f',"ts":{us_text(start_ns)},"dur":{us_text(ns)}{more}{arguments}}}'
 
 
 @lru_cache(maxsize=65536)
@@ -117,7 +117,7 @@ def _head(name: str, pid: int, tid: int | str) -> str:
 
 @lru_cache(maxsize=65536)
 def _work(kind: str, full: str) -> str:
-    """What is told of an operator or kernel."""
+    """The arguments of an operator or kernel."""
     return f',"args":{{"type":{json.dumps(kind)},"fullname":{json.dumps(full)}}}'
 
 
