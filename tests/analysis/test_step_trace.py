@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 from phases import MARKS, STEP, TRAINING, US, kernels, marks, on_host, operators, steps
 
+from stepscope.analysis.methods.step_points import NamedPoints
 from stepscope.analysis.step.step_trace import PHASES
-from stepscope.errors import Unavailable
+from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run import Run
 from stepscope.tables import RANK_FIGURES, RANKS
 
@@ -235,10 +236,17 @@ def test_a_named_operator_without_kernels_is_told_apart_from_one_that_is_not_the
 
 
 def test_the_environment_names_points_and_an_argument_goes_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROFILING_FP_START", "aten::mm")
+    monkeypatch.setenv("PROFILING_FP_START", "aten::embedding")  # counts only if the caller passes it
+    names = NamedPoints.of({"PROFILING_FP_START": "aten::mm", "PROFILING_BP_END": ""})
+    run = on_host().with_options({"step_trace": {"environment": names}})
 
-    trace = on_host().analyse("step_trace")
-    other = on_host().analyse("step_trace", forward_start="aten::embedding")
+    trace = run.analyse("step_trace")
+    other = run.analyse("step_trace", forward_start="aten::embedding")
+    statistics = run.analyse("step_statistics")
+
+    assert not statistics.equals(on_host().analyse("step_statistics"))
+    with pytest.raises(StepscopeError, match="step_trace has no option 'enviroment'"):
+        run.with_options({"step_trace": {"enviroment": names}})
 
     assert (trace["forward_start_by"][0], told(trace, SECTIONS)[0]) == ("environment", 200)
     assert (other["forward_start_by"][0], told(other, SECTIONS)[0]) == ("argument", 100)

@@ -124,6 +124,17 @@ class Analysis:
         handed = {name: other.options[name] for other in self.others for name in self.passes if name in other.options}
         return {**handed, **self.parameters.options}
 
+    def check_options(self, given: Iterable[str]) -> None:
+        """Check that it has some options.
+
+        Raises:
+            StepscopeError: If not; the text lists those that it has.
+        """
+        for option in given:
+            if option not in self.options:
+                there = f"It has: {', '.join(self.options)}" if self.options else "It has none"
+                raise StepscopeError(f"{self.name} has no option {option!r}. {there}")
+
     @cached_property
     def closure(self) -> tuple[Analysis, ...]:
         """This analysis and all others on which its answer depends."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from stepscope.analysis.methods.step_points import NamedPoints
 from stepscope.cli.notes import note
 from stepscope.cli.progress import ProgressBar
 from stepscope.run import Run, open_run
@@ -34,6 +36,9 @@ def opened(
     """
     with ProgressBar(quiet=quiet) as progress:
         opened = open_run(list(paths), use_store=use_store, run=run, ranks=ranks, steps=steps, progress=progress.watch)
+    names = NamedPoints.of(os.environ)
+    if names != NamedPoints():
+        opened = opened.with_options({"step_trace": {"environment": names}})
     if run is None and opened.others:
         note(_which(opened))
     _note_missing(opened, ranks, steps)

@@ -31,8 +31,8 @@ class Recorded(Protocol):
         """Its ranks."""
 
     @property
-    def limits(self) -> Mapping[str, Any]:
-        """Sets of limits that take the place of the default ones, by name of analysis or rule."""
+    def options(self) -> Mapping[str, Mapping[str, Any]]:
+        """Options that take the place of the defaults, by name of analysis or rule."""
 
     @property
     def issues(self) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 import polars as pl
 
 from stepscope.analysis.parameters import frozen
+from stepscope.analysis.registry import ANALYSES, find_analysis
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run.answer_cache import DEFAULT_MB, AnswerCache
 from stepscope.run.engine import Engine, Threads
@@ -65,8 +66,8 @@ class Run:
         self.own_issues = list(own_issues)
         self.warnings = list(warnings)
         self.skipped = skipped
-        self.limits: Mapping[str, Any] = {}
-        """Limits of analyses and rules, by name, that take the place of theirs; see `with_limits`."""
+        self.options: Mapping[str, Mapping[str, Any]] = {}
+        """Options of analyses and rules, by name, that take the place of their defaults; see `with_options`."""
         self.others: list[Run] = []
         """Further runs under the paths that were opened."""
         self.original: Run = self
@@ -215,12 +216,32 @@ class Run:
         Args:
             limits: Analysis or rule to its set of limits; `advice.limits_from` makes them of plain values.
         """
+        return self.with_options({name: {"limits": values} for name, values in limits.items()})
+
+    def with_options(self, options: Mapping[str, Mapping[str, Any]]) -> Run:
+        """The same run, asked with other options, also where an answer is needed by another.
+
+        Args:
+            options: Analysis or rule to option to the value that takes the place of its default.
+
+        Raises:
+            StepscopeError: If an analysis has no such option, or a value is not data.
+        """
         run = self._with_ranks(self.ranks)
-        run.limits = {**self.limits, **{name: frozen(name, "limits", values) for name, values in limits.items()}}
-        run.original = run if self.original is self else self.original.with_limits(limits)
+        for name, values in options.items():
+            if name in ANALYSES:
+                find_analysis(name).check_options(values)
+            kept = {option: frozen(name, option, value) for option, value in values.items()}
+            run.options = {**run.options, name: {**run.options.get(name, {}), **kept}}
+        run.original = run if self.original is self else self.original.with_options(options)
         if self.whole is not self:
-            run.whole = self.whole.with_limits(limits)
+            run.whole = self.whole.with_options(options)
         return run
+
+    @property
+    def limits(self) -> Mapping[str, Any]:
+        """Limits of analyses and rules, by name, that take the place of theirs; see `with_limits`."""
+        return {name: values["limits"] for name, values in self.options.items() if "limits" in values}
 
     def _with_ranks(self, ranks: Iterable[Rank]) -> Run:
         """A run of some of the ranks, else the same."""
@@ -236,7 +257,7 @@ class Run:
         )
         run._cache = self._cache
         run.others = self.others
-        run.limits = self.limits
+        run.options = self.options
         run.original = self.original
         return run
 

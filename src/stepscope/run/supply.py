@@ -16,7 +16,7 @@ import polars as pl
 
 from stepscope.analysis.parameters import frozen, identity
 from stepscope.analysis.registry import Analysis, find_analysis
-from stepscope.errors import StepscopeError, Unavailable
+from stepscope.errors import Unavailable
 from stepscope.run.answer_cache import AnswerCache
 from stepscope.run.engine import Engine, Task
 from stepscope.run.engine.orders import Orders
@@ -114,28 +114,24 @@ class Supplier:
         return PartAnswer({numbers: frame}, {})
 
     def _options(self, analysis: Analysis, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All options of an analysis: as given, else by the run's limits, else their defaults.
+        """All options of an analysis: as given, else the run's, else their defaults.
 
         Raises:
             StepscopeError: If it has no such option, or a value is not data.
         """
-        for option in given:
-            if option not in analysis.options:
-                there = f"It has: {', '.join(analysis.options)}" if analysis.options else "It has none"
-                raise StepscopeError(f"{analysis.name} has no option {option!r}. {there}")
+        analysis.check_options(given)
         return self._completed(analysis, {name: frozen(analysis.name, name, value) for name, value in given.items()})
 
     def _completed(self, analysis: Analysis, given: Mapping[str, Any]) -> dict[str, Any]:
-        limits = {"limits": self.run.limits[analysis.name]} if analysis.name in self.run.limits else {}
-        return {**analysis.options, **limits, **given}
+        return {**analysis.options, **self.run.options.get(analysis.name, {}), **given}
 
     def _key(self, analysis: Analysis, options: Mapping[str, Any], ranks: tuple[int, ...] | None) -> Any:
-        """Equal for the same question to the same selection, by the same functions with the same limits."""
+        """Equal for the same question to the same selection, by the same functions with the same options."""
         used = analysis.closure
         return (
             tuple(_hashable(one.function) for one in used),
-            tuple((name, identity(value)) for name, value in sorted(options.items())),
-            tuple((one.name, identity(self.run.limits[one.name])) for one in used if one.name in self.run.limits),
+            _values(options),
+            tuple((one.name, _values(self.run.options[one.name])) for one in used if one.name in self.run.options),
             self._selection,
             ranks,
         )
@@ -263,6 +259,10 @@ class Supplier:
 def _takes_several(analysis: Analysis) -> bool:
     """Whether an analysis may be called with several ranks' tables: if it says so, and those that it needs."""
     return analysis.together and all(_takes_several(other) for other in analysis.others if other.scope == "rank")
+
+
+def _values(options: Mapping[str, Any]) -> Hashable:
+    return tuple((name, identity(value)) for name, value in sorted(options.items()))
 
 
 def _hashable(function: Callable[..., Any]) -> Hashable:

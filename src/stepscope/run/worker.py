@@ -105,7 +105,7 @@ class SentRun:
         self.path = Path(data.path)
         steps = None if data.steps is None else Selection(tuple(data.steps))
         self.ranks = [_rank(rank, steps) for rank in data.ranks]
-        self.limits: dict[str, Any] = {name: decoded(limits) for name, limits in data.limits}
+        self.options: dict[str, dict[str, Any]] = decoded(data.defaults)
         self._data = data
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -36,6 +36,24 @@ class Side:
 
 FORWARD = Side("forward_start_ns", "forward_start_operator", "PROFILING_FP_START", True, ("forward", "backward"))
 BACKWARD = Side("backward_end_ns", "backward_end_operator", "PROFILING_BP_END", False, ("backward",))
+
+
+@dataclass(frozen=True)
+class NamedPoints:
+    """The operators at the points, as the environment of the user who asks names them; None if it does not.
+
+    Args:
+        forward_start: `PROFILING_FP_START`.
+        backward_end: `PROFILING_BP_END`.
+    """
+
+    forward_start: str | None = None
+    backward_end: str | None = None
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> NamedPoints:
+        """The operators that an environment names."""
+        return cls(environment.get(FORWARD.variable) or None, environment.get(BACKWARD.variable) or None)
 
 
 @dataclass(frozen=True)
@@ -76,7 +94,7 @@ class Evidence:
         return {}
 
 
-def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None) -> pl.DataFrame:
+def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None, variable: str | None) -> pl.DataFrame:
     """One of the points in each window of a rank.
 
     Args:
@@ -84,6 +102,7 @@ def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None)
         side: Which point.
         known: Where to look.
         named: The operator that the user names by argument, if any.
+        variable: The operator that the user's environment names, if any; it goes before the recorded environment's.
 
     Returns:
         For each window `at_ns`, `by` (how it was found: `argument`, `environment`, `stated`, `phases`) and
@@ -97,7 +116,7 @@ def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None)
         if not at.count():
             raise Unavailable(_not_found(known, named))
         return _told(at, "argument", [named] * windows.height)
-    wanted = os.environ.get(side.variable) or known.environment().get(side.variable)
+    wanted = variable or known.environment().get(side.variable)
     if wanted and (at := _named(windows, known, side, wanted)).count():
         return _told(at, "environment", [wanted] * windows.height)
     executed = _of_phases(windows, known, side)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.step_points import BACKWARD, FORWARD, Evidence, point
+from stepscope.analysis.methods.step_points import BACKWARD, FORWARD, Evidence, NamedPoints, point
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.activity import SPLIT, split
@@ -15,6 +15,8 @@ from stepscope.tables.base import Column
 
 SECTIONS = ("interval_ns", "forward_backward_ns", "tail_ns")
 """What two points cut a step into."""
+
+NO_NAMES = NamedPoints()
 
 POINTS = ("forward_start", "backward_end")
 """Options by which a user names the operators at the points."""
@@ -85,6 +87,7 @@ def step_trace(
     ranks: pl.LazyFrame | None,
     forward_start: str | None = None,
     backward_end: str | None = None,
+    environment: NamedPoints = NO_NAMES,
 ) -> pl.DataFrame:
     """Split each step's window at the start of forward and the end of backward, and by what the rank did.
 
@@ -99,6 +102,7 @@ def step_trace(
         ranks: With the recorded environment, which may name them.
         forward_start: Name of the operator or kernel at which forward starts.
         backward_end: Likewise at which backward ends.
+        environment: The operators that the environment of whoever asks names; used where they were recorded.
 
     Returns:
         One row a step. `interval_ns + forward_backward_ns + tail_ns` is the step; in a step without backward,
@@ -114,12 +118,15 @@ def step_trace(
     windows = _windows(steps, None if named else activity)
     known = Evidence(operators, kernels, phase_ranges, rank_figures, ranks)
     points = [
-        point(windows, side, known, named).select(
+        point(windows, side, known, named, variable).select(
             pl.col("at_ns").alias(side.column),
             pl.col("by").alias(side.column.replace("_ns", "_by")),
             pl.col("operator").alias(side.stated),
         )
-        for side, named in ((FORWARD, forward_start), (BACKWARD, backward_end))
+        for side, named, variable in (
+            (FORWARD, forward_start, environment.forward_start),
+            (BACKWARD, backward_end, environment.backward_end),
+        )
     ]
     plain = windows.select(
         *("rank", "graph", "step", "window", "recorded", "by_phases"),

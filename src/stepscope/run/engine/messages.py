@@ -30,7 +30,7 @@ class RunData(msgspec.Struct, frozen=True):
         path: The directory or file that holds it.
         ranks: Its ranks.
         steps: The steps to which it is narrowed, as closed ranges; None for all.
-        limits: Sets of limits that take the place of the default ones, see `data.py`.
+        defaults: Options of analyses that take the place of their defaults, see `data.py`.
         issues: What is known of the run beside its tables, as rows.
         iterations: Its iterations, if it marks no steps: rows, number, operators in each.
         answers_bytes: Bytes of answers that a worker may keep.
@@ -41,7 +41,7 @@ class RunData(msgspec.Struct, frozen=True):
     path: str
     ranks: list[RankData]
     steps: list[tuple[int, int | None]] | None
-    limits: list[tuple[str, bytes]]
+    defaults: bytes
     issues: bytes
     iterations: tuple[bytes, int, int] | None
     answers_bytes: int

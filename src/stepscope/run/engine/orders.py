@@ -88,7 +88,7 @@ class Orders:
             path=str(self._run.path),
             ranks=ranks,
             steps=None if steps is None else list(steps.ranges),
-            limits=[(name, encoded(limits)) for name, limits in self._run.limits.items()],
+            defaults=encoded({name: dict(options) for name, options in self._run.options.items()}),
             issues=rows_of(self._run.issues),
             iterations=iterations,
             answers_bytes=self._answers_bytes,
