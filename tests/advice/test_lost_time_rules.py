@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.advice import Finding, worded
 from stepscope.advice.rules.idle_time import idle_time
-from stepscope.analysis.step.lost_time import COLUMNS, summed
+from stepscope.analysis.step.lost_time import STEP_COSTS, summed
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
 from stepscope.run import Run
@@ -214,7 +214,7 @@ def test_windows_of_other_lengths_do_not_make_another_rank_the_typical_one() -> 
     lost = [(0, 6, 18), (1, 7, 11), (2, 9, 17), (3, 8, 11)]
     rows = pl.DataFrame(
         [(rank, "dispatch", 1, idle * MS, idle * MS, 0, step * MS) for rank, idle, step in lost],
-        schema=COLUMNS,
+        schema=STEP_COSTS,
         orient="row",
     )
 

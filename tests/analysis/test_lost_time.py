@@ -7,7 +7,7 @@ import pytest
 
 from stepscope.analysis.job.time_by_rank import long_steps
 from stepscope.analysis.methods.recurrence import period
-from stepscope.analysis.step.lost_time import COLUMNS, summed
+from stepscope.analysis.step.lost_time import STEP_COSTS, summed
 from tests.analysis.jobs import MS, job
 
 
@@ -22,7 +22,7 @@ def costs(*lost_ms: float, step_ms: float = 20, cause: str = "data_loading") -> 
         "paused_ns": [0] * len(lost_ms),
         "step_ns": [round((step_ms + ms) * MS) for ms in lost_ms],
     }
-    return pl.DataFrame(rows).select(COLUMNS)
+    return pl.DataFrame(rows).select(STEP_COSTS)
 
 
 def test_a_stall_in_every_fourth_step_counts_in_full_with_its_period() -> None:

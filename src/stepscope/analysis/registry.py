@@ -22,7 +22,7 @@ import polars as pl
 from stepscope.analysis.parameters import Parameters, check_cycles, close_matches, parameters_of
 from stepscope.errors import StepscopeError
 from stepscope.tables import TABLES
-from stepscope.tables.base import Column, polars_type
+from stepscope.tables.base import Column, schema_of
 
 Scope = Literal["rank", "job"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,9 +35,9 @@ class Analysis:
     Args:
         name: The function's name, and the name of its result.
         function: What computes it.
-        columns: The columns of its result, in order.
         scope: `rank`: called with the tables of one rank, or of a few (see `together`), the results stacked, so that
             memory does not grow with the number of ranks; `job`: called once with the tables of all ranks.
+        columns: The columns of its result, in order.
         together: Of scope `rank`: may be called with the tables of several ranks at once, told apart by `rank`, which
             costs little more than one call where ranks are small. A rank's part of the answer depends on its own
             rows only.
@@ -72,7 +72,7 @@ class Analysis:
     @cached_property
     def schema(self) -> dict[str, pl.DataType]:
         """Type of each column of the result, in order."""
-        return {column.name: polars_type(column.dtype) for column in self.columns}
+        return schema_of(self.columns)
 
     def checked(self, result: Any) -> Any:
         """The result, if it has the declared columns in their order, with values of the declared types.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -120,7 +120,7 @@ class Table:
 
     @cached_property
     def _types(self) -> dict[str, pl.DataType]:
-        return {c.name: polars_type(c.dtype) for c in self.columns}
+        return schema_of(self.columns)
 
     @cached_property
     def _stored_types(self) -> dict[str, pl.DataType]:
@@ -267,6 +267,11 @@ def _cast_or_null(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> 
     except pl.exceptions.PolarsError:  # nothing of such a type fits, e.g. a list where a number belongs
         cast = pl.Series(column.name, [None], dtype=dtype).new_from_index(0, len(column))
     return cast
+
+
+def schema_of(columns: Iterable[Column]) -> dict[str, pl.DataType]:
+    """Column name to Polars type, in order."""
+    return {column.name: polars_type(column.dtype) for column in columns}
 
 
 def polars_type(dtype: DType) -> pl.DataType:

@@ -13,7 +13,7 @@ from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, schema_of
 
 _STATED = (
     *("flops", "cube_flops", "vector_flops", "flops_per_s", "cube_flops_per_s", "vector_flops_per_s"),
@@ -21,67 +21,52 @@ _STATED = (
 )
 """Names in `rank_figures`."""
 
-SCHEMA = {
-    "rank": pl.Int32,
-    **dict.fromkeys(("steps", "step_ns"), pl.Int64),
-    **dict.fromkeys(("step_flops", "step_cube_flops", "step_vector_flops", "recorded_flops"), pl.Float64),
-    "total_ns": pl.Int64,
-    **dict.fromkeys(("flops_per_s", "cube_flops_per_s", "vector_flops_per_s", "step_flops_per_s"), pl.Float64),
-    **dict.fromkeys(("device_name", "data_type"), pl.String),
-    "peak_flops_per_s": pl.Float64,
-    "peak_by": pl.String,
-    **dict.fromkeys(("utilization_ratio", "mfu_ratio", "known_ratio"), pl.Float64),
-    "found_by": pl.String,
-    **{f"stated_{name}": pl.Float64 for name in _STATED[:7]},
-}
-
-
-@analysis(
+COLUMNS = columns(
     "rank",
-    columns(
-        "rank",
-        meaning("steps", "Number of steps in which operators were counted."),
-        meaning("step_ns", "Mean length of a step."),
-        Column("step_flops", "float64", "Operations of one step; null if no steps are known."),
-        Column("step_cube_flops", "float64", "Those on the cube (matrix) unit; null if unknown."),
-        Column("step_vector_flops", "float64", "Those on the vector unit; null if unknown."),
-        Column("recorded_flops", "float64", "Operations of all calls."),
-        meaning("total_ns", "Time of the operators that made them, all steps."),
-        "flops_per_s cube_flops_per_s vector_flops_per_s",
-        Column("step_flops_per_s", "float64", "`step_flops` over `step_ns`."),
-        Column("device_name", "string", "Name of the device."),
-        meaning("data_type", "Data type in which most operations are made."),
-        Column("peak_flops_per_s", "float64", "Peak rate of the device; null if unknown."),
-        Column("peak_by", "string", "Source of the peak: `argument`, `stated`, `device` (cores and clock) or `table`."),
-        Column("utilization_ratio", "float64", "`flops_per_s` over the peak."),
-        Column("mfu_ratio", "float64", "`step_flops_per_s` over the peak; work done twice to save memory counts."),
-        Column("known_ratio", "float64", "Share of the calls of the counted operators whose operations are known."),
-        "found_by",
-        Column("stated_flops", "float64", "Operations as the source states them."),
-        Column("stated_cube_flops", "float64", "Those on the cube unit as stated."),
-        Column("stated_vector_flops", "float64", "Those on the vector unit as stated."),
-        Column("stated_flops_per_s", "float64", "Rate as stated."),
-        Column("stated_cube_flops_per_s", "float64", "Rate of the cube unit as stated."),
-        Column("stated_vector_flops_per_s", "float64", "Rate of the vector unit as stated."),
-        Column("stated_flops_utilization_ratio", "float64", "Utilization as stated; files do not say of what."),
-        keep="step_ns step_flops recorded_flops step_flops_per_s mfu_ratio flops_per_s utilization_ratio",
-        titles={
-            "step_flops": "FLOPs per {step}",
-            "step_cube_flops": "cube FLOPs per {step}",
-            "step_vector_flops": "vector FLOPs per {step}",
-            "recorded_flops": "FLOPs in total",
-            "total_ns": "operator time",
-            "flops_per_s": "rate while busy",
-            "cube_flops_per_s": "cube rate while busy",
-            "vector_flops_per_s": "vector rate while busy",
-            "step_flops_per_s": "rate over {the_step}",
-            "peak_flops_per_s": "peak rate",
-            "utilization_ratio": "of peak while busy",
-            "mfu_ratio": "of peak (MFU)",
-            "known_ratio": "calls with known FLOPs",
-        },
-    ),
+    meaning("steps", "Number of steps in which operators were counted."),
+    meaning("step_ns", "Mean length of a step."),
+    Column("step_flops", "float64", "Operations of one step; null if no steps are known."),
+    Column("step_cube_flops", "float64", "Those on the cube (matrix) unit; null if unknown."),
+    Column("step_vector_flops", "float64", "Those on the vector unit; null if unknown."),
+    Column("recorded_flops", "float64", "Operations of all calls."),
+    meaning("total_ns", "Time of the operators that made them, all steps."),
+    "flops_per_s cube_flops_per_s vector_flops_per_s",
+    Column("step_flops_per_s", "float64", "`step_flops` over `step_ns`."),
+    Column("device_name", "string", "Name of the device."),
+    meaning("data_type", "Data type in which most operations are made."),
+    Column("peak_flops_per_s", "float64", "Peak rate of the device; null if unknown."),
+    Column("peak_by", "string", "Source of the peak: `argument`, `stated`, `device` (cores and clock) or `table`."),
+    Column("utilization_ratio", "float64", "`flops_per_s` over the peak."),
+    Column("mfu_ratio", "float64", "`step_flops_per_s` over the peak; work done twice to save memory counts."),
+    Column("known_ratio", "float64", "Share of the calls of the counted operators whose operations are known."),
+    "found_by",
+    Column("stated_flops", "float64", "Operations as the source states them."),
+    Column("stated_cube_flops", "float64", "Those on the cube unit as stated."),
+    Column("stated_vector_flops", "float64", "Those on the vector unit as stated."),
+    Column("stated_flops_per_s", "float64", "Rate as stated."),
+    Column("stated_cube_flops_per_s", "float64", "Rate of the cube unit as stated."),
+    Column("stated_vector_flops_per_s", "float64", "Rate of the vector unit as stated."),
+    Column("stated_flops_utilization_ratio", "float64", "Utilization as stated; files do not say of what."),
+    keep="step_ns step_flops recorded_flops step_flops_per_s mfu_ratio flops_per_s utilization_ratio",
+    titles={
+        "step_flops": "FLOPs per {step}",
+        "step_cube_flops": "cube FLOPs per {step}",
+        "step_vector_flops": "vector FLOPs per {step}",
+        "recorded_flops": "FLOPs in total",
+        "total_ns": "operator time",
+        "flops_per_s": "rate while busy",
+        "cube_flops_per_s": "cube rate while busy",
+        "vector_flops_per_s": "vector rate while busy",
+        "step_flops_per_s": "rate over {the_step}",
+        "peak_flops_per_s": "peak rate",
+        "utilization_ratio": "of peak while busy",
+        "mfu_ratio": "of peak (MFU)",
+        "known_ratio": "calls with known FLOPs",
+    },
 )
+
+
+@analysis("rank", COLUMNS)
 def model_flops(
     operator_flops: pl.DataFrame | None,
     steps: pl.LazyFrame | None,
@@ -116,7 +101,7 @@ def model_flops(
     else:
         row |= _of_stated(told)
     row |= _peak(row, told, about, peak_flops_per_s)
-    return pl.DataFrame([row], schema=SCHEMA)
+    return pl.DataFrame([row], schema=schema_of(COLUMNS))
 
 
 def _stated_values(rank_figures: pl.LazyFrame | None) -> dict[str, float]:

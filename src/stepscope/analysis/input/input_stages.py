@@ -12,25 +12,12 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.input.input_queues import DATA_QUEUE, FIRST, HOST_QUEUES
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, schema_of
 
 PROCESSING, TRANSMISSION, OBTAINING = "data processing", "data transmission", "data obtaining"
 STAGES = (PROCESSING, TRANSMISSION, OBTAINING)
 
 HEALTHY, BOTTLENECK, UNKNOWN = "healthy", "bottleneck", "unknown"
-
-RESULT = {
-    "rank": pl.Int32,
-    "stage": pl.String,
-    "verdict": pl.String,
-    "queue": pl.String,
-    "batches": pl.Int64,
-    "empty": pl.Int64,
-    "full": pl.Int64,
-    "empty_ratio": pl.Float64,
-    "mean_total_ns": pl.Float64,
-    "interval_ns": pl.Int64,
-}
 
 
 @dataclass(frozen=True)
@@ -46,17 +33,19 @@ class Limits:
 
 LIMITS = Limits()
 
-
-@analysis(
+COLUMNS = columns(
     "rank",
-    columns(
-        "rank",
-        meaning("stage", "Stage of the input.", values=STAGES),
-        Column("verdict", "string", "Judgement of the stage.", values=(HEALTHY, BOTTLENECK, UNKNOWN)),
-        "queue batches empty full empty_ratio mean_total_ns interval_ns",
-        keep="stage verdict",
-    ),
+    meaning("stage", "Stage of the input.", values=STAGES),
+    Column("verdict", "string", "Judgement of the stage.", values=(HEALTHY, BOTTLENECK, UNKNOWN)),
+    "queue batches empty full empty_ratio mean_total_ns interval_ns",
+    keep="stage verdict",
 )
+
+_FIGURES = [column.name for column in COLUMNS[3:]]
+"""Figures of the queue."""
+
+
+@analysis("rank", COLUMNS)
 def input_stages(input_queues: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Judge the three stages of the input.
 
@@ -81,10 +70,10 @@ def input_stages(input_queues: pl.DataFrame, limits: Limits = LIMITS) -> pl.Data
     }
     rank = input_queues["rank"][0]
     rows = [
-        {"rank": rank, "stage": stage, "verdict": verdict, **{key: (queue or {}).get(key) for key in list(RESULT)[3:]}}
+        {"rank": rank, "stage": stage, "verdict": verdict, **{key: (queue or {}).get(key) for key in _FIGURES}}
         for stage, (verdict, queue) in verdicts.items()
     ]
-    return pl.DataFrame(rows, schema=RESULT)
+    return pl.DataFrame(rows, schema=schema_of(COLUMNS))
 
 
 def _verdict(queue: Mapping[str, Any] | None, most: float) -> str:

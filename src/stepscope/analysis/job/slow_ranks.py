@@ -14,23 +14,9 @@ from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, schema_of
 
 CALL = ["group", "sequence"]
-
-RESULT = {
-    "rank": pl.Int32,
-    "kind": pl.String,
-    "cost_ns": pl.Int64,
-    "cost_ratio": pl.Float64,
-    "excess_ns": pl.Int64,
-    "typical_ns": pl.Int64,
-    "steps": pl.Int32,
-    "steps_late": pl.Int32,
-    "times_last": pl.Int32,
-    "calls": pl.Int32,
-    "score": pl.Float64,
-}
 
 
 @dataclass(frozen=True)
@@ -46,24 +32,23 @@ class Limits:
 
 LIMITS = Limits()
 
-
-@analysis(
-    "job",
-    columns(
-        "rank",
-        meaning("kind", "What it is slow at.", values=WORK),
-        "cost_ns",
-        Column("cost_ratio", "float64", "`cost_ns` over the median step of the longest rank.", importance=60),
-        Column("excess_ns", "int64", "What it needs beyond the typical rank in the median step.", importance=58),
-        Column("typical_ns", "int64", "What the typical rank needs for this kind in a step.", importance=51),
-        meaning("steps", "Number of steps that were compared."),
-        Column("steps_late", "int32", "Steps in which it has such an excess.", importance=38),
-        Column("times_last", "int32", "Collectives in which it arrived last.", importance=37),
-        meaning("calls", "Collectives that it took part in."),
-        "score",
-        nulls="",
-    ),
+COLUMNS = columns(
+    "rank",
+    meaning("kind", "What it is slow at.", values=WORK),
+    "cost_ns",
+    Column("cost_ratio", "float64", "`cost_ns` over the median step of the longest rank.", importance=60),
+    Column("excess_ns", "int64", "What it needs beyond the typical rank in the median step.", importance=58),
+    Column("typical_ns", "int64", "What the typical rank needs for this kind in a step.", importance=51),
+    meaning("steps", "Number of steps that were compared."),
+    Column("steps_late", "int32", "Steps in which it has such an excess.", importance=38),
+    Column("times_last", "int32", "Collectives in which it arrived last.", importance=37),
+    meaning("calls", "Collectives that it took part in."),
+    "score",
+    nulls="",
 )
+
+
+@analysis("job", COLUMNS)
 def slow_ranks(
     segments: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -109,7 +94,7 @@ def slow_ranks(
     rows = [
         row for kind in WORK for row in _slow_at(per_step, kind, last, step_ns=step_ns, work_ns=work_ns, limits=limits)
     ]
-    found = pl.DataFrame(rows, schema=RESULT, orient="row")
+    found = pl.DataFrame(rows, schema=schema_of(COLUMNS), orient="row")
     return found.sort("cost_ns", "rank", "kind", descending=[True, False, False])
 
 
@@ -201,7 +186,7 @@ def binomial_tail(successes: int, trials: int, probability: float) -> float:
 def _slow_at(
     per_step: pl.DataFrame, kind: str, last: pl.DataFrame, *, step_ns: float, work_ns: float, limits: Limits
 ) -> list[tuple[object, ...]]:
-    """The ranks that are slow at one kind of work, as rows of `RESULT`."""
+    """The ranks that are slow at one kind of work, as rows of `COLUMNS`."""
     floor, enough = limits.floor_ratio * work_ns, limits.cost_ratio * work_ns
     excess = pl.col(f"{kind}_excess")
     ranks = per_step.group_by("rank").agg(

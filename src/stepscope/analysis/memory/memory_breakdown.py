@@ -11,57 +11,32 @@ from stepscope.analysis.methods.tensor_lifetimes import alive_at, lives
 from stepscope.analysis.registry import analysis
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.selection import describe_numbers
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, schema_of, with_schema
 
-RESULT = {
-    "rank": pl.Int32(),
-    "graph": pl.Int64(),
-    "node": pl.Int32(),
-    "time_ns": pl.Int64(),
-    "component": pl.String(),
-    "device": pl.Int32(),
-    "tensor": pl.Int64(),
-    "name": pl.String(),
-    "made_by": pl.String(),
-    "size_bytes": pl.Int64(),
-    "share_ratio": pl.Float64(),
-    "type": pl.String(),
-    "data_type": pl.String(),
-    "format": pl.String(),
-    "shape": pl.String(),
-    "lifetime": pl.String(),
-    "life_start": pl.Int32(),
-    "life_end": pl.Int32(),
-    "allocation_ns": pl.Int64(),
-    "release_ns": pl.Int64(),
-    "life_ns": pl.Int64(),
-}
-
-
-@analysis(
-    "rank",
-    columns(
-        "rank graph node",
-        meaning("time_ns", "Time that is shown; null for a graph."),
-        "component device",
-        Column("tensor", "int64", "Number of the tensor in its graph."),
-        meaning("name", "Name of the tensor, or operator that asked for the block."),
-        Column("made_by", "string", "Node that made the tensor."),
-        meaning("size_bytes", "Size."),
-        meaning("share_ratio", "Share of the memory in use there; if that is unknown or less, of the rows' sum."),
-        meaning("type", "Kind of tensor as stated, e.g. `OUTPUT`."),
-        "data_type",
-        Column("format", "string", "Data format."),
-        Column("shape", "string", "Shape as recorded."),
-        Column("lifetime", "string", "How long it lives, as stated, e.g. `LifeLongGraphAll`."),
-        Column("life_start", "int32", "First node at which it lives."),
-        Column("life_end", "int32", "Last node at which it lives."),
-        Column("allocation_ns", "int64", "When it was allocated.", moment=True),
-        Column("release_ns", "int64", "When it was released; null if not in the recording.", moment=True),
-        Column("life_ns", "int64", "Time between the two."),
-        keep="name size_bytes share_ratio life_ns allocation_ns release_ns made_by shape",
-    ),
+COLUMNS = columns(
+    "rank graph node",
+    meaning("time_ns", "Time that is shown; null for a graph."),
+    "component device",
+    Column("tensor", "int64", "Number of the tensor in its graph."),
+    meaning("name", "Name of the tensor, or operator that asked for the block."),
+    Column("made_by", "string", "Node that made the tensor."),
+    meaning("size_bytes", "Size."),
+    meaning("share_ratio", "Share of the memory in use there; if that is unknown or less, of the rows' sum."),
+    meaning("type", "Kind of tensor as stated, e.g. `OUTPUT`."),
+    "data_type",
+    Column("format", "string", "Data format."),
+    Column("shape", "string", "Shape as recorded."),
+    Column("lifetime", "string", "How long it lives, as stated, e.g. `LifeLongGraphAll`."),
+    Column("life_start", "int32", "First node at which it lives."),
+    Column("life_end", "int32", "Last node at which it lives."),
+    Column("allocation_ns", "int64", "When it was allocated.", moment=True),
+    Column("release_ns", "int64", "When it was released; null if not in the recording.", moment=True),
+    Column("life_ns", "int64", "Time between the two."),
+    keep="name size_bytes share_ratio life_ns allocation_ns release_ns made_by shape",
 )
+
+
+@analysis("rank", COLUMNS)
 def memory_breakdown(
     graph_tensors: pl.LazyFrame | None,
     graph_nodes: pl.LazyFrame | None,
@@ -101,7 +76,7 @@ def memory_breakdown(
         parts += _of_blocks(allocations, memory_peak, at_ns)
     if not parts:
         raise Unavailable("neither the tensors of a graph nor the blocks of an allocator are known there")
-    rows = pl.concat([part.select(_columns(part)) for part in parts])
+    rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
     place = ["rank", "graph", "component", "device"]
     total = pl.coalesce(_in_use(rows, memory_usage), pl.col("size_bytes").sum().over(place))
     return rows.with_columns(share_ratio=pl.when(total > 0).then(pl.col("size_bytes") / total)).sort(
@@ -136,13 +111,6 @@ def _totals(
         own = before.filter(pl.col("component").eq_missing(pl.lit(component, pl.String)))
         found = (own if own.height else before).group_by("component", maintain_order=True).last()
     return found["total_bytes"].drop_nulls().to_list()
-
-
-def _columns(part: pl.DataFrame) -> list[pl.Expr]:
-    return [
-        (pl.col(name) if name in part.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in RESULT.items()
-    ]
 
 
 def _of_graphs(

@@ -15,26 +15,9 @@ from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, schema_of
 
 GROWTH, UNRELEASED, FRAGMENTATION, NEAR_CAPACITY = "growth", "unreleased", "fragmentation", "near capacity"
-
-RESULT = {
-    "rank": pl.Int32,
-    "kind": pl.String,
-    "graph": pl.Int64,
-    "component": pl.String,
-    "device": pl.Int32,
-    "name": pl.String,
-    "bytes": pl.Int64,
-    "ratio": pl.Float64,
-    "per_step_bytes": pl.Int64,
-    "steps": pl.Int64,
-    "blocks": pl.Int64,
-    "peak_bytes": pl.Int64,
-    "capacity_bytes": pl.Int64,
-    "forced_bytes": pl.Int64,
-}
 
 MOST_STEPS = 200
 """Steps that are compared pair by pair; of more, every so many."""
@@ -71,25 +54,24 @@ class Limits:
 
 LIMITS = Limits()
 
-
-@analysis(
+COLUMNS = columns(
     "rank",
-    columns(
-        "rank",
-        meaning("kind", "`growth`, `unreleased`, `fragmentation` or `near capacity`."),
-        "graph component device",
-        meaning("name", "Operator that allocated the blocks, for `unreleased`."),
-        Column("bytes", "int64", "Bytes grown, never released, never in use, or left."),
-        Column("ratio", "float64", "Share of the peak, of what is reserved, or of the capacity."),
-        Column("per_step_bytes", "int64", "Growth, or bytes not released, in a step."),
-        meaning("steps", "Number of steps that show it."),
-        Column("blocks", "int64", "Number of blocks, for `unreleased`."),
-        meaning("peak_bytes", "Highest use."),
-        "capacity_bytes",
-        Column("forced_bytes", "int64", "Bytes reserved although as much lay free, for `fragmentation`."),
-        keep="kind graph",
-    ),
+    meaning("kind", "`growth`, `unreleased`, `fragmentation` or `near capacity`."),
+    "graph component device",
+    meaning("name", "Operator that allocated the blocks, for `unreleased`."),
+    Column("bytes", "int64", "Bytes grown, never released, never in use, or left."),
+    Column("ratio", "float64", "Share of the peak, of what is reserved, or of the capacity."),
+    Column("per_step_bytes", "int64", "Growth, or bytes not released, in a step."),
+    meaning("steps", "Number of steps that show it."),
+    Column("blocks", "int64", "Number of blocks, for `unreleased`."),
+    meaning("peak_bytes", "Highest use."),
+    "capacity_bytes",
+    Column("forced_bytes", "int64", "Bytes reserved although as much lay free, for `fragmentation`."),
+    keep="kind graph",
 )
+
+
+@analysis("rank", COLUMNS)
 def memory_hints(
     memory_curve: pl.LazyFrame | None,
     memory_peak: pl.DataFrame | None,
@@ -124,7 +106,7 @@ def memory_hints(
         found += _growing(memory_curve, steps, limits)
     if allocations is not None and steps is not None:
         found += _unreleased(allocations, steps, limits)
-    return pl.DataFrame([{**dict.fromkeys(RESULT), **row} for row in found], schema=RESULT)
+    return pl.DataFrame(found, schema=schema_of(COLUMNS))
 
 
 def _tight(peaks: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.memory_points import PLACE, of_nodes, of_times
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, schema_of, with_schema
 
 STATED = {
     "memory_capacity_bytes": "capacity_bytes",
@@ -22,29 +22,28 @@ STATED = {
 CAPACITY_COUNTER = "memory_total_bytes"
 """The counter by which the recorder tells how much memory a device has."""
 
-
-@analysis(
-    "rank",
-    columns(
-        "rank graph component device peak_bytes",
-        meaning("node", "Node of the peak; null for memory over time."),
-        meaning("time_ns", "When the peak was reached first; null for a graph."),
-        meaning("step", "Step of the peak."),
-        meaning("phase", "Part of the step at the peak, as `memory_usage` names it."),
-        meaning("name", "Name of that node."),
-        meaning("full_name", "Full name of that node."),
-        "static_bytes",
-        Column("allocated_peak_bytes", "int64", "Highest use without the static part.", importance=14),
-        Column("reserved_peak_bytes", "int64", "The most that the allocator reserved."),
-        "allocations capacity_bytes",
-        Column("stated_peak_bytes", "int64", "Peak as the source states it for the rank."),
-        Column("stated_static_bytes", "int64", "Static part as stated.", importance=12),
-        Column("stated_allocations", "int64", "Allocations as stated.", importance=10),
-        Column("stated_deallocations", "int64", "Releases as stated.", importance=11),
-        Column("used_ratio", "float64", "The highest of peak, stated peak and reserved, over the capacity."),
-        keep="peak_bytes used_ratio component device step phase time_ns name reserved_peak_bytes",
-    ),
+COLUMNS = columns(
+    "rank graph component device peak_bytes",
+    meaning("node", "Node of the peak; null for memory over time."),
+    meaning("time_ns", "When the peak was reached first; null for a graph."),
+    meaning("step", "Step of the peak."),
+    meaning("phase", "Part of the step at the peak, as `memory_usage` names it."),
+    meaning("name", "Name of that node."),
+    meaning("full_name", "Full name of that node."),
+    "static_bytes",
+    Column("allocated_peak_bytes", "int64", "Highest use without the static part.", importance=14),
+    Column("reserved_peak_bytes", "int64", "The most that the allocator reserved."),
+    "allocations capacity_bytes",
+    Column("stated_peak_bytes", "int64", "Peak as the source states it for the rank."),
+    Column("stated_static_bytes", "int64", "Static part as stated.", importance=12),
+    Column("stated_allocations", "int64", "Allocations as stated.", importance=10),
+    Column("stated_deallocations", "int64", "Releases as stated.", importance=11),
+    Column("used_ratio", "float64", "The highest of peak, stated peak and reserved, over the capacity."),
+    keep="peak_bytes used_ratio component device step phase time_ns name reserved_peak_bytes",
 )
+
+
+@analysis("rank", COLUMNS)
 def memory_peak(
     graph_nodes: pl.LazyFrame | None,
     graphs: pl.LazyFrame | None,
@@ -74,7 +73,7 @@ def memory_peak(
         parts.append(rank_figures.select("rank").first().collect())
     if not parts:
         raise Unavailable("no memory was recorded")
-    peaks = pl.concat([part.select(_columns(part)) for part in parts])
+    peaks = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
     on_host = pl.col("graph").is_null() & pl.col("device").is_null()
     if _is_on_cpu(ranks):
         on_host = pl.col("device").is_null()
@@ -90,31 +89,6 @@ def memory_peak(
         .with_columns(used_ratio=pl.when(pl.col("capacity_bytes") > 0).then(highest / pl.col("capacity_bytes")))
         .sort("peak_bytes", *PLACE, descending=[True, *(False for _ in PLACE)], nulls_last=True)
     )
-
-
-_PEAK = {
-    "graph": pl.Int64(),
-    "component": pl.String(),
-    "device": pl.Int32(),
-    "peak_bytes": pl.Int64(),
-    "node": pl.Int32(),
-    "time_ns": pl.Int64(),
-    "step": pl.Int32(),
-    "phase": pl.String(),
-    "name": pl.String(),
-    "full_name": pl.String(),
-    "static_bytes": pl.Int64(),
-    "allocated_peak_bytes": pl.Int64(),
-    "reserved_peak_bytes": pl.Int64(),
-    "allocations": pl.Int64(),
-}
-
-
-def _columns(part: pl.DataFrame) -> list[pl.Expr]:
-    return [
-        (pl.col(name) if name in part.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in {"rank": pl.Int32(), **_PEAK}.items()
-    ]
 
 
 def _of_graphs(nodes: pl.DataFrame) -> pl.DataFrame:

@@ -8,49 +8,27 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.memory_points import of_nodes, of_times
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, schema_of, with_schema
 
-RESULT = {
-    "rank": pl.Int32(),
-    "graph": pl.Int64(),
-    "node": pl.Int32(),
-    "time_ns": pl.Int64(),
-    "step": pl.Int32(),
-    "phase": pl.String(),
-    "component": pl.String(),
-    "device": pl.Int32(),
-    "name": pl.String(),
-    "full_name": pl.String(),
-    "size_bytes": pl.Int64(),
-    "allocations": pl.Int64(),
-    "allocated_bytes": pl.Int64(),
-    "static_bytes": pl.Int64(),
-    "total_bytes": pl.Int64(),
-    "reserved_bytes": pl.Int64(),
-    "active_bytes": pl.Int64(),
-    "mark": pl.String(),
-}
-
-
-@analysis(
-    "rank",
-    columns(
-        "rank graph node",
-        meaning("time_ns", "When; null for a graph."),
-        "step phase component device",
-        meaning("name", "Name of the node."),
-        meaning("full_name", "Full name of the node."),
-        meaning("size_bytes", "Change: above 0 allocated, below 0 released."),
-        meaning("allocations", "Number of tensors that the node allocates."),
-        Column("allocated_bytes", "int64", "In use, without the static part."),
-        "static_bytes",
-        Column("total_bytes", "int64", "In use, static part included."),
-        Column("reserved_bytes", "int64", "Held by the allocator."),
-        Column("active_bytes", "int64", "In use or waiting for a stream."),
-        Column("mark", "string", "`forward_start` or `backward_end` at the point where these are; else null."),
-        keep="time_ns total_bytes step node size_bytes allocated_bytes reserved_bytes name",
-    ),
+COLUMNS = columns(
+    "rank graph node",
+    meaning("time_ns", "When; null for a graph."),
+    "step phase component device",
+    meaning("name", "Name of the node."),
+    meaning("full_name", "Full name of the node."),
+    meaning("size_bytes", "Change: above 0 allocated, below 0 released."),
+    meaning("allocations", "Number of tensors that the node allocates."),
+    Column("allocated_bytes", "int64", "In use, without the static part."),
+    "static_bytes",
+    Column("total_bytes", "int64", "In use, static part included."),
+    Column("reserved_bytes", "int64", "Held by the allocator."),
+    Column("active_bytes", "int64", "In use or waiting for a stream."),
+    Column("mark", "string", "`forward_start` or `backward_end` at the point where these are; else null."),
+    keep="time_ns total_bytes step node size_bytes allocated_bytes reserved_bytes name",
 )
+
+
+@analysis("rank", COLUMNS)
 def memory_usage(
     graph_nodes: pl.LazyFrame | None,
     graphs: pl.LazyFrame | None,
@@ -74,14 +52,7 @@ def memory_usage(
         parts.append(of_nodes(graph_nodes, graphs, graph_tensors))
     if memory_curve is not None:
         parts.append(of_times(memory_curve, steps))
-    rows = pl.concat([part.select(_columns(part)) for part in parts]) if parts else pl.DataFrame()
+    rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts]) if parts else pl.DataFrame()
     if rows.is_empty():
         raise Unavailable("neither the memory of a compiled graph nor that of an allocator was recorded")
     return rows
-
-
-def _columns(part: pl.DataFrame) -> list[pl.Expr]:
-    return [
-        (pl.col(name) if name in part.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in RESULT.items()
-    ]

@@ -16,15 +16,9 @@ from stepscope.analysis.step.marked_steps import idle_in_phases, phase_time
 from stepscope.limits import limit
 from stepscope.tables.base import Column
 
-COLUMNS = ("rank", "cause", "step", "lost_ns", "judged_ns", "paused_ns", "step_ns")
+STEP_COSTS = ("rank", "cause", "step", "lost_ns", "judged_ns", "paused_ns", "step_ns")
 """What `summed` takes: of each step what each cause cost in it, what of that is known of all steps alike, what in
 pauses, and how long it took."""
-
-
-RESULT = (
-    *("steps", "lost_ns", "recorded_ns", "lost_ratio", "paused_ns", "paused_ratio", "mean_ns", "median_ns"),
-    *("stalled_steps", "stalled_ns", "stalled_ratio", "period"),
-)
 
 
 @dataclass(frozen=True)
@@ -41,27 +35,25 @@ class Limits(Regularity):
 
 LIMITS = Limits()
 
-
-@analysis(
-    "rank",
-    columns(
-        "rank cause",
-        meaning("steps", "Number of steps that count."),
-        Column("lost_ns", "int64", "Idle time of all these steps with this cause."),
-        meaning("recorded_ns", "Length of these steps."),
-        Column("lost_ratio", "float64", "`lost_ns` over `recorded_ns`."),
-        Column("paused_ns", "int64", "Part of `lost_ns` in pauses: long pieces without a break."),
-        Column("paused_ratio", "float64", "`paused_ns` over `recorded_ns`."),
-        meaning("mean_ns", "Mean idle time of a step with this cause."),
-        meaning("median_ns", "Median idle time of a step with this cause."),
-        Column("stalled_steps", "list[int32]", "Numbers of the steps in which it costs far more than usual."),
-        Column("stalled_ns", "int64", "What it costs in these steps beyond the lower quartile of all steps."),
-        Column("stalled_ratio", "float64", "`stalled_ns` over `recorded_ns`."),
-        Column("period", "int64", "Steps after which the cost comes back; null if it does not come back regularly."),
-        nulls="period",
-    ),
-    together=True,
+COLUMNS = columns(
+    "rank cause",
+    meaning("steps", "Number of steps that count."),
+    Column("lost_ns", "int64", "Idle time of all these steps with this cause."),
+    meaning("recorded_ns", "Length of these steps."),
+    Column("lost_ratio", "float64", "`lost_ns` over `recorded_ns`."),
+    Column("paused_ns", "int64", "Part of `lost_ns` in pauses: long pieces without a break."),
+    Column("paused_ratio", "float64", "`paused_ns` over `recorded_ns`."),
+    meaning("mean_ns", "Mean idle time of a step with this cause."),
+    meaning("median_ns", "Median idle time of a step with this cause."),
+    Column("stalled_steps", "list[int32]", "Numbers of the steps in which it costs far more than usual."),
+    Column("stalled_ns", "int64", "What it costs in these steps beyond the lower quartile of all steps."),
+    Column("stalled_ratio", "float64", "`stalled_ns` over `recorded_ns`."),
+    Column("period", "int64", "Steps after which the cost comes back; null if it does not come back regularly."),
+    nulls="period",
 )
+
+
+@analysis("rank", COLUMNS, together=True)
 def lost_time(
     idle_pieces: pl.DataFrame,
     idle_marked: pl.DataFrame,
@@ -102,7 +94,7 @@ def lost_time(
     found = found.with_columns(pl.col("lost_ns", "paused_ns").fill_null(0)).with_columns(judged_ns="lost_ns")
     if marks is not None and timed_steps["by_phases"].any():
         found = _with_phases(found, idle_pieces, timed_steps, marks)
-    return summed(found.select(COLUMNS), limits)
+    return summed(found.select(STEP_COSTS), limits)
 
 
 def _with_phases(
@@ -172,7 +164,7 @@ def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Sum up costs by step.
 
     Args:
-        rows: `COLUMNS`, in order of time; a step without a cost has 0.
+        rows: `STEP_COSTS`, in order of time; a step without a cost has 0.
         limits: When a step counts as stalled.
 
     Returns:
@@ -202,7 +194,9 @@ def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     periods = [period(steps, costs, limits) for steps, costs in found.select("numbers", "excess").iter_rows()]
     shares = {f"{name}_ratio": _share(f"{name}_ns") for name in ("lost", "paused", "stalled")}
     found = found.with_columns(**shares, period=pl.Series(periods, dtype=pl.Int64))
-    return found.select(*keys, *RESULT).sort("rank", "lost_ns", "cause", descending=[False, True, False])
+    return found.select(column.name for column in COLUMNS).sort(
+        "rank", "lost_ns", "cause", descending=[False, True, False]
+    )
 
 
 def _share(column: str) -> pl.Expr:

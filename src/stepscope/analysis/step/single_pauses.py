@@ -12,8 +12,6 @@ from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.idle import unbroken
 from stepscope.limits import limit
 
-RESULT = {"rank": pl.Int32, "start_ns": pl.Int64, "duration_ns": pl.Int64, "recorded_ns": pl.Int64}
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -25,8 +23,10 @@ class Limits:
 
 LIMITS = Limits()
 
+COLUMNS = columns("rank start_ns duration_ns recorded_ns", nulls="")
 
-@analysis("rank", columns("rank start_ns duration_ns recorded_ns", nulls=""), together=True)
+
+@analysis("rank", COLUMNS, together=True)
 def single_pauses(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Find pauses that are far longer than all others, longest first; of marked steps there are none.
 
@@ -43,4 +43,4 @@ def single_pauses(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Li
     shorter = pl.col("duration_ns").shift(-1, fill_value=0).over("rank")
     is_long = pl.col("duration_ns") >= limits.recorded_ratio * (pl.col("recorded_ns") - longer)
     stands_out = is_long & (pl.col("duration_ns") >= limits.next_factor * shorter)
-    return gaps.filter(stands_out.cast(pl.Int8).cum_min().over("rank") == 1).select(*RESULT)
+    return gaps.filter(stands_out.cast(pl.Int8).cum_min().over("rank") == 1).select(column.name for column in COLUMNS)
