@@ -101,7 +101,10 @@ def test_a_name_that_no_column_has_is_refused(declared: tuple[Any, ...]) -> None
         ("slowdown_factor", "times"),
         ("cube_flops", "FLOP"),
         ("cube_flops_per_s", "FLOP/s"),
+        ("bytes", "bytes"),
+        ("ratio", "0 to 1"),
         ("steps", ""),
+        ("duration", ""),
     ],
 )
 def test_the_unit_is_the_end_of_the_name(name: str, unit: str) -> None:

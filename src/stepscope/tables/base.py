@@ -22,9 +22,9 @@ ORDINARY = 100
 
 UNITS = {
     "_ns": "ns",
-    "_bytes": "bytes",
-    "_bytes_per_s": "bytes/s",
-    "_ratio": "0 to 1",
+    "bytes": "bytes",
+    "bytes_per_s": "bytes/s",
+    "ratio": "0 to 1",
     "_factor": "times",
     "flops": "FLOP",
     "flops_per_s": "FLOP/s",
