@@ -133,7 +133,7 @@ SHARED: dict[str, Column] = {
         Column("activity_ns", "int64", "Total time of the kernels that it launched itself; null if unknown."),
         Column("activities", "int64", "Number of the kernels that it launched itself; null if unknown."),
         Column("process", "int64", "Process id."),
-        Column("processors", "int32", "Number of processors that shares refer to."),
+        Column("processors", "int32", "Processors of the host, which shares are of."),
         Column("samples", "int64", "Number of samples.", importance=19),
         Column("function", "string", "Name of the function."),
         Column("file", "string", "File that defines it; null for a built-in function."),
