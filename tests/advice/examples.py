@@ -13,9 +13,10 @@ from stepscope.advice.rules.idle_time import CAUSES
 from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
 from stepscope.analysis.job.segments import WORK
+from stepscope.analysis.memory.memory_hints import COLUMNS as HINT
 from stepscope.analysis.memory.memory_hints import FRAGMENTATION, GROWTH, NEAR_CAPACITY
-from stepscope.analysis.memory.memory_hints import RESULT as HINT
 from stepscope.tables import RANK_FIGURES, RANKS
+from stepscope.tables.base import schema_of
 
 
 def breakdown() -> pl.DataFrame:
@@ -59,7 +60,7 @@ BATCHES = pl.DataFrame({"rank": [0], "queue": ["get_next"], "number": [2], "queu
 def hint(kind: str) -> pl.DataFrame:
     known = {"rank": 0, "kind": kind, "ratio": 0.5, "steps": 5}
     sizes = dict.fromkeys(("bytes", "per_step_bytes", "peak_bytes", "capacity_bytes", "forced_bytes"), 10**9)
-    return pl.DataFrame([{**dict.fromkeys(HINT), **known, **sizes}], schema=HINT)
+    return pl.DataFrame([{**known, **sizes}], schema=schema_of(HINT))
 
 
 def slow_ranks() -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from stepscope.tables.base import ORDINARY, Column
@@ -191,3 +191,8 @@ def columns(
     for name, title in (titles or {}).items():
         found[name] = replace(found[name], title=title)
     return tuple(found.values())
+
+
+def names(declared: Iterable[Column]) -> list[str]:
+    """The names of columns, in order."""
+    return [column.name for column in declared]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.call_positions import positions
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
@@ -18,31 +18,29 @@ MUTUAL = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
 CLOCK_NOISE_NS = 1_000_000
 """How far aligned clocks of different hosts may still differ; half of what NTP holds in one room, doubled."""
 
-
-@analysis(
-    "job",
-    columns(
-        "rank step group",
-        Column("sequence", "int64", "Position of the call in its group, from 0."),
-        "operation",
-        meaning("name", "Name of the call."),
-        meaning("size_bytes", "Payload of this rank; null if not recorded."),
-        Column("collective", "int64", "Number of the row in `collectives`."),
-        "on_device",
-        Column("point_to_point", "bool", "True for sends and receives between two ranks."),
-        meaning("start_ns", "When this rank entered the call, on the common clock."),
-        meaning("end_ns", "When this rank left it, on the common clock."),
-        meaning("offset_ns", "Added to these times, it gives the rank's own."),
-        Column("members", "int32", "Ranks of the group that were seen in the call."),
-        Column("arrival", "int32", "Order of entering, from 0; null if the call was seen on one rank only."),
-        Column("lateness_ns", "int64", "How long after the median rank it entered; below 0: before."),
-        Column("is_last", "bool", "True if it entered last; null if the call was seen on one rank only."),
-        meaning("wait_ns", "Waiting for the last rank to enter; null if unknown."),
-        Column("transmit_ns", "int64", "Duration less `wait_ns`; null if unknown.", importance=53),
-        nulls="step group size_bytes arrival lateness_ns is_last wait_ns transmit_ns",
-    ),
-    whole_job=True,
+COLUMNS = columns(
+    "rank step group",
+    Column("sequence", "int64", "Position of the call in its group, from 0."),
+    "operation",
+    meaning("name", "Name of the call."),
+    meaning("size_bytes", "Payload of this rank; null if not recorded."),
+    Column("collective", "int64", "Number of the row in `collectives`."),
+    "on_device",
+    Column("point_to_point", "bool", "True for sends and receives between two ranks."),
+    meaning("start_ns", "When this rank entered the call, on the common clock."),
+    meaning("end_ns", "When this rank left it, on the common clock."),
+    meaning("offset_ns", "Added to these times, it gives the rank's own."),
+    Column("members", "int32", "Ranks of the group that were seen in the call."),
+    Column("arrival", "int32", "Order of entering, from 0; null if the call was seen on one rank only."),
+    Column("lateness_ns", "int64", "How long after the median rank it entered; below 0: before."),
+    Column("is_last", "bool", "True if it entered last; null if the call was seen on one rank only."),
+    meaning("wait_ns", "Waiting for the last rank to enter; null if unknown."),
+    Column("transmit_ns", "int64", "Duration less `wait_ns`; null if unknown.", importance=53),
+    nulls="step group size_bytes arrival lateness_ns is_last wait_ns transmit_ns",
 )
+
+
+@analysis("job", COLUMNS, whole_job=True)
 def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame | None = None) -> pl.DataFrame:
     """Match each collective over the ranks and order its members by when they entered it.
 
@@ -99,26 +97,7 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame
             wait_ns=wait,
         )
         .with_columns(transmit_ns=pl.coalesce(stated, pl.col("duration_ns") - pl.col("wait_ns")))
-        .select(
-            "rank",
-            "step",
-            *CALL,
-            "operation",
-            "name",
-            "size_bytes",
-            "collective",
-            "on_device",
-            "point_to_point",
-            "start_ns",
-            "end_ns",
-            "offset_ns",
-            "members",
-            "arrival",
-            "lateness_ns",
-            "is_last",
-            "wait_ns",
-            "transmit_ns",
-        )
+        .select(names(COLUMNS))
         .sort("group", "sequence", "start_ns", "rank", nulls_last=True)
     )
 

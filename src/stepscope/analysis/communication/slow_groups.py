@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.statistics import log_score, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
@@ -31,25 +31,24 @@ class Limits:
 
 LIMITS = Limits()
 
-
-@analysis(
-    "job",
-    columns(
-        meaning("group", "Key of the process group."),
-        "group_name",
-        Column("ranks", "string", "Members that were recorded, e.g. `0, 1`."),
-        "operation",
-        meaning("size_bytes", "Payload; null if not recorded."),
-        Column("sent_bytes", "int64", "Bytes sent over links, if the payload was not recorded."),
-        Column("transmit_ns", "int64", "Transmission of the median call.", importance=53),
-        Column("typical_ns", "int64", "The same of the median group.", importance=51),
-        Column("slowdown_factor", "float64", "`transmit_ns` over `typical_ns`.", title="times typical"),
-        Column("calls", "float64", "Number of calls in a step, mean.", importance=36),
-        meaning("cost_ns", "`(transmit_ns - typical_ns) * calls`."),
-        "score",
-        nulls="group_name size_bytes sent_bytes",
-    ),
+COLUMNS = columns(
+    meaning("group", "Key of the process group."),
+    "group_name",
+    Column("ranks", "string", "Members that were recorded, e.g. `0, 1`."),
+    "operation",
+    meaning("size_bytes", "Payload; null if not recorded."),
+    Column("sent_bytes", "int64", "Bytes sent over links, if the payload was not recorded."),
+    Column("transmit_ns", "int64", "Transmission of the median call.", importance=53),
+    Column("typical_ns", "int64", "The same of the median group.", importance=51),
+    Column("slowdown_factor", "float64", "`transmit_ns` over `typical_ns`.", title="times typical"),
+    Column("calls", "float64", "Number of calls in a step, mean.", importance=36),
+    meaning("cost_ns", "`(transmit_ns - typical_ns) * calls`."),
+    "score",
+    nulls="group_name size_bytes sent_bytes",
 )
+
+
+@analysis("job", COLUMNS)
 def slow_groups(
     arrival: pl.DataFrame, groups: pl.LazyFrame | None, links: pl.LazyFrame | None, limits: Limits = LIMITS
 ) -> pl.DataFrame:
@@ -88,19 +87,8 @@ def slow_groups(
     return (
         slow.join(members, on="group")
         .join(group_names(groups), on="group", how="left")
-        .select(
-            "group",
-            "group_name",
-            "ranks",
-            "operation",
-            "size_bytes",
-            "sent_bytes",
-            rounded(pl.col("transmit_ns", "typical_ns")),
-            "slowdown_factor",
-            "calls",
-            rounded(cost).alias("cost_ns"),
-            "score",
-        )
+        .with_columns(rounded(pl.col("transmit_ns", "typical_ns")), cost_ns=rounded(cost))
+        .select(names(COLUMNS))
         .sort(
             *("cost_ns", "group", "operation", "size_bytes", "sent_bytes"),
             descending=[True, False, False, False, False],

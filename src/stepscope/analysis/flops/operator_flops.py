@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.flops.flops import KEYS, countable
 from stepscope.analysis.methods.flop_convolutions import Call
 from stepscope.analysis.methods.flop_formulas import COUNTED, counts
@@ -30,33 +30,31 @@ _RAW = {
 }
 """What each way of finding gives; `flops` are of one call."""
 
-
-@analysis(
-    "rank",
-    columns(
-        "rank unit type name full_name input_shapes",
-        meaning("data_type", "Data type of the first input."),
-        "count",
-        Column("step_count", "int64", "Number of calls within steps."),
-        "flops cube_flops vector_flops",
-        meaning("total_ns", "Total time on the device; without a device, on the host."),
-        "flops_per_s cube_flops_per_s vector_flops_per_s",
-        meaning("share_ratio", "Share of all operations that are known."),
-        "found_by",
-        keep="name flops input_shapes share_ratio flops_per_s count total_ns data_type",
-        titles={
-            "flops": "FLOPs per call",
-            "cube_flops": "cube FLOPs per call",
-            "vector_flops": "vector FLOPs per call",
-            "flops_per_s": "rate",
-            "cube_flops_per_s": "cube rate",
-            "vector_flops_per_s": "vector rate",
-            "total_ns": "total time",
-            "share_ratio": "share of FLOPs",
-        },
-    ),
-    together=True,
+COLUMNS = columns(
+    "rank unit type name full_name input_shapes",
+    meaning("data_type", "Data type of the first input."),
+    "count",
+    Column("step_count", "int64", "Number of calls within steps."),
+    "flops cube_flops vector_flops",
+    meaning("total_ns", "Total time on the device; without a device, on the host."),
+    "flops_per_s cube_flops_per_s vector_flops_per_s",
+    meaning("share_ratio", "Share of all operations that are known."),
+    "found_by",
+    keep="name flops input_shapes share_ratio flops_per_s count total_ns data_type",
+    titles={
+        "flops": "FLOPs per call",
+        "cube_flops": "cube FLOPs per call",
+        "vector_flops": "vector FLOPs per call",
+        "flops_per_s": "rate",
+        "cube_flops_per_s": "cube rate",
+        "vector_flops_per_s": "vector rate",
+        "total_ns": "total time",
+        "share_ratio": "share of FLOPs",
+    },
 )
+
+
+@analysis("rank", COLUMNS, together=True)
 def operator_flops(
     operator_instances: pl.DataFrame | None,
     flops: pl.DataFrame | None,
@@ -108,11 +106,8 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
         rows.with_columns(**rates, whole=whole, share_ratio=pl.when(every > 0).then(whole * (1 / every)))
         .sort("rank", "full_name", "name", "input_shapes", "input_types", "unit", "type", "count", "total_ns")
         .sort("rank", -pl.col("whole"), nulls_last=True, maintain_order=True)
-        .select(
-            *(*_PLACE[:6], pl.col("input_types").str.extract(r"(\w+(?:::\w+)?)").alias("data_type")),
-            *("count", "step_count", "flops", "cube_flops", "vector_flops", "total_ns", *rates),
-            *("share_ratio", "found_by"),
-        )
+        .with_columns(data_type=pl.col("input_types").str.extract(r"(\w+(?:::\w+)?)"))
+        .select(names(COLUMNS))
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.pipeline_graph import LIMITS, Limits, Node, bottlenecks, observations
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
@@ -22,36 +22,35 @@ _QUEUE = {
 
 _ORDER = ("pipeline", "number", "operator")
 
-
-@analysis(
+COLUMNS = columns(
     "rank",
-    columns(
-        "rank",
-        Column("pipeline", "int32", "Number of the pipeline, from 0.", importance=28),
-        "operator",
-        Column("number", "int32", "Number of the operator in its pipeline.", importance=15),
-        meaning("type", "Type, e.g. `Map`."),
-        Column("depth", "int32", "Distance from the root, which is 0.", importance=16),
-        Column("parent", "string", "Operator that takes from it; null for the root.", importance=21),
-        Column("children", "list[string]", "Operators that it takes from.", importance=20),
-        "workers queue_capacity samples mean_size",
-        Column("usage_ratio", "float64", "`mean_size` over `queue_capacity`; null if there is no queue."),
-        meaning("empty_ratio", "Share of samples with an empty queue."),
-        Column("sample_interval_ns", "int64", "Time between samples."),
-        Column("processors", "float64", "Processors that it kept busy, mean; null if not sampled."),
-        "processors_per_worker",
-        Column("cpu_share_ratio", "float64", "Its share of the CPU time of all operators.", importance=17),
-        Column("bottleneck", "bool", "True if it holds the pipeline up."),
-        Column("chain", "string", "Bottlenecks from the readers to the root, joined by `/`; null if there are none."),
-        Column(
-            "observations",
-            "list[string]",
-            "What MindSpore's own limits say about it, e.g. `workers overloaded`.",
-            importance=22,
-        ),
-        keep="operator bottleneck usage_ratio processors empty_ratio workers mean_size type",
+    Column("pipeline", "int32", "Number of the pipeline, from 0.", importance=28),
+    "operator",
+    Column("number", "int32", "Number of the operator in its pipeline.", importance=15),
+    meaning("type", "Type, e.g. `Map`."),
+    Column("depth", "int32", "Distance from the root, which is 0.", importance=16),
+    Column("parent", "string", "Operator that takes from it; null for the root.", importance=21),
+    Column("children", "list[string]", "Operators that it takes from.", importance=20),
+    "workers queue_capacity samples mean_size",
+    Column("usage_ratio", "float64", "`mean_size` over `queue_capacity`; null if there is no queue."),
+    meaning("empty_ratio", "Share of samples with an empty queue."),
+    Column("sample_interval_ns", "int64", "Time between samples."),
+    Column("processors", "float64", "Processors that it kept busy, mean; null if not sampled."),
+    "processors_per_worker",
+    Column("cpu_share_ratio", "float64", "Its share of the CPU time of all operators.", importance=17),
+    Column("bottleneck", "bool", "True if it holds the pipeline up."),
+    Column("chain", "string", "Bottlenecks from the readers to the root, joined by `/`; null if there are none."),
+    Column(
+        "observations",
+        "list[string]",
+        "What MindSpore's own limits say about it, e.g. `workers overloaded`.",
+        importance=22,
     ),
+    keep="operator bottleneck usage_ratio processors empty_ratio workers mean_size type",
 )
+
+
+@analysis("rank", COLUMNS)
 def input_operators(
     pipeline_operators: pl.LazyFrame,
     input_pipeline: pl.LazyFrame | None,
@@ -79,13 +78,9 @@ def input_operators(
     ]
     return (
         pl.concat(parts)
-        .select(
-            "rank", "pipeline", "operator", "number", "type", "depth", "parent", "children", "workers",
-            "queue_capacity", *_QUEUE, "sample_interval_ns", "processors", "processors_per_worker", "cpu_share_ratio",
-            "bottleneck", "chain", "observations",
-        )
+        .select(names(COLUMNS))
         .sort("pipeline", "depth", "number", "operator", nulls_last=True, maintain_order=True)
-    )  # fmt: skip
+    )
 
 
 @analysis(

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.input.input_queues import DATA_QUEUE, FIRST, HOST_QUEUES
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
@@ -41,7 +41,7 @@ COLUMNS = columns(
     keep="stage verdict",
 )
 
-_FIGURES = [column.name for column in COLUMNS[3:]]
+_FIGURES = names(COLUMNS[3:])
 """Figures of the queue."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.input.input_queues import QUEUES
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
@@ -32,19 +32,17 @@ class Limits:
 
 LIMITS = Limits()
 
-
-@analysis(
-    "rank",
-    columns(
-        "rank step loader batches",
-        meaning("wait_ns", "Time in which the training loop waited for its batches."),
-        "step_ns",
-        meaning("wait_ratio", "`wait_ns` over `step_ns`."),
-        "ready queue_capacity workers worker_processors host_idle_ratio",
-        keep="step loader",
-    ),
-    together=True,
+STEP_COLUMNS = columns(
+    "rank step loader batches",
+    meaning("wait_ns", "Time in which the training loop waited for its batches."),
+    "step_ns",
+    meaning("wait_ratio", "`wait_ns` over `step_ns`."),
+    "ready queue_capacity workers worker_processors host_idle_ratio",
+    keep="step loader",
 )
+
+
+@analysis("rank", STEP_COLUMNS, together=True)
 def loader_steps(
     input_pipeline: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
@@ -76,12 +74,9 @@ def loader_steps(
         waits.join(windows, on=["rank", "step"], how="left")
         .join(_workers(cpu_utilization), on=["rank", "step"], how="left")
         .with_columns(wait_ratio=pl.when(pl.col("step_ns") > 0).then(pl.col("wait_ns") / pl.col("step_ns")))
-        .select(
-            "rank", "step", "loader", "batches", "wait_ns", "step_ns", "wait_ratio", "ready", "queue_capacity",
-            "workers", "worker_processors", "host_idle_ratio",
-        )
+        .select(names(STEP_COLUMNS))
         .sort("rank", "loader", "step")
-    )  # fmt: skip
+    )
 
 
 @analysis(

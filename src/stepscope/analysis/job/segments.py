@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.activity import SPLIT, split
 from stepscope.tables.base import Column
@@ -20,28 +20,26 @@ Time known to be spent waiting for other ranks is nobody's own."""
 STEP_GROUP = "step"
 """Group of segments that end with a step, where no collective was matched over ranks."""
 
-
-@analysis(
-    "rank",
-    columns(
-        "rank step",
-        meaning("group", "Group of the call that ends it; `step` if it ends with a step."),
-        Column("sequence", "int64", "Position of that call in its group."),
-        meaning("operation", "Operation of that call."),
-        "start_ns",
-        Column("own_ns", "int64", "Length less `wait_ns`."),
-        meaning("wait_ns", "Waiting for other ranks and not computing."),
-        "computing_ns",
-        meaning("data_loading_ns", "Time spent waiting for the next batch."),
-        "compile_ns checkpoint_ns",
-        Column("garbage_collection_ns", "int64", "Time in which Python collects garbage."),
-        Column("dispatch_ns", "int64", "Time in which the host gave no work in time."),
-        meaning("memory_ns", "Time spent copying or filling memory."),
-        Column("transmit_ns", "int64", "Communication less waiting.", importance=53),
-        Column("unsplit_ns", "int64", "Communication of which it is unknown how much is waiting."),
-    ),
-    together=True,
+COLUMNS = columns(
+    "rank step",
+    meaning("group", "Group of the call that ends it; `step` if it ends with a step."),
+    Column("sequence", "int64", "Position of that call in its group."),
+    meaning("operation", "Operation of that call."),
+    "start_ns",
+    Column("own_ns", "int64", "Length less `wait_ns`."),
+    meaning("wait_ns", "Waiting for other ranks and not computing."),
+    "computing_ns",
+    meaning("data_loading_ns", "Time spent waiting for the next batch."),
+    "compile_ns checkpoint_ns",
+    Column("garbage_collection_ns", "int64", "Time in which Python collects garbage."),
+    Column("dispatch_ns", "int64", "Time in which the host gave no work in time."),
+    meaning("memory_ns", "Time spent copying or filling memory."),
+    Column("transmit_ns", "int64", "Communication less waiting.", importance=53),
+    Column("unsplit_ns", "int64", "Communication of which it is unknown how much is waiting."),
 )
+
+
+@analysis("rank", COLUMNS, together=True)
 def segments(
     arrival: pl.DataFrame | None,
     steps: pl.LazyFrame,
@@ -101,17 +99,8 @@ def segments(
         windows.join(unknown, on=["rank", "step"], how="anti", maintain_order="left")
         .join(sums, on="window", how="left")
         .with_columns(pl.col([f"{kind}_ns" for kind in (*KINDS, "wait")]).fill_null(0))
-        .select(
-            "rank",
-            "step",
-            "group",
-            "sequence",
-            "operation",
-            "start_ns",
-            own.alias("own_ns"),
-            "wait_ns",
-            *(f"{kind}_ns" for kind in KINDS),
-        )
+        .with_columns(own_ns=own)
+        .select(names(COLUMNS))
         .sort("rank", "start_ns", "group", "sequence", nulls_last=True)
     )
 

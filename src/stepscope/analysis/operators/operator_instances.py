@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.operator_lists import (
     COLUMNS,
     DEVICE_UNITS,
@@ -22,32 +22,30 @@ from stepscope.tables.base import Column
 
 _NAMES = ("full_name", "name")
 
-
-@analysis(
-    "rank",
-    columns(
-        "rank unit type name full_name",
-        Column("framework_name", "string", "Framework operator that it was compiled from; null if not stated."),
-        Column("subgraph", "string", "Part of the model, e.g. `Default`, `Gradients`; null if not stated."),
-        "graph core",
-        meaning("kind", "Kind of device work; null for operators of the host."),
-        "stream",
-        Column("block_dim", "int64", "Blocks or cores used."),
-        Column("block", "string", "Thread block of the launch."),
-        Column("grid", "string", "Grid of the launch."),
-        "count total_ns mean_ns min_ns max_ns",
-        meaning("share_ratio", "Share of its list; of the self time if operators call each other."),
-        "self_ns wait_ns",
-        Column("mean_wait_ns", "int64", "`wait_ns` over `count`."),
-        "activity_ns activities cube_flops cube_flops_per_s vector_flops vector_flops_per_s",
-        "process",
-        Column("inputs", "string", "Inputs and outputs as recorded (JSON)."),
-        "input_shapes",
-        Column("input_types", "string", "Data types of the inputs."),
-        keep="name total_ns share_ratio count self_ns unit mean_ns input_shapes",
-    ),
-    together=True,
+INSTANCE_COLUMNS = columns(
+    "rank unit type name full_name",
+    Column("framework_name", "string", "Framework operator that it was compiled from; null if not stated."),
+    Column("subgraph", "string", "Part of the model, e.g. `Default`, `Gradients`; null if not stated."),
+    "graph core",
+    meaning("kind", "Kind of device work; null for operators of the host."),
+    "stream",
+    Column("block_dim", "int64", "Blocks or cores used."),
+    Column("block", "string", "Thread block of the launch."),
+    Column("grid", "string", "Grid of the launch."),
+    "count total_ns mean_ns min_ns max_ns",
+    meaning("share_ratio", "Share of its list; of the self time if operators call each other."),
+    "self_ns wait_ns",
+    Column("mean_wait_ns", "int64", "`wait_ns` over `count`."),
+    "activity_ns activities cube_flops cube_flops_per_s vector_flops vector_flops_per_s",
+    "process",
+    Column("inputs", "string", "Inputs and outputs as recorded (JSON)."),
+    "input_shapes",
+    Column("input_types", "string", "Data types of the inputs."),
+    keep="name total_ns share_ratio count self_ns unit mean_ns input_shapes",
 )
+
+
+@analysis("rank", INSTANCE_COLUMNS, together=True)
 def operator_instances(
     operator_totals: pl.LazyFrame | None,
     kernels: pl.LazyFrame | None,
@@ -118,8 +116,6 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
         cube_flops_per_s=pl.col("cube_flops") * per_s,
         vector_flops_per_s=pl.col("vector_flops") * per_s,
     )
-    return derived.select(
-        *("rank", "unit", *PLACE, "count", "total_ns", "mean_ns", "min_ns", "max_ns", "share_ratio", "self_ns"),
-        *("wait_ns", "mean_wait_ns", "activity_ns", "activities", "cube_flops", "cube_flops_per_s"),
-        *("vector_flops", "vector_flops_per_s", "process", *SHAPES),
-    ).sort("rank", "unit", -pl.col("share_ratio"), *_NAMES, *(name for name in (*PLACE, *SHAPES) if name not in _NAMES))
+    return derived.select(names(INSTANCE_COLUMNS)).sort(
+        "rank", "unit", -pl.col("share_ratio"), *_NAMES, *(name for name in (*PLACE, *SHAPES) if name not in _NAMES)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.columns import columns
+from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.operators.dynamic_shapes import OPERATOR
 from stepscope.analysis.registry import analysis
@@ -13,21 +13,19 @@ from stepscope.tables.base import Column
 
 _SHAPE = [*OPERATOR, "input_shapes"]
 
-
-@analysis(
-    "rank",
-    columns(
-        "rank unit type name full_name shapes",
-        Column("once", "int64", "Those shapes that occur once."),
-        "steps count total_ns",
-        Column("fastest_ns", "int64", "Mean of the fastest shape."),
-        Column("slowest_ns", "int64", "Mean of the slowest shape."),
-        Column("spread_ns", "int64", "Time beyond all calls at the fastest shape; null if a step has several shapes."),
-        Column("first_call_ns", "int64", "Time of the first calls with a shape beyond the median of its later ones."),
-        keep="name shapes total_ns spread_ns count type slowest_ns fastest_ns",
-    ),
-    together=True,
+COLUMNS = columns(
+    "rank unit type name full_name shapes",
+    Column("once", "int64", "Those shapes that occur once."),
+    "steps count total_ns",
+    Column("fastest_ns", "int64", "Mean of the fastest shape."),
+    Column("slowest_ns", "int64", "Mean of the slowest shape."),
+    Column("spread_ns", "int64", "Time beyond all calls at the fastest shape; null if a step has several shapes."),
+    Column("first_call_ns", "int64", "Time of the first calls with a shape beyond the median of its later ones."),
+    keep="name shapes total_ns spread_ns count type slowest_ns fastest_ns",
 )
+
+
+@analysis("rank", COLUMNS, together=True)
 def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
     """Sum up operators with changing shapes over all steps.
 
@@ -72,8 +70,5 @@ def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
         .join(steps, on=OPERATOR, nulls_equal=True)
         .with_columns(spread_ns=pl.when("one_place").then("spread_ns"))
         .sort("rank", -pl.col("shapes"), -pl.col("total_ns"), "name", "full_name", "type", "unit")
-        .select(
-            *OPERATOR,
-            *("shapes", "once", "steps", "count", "total_ns", "fastest_ns", "slowest_ns", "spread_ns", "first_call_ns"),
-        )
+        .select(names(COLUMNS))
     )

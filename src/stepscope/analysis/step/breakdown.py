@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.columns import columns
+from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.step_windows import known_steps, step_windows
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.activity import WORK, split
@@ -24,30 +24,28 @@ SUMS: dict[str, pl.Expr] = {
 """Each sum is the time during which its condition holds; the four that end in `computing`,
 `communication_not_overlapped`, `memory_not_overlapped` and `free` split the window without remainder."""
 
-
-@analysis(
-    "rank",
-    columns(
-        "rank step window window_start_ns window_ns computing_ns communication_ns overlapped_ns",
-        "communication_not_overlapped_ns memory_ns memory_not_overlapped_ns free_ns",
-        "data_loading_ns",
-        Column(
-            "preparing_ns",
-            "int64",
-            "From the step's start on the host to its first device task; null without one.",
-            title="preparing",
-        ),
-        Column("stage_ns", "int64", "`window_ns` less `bubble_ns`."),
-        Column("bubble_ns", "int64", "Time in receive calls (pipeline bubbles)."),
-        Column(
-            "communication_not_overlapped_exclude_receive_ns",
-            "int64",
-            "`communication_not_overlapped_ns` less `bubble_ns`, at least 0.",
-        ),
-        nulls="preparing_ns",
+COLUMNS = columns(
+    "rank step window window_start_ns window_ns computing_ns communication_ns overlapped_ns",
+    "communication_not_overlapped_ns memory_ns memory_not_overlapped_ns free_ns",
+    "data_loading_ns",
+    Column(
+        "preparing_ns",
+        "int64",
+        "From the step's start on the host to its first device task; null without one.",
+        title="preparing",
     ),
-    together=True,
+    Column("stage_ns", "int64", "`window_ns` less `bubble_ns`."),
+    Column("bubble_ns", "int64", "Time in receive calls (pipeline bubbles)."),
+    Column(
+        "communication_not_overlapped_exclude_receive_ns",
+        "int64",
+        "`communication_not_overlapped_ns` less `bubble_ns`, at least 0.",
+    ),
+    nulls="preparing_ns",
 )
+
+
+@analysis("rank", COLUMNS, together=True)
 def breakdown(
     steps: pl.LazyFrame,
     activity: pl.DataFrame,
@@ -81,29 +79,19 @@ def breakdown(
         .collect()
     )
     return (
-        windows.rename({"window_kind": "kind"})
-        .join(sums, on="window", how="left")
+        windows.join(sums, on="window", how="left")
+        .drop("window")
+        .rename({"window_kind": "window", "start_ns": "window_start_ns"})
         .join(_bubbles(collectives), on=["rank", "step"], how="left")
         .with_columns(pl.col([*SUMS, "bubble_ns"]).fill_null(0))
-        .with_columns(window_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .with_columns(window_ns=pl.col("end_ns") - pl.col("window_start_ns"))
         .with_columns(
             stage_ns=pl.col("window_ns") - pl.col("bubble_ns"),
             communication_not_overlapped_exclude_receive_ns=(
                 pl.col("communication_not_overlapped_ns") - pl.col("bubble_ns")
             ).clip(lower_bound=0),
         )
-        .select(
-            "rank",
-            "step",
-            pl.col("kind").alias("window"),
-            pl.col("start_ns").alias("window_start_ns"),
-            "window_ns",
-            *SUMS,
-            "preparing_ns",
-            "stage_ns",
-            "bubble_ns",
-            "communication_not_overlapped_exclude_receive_ns",
-        )
+        .select(names(COLUMNS))
         .sort("rank", "step")
     )
 

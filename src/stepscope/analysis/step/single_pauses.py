@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.analysis.columns import columns
+from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.idle import unbroken
@@ -43,4 +43,4 @@ def single_pauses(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Li
     shorter = pl.col("duration_ns").shift(-1, fill_value=0).over("rank")
     is_long = pl.col("duration_ns") >= limits.recorded_ratio * (pl.col("recorded_ns") - longer)
     stands_out = is_long & (pl.col("duration_ns") >= limits.next_factor * shorter)
-    return gaps.filter(stands_out.cast(pl.Int8).cum_min().over("rank") == 1).select(column.name for column in COLUMNS)
+    return gaps.filter(stands_out.cast(pl.Int8).cum_min().over("rank") == 1).select(names(COLUMNS))
