@@ -1,26 +1,21 @@
-"""The readers that stepscope knows; a new one is a line here."""
+"""The readers that stepscope knows; a new one is a file and a line here."""
+
+# ruff: noqa: I001, F401 - readers are asked in the order of these lines
 
 from __future__ import annotations
 
 import functools
 
 from stepscope.plugins import installed
-from stepscope.sources.ascend import AscendDb, AscendText
 from stepscope.sources.base import Source
-from stepscope.sources.classic import ClassicSource
-from stepscope.sources.kineto import KinetoSource
 from stepscope.sources.recording import RecordingSource
+from stepscope.sources.kineto import KinetoSource
+from stepscope.sources.ascend import AscendDb
+from stepscope.sources.ascend import AscendText
 from stepscope.sources.runtime_profiler import RuntimeProfilerSource
+from stepscope.sources.classic import ClassicSource
 
-SOURCES: list[Source] = [
-    RecordingSource(),
-    KinetoSource(),
-    AscendDb(),
-    AscendText(),
-    RuntimeProfilerSource(),
-    ClassicSource(),
-]
-"""All readers, in the order in which they are asked."""
+SOURCES: list[Source] = [one() for one in list(vars().values()) if hasattr(one, "sniff") and one is not Source]
 
 
 def all_sources() -> list[Source]:
