@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stepscope.record.backend import Identity, Surroundings, Target
 from stepscope.record.options import Options
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 
 
 class StandIn:
@@ -27,7 +27,7 @@ class StandIn:
         self.loses: Exception | None = None
         self.worker = False
         self.window_cut: tuple[int, int] | None = None
-        self.steps: Steps | None = None
+        self.steps: StepTracker | None = None
 
     def identity(self) -> Identity:
         return Identity(self.rank, None if self.rank is None else 4, self.rank, 0)
@@ -38,7 +38,7 @@ class StandIn:
     def lacks(self, options: Options) -> dict[str, str]:
         return {}
 
-    def attach(self, steps: Steps, options: Options) -> None:
+    def attach(self, steps: StepTracker, options: Options) -> None:
         self.steps = steps
 
     def detach(self) -> None:

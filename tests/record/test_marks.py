@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.record.marks import Marks
+from stepscope.record.marks import MarkBuffer
 
 ODD = ["plain", "", "a,b", 'said "so"', "two\nlines", "two\r\nlines", '{"group": "0", "size_bytes": 4}', " ä "]
 
 
 @pytest.mark.parametrize("text", ODD)
 def test_texts_are_read_as_they_were(text: str, tmp_path: Path, rows: Callable[[Path], list[dict[str, str]]]) -> None:
-    marks = Marks()
+    marks = MarkBuffer()
     for _ in range(2):
         marks.add(("range", text, 1, 3, 7, threading.get_ident(), text))
         marks.add_batch((2, text, 4, 7, 5, None, 8, 0))
@@ -30,7 +30,7 @@ def test_texts_are_read_as_they_were(text: str, tmp_path: Path, rows: Callable[[
 
 
 def test_many_come_in_their_order(tmp_path: Path, rows: Callable[[Path], list[dict[str, str]]]) -> None:
-    marks = Marks()
+    marks = MarkBuffer()
     for i in range(2500):
         marks.add(("step", str(i), i, i + 1, i, 1, ""))
     marks.flush(tmp_path)

@@ -14,8 +14,8 @@ import pytest
 from recorder_standin import StandIn
 
 import stepscope
-from stepscope.record import pace
 from stepscope.record import session as session_module
+from stepscope.record import window_timing
 from stepscope.record import windows as windows_module
 from stepscope.record.backend import WindowLost
 from stepscope.recording_format.rows import HOST
@@ -139,7 +139,7 @@ def test_a_range_of_epochs(backend: StandIn, tmp_path: Path, rows: Rows) -> None
 
 def test_windows_end_with_steps(backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows_module, "MOST_WAITING", 100)
-    monkeypatch.setattr(pace, "WORTH_NS", 10**12)
+    monkeypatch.setattr(window_timing, "WORTH_NS", 10**12)
     profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
     backend.train(3)
     profiler.stop()
@@ -484,7 +484,7 @@ def missing(found: dict[str, Any]) -> list[str]:
 def test_steps_left_out_to_save_time_are_reported_at_the_end(
     backend: StandIn, tmp_path: Path, rows: Rows, about: Callable[[Path], dict[str, Any]], monkeypatch: Any
 ) -> None:
-    costly(backend, monkeypatch, 0.06, pace.MOST_EVENTS)
+    costly(backend, monkeypatch, 0.06, window_timing.MOST_EVENTS)
     profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.01)
     backend.train(30, before=lambda _: time.sleep(0.01))
     profiler.stop()
@@ -500,7 +500,7 @@ def test_steps_left_out_to_save_time_are_reported_at_the_end(
 def test_no_step_that_was_asked_for_is_left_out(
     backend: StandIn, tmp_path: Path, rows: Rows, about: Callable[[Path], dict[str, Any]], monkeypatch: Any
 ) -> None:
-    costly(backend, monkeypatch, 0.06, pace.MOST_EVENTS)
+    costly(backend, monkeypatch, 0.06, window_timing.MOST_EVENTS)
     profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.01, steps=(2, 8))
     backend.train(10, before=lambda _: time.sleep(0.01))
     profiler.stop()
@@ -565,7 +565,7 @@ def test_what_the_script_does_after_a_window_has_ended_is_part_of_the_next_step(
     backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: Any
 ) -> None:
     """The recorder's own time is part of no step, but a pause of the script behind it is."""
-    costly(backend, monkeypatch, 0.03, pace.MOST_EVENTS)
+    costly(backend, monkeypatch, 0.03, window_timing.MOST_EVENTS)
     profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.001)
     backend.train(12, before=lambda _: time.sleep(0.02))
     profiler.stop()
@@ -582,7 +582,7 @@ def test_what_the_script_does_after_a_window_has_ended_is_part_of_the_next_step(
 def test_a_first_step_call_behind_the_end_of_a_window_is_of_the_step_that_hooks_have_ended(
     backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: Any
 ) -> None:
-    costly(backend, monkeypatch, 0.001, pace.MOST_EVENTS)
+    costly(backend, monkeypatch, 0.001, window_timing.MOST_EVENTS)
     profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.000_001)
     for _ in range(4):
         backend.train(1)

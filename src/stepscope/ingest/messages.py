@@ -51,7 +51,7 @@ class Stored(msgspec.Struct, frozen=True, tag=True):
     key: str
 
 
-class Refused(msgspec.Struct, frozen=True, tag=True):
+class ReadRefused(msgspec.Struct, frozen=True, tag=True):
     """The input cannot be read."""
 
     unread: Issue
@@ -67,7 +67,7 @@ class NotLoaded(msgspec.Struct, frozen=True, tag=True):
     """No worker can take the order, e.g. because its source is defined in a notebook."""
 
 
-Answer = Ready | Advanced | Stored | Refused | StoreFailed | NotLoaded
+Answer = Ready | Advanced | Stored | ReadRefused | StoreFailed | NotLoaded
 
 
 def decode_order(payload: bytes) -> Order:

@@ -14,7 +14,7 @@ from stepscope.ingest.messages import (
     Answer,
     NotLoaded,
     Order,
-    Refused,
+    ReadRefused,
     Stored,
     StoreFailed,
     decode_answer,
@@ -88,7 +88,7 @@ def _outcome(answer: Answer | None, worker: _Worker, task: Task, store: Store) -
             return worker.explain_death(task)
         case Stored(key):
             return store.find(key) or StoreError("an entry was removed as soon as it was written")
-        case Refused(unread):
+        case ReadRefused(unread):
             return unread
         case StoreFailed(problem):
             return StoreError(problem)

@@ -12,8 +12,8 @@ from stepscope.ingest.messages import (
     Answer,
     NotLoaded,
     Order,
+    ReadRefused,
     Ready,
-    Refused,
     Stored,
     StoreFailed,
     decode_order,
@@ -51,7 +51,7 @@ def _work(payload: bytes, out: BinaryIO) -> Answer:
         outcome = read_into_store(task, Store(Path(order.store)), order.workers, advance)
     except (StoreError, OSError) as error:
         return StoreFailed(printable(str(error)))
-    return Refused(outcome) if isinstance(outcome, Issue) else Stored(order.key)
+    return ReadRefused(outcome) if isinstance(outcome, Issue) else Stored(order.key)
 
 
 def _source(order: Order) -> Source | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from stepscope.record.options import Options
-    from stepscope.record.steps import Steps
+    from stepscope.record.steps import StepTracker
 
 Target = Literal["cpu", "gpu", "ascend"]
 
@@ -71,7 +71,7 @@ class Backend(Protocol):
     def lacks(self, options: Options) -> dict[str, str]:
         """Options that were asked for and that this framework or device cannot give, with the reason."""
 
-    def attach(self, steps: Steps, options: Options) -> None:
+    def attach(self, steps: StepTracker, options: Options) -> None:
         """Put the hooks in place, perhaps again after `detach`. They call `steps`, which ignores them while nothing is
         recorded."""
 

@@ -7,7 +7,7 @@ from time import perf_counter_ns
 from typing import Any
 from weakref import ref
 
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 
 
 class Epochs:
@@ -19,7 +19,7 @@ class Epochs:
         steps: Told where one begins and ends, unless a trainer tells it.
     """
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: StepTracker) -> None:
         self._steps = steps
         self._dataset: Callable[[], Any] | None = None
         self._latest: tuple[Callable[[], Any], int] | None = None

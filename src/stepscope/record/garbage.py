@@ -8,7 +8,7 @@ from time import perf_counter_ns
 
 from stepscope.record.hooks import Switch
 from stepscope.record.interrupts import Interrupts
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 
 LEAST_NS = 100_000
 """Shorter collections get no mark: those of the young generations are many and take some microseconds each."""
@@ -33,7 +33,7 @@ class GarbageMarks:
         steps: Takes the marks.
     """
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: StepTracker) -> None:
         self._steps = steps
         self._switch = Switch("garbage collections")
         self._interrupts = Interrupts(GarbageMarks._called)

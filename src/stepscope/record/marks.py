@@ -18,7 +18,7 @@ _AT_ONCE = 1000
 _T = TypeVar("_T")
 
 
-class Marks:
+class MarkBuffer:
     """Keeps marks until `flush` writes them. `add` and `add_batch` may be called from any thread; they are the
     queues' own methods, for marks are taken between any two operators."""
 

@@ -11,13 +11,13 @@ from time import perf_counter_ns, thread_time_ns
 
 from stepscope.record.backend import Backend
 from stepscope.record.garbage import GarbageMarks
-from stepscope.record.marks import Marks
+from stepscope.record.marks import MarkBuffer
 from stepscope.record.missing import Missing
 from stepscope.record.options import Options
-from stepscope.record.pace import Pace
 from stepscope.record.schedule import Action, Plan
 from stepscope.record.session import Session
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
+from stepscope.record.window_timing import WindowTiming
 
 log = logging.getLogger("stepscope")
 
@@ -46,10 +46,10 @@ class Recorder:
         lazy: bool = False,
         woke: Callable[[], None] | None = None,
     ) -> None:
-        marks = Marks()
+        marks = MarkBuffer()
         self.options = options
         self.backend = backend
-        self.steps = Steps(marks, self)
+        self.steps = StepTracker(marks, self)
         self._garbage = GarbageMarks(self.steps)
         self.running = False
         """Between `start` and `stop`."""
@@ -62,13 +62,13 @@ class Recorder:
         self._unsaved = False
         """Something was recorded since the user's function was called."""
         self._first_number = 0
-        self._pace = Pace(
+        self._timing = WindowTiming(
             round(options.window_seconds * 1e9), counts=backend.counts_events, spares=self._plan.is_always
         )
         self._missing = Missing()
         self._pauses = False
         """No window is open, so that recording takes no more than its share of the time."""
-        self.session = Session(root, backend, options, marks, self._failed, self._pace.counted)
+        self.session = Session(root, backend, options, marks, self._failed, self._timing.counted)
         self.is_by_environment = lazy
         self._lazy = lazy
         self._woke = woke
@@ -260,7 +260,7 @@ class Recorder:
             return
         if self.options.op_time:
             windows.begin(number + 1, discard=action is Action.WARMUP)
-            self._pace.began(number + 1, perf_counter_ns())
+            self._timing.began(number + 1, perf_counter_ns())
         if action.records and not was.records:
             self.session.span_began()
             self._unsaved = True
@@ -275,16 +275,16 @@ class Recorder:
             return
         if not windows.is_open:
             self._missing.add(number, spared=self._pauses)
-            if self._pace.resumes(number, now_ns):
+            if self._timing.resumes(number, now_ns):
                 self._begin_window(number + 1)
                 self.steps.resumed()
-        elif self._pace.is_over(number, now_ns):
+        elif self._timing.is_over(number, now_ns):
             self.steps.interrupted()
             began_ns = thread_time_ns()
             self._end_window(number)
             ended_ns = perf_counter_ns()
-            self._pace.cost(ended_ns - now_ns, ended_ns, thread_time_ns() - began_ns)
-            self._pauses = not self._pace.resumes(number, ended_ns)
+            self._timing.cost(ended_ns - now_ns, ended_ns, thread_time_ns() - began_ns)
+            self._pauses = not self._timing.resumes(number, ended_ns)
             if not self._pauses:
                 self._begin_window(number + 1)
             self.steps.resumed()
@@ -299,12 +299,12 @@ class Recorder:
         windows = self.session.windows
         assert windows is not None
         self.steps.interrupted()
-        windows.begin(step, patient=not self._plan.is_always or self._pace.awaits_count)
+        windows.begin(step, patient=not self._plan.is_always or self._timing.awaits_count)
         now_ns, self._pauses = perf_counter_ns(), False
         if windows.is_open:
-            self._pace.began(step, now_ns)
+            self._timing.began(step, now_ns)
         else:
-            self._pace.refused(now_ns)
+            self._timing.refused(now_ns)
 
     def _save(self) -> None:
         """A cycle is over: have it on disk, and tell the user's function."""

@@ -13,7 +13,7 @@ from typing import Protocol
 log = logging.getLogger("stepscope")
 
 
-class Recording(Protocol):
+class RunningProfiler(Protocol):
     """What is needed here of a Profiler."""
 
     @property
@@ -35,11 +35,11 @@ class _Place:
     """Where the one that records is kept, so that one without a name in the script is not forgotten."""
 
     process = 0
-    profiler: Recording | None = None
+    profiler: RunningProfiler | None = None
     watched = False
 
 
-def take(profiler: Recording) -> None:
+def take(profiler: RunningProfiler) -> None:
     """`profiler` begins to record.
 
     Raises:
@@ -58,13 +58,13 @@ def take(profiler: Recording) -> None:
     _Place.process, _Place.profiler, _Place.watched = os.getpid(), profiler, True
 
 
-def leave(profiler: Recording) -> None:
+def leave(profiler: RunningProfiler) -> None:
     """`profiler` does not record any more."""
     if _Place.profiler is profiler:
         _Place.profiler = None
 
 
-def current() -> Recording | None:
+def current() -> RunningProfiler | None:
     """The Profiler that records in this process, which may be a forked copy of one where another does."""
     return _Place.profiler if _Place.process == os.getpid() else None
 

@@ -17,10 +17,10 @@ from stepscope.record.backend import Backend
 from stepscope.record.device_sampler import DeviceSampler
 from stepscope.record.files import append_text, make_private, replace_json
 from stepscope.record.host_sampler import HostSampler
-from stepscope.record.marks import Marks, epoch_shift_ns
+from stepscope.record.marks import MarkBuffer, epoch_shift_ns
 from stepscope.record.options import Options
 from stepscope.record.own_threads import own_thread, own_thread_ids
-from stepscope.record.whereabouts import Whereabouts
+from stepscope.record.process_facts import ProcessFacts
 from stepscope.record.windows import Windows
 from stepscope.recording_format.about import FAILED, RECORDING, STOPPED, About, Span
 from stepscope.recording_format.layout import ABOUT, RECORDER_LOG, RECORDINGS, recording_name
@@ -52,7 +52,7 @@ class Session:
         root: Path,
         backend: Backend,
         options: Options,
-        marks: Marks,
+        marks: MarkBuffer,
         failed: Callable[[], None],
         counted: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -63,7 +63,7 @@ class Session:
         self._on_failure = failed
         self._counted = counted
         self._backend = backend
-        self._whereabouts = Whereabouts(backend)
+        self._facts = ProcessFacts(backend)
         self._options = options
         self._marks = marks
         self._spans: list[Span] = []
@@ -88,7 +88,7 @@ class Session:
         Raises:
             OSError: If nothing can be written there.
         """
-        self._whereabouts.look()
+        self._facts.look()
         if self.directory is None:
             self._started_ns = time.time_ns()
             self.directory = self._make_directory()
@@ -104,7 +104,7 @@ class Session:
         """Everything is on disk afterwards."""
         assert self.directory is not None
         assert self.windows is not None
-        self._whereabouts.look()
+        self._facts.look()
         self._backend.stopped(self.directory)
         self.windows.wait()
         self._end_thread()
@@ -147,7 +147,7 @@ class Session:
         self.directory = self.windows = self._thread = None
         self._spans, self._problems, self._samplers = [], [], []
         self._lock, self._wake = threading.Lock(), threading.Event()
-        self._whereabouts = Whereabouts(self._backend)
+        self._facts = ProcessFacts(self._backend)
         self.failed = False
 
     def describe(self) -> None:
@@ -163,7 +163,7 @@ class Session:
 
     def look_again(self) -> None:
         """The process group was made, or is about to be left: note who this is now, and have it written soon."""
-        self._whereabouts.look()
+        self._facts.look()
         self._dirty = True
 
     def problem(self, text: str) -> None:
@@ -197,7 +197,7 @@ class Session:
         return About(
             directory,
             self._state,
-            **self._whereabouts.known(),
+            **self._facts.known(),
             epoch_shift_ns=epoch_shift_ns(),
             options=self._options.as_json(),
             spans=list(self._spans),
@@ -208,7 +208,7 @@ class Session:
         )
 
     def _make_directory(self) -> Path:
-        name = recording_name(self._whereabouts.rank, socket.gethostname(), os.getpid(), self._started_ns)
+        name = recording_name(self._facts.rank, socket.gethostname(), os.getpid(), self._started_ns)
         directory = self.root / RECORDINGS / name
         make_private(directory)
         signs.give(signs.RECORDING, str(directory))

@@ -7,7 +7,7 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Protocol
 
-from stepscope.record.marks import Marks
+from stepscope.record.marks import MarkBuffer
 from stepscope.recording_format.marks import EPOCH, GARBAGE, STEP, MarkKind
 
 
@@ -27,7 +27,7 @@ class StepListener(Protocol):
         """The process group was made or left."""
 
 
-class Steps:
+class StepTracker:
     """Counts steps and takes marks. All times are of `time.perf_counter_ns`.
 
     A step ends where the hooks say (the optimizer is done), or where the user calls `step()`; from the user's first
@@ -38,7 +38,7 @@ class Steps:
         listener: Told about the ends of steps, recorded or not.
     """
 
-    def __init__(self, marks: Marks, listener: StepListener) -> None:
+    def __init__(self, marks: MarkBuffer, listener: StepListener) -> None:
         self.active = False
         """Whether marks are kept now; hooks may skip their work where it is false, but must call `ended`."""
         self.number = 0

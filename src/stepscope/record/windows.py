@@ -28,7 +28,7 @@ _POLL_S = 0.01
 
 
 @dataclass
-class Window:
+class OpenWindow:
     """One window. Times are of `time.perf_counter_ns`."""
 
     number: int
@@ -61,12 +61,12 @@ class Windows:
         self._problem = problem
         self._counted = counted
         self._next = 0
-        self._open: Window | None = None
+        self._open: OpenWindow | None = None
         self._discards = False
         self._skipped = False
         self._gave_way = False
         """The last window ended early, which was told."""
-        self._jobs: queue.Queue[tuple[Window, Callable[[], list[str]]] | None] = queue.Queue()
+        self._jobs: queue.Queue[tuple[OpenWindow, Callable[[], list[str]]] | None] = queue.Queue()
         self._waiting = 0
         self._thread: threading.Thread | None = None
 
@@ -102,7 +102,7 @@ class Windows:
             if not self._gave_way:
                 self._problem(f"operators are not recorded: {error}")
             return
-        self._open = Window(self._next, directory, time.perf_counter_ns(), step)
+        self._open = OpenWindow(self._next, directory, time.perf_counter_ns(), step)
         self._discards = discard
         self._gave_way = False
         self._next += 1
@@ -154,7 +154,7 @@ class Windows:
             self._thread.join()
             self._thread = None
 
-    def _stop(self, window: Window) -> tuple[Callable[[], list[str]] | None, bool]:
+    def _stop(self, window: OpenWindow) -> tuple[Callable[[], list[str]] | None, bool]:
         """End what records. What is lost by then is entered and told where the others are, after them."""
         try:
             return self._backend.end_window(window.directory), False
@@ -183,12 +183,12 @@ class Windows:
             except OSError as error:
                 self._problem(f"window {window.number} could not be entered: {error}")
 
-    def _enter(self, window: Window, state: str, files: list[str]) -> None:
+    def _enter(self, window: OpenWindow, state: str, files: list[str]) -> None:
         shift = epoch_shift_ns()
         times = (window.start_ns + shift, window.end_ns + shift)
         steps = (window.first_step, window.last_step)
         row = (window.number, *times, *steps, self._backend.window_kind, state, ";".join(files))
         append_text(self._directory / WINDOWS.name, WINDOWS.header, row_lines([row]))
 
-    def _drop(self, window: Window) -> None:
+    def _drop(self, window: OpenWindow) -> None:
         shutil.rmtree(window.directory)

@@ -15,17 +15,17 @@ _PLACES = {"parent": pl.Int64, "depth": pl.Int32}
 
 
 def nest(ranges: pl.DataFrame, spent_ns: pl.Series | None = None, end_ns: int | None = None) -> pl.DataFrame:
-    """Nest the ranges of each thread, or those of one stretch of time of a longer recording.
+    """Nest the ranges of each thread, or those of one chunk of time of a longer recording.
 
     Args:
         ranges: `start_ns`, `duration_ns` and `thread` (any type; only equality counts).
-        spent_ns: Time of each range that its children of earlier stretches take.
-        end_ns: Where the next stretch begins; None if there is none.
+        spent_ns: Time of each range that its children of earlier chunks take.
+        end_ns: Where the next chunk begins; None if there is none.
 
     Returns:
         In the rows' order: `parent` (row number of the enclosing range, null at the top), `depth` (0 at the
         top), `self_ns` (duration less the direct children), `spent_ns` (time of the children that are over) and
-        `goes_on` (whether the next stretch needs the range as well).
+        `goes_on` (whether the next chunk needs the range as well).
     """
     places = enclosing(ranges)
     parent = places["parent"]
@@ -38,7 +38,7 @@ def nest(ranges: pl.DataFrame, spent_ns: pl.Series | None = None, end_ns: int | 
 
 
 def _unfinished(ends: pl.Series, parent: pl.Series, end_ns: int | None) -> pl.Series:
-    """Which ranges the next stretch needs as well: they, or ranges in them, end at `end_ns` or later."""
+    """Which ranges the next chunk needs as well: they, or ranges in them, end at `end_ns` or later."""
     if end_ns is None:
         return pl.repeat(False, len(ends), dtype=pl.Boolean, eager=True).alias("goes_on")
     goes_on = (ends >= end_ns).alias("goes_on")  # what happens at the very end of a range still counts as in it

@@ -4,7 +4,7 @@ from stepscope.tables.base import RANK, Column, Table
 
 FLOWS = Table(
     name="flows",
-    doc="One row per recorded arrow between two slices, e.g. from a forward operator to its backward.",
+    doc="One row per recorded flow (an arrow in a trace) between two slices, e.g. from a forward operator to its backward.",
     key=(
         "rank",
         "kind",

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 from torch_recorder import Attached, attached, batches, files, make, train  # noqa: E402
 
 import stepscope  # noqa: E402
-from stepscope.record import pace  # noqa: E402
+from stepscope.record import window_timing  # noqa: E402
 from stepscope.record.options import Options  # noqa: E402
 from stepscope.record.torch import export as exporting  # noqa: E402
 from stepscope.run import open_run  # noqa: E402
@@ -221,8 +221,8 @@ def test_a_forked_child_does_not_go_on_recording(tmp_path: Path) -> None:
 
 def test_windows_are_cut_by_the_number_of_their_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What ending a window takes grows with its events, and at first nobody knows how many a step has."""
-    monkeypatch.setattr(pace, "MOST_EVENTS", 400)
-    monkeypatch.setattr(pace, "FIRST_NS", 20_000_000)
+    monkeypatch.setattr(window_timing, "MOST_EVENTS", 400)
+    monkeypatch.setattr(window_timing, "FIRST_NS", 20_000_000)
     profiler = stepscope.Profiler(output_path=str(tmp_path), framework="torch", steps=(1, 60))
     model, optimizer = make()
     for _ in range(60):

@@ -84,10 +84,10 @@ def windows(rank: int, where: str) -> dict[str, Any]:
 def clock(rank: int, where: str, host: str | None = "own", shift_ns: int = 40_000_000_000) -> dict[str, Any]:
     import torch.distributed as dist
 
-    from stepscope.record.torch.clock import Clock
+    from stepscope.record.torch.clock import ClockOffset
 
     init(rank, where)
-    shifted = Clock(now_ns=lambda: time.time_ns() + rank * shift_ns, host=host and f"{host}-{rank}")
+    shifted = ClockOffset(now_ns=lambda: time.time_ns() + rank * shift_ns, host=host and f"{host}-{rank}")
     shifted.attach()
     end = time.monotonic() + 60
     while (result := shifted.result()) is None and time.monotonic() < end:

@@ -11,9 +11,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stepscope.record.marks import Marks  # noqa: E402
+from stepscope.record.marks import MarkBuffer  # noqa: E402
 from stepscope.record.options import Options  # noqa: E402
-from stepscope.record.steps import Steps  # noqa: E402
+from stepscope.record.steps import StepTracker  # noqa: E402
 from stepscope.record.torch.backend import TorchBackend  # noqa: E402
 
 Mark = tuple[str, str, int, int, int, int, str]
@@ -25,8 +25,8 @@ class Attached:
     def __init__(self, options: Options | None = None) -> None:
         self.ended: list[int] = []
         self.identity_changes = 0
-        self._marks = Marks()
-        self.steps = Steps(self._marks, self)
+        self._marks = MarkBuffer()
+        self.steps = StepTracker(self._marks, self)
         self.backend = TorchBackend()
         self.backend.attach(self.steps, options or Options())
 

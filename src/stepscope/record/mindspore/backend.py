@@ -12,9 +12,9 @@ from typing import Any
 from stepscope.record.backend import Identity, Surroundings
 from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore import identity
-from stepscope.record.mindspore.calls import Calls
+from stepscope.record.mindspore.calls import CallHooks
 from stepscope.record.mindspore.collectives import Collectives
-from stepscope.record.mindspore.compiling import Compiling
+from stepscope.record.mindspore.compiling import CompileHooks
 from stepscope.record.mindspore.cpu_windows import CpuWindows
 from stepscope.record.mindspore.device_windows import DeviceWindows
 from stepscope.record.mindspore.loader import Loader
@@ -23,7 +23,7 @@ from stepscope.record.mindspore.model_train import ModelTrain
 from stepscope.record.mindspore.runtime_detail import RuntimeDetail
 from stepscope.record.mindspore.saving import Saving
 from stepscope.record.options import Options
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 
 log = logging.getLogger("stepscope")
 
@@ -41,7 +41,7 @@ class MindSporeBackend:
         self.window_kind = CpuWindows.kind if self.target == "cpu" else DeviceWindows.kind
         self._hooks = Hooks()
         self._windows: CpuWindows | DeviceWindows | None = None
-        self._calls: Calls | None = None
+        self._calls: CallHooks | None = None
         self._train: ModelTrain | None = None
         self._data: MindData | None = None
         self._loader: Loader | None = None
@@ -69,7 +69,7 @@ class MindSporeBackend:
             return {"host_stack": "MindSpore records no Python stacks on CPU"}
         return {}
 
-    def attach(self, steps: Steps, options: Options) -> None:
+    def attach(self, steps: StepTracker, options: Options) -> None:
         """Put the hooks in place. One that this release of MindSpore does not allow is left out, and told."""
         if self.target == "cpu":
             self._windows = windows = CpuWindows(
@@ -83,7 +83,7 @@ class MindSporeBackend:
         self._data = MindData(options.sampling_interval) if options.data_process else None
         self._try("calls of cells", lambda: self._install_steps(steps))
         self._loader = Loader(steps, self._epoch_over, marks=options.data_process)
-        for part in (self._loader, Saving(steps), Compiling(steps), Collectives(steps), self._data):
+        for part in (self._loader, Saving(steps), CompileHooks(steps), Collectives(steps), self._data):
             if part is not None:
                 self._try(type(part).__name__, lambda part=part: part.install(self._hooks))  # type: ignore[misc]
         self._try("groups", lambda: identity.watch_groups(self._hooks, steps))
@@ -138,8 +138,8 @@ class MindSporeBackend:
         """Whether this process trains nothing: it loads data for another one, or is the scheduler of `msrun`."""
         return os.environ.get("MS_ROLE") == "MS_SCHED" or _loads_data(multiprocessing.current_process())
 
-    def _install_steps(self, steps: Steps) -> None:
-        self._calls = Calls(steps, self._step_ended)
+    def _install_steps(self, steps: StepTracker) -> None:
+        self._calls = CallHooks(steps, self._step_ended)
         self._calls.install(self._hooks)
         self._train = ModelTrain(steps, self._calls)
         self._train.install(self._hooks)

@@ -11,9 +11,9 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.hooks import Hooks
-from stepscope.record.mindspore.reach import Kinds, Reach, reach
+from stepscope.record.mindspore.code_inspection import CodeContents, FrameworkClasses, inspect_code
 from stepscope.record.mindspore.step_owner import StepOwner
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import BACKWARD, FORWARD, OPTIMIZER, MarkKind
 
 _HELPERS = ("mindspore.nn.wrap.grad_reducer", "mindspore.nn.wrap.loss_scale")
@@ -41,7 +41,7 @@ class _Nesting(threading.local):
     inside = False
 
 
-class Calls:
+class CallHooks:
     """Hooks on everything that a training loop calls.
 
     PyNative: the outermost cell is the forward pass, cells that contain gradient or optimizer are seen through.
@@ -52,7 +52,7 @@ class Calls:
         step_ended: Called at the end of each step that is seen here.
     """
 
-    def __init__(self, steps: Steps, step_ended: Callable[[], None]) -> None:
+    def __init__(self, steps: StepTracker, step_ended: Callable[[], None]) -> None:
         self.model_trains = 0
         """Calls of `Model.train` in progress: their callbacks know the steps better."""
         self.trains_compiled = False
@@ -61,7 +61,7 @@ class Calls:
         self._step_ended = step_ended
         self._nesting = _Nesting()
         self._owner = StepOwner()
-        self._reached: weakref.WeakKeyDictionary[Any, Reach] = weakref.WeakKeyDictionary()
+        self._reached: weakref.WeakKeyDictionary[Any, CodeContents] = weakref.WeakKeyDictionary()
         self._kinds = _kinds()
         self._api = _api()
         self._gradient = _Phase(BACKWARD, "grad")
@@ -127,10 +127,10 @@ class Calls:
         name = type(owner).__name__ if of_cell else _function_name(function)
         return _Phase(FORWARD, name, anchor if found.optimizer else None)
 
-    def _reach(self, anchor: Any, root: Any) -> Reach:
+    def _reach(self, anchor: Any, root: Any) -> CodeContents:
         found = self._reached.get(anchor)
         if found is None:
-            found = self._reached[anchor] = reach(root, self._kinds)
+            found = self._reached[anchor] = inspect_code(root, self._kinds)
         return found
 
 
@@ -143,12 +143,12 @@ def _api() -> Any:
     return api
 
 
-def _kinds() -> Kinds:
+def _kinds() -> FrameworkClasses:
     from mindspore import Tensor, nn, ops
     from mindspore._c_expression import GradOperation_
     from mindspore.experimental.optim.optimizer import Optimizer
 
-    return Kinds(nn.Cell, (nn.Optimizer, Optimizer), GradOperation_, (Tensor, ops.Primitive))
+    return FrameworkClasses(nn.Cell, (nn.Optimizer, Optimizer), GradOperation_, (Tensor, ops.Primitive))
 
 
 def _compiles() -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore.identity import group_members
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import COLLECTIVE, collective_text
 
 _OPERATIONS = (
@@ -41,7 +41,7 @@ class Collectives:
         steps: Takes the marks.
     """
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: StepTracker) -> None:
         self._steps = steps
 
     def install(self, hooks: Hooks) -> None:

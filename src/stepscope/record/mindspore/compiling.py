@@ -6,21 +6,21 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.hooks import Hooks
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import COMPILE
 
 _EXECUTORS = ("GraphExecutor_", "JitExecutor_")
 """What compiles in graph mode, and for `ms.jit` in later releases."""
 
 
-class Compiling:
+class CompileHooks:
     """Marks each time that a graph is compiled; calls of compiled graphs do not pass here.
 
     Args:
         steps: Takes the marks.
     """
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: StepTracker) -> None:
         self._steps = steps
 
     def install(self, hooks: Hooks) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 from stepscope.record.backend import Identity, Surroundings, Target
 from stepscope.record.hooks import Hooks
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 
 _TARGETS: dict[str, Target] = {"CPU": "cpu", "GPU": "gpu", "Ascend": "ascend"}
 _KINDS = {"cpu": "cpu", "gpu": "cuda", "ascend": "npu"}
 
 
-def watch_groups(hooks: Hooks, steps: Steps) -> None:
+def watch_groups(hooks: Hooks, steps: StepTracker) -> None:
     """Report when the world group was made or left."""
     from mindspore import communication
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from stepscope.record.epochs import Epochs
 from stepscope.record.hooks import Hooks
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import DATA
 
 
@@ -37,7 +37,7 @@ class Loader:
         marks: Whether waits and batches are recorded; passes are told in any case.
     """
 
-    def __init__(self, steps: Steps, epoch_over: Callable[[Any], None], *, marks: bool = True) -> None:
+    def __init__(self, steps: StepTracker, epoch_over: Callable[[Any], None], *, marks: bool = True) -> None:
         self._steps = steps
         self._marks = marks
         self._epoch_over = epoch_over

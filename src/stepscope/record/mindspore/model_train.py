@@ -12,8 +12,8 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.hooks import Hooks
-from stepscope.record.mindspore.calls import Calls
-from stepscope.record.steps import Steps
+from stepscope.record.mindspore.calls import CallHooks
+from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import VALIDATION
 
 log = logging.getLogger("stepscope")
@@ -27,7 +27,7 @@ class ModelTrain:
         calls: The hooks on functional code, which must not end steps meanwhile.
     """
 
-    def __init__(self, steps: Steps, calls: Calls) -> None:
+    def __init__(self, steps: StepTracker, calls: CallHooks) -> None:
         self._steps = steps
         self._calls = calls
         self._ahead = 0

@@ -7,7 +7,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.hooks import Hooks
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import CHECKPOINT
 
 
@@ -18,7 +18,7 @@ class Saving:
         steps: Takes the marks.
     """
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: StepTracker) -> None:
         self._steps = steps
 
     def install(self, hooks: Hooks) -> None:

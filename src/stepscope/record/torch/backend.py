@@ -10,9 +10,9 @@ from pathlib import Path
 from stepscope.record.backend import Identity, Surroundings, Target
 from stepscope.record.options import Options
 from stepscope.record.patches import Patches
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.record.torch import identity
-from stepscope.record.torch.clock import Clock
+from stepscope.record.torch.clock import ClockOffset
 from stepscope.record.torch.collectives import CollectiveHooks
 from stepscope.record.torch.compiling import CompileHooks
 from stepscope.record.torch.forward import ForwardHooks
@@ -20,7 +20,7 @@ from stepscope.record.torch.loader import WORKER_VARIABLE, LoaderHooks
 from stepscope.record.torch.npu import NpuWindows
 from stepscope.record.torch.optimizer import OptimizerHooks
 from stepscope.record.torch.phases import BackwardHooks, CheckpointHooks
-from stepscope.record.torch.windows import KinetoWindows
+from stepscope.record.torch.windows import TorchWindows
 
 _TARGETS: dict[str, Target] = {"cpu": "cpu", "cuda": "gpu", "rocm": "gpu", "npu": "ascend"}
 _ALL: weakref.WeakSet[TorchBackend] = weakref.WeakSet()
@@ -35,9 +35,9 @@ class TorchBackend:
         self.window_kind = "ascend" if kind == "npu" else "kineto"
         self.counts_events, self.window_events = kind != "npu", 0
         self._patches = Patches()
-        self._clock = Clock()
-        self._steps: Steps | None = None
-        self._windows: KinetoWindows | NpuWindows | None = None
+        self._clock = ClockOffset()
+        self._steps: StepTracker | None = None
+        self._windows: TorchWindows | NpuWindows | None = None
         self._left_group = False
         _ALL.add(self)
 
@@ -60,14 +60,14 @@ class TorchBackend:
             lacking["runtime_detail"] = "it is a recorder of MindSpore's"
         return lacking
 
-    def attach(self, steps: Steps, options: Options) -> None:
+    def attach(self, steps: StepTracker, options: Options) -> None:
         """Put the hooks in place."""
         self._steps = steps
         self._is_first_step = True
         self._windows = (
             NpuWindows(options)
             if self.window_kind == "ascend"
-            else KinetoWindows(options, self._patches, lambda: steps.number)
+            else TorchWindows(options, self._patches, lambda: steps.number)
         )
         backward = BackwardHooks(steps, self._patches, self._backward_over)
         self._optimizer = OptimizerHooks(steps, backward.running, self._step_ended)
@@ -118,7 +118,7 @@ class TorchBackend:
     def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
         """Stop recording operators."""
         assert self._windows is not None
-        if isinstance(self._windows, KinetoWindows):
+        if isinstance(self._windows, TorchWindows):
             return self._windows.end(directory, self._counted)
         return self._windows.end(directory)
 
@@ -128,7 +128,7 @@ class TorchBackend:
     @property
     def window_cut(self) -> tuple[int, int] | None:
         """Where the last window had to end early, since a profiler of the script's began."""
-        return self._windows.cut if isinstance(self._windows, KinetoWindows) else None
+        return self._windows.cut if isinstance(self._windows, TorchWindows) else None
 
     def worker_pids(self) -> dict[int, str]:
         """Worker processes of the data loaders in use."""

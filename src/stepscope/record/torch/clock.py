@@ -18,7 +18,7 @@ from datetime import timedelta
 from typing import Any
 
 from stepscope.record.own_threads import own_thread
-from stepscope.record.whereabouts import boot_id
+from stepscope.record.process_facts import boot_id
 
 log = logging.getLogger("stepscope")
 
@@ -32,7 +32,7 @@ _BUSY_S = 0.0001
 _LEAVING_S = 2 * CONNECT_S
 
 
-class Clock:
+class ClockOffset:
     """This rank's clock and rank 0's. Methods may be called from any thread.
 
     Args:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stepscope.record.patches import Patches
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.record.torch.hook import Hook, marked
 from stepscope.recording_format.marks import COLLECTIVE, collective_text
 
@@ -55,7 +55,7 @@ class CollectiveHooks:
         groups_changed: Called after a function of `MAKERS`, with its name.
     """
 
-    def __init__(self, steps: Steps, patches: Patches, groups_changed: Callable[[str], None]) -> None:
+    def __init__(self, steps: StepTracker, patches: Patches, groups_changed: Callable[[str], None]) -> None:
         self._hook = Hook(steps, "collectives")
         self._patches = patches
         self._groups_changed = groups_changed

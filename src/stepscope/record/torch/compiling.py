@@ -11,7 +11,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.patches import Patches
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.record.torch.hook import Hook
 
 _DYNAMO = "torch._dynamo.callback"
@@ -27,7 +27,7 @@ class CompileHooks:
         patches: Puts in place what sees that `torch.compile` is used.
     """
 
-    def __init__(self, steps: Steps, patches: Patches) -> None:
+    def __init__(self, steps: StepTracker, patches: Patches) -> None:
         self._steps = steps
         self._patches = patches
         self._hook = Hook(steps, "compilations")

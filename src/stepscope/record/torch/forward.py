@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.patches import Patches
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.record.torch.hook import Hook, asks_compiler, marked
 from stepscope.recording_format.marks import EVALUATES, FORWARD, NO_GRADIENT
 
@@ -37,7 +37,7 @@ class ForwardHooks:
         patches: Puts the wrappers in place.
     """
 
-    def __init__(self, steps: Steps, patches: Patches) -> None:
+    def __init__(self, steps: StepTracker, patches: Patches) -> None:
         self._steps = steps
         self._hook = Hook(steps, "forward passes", self._marked)
         self._patches = patches

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.hooks import Switch
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import MarkKind
 
 Describe = Callable[[tuple[Any, ...], dict[str, Any]], tuple[str, str]]
@@ -29,7 +29,7 @@ class Hook(Switch):
     __slots__ = ("alone", "inside", "over", "steps")
 
     def __init__(
-        self, steps: Steps, subject: str, over: Callable[[], None] | None = None, *, alone: bool = False
+        self, steps: StepTracker, subject: str, over: Callable[[], None] | None = None, *, alone: bool = False
     ) -> None:
         super().__init__(subject)
         self.steps = steps

@@ -26,7 +26,9 @@ def __getattr__(name: str) -> Any:
 def _callback_class() -> type:
     """The class, on the `Callback` of the package that is loaded; of both, if both are."""
     bases = [importlib.import_module(f"{package}.callbacks").Callback for package in _packages()]
-    return type("LightningCallback", (_Methods, *bases), {"__module__": __name__, "__doc__": _Methods.__doc__})
+    return type(
+        "LightningCallback", (_LightningMethods, *bases), {"__module__": __name__, "__doc__": _LightningMethods.__doc__}
+    )
 
 
 def _packages() -> list[str]:
@@ -42,7 +44,7 @@ def _packages() -> list[str]:
     raise ModuleNotFoundError("LightningCallback needs Lightning; install it with: pip install lightning")
 
 
-class _Methods:
+class _LightningMethods:
     """Records training by Lightning's Trainer: `Trainer(callbacks=[stepscope.LightningCallback(steps=(11, 20))])`.
 
     It records from the begin of training to its end, also if that is an exception, and then writes the files that

@@ -11,7 +11,7 @@ from typing import Any
 
 from stepscope.record.epochs import Epochs
 from stepscope.record.patches import Patches
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.record.torch.hook import Hook
 from stepscope.recording_format.marks import DATA
 
@@ -30,7 +30,7 @@ class LoaderHooks:
         marks: Whether waits and batches are recorded; epochs are told in any case.
     """
 
-    def __init__(self, steps: Steps, patches: Patches, *, marks: bool = True) -> None:
+    def __init__(self, steps: StepTracker, patches: Patches, *, marks: bool = True) -> None:
         self._marks = marks
         self._steps = steps
         self._hook = Hook(steps, "waits for data")

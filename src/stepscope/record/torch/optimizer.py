@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.record.torch.hook import Hook, asks_compiler
 from stepscope.recording_format.marks import OPTIMIZER
 
@@ -29,7 +29,7 @@ class OptimizerHooks:
         after_step: Called where a step has ended.
     """
 
-    def __init__(self, steps: Steps, in_backward: Callable[[], bool], after_step: Callable[[], None]) -> None:
+    def __init__(self, steps: StepTracker, in_backward: Callable[[], bool], after_step: Callable[[], None]) -> None:
         self._steps = steps
         self._in_backward = in_backward
         self.ends_later = False

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stepscope.record.patches import Patches
-from stepscope.record.steps import Steps
+from stepscope.record.steps import StepTracker
 from stepscope.record.torch.hook import Hook, marked
 from stepscope.recording_format.marks import BACKWARD, CHECKPOINT
 
@@ -23,7 +23,7 @@ class BackwardHooks:
         over: Called where one has ended.
     """
 
-    def __init__(self, steps: Steps, patches: Patches, over: Callable[[], None]) -> None:
+    def __init__(self, steps: StepTracker, patches: Patches, over: Callable[[], None]) -> None:
         self._hook = Hook(steps, "backward passes", over, alone=True)
         self._patches = patches
 
@@ -51,7 +51,7 @@ class CheckpointHooks:
         patches: Puts the wrappers in place.
     """
 
-    def __init__(self, steps: Steps, patches: Patches) -> None:
+    def __init__(self, steps: StepTracker, patches: Patches) -> None:
         self._hook = Hook(steps, "checkpoints")
         self._patches = patches
         self._wrapped: set[str] = set()

@@ -29,11 +29,11 @@ def _callback_class() -> type:
         raise ModuleNotFoundError(
             "TransformersCallback needs Transformers; install it with: pip install transformers"
         ) from error
-    names = {"__module__": __name__, "__doc__": _Methods.__doc__}
-    return type("TransformersCallback", (_Methods, base), names)
+    names = {"__module__": __name__, "__doc__": _TransformersMethods.__doc__}
+    return type("TransformersCallback", (_TransformersMethods, base), names)
 
 
-class _Methods:
+class _TransformersMethods:
     """Records training by Transformers' Trainer: `Trainer(..., callbacks=[stepscope.TransformersCallback()])`.
 
     It records from the begin of training to its end and then writes the files that people and other tools read. Where

@@ -22,14 +22,14 @@ from stepscope.record.options import Options
 from stepscope.record.patches import Patches
 from stepscope.record.torch.export import export
 from stepscope.record.torch.kineto import KinetoSession, give_up_bound, make_room
-from stepscope.record.torch.rivals import Rivals
+from stepscope.record.torch.other_profilers import OtherProfilers
 from stepscope.record.torch.scopes import Scopes
 from stepscope.recording_format.layout import KINETO
 
 log = logging.getLogger("stepscope")
 
 
-class KinetoWindows:
+class TorchWindows:
     """Records operators with torch's own profiler. A window may be ended by another thread than began it.
 
     Args:
@@ -43,7 +43,7 @@ class KinetoWindows:
     def __init__(self, options: Options, patches: Patches, step: Callable[[], int]) -> None:
         self._options = options
         self._step = step
-        self._rivals = Rivals(patches, self._give_way)
+        self._other_profilers = OtherProfilers(patches, self._give_way)
         self._patches = patches
         self._scopes = Scopes()
         self._lock = threading.RLock()
@@ -57,7 +57,7 @@ class KinetoWindows:
 
     def attach(self) -> None:
         """Begin to watch for other profilers, and for what is open where a window ends."""
-        self._rivals.attach()
+        self._other_profilers.attach()
         self._scopes.attach(self._patches)
 
     def begin(self, directory: Path) -> None:  # noqa: ARG002 - the Ascend kind needs it
@@ -67,13 +67,13 @@ class KinetoWindows:
             RuntimeError: If another profiler is active, or this process is a copy that cannot record.
         """
         with self._lock:
-            if not self._rivals.begun:
-                with self._rivals:
+            if not self._other_profilers.begun:
+                with self._other_profilers:
                     make_room()
-            if self._rivals.active:
+            if self._other_profilers.active:
                 raise RuntimeError("another torch.profiler is active in this process, and there can be one at a time")
             self._kept, self._lost, self.cut = None, "", None
-            with self._rivals:
+            with self._other_profilers:
                 session = KinetoSession(self._options)
                 session.start()
             self._session = session
@@ -113,7 +113,7 @@ class KinetoWindows:
             self._lost = ("with profile_memory, or before torch 2.6, only the thread that began to record operators "
                           "can end that")  # fmt: skip
             return None
-        with self._rivals:
+        with self._other_profilers:
             return session.end()
 
     def _give_way(self) -> None:
@@ -130,7 +130,7 @@ class KinetoWindows:
 
     def _make_room(self) -> None:
         try:
-            with self._rivals:
+            with self._other_profilers:
                 make_room()
         except RuntimeError as error:
             self._warn(str(error))

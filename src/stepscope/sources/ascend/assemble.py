@@ -11,8 +11,8 @@ from stepscope.sources.ascend.checks import Busy
 from stepscope.sources.ascend.collective_tables import collectives, described_calls, with_peers
 from stepscope.sources.ascend.communication_tables import links, of_calls, transports
 from stepscope.sources.ascend.event_tables import EventTables
-from stepscope.sources.ascend.rank_files import RankFiles
-from stepscope.sources.ascend.recording import Recording
+from stepscope.sources.ascend.exported_rank import ExportedRank
+from stepscope.sources.ascend.rank_files import ExportFiles
 from stepscope.sources.ascend.steps import steps_table
 from stepscope.sources.ascend.timeline import Kind
 from stepscope.sources.windows import around, span_of, step_spans
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stepscope.sources.base import Sink
 
 
-class Beside:
+class ExportSupplement:
     """What is known of a rank beside its export; of a plain one that is nothing."""
 
     def calls(self, found: pl.DataFrame) -> pl.DataFrame:
@@ -48,7 +48,7 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenRank:
     """What a recording amounts to."""
 
     computed: Busy
@@ -57,7 +57,9 @@ class Written:
     """First start and last end of its events, in ns."""
 
 
-def write_tables(recording: Recording, files: RankFiles, sink: Sink, beside: Beside | None = None) -> Written:
+def write_tables(
+    recording: ExportedRank, files: ExportFiles, sink: Sink, supplement: ExportSupplement | None = None
+) -> WrittenRank:
     """Write all tables of `recording` but `ranks` to `sink`, empty ones not at all.
 
     Args:
@@ -66,7 +68,7 @@ def write_tables(recording: Recording, files: RankFiles, sink: Sink, beside: Bes
         sink: Takes the rows.
         beside: What else is known of the rank.
     """
-    beside = beside or Beside()
+    supplement = supplement or ExportSupplement()
     ranges, identity = recording.steps, recording.identity
     stated = _stated_steps(recording) if ranges.is_empty() else []
     calls = recording.described
@@ -94,8 +96,8 @@ def write_tables(recording: Recording, files: RankFiles, sink: Sink, beside: Bes
     matrix = files.texts.get("matrix") or files.analysis or files.path
     if not recording.device_is_lost:  # a rank of which only the host is known is not to be compared with others
         device_calls = collective_rows.filter("on_device")
-        write(STEPS, beside.steps(steps_table(ranges, pl.concat([*events.busy, step_spans(device_calls)]), span)))
-    write(COLLECTIVES, beside.calls(collective_rows))
+        write(STEPS, supplement.steps(steps_table(ranges, pl.concat([*events.busy, step_spans(device_calls)]), span)))
+    write(COLLECTIVES, supplement.calls(collective_rows))
     write(GROUPS, recording.groups.frame())
     write(TRANSPORTS, transports(of_calls(recording.packets, collective_rows), analysed, sink))
     write(LINKS, links(of_calls(recording.links, collective_rows), recording.groups, matrix, sink))
@@ -104,15 +106,15 @@ def write_tables(recording: Recording, files: RankFiles, sink: Sink, beside: Bes
     write(ALLOCATIONS, recording.allocations)
     write(MEMORY_CURVE, recording.memory_curve)
     write(COUNTERS, recording.counters)
-    return Written(events.computed, span)
+    return WrittenRank(events.computed, span)
 
 
-def write_rank(recording: Recording, written: Written, sink: Sink) -> None:
+def write_rank(recording: ExportedRank, written: WrittenRank, sink: Sink) -> None:
     """Write the row of `ranks` as the export itself states it."""
     sink.write(RANKS, recording.identity.frame(*(written.span or (None, None))))
 
 
-def _stated_steps(recording: Recording) -> list[int]:
+def _stated_steps(recording: ExportedRank) -> list[int]:
     """The steps that the source itself states for work of the device."""
     kinds: tuple[Kind, ...] = ("compute", "details", "communication")
     frames = [frame for kind in kinds for frame in recording.timeline.frames(kind, "start_ns", "step")]

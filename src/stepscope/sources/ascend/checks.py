@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.sources.ascend.rank_files import RankFiles
-from stepscope.sources.ascend.recording import Recording
+from stepscope.sources.ascend.exported_rank import ExportedRank
+from stepscope.sources.ascend.rank_files import ExportFiles
 from stepscope.sources.ascend.trace_view import TraceView
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Busy:
         self._until_ns = max(self._until_ns, until)
 
 
-def check_text(recording: Recording, computed: Busy, view: TraceView, files: RankFiles, sink: Sink) -> None:
+def check_text(recording: ExportedRank, computed: Busy, view: TraceView, files: ExportFiles, sink: Sink) -> None:
     """Tell where stated totals differ from their parts by more than 1 %; the parts are used."""
     communicated = Busy()
     communicated.add(recording.communication)
@@ -55,7 +55,7 @@ def check_text(recording: Recording, computed: Busy, view: TraceView, files: Ran
         _compare(int(stated), computed.summed_ns, "op_statistic.csv states kernel time", files, "kernel_totals", sink)
 
 
-def _compare(stated: int, summed: int, what: str, files: RankFiles, part: str, sink: Sink) -> None:
+def _compare(stated: int, summed: int, what: str, files: ExportFiles, part: str, sink: Sink) -> None:
     if abs(stated - summed) > _TOLERANCE * max(summed, 1):
         sink.issue(
             "note",

@@ -18,11 +18,11 @@ from stepscope.sources.ascend.db_checks import (
     check_events,
     is_usable,
 )
+from stepscope.sources.ascend.exported_rank import STEPS, ExportedRank
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
 from stepscope.sources.ascend.lost_device import activities, tell_lost_device
-from stepscope.sources.ascend.rank_files import DATABASE, RankFiles, find_rank_files, sort_files
+from stepscope.sources.ascend.rank_files import DATABASE, ExportFiles, find_rank_files, sort_files
 from stepscope.sources.ascend.rank_info import read_rank_info
-from stepscope.sources.ascend.recording import STEPS, Recording
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
 from stepscope.sources.ascend.timeline import Timeline
 from stepscope.sources.base import Found, Input
@@ -67,7 +67,7 @@ class AscendDb:
         write_data_preparation(files, sink)
 
 
-def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[Recording, RankFiles]:
+def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[ExportedRank, ExportFiles]:
     """What the database export of one rank holds, and the files that hold it.
 
     Args:
@@ -80,7 +80,7 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
     """
     files = sort_files(item.path, item.files)
     if len(item.files) == 1 and files.database is None and files.analysis is None:
-        files = RankFiles(path=item.path, database=item.files[0])
+        files = ExportFiles(path=item.path, database=item.files[0])
     if files.has_text:
         sink.issue(
             "note",
@@ -89,7 +89,7 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
             "Nothing to do: both hold the same recording.",
         )
     identity, groups = read_rank_info(files, AscendDb.name, sink)
-    recording = Recording(identity, groups, Timeline(sink.scratch))
+    recording = ExportedRank(identity, groups, Timeline(sink.scratch))
     read = [
         _with(files.database, lambda database: _take_events(recording, database, has_marks), sink, "kernels"),
         _with(files.analysis, lambda database: _take_analysis(recording, database), sink, "links"),
@@ -109,7 +109,7 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
     return recording, files
 
 
-def _has_any_of(recording: Recording, operators: pl.Series) -> bool:
+def _has_any_of(recording: ExportedRank, operators: pl.Series) -> bool:
     """Whether the database has ranges of these names itself."""
     return any(
         frame["name"].is_in(operators.unique().implode()).any() for frame in recording.timeline.frames("host", "name")
@@ -138,7 +138,7 @@ def _with(path: Path | None, take: Callable[[Database], None], sink: Sink, holds
     return True
 
 
-def _take_events(recording: Recording, database: Database, has_marks: bool) -> None:
+def _take_events(recording: ExportedRank, database: Database, has_marks: bool) -> None:
     groups = db_extras.read_identity(database, recording.identity)
     if groups is not None and not recording.groups.names:
         recording.groups = groups
@@ -164,7 +164,7 @@ def _take_events(recording: Recording, database: Database, has_marks: bool) -> N
     check_events(database, recording, has_marks=has_marks)
 
 
-def _take_analysis(recording: Recording, database: Database) -> None:
+def _take_analysis(recording: ExportedRank, database: Database) -> None:
     recording.calls, recording.packets, recording.links, recording.step_totals = db_extras.read_analysis(database)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.sources.ascend.database import REMEDY, Database
+from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.lost_device import activities
-from stepscope.sources.ascend.recording import Recording
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
@@ -47,7 +47,7 @@ def is_usable(database: Database, sink: Sink, place: str) -> bool:
     return False
 
 
-def check_events(database: Database, recording: Recording, *, has_marks: bool = False) -> None:
+def check_events(database: Database, recording: ExportedRank, *, has_marks: bool = False) -> None:
     """Tell which tables are missing or empty, and what is not known without them.
 
     Args:
@@ -79,7 +79,7 @@ def check_events(database: Database, recording: Recording, *, has_marks: bool = 
         database.tell("COMPUTE_TASK_INFO", "has no row that belongs to a usable one of TASK: no kernels are known")
 
 
-def _communicates(recording: Recording) -> bool:
+def _communicates(recording: ExportedRank) -> bool:
     """Whether the rank belongs to others."""
     members = recording.groups.members.values()
     return (recording.identity.world_size or 0) > 1 or any(len(ranks or ()) > 1 for ranks in members)

@@ -8,14 +8,14 @@ import polars as pl
 
 from stepscope.sources.ascend.collective_tables import with_payload
 from stepscope.sources.ascend.database import Database
+from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, TASKS, empty, first_of_each, shaped
 from stepscope.sources.ascend.groups import group_key
 from stepscope.sources.ascend.pmu import COUNTERS, scaled
-from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, TASKS, empty, first_of_each, shaped
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
 from stepscope.sources.ascend.trace_view import MEMORY_TASK
+from stepscope.sources.chunks import quantiles, share_out
 from stepscope.sources.csv_files import column_key
 from stepscope.sources.spool import Spool
-from stepscope.sources.stretches import quantiles, share_out
 
 _TASK = {
     "start_ns": "startNs",
@@ -82,7 +82,7 @@ def read_compute(database: Database, tasks: pl.DataFrame, timeline: Timeline) ->
 
 
 def _by_task(database: Database, counters: dict[int, str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Rows of COMPUTE_TASK_INFO and of TASK_PMU_INFO that belong together, a stretch of task numbers at a time."""
+    """Rows of COMPUTE_TASK_INFO and of TASK_PMU_INFO that belong together, a chunk of task numbers at a time."""
     table = "COMPUTE_TASK_INFO"
     ids = database.read(table, {"task": "globalTaskId"})
     bounds = quantiles([ids], "task", 1 + ids.height // _TASKS_AT_ONCE)

@@ -8,9 +8,9 @@ from stepscope.json_files import value_in
 from stepscope.json_values import as_index
 from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS, step_number, timed_calls
 from stepscope.sources.ascend.database import Database
+from stepscope.sources.ascend.exported_rank import shaped
 from stepscope.sources.ascend.groups import Groups
-from stepscope.sources.ascend.rank_info import Identity, read_metadata
-from stepscope.sources.ascend.recording import shaped
+from stepscope.sources.ascend.rank_info import RankInfo, read_metadata
 from stepscope.sources.csv_files import whole
 from stepscope.tables import ALLOCATIONS, COUNTERS, MEMORY_CURVE, STEP_TOTALS
 
@@ -18,7 +18,7 @@ MODULES = {0: "SLOG", 3: "HCCL", 4: "FMK", 6: "DVPP", 7: "RUNTIME", 8: "CCE", 9:
 """Number of a module of `NPU_MODULE_MEM` where the database has no `ENUM_MODULE`."""
 
 
-def read_identity(database: Database, identity: Identity) -> Groups | None:
+def read_identity(database: Database, identity: RankInfo) -> Groups | None:
     """Add what the database knows of its rank; returns its groups if it lists any."""
     rows = database.read("META_DATA", {"name": "name", "value": "value"}, {"name": pl.String, "value": pl.String})
     metadata: dict[str, object] = {}

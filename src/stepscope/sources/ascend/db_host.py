@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.ascend.database import Database
-from stepscope.sources.ascend.recording import HOST, OPERATOR_STARTS, empty, first_of_each, shaped
+from stepscope.sources.ascend.exported_rank import HOST, OPERATOR_STARTS, empty, first_of_each, shaped
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import Timeline
 from stepscope.sources.own_frames import OWN_FRAME

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.sources.ascend.checks import Busy
+from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.kernel_tables import KernelTables, Launches, Totals
-from stepscope.sources.ascend.recording import Recording
 from stepscope.sources.ascend.slice_tables import QueueFlows, SliceTables, slices_table
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.sources.windows import span_of, step_spans
@@ -24,7 +24,7 @@ class EventTables:
         are_stated: Whether the source states the steps of kernels itself, and only the host's part is missing.
     """
 
-    def __init__(self, recording: Recording, calls: pl.DataFrame, *, are_stated: bool) -> None:
+    def __init__(self, recording: ExportedRank, calls: pl.DataFrame, *, are_stated: bool) -> None:
         self._timeline = recording.timeline
         self._kernels = KernelTables(recording.operator_starts, recording.steps, are_stated=are_stated)
         self._slices = SliceTables(calls, recording.steps)

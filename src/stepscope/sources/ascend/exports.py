@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.sources.ascend.db import AscendDb, take_database
+from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.rank_files import OUTPUT, RANK_DIRECTORY
-from stepscope.sources.ascend.recording import Recording
 from stepscope.sources.ascend.text import AscendText, take_text
 from stepscope.sources.base import Input
 
@@ -36,12 +36,12 @@ def find_export(directory: Path) -> Input | None:
     return None if found is None else found.inputs[0]
 
 
-def read_export(item: Input, sink: Sink) -> Recording:
+def read_export(item: Input, sink: Sink) -> ExportedRank:
     """What an export holds, whose steps are known from elsewhere.
 
     Args:
         item: As of `find_export`.
-        sink: Takes recorded arrows; told about damage.
+        sink: Takes recorded flows; told about damage.
 
     Raises:
         UnreadableInput: If nothing of it can be read.

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.sources.ascend.rank_files import RankFiles, began_ns
-from stepscope.sources.ascend.recording import HOST, Recording, shaped
+from stepscope.sources.ascend.exported_rank import HOST, ExportedRank, shaped
+from stepscope.sources.ascend.rank_files import ExportFiles, began_ns
 from stepscope.sources.ascend.trace_layout import CPU_OPERATORS
 from stepscope.sources.csv_files import Field, FileLayout, read_csv
 from stepscope.sources.minddata import Clock, read_stages, write_minddata
@@ -40,7 +40,7 @@ DATA_PREPROCESS = FileLayout(
 _NUMBER = re.compile(r"-op\d+$|_\d+$")
 
 
-def cpu_executions(files: RankFiles, sink: Sink) -> pl.DataFrame | None:
+def cpu_executions(files: ExportFiles, sink: Sink) -> pl.DataFrame | None:
     """The operators on the CPU as rows of `HOST`, with types and shapes; None where the trace has to tell them.
 
     That is where there are none, where some cannot be read, and where they go by another clock than the trace.
@@ -54,7 +54,7 @@ def cpu_executions(files: RankFiles, sink: Sink) -> pl.DataFrame | None:
     return shaped(rows.with_columns(category=pl.lit("operator"), process=pl.lit(CPU_OPERATORS)), HOST)
 
 
-def take_framework(recording: Recording, files: RankFiles, sink: Sink, *, has_device: bool) -> None:
+def take_framework(recording: ExportedRank, files: ExportFiles, sink: Sink, *, has_device: bool) -> None:
     """Take totals of operators on the CPU, of data preprocessing and of dataset stages, and the host's memory.
 
     Args:
@@ -84,7 +84,7 @@ def _own_part(curve: pl.DataFrame, path: Path) -> pl.DataFrame:
     return own if own.height else known  # the name is of another clock
 
 
-def write_data_preparation(files: RankFiles, sink: Sink) -> None:
+def write_data_preparation(files: ExportFiles, sink: Sink) -> None:
     """Write what dataset profiling left: times are those of the host's monotonic clock."""
     if files.minddata.all:
         write_minddata(files.minddata, Clock(), sink)

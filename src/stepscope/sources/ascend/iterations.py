@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, get_args
 import polars as pl
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.ascend.assemble import Beside, write_tables
+from stepscope.sources.ascend.assemble import ExportSupplement, write_tables
+from stepscope.sources.ascend.exported_rank import STEPS, ExportedRank, shaped
 from stepscope.sources.ascend.groups import Groups
-from stepscope.sources.ascend.rank_files import RankFiles
-from stepscope.sources.ascend.rank_info import Identity
-from stepscope.sources.ascend.recording import STEPS, Recording, shaped
+from stepscope.sources.ascend.rank_files import ExportFiles
+from stepscope.sources.ascend.rank_info import RankInfo
 from stepscope.sources.ascend.text import take_details
 from stepscope.sources.ascend.timeline import Kind, Timeline
 from stepscope.sources.ascend.trace_view import read_trace_view
@@ -43,7 +43,7 @@ _CALL_NUMBER = r"(-op\d+)_\d+$"
 """A call's place among those of its operator."""
 
 
-class _Stated(Beside):
+class _Stated(ExportSupplement):
     """Steps that a step trace states, which count as they are."""
 
     def __init__(self, steps: pl.DataFrame) -> None:
@@ -73,7 +73,7 @@ def write_iterations(
     Raises:
         UnreadableInput: If no file can be read.
     """
-    recording = Recording(Identity(format="ascend_iterations"), Groups(), Timeline(sink.scratch))
+    recording = ExportedRank(RankInfo(format="ascend_iterations"), Groups(), Timeline(sink.scratch))
     calls: list[pl.DataFrame] = []
     spans: Spans = {}
     for iteration, named in _by_iteration(files).items():
@@ -90,7 +90,7 @@ def write_iterations(
         recording.timeline.add("communication", recording.communication)
     stated = steps if steps is not None and steps.height >= len(spans) else None
     ranges = recording.steps = shaped(stated, STEPS) if stated is not None else _steps(spans)
-    write_tables(recording, RankFiles(path=path), sink, None if stated is None else _Stated(stated))
+    write_tables(recording, ExportFiles(path=path), sink, None if stated is None else _Stated(stated))
     return ranges
 
 
@@ -108,7 +108,7 @@ def _by_iteration(files: Iterable[Path]) -> Mapping[Iteration, list[Path]]:
     }
 
 
-def _take(file: Path, recording: Recording, calls: list[pl.DataFrame], sink: Sink) -> tuple[int, int] | None:
+def _take(file: Path, recording: ExportedRank, calls: list[pl.DataFrame], sink: Sink) -> tuple[int, int] | None:
     """Take the events of one file; first start and last end of the device's work in it."""
     own = Timeline(sink.scratch)
     match = NAME.fullmatch(file.name)

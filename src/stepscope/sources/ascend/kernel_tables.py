@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.sources.ascend.exported_rank import COMPUTE, empty, first_of_each, in_order, shaped
 from stepscope.sources.ascend.pmu import COUNTERS
-from stepscope.sources.ascend.recording import COMPUTE, empty, first_of_each, in_order, shaped
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.tables import KERNELS, OPERATOR_TOTALS
@@ -115,7 +115,7 @@ def copies(tasks: pl.DataFrame, calls: pl.DataFrame | None) -> pl.DataFrame:
 
     Args:
         tasks: `recording.TASKS`.
-        calls: `recording.COMMUNICATION`, of the same stretch of time.
+        calls: `recording.COMMUNICATION`, of the same chunk of time.
     """
     found = tasks.filter(pl.col("category") == "memory")
     parts = tasks.filter(pl.col("category") == "communication_task").drop_nulls("stream")

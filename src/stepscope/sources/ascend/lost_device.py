@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.sources.ascend.rank_info import Identity
-from stepscope.sources.ascend.recording import Recording
+from stepscope.sources.ascend.exported_rank import ExportedRank
+from stepscope.sources.ascend.rank_info import RankInfo
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 _REMEDY = "Export the profile again, or copy its files again."
 
 
-def activities(identity: Identity) -> str | None:
+def activities(identity: RankInfo) -> str | None:
     """What was to be recorded, e.g. `CPU NPU`; None if the options do not say."""
     stated = identity.options.get("activities")
     return str(stated) if stated else None
 
 
-def tell_lost_kernels(recording: Recording, path: Path, sink: Sink) -> None:
+def tell_lost_kernels(recording: ExportedRank, path: Path, sink: Sink) -> None:
     """Say that a recording should have compute kernels, if it has none."""
     if not recording.has_kernels:
         problem = "no compute kernels can be read, so what the device did is unknown"
         sink.issue("error", path, problem, _REMEDY, place="kernels")
 
 
-def tell_lost_device(recording: Recording, path: Path, sink: Sink) -> None:
+def tell_lost_device(recording: ExportedRank, path: Path, sink: Sink) -> None:
     """If a recording should have work of the device and has none at all, say so and mark it."""
     recording.device_is_lost = (
         not recording.has_kernels and recording.communication.is_empty() and recording.calls.is_empty()

@@ -8,9 +8,9 @@ import polars as pl
 
 from stepscope.sources.ascend.collective_tables import described_calls
 from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS
+from stepscope.sources.ascend.exported_rank import COMMUNICATION, ExportedRank, empty
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.merged_steps import renumbered
-from stepscope.sources.ascend.recording import COMMUNICATION, Recording, empty
 from stepscope.sources.ascend.steps import step_at
 
 _TOTAL = pl.col("class").str.ends_with("-total")
@@ -33,7 +33,7 @@ class MergedCalls:
         self._links = [empty({**LINKS, **_NUMBER})]
         self._next = 0
 
-    def add(self, found: Recording, shift_ns: int, first_id: int, numbers: Mapping[int, int | None]) -> None:
+    def add(self, found: ExportedRank, shift_ns: int, first_id: int, numbers: Mapping[int, int | None]) -> None:
         """Take that of one recording.
 
         Args:

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from stepscope.sources.ascend.recording import Recording
+from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Kind
 
 _WITH_STEPS: tuple[Kind, ...] = ("compute", "details", "communication")
 
 
-def numbers_of(found: Recording, shift_ns: int, ranges: pl.DataFrame, covered: pl.DataFrame) -> dict[int, int | None]:
+def numbers_of(
+    found: ExportedRank, shift_ns: int, ranges: pl.DataFrame, covered: pl.DataFrame
+) -> dict[int, int | None]:
     """Number of a step in the recording -> its number among all steps; what it does not tell of is missing.
 
     A device's profiler counts anew in each recording. Where it has ranges of steps, their middle tells which step that
@@ -35,7 +37,7 @@ def numbers_of(found: Recording, shift_ns: int, ranges: pl.DataFrame, covered: p
     return dict(zip(stated, covered["step"].to_list(), strict=True)) if len(stated) == covered.height else {}
 
 
-def _stated(found: Recording) -> list[int]:
+def _stated(found: ExportedRank) -> list[int]:
     """The steps that work is said to belong to."""
     frames = [frame for kind in _WITH_STEPS for frame in found.timeline.frames(kind, "step")]
     numbers = [frame["step"].cast(pl.Int64).drop_nulls().unique() for frame in (*frames, found.calls)]

@@ -9,10 +9,10 @@ from typing import get_args
 import polars as pl
 
 from stepscope.sources.ascend import merged_calls
+from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.merged_steps import numbers_of, renumbered
-from stepscope.sources.ascend.rank_info import Identity
-from stepscope.sources.ascend.recording import Recording
+from stepscope.sources.ascend.rank_info import RankInfo
 from stepscope.sources.ascend.steps import STEP_NAME
 from stepscope.sources.ascend.timeline import Kind, Timeline
 from stepscope.sources.windows import around
@@ -36,14 +36,14 @@ class Merging:
         scratch: Gives the directory for what does not fit memory.
     """
 
-    def __init__(self, identity: Identity, ranges: pl.DataFrame, scratch: Callable[[], Path]) -> None:
-        self._merged = Recording(identity, Groups(), Timeline(scratch), steps=ranges)
+    def __init__(self, identity: RankInfo, ranges: pl.DataFrame, scratch: Callable[[], Path]) -> None:
+        self._merged = ExportedRank(identity, Groups(), Timeline(scratch), steps=ranges)
         self._ranges = ranges
         self._last_id = 0
         self._calls = merged_calls.MergedCalls(ranges)
         self._parts: dict[str, list[pl.DataFrame]] = {}
 
-    def add(self, found: Recording, shift_ns: int, covered: pl.DataFrame) -> None:
+    def add(self, found: ExportedRank, shift_ns: int, covered: pl.DataFrame) -> None:
         """Take one recording; its events are used up.
 
         Args:
@@ -85,7 +85,7 @@ class Merging:
         """Columns of the ranges on the host that were taken so far."""
         return self._merged.timeline.frames("host", *columns)
 
-    def merged(self, host: pl.DataFrame) -> Recording:
+    def merged(self, host: pl.DataFrame) -> ExportedRank:
         """All of them as one.
 
         Args:
@@ -102,7 +102,7 @@ class Merging:
         return whole
 
 
-def span_of_events(found: Recording) -> tuple[int, int] | None:
+def span_of_events(found: ExportedRank) -> tuple[int, int] | None:
     """First and last start of the events of a recording."""
     spans: list[tuple[int, int] | None] = []
     for kind in _KINDS:

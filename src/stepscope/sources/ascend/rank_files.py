@@ -44,7 +44,7 @@ RANK_DIRECTORY = re.compile(
 
 
 @dataclass(frozen=True)
-class RankFiles:
+class ExportFiles:
     """The files of one recording, by what they hold; what is not there is not in `texts` or is None."""
 
     path: Path
@@ -82,7 +82,7 @@ def began_ns(path: Path) -> int | None:
     return int(second.timestamp()) * 1_000_000_000 + int(match["began"][14:17].ljust(3, "0")) * 1_000_000
 
 
-def sort_files(path: Path, files: Iterable[Path]) -> RankFiles:
+def sort_files(path: Path, files: Iterable[Path]) -> ExportFiles:
     """Tell by their names what `files` of the input `path` hold."""
     texts: dict[str, Path] = {}
     single: dict[str, Path] = {}
@@ -102,10 +102,10 @@ def sort_files(path: Path, files: Iterable[Path]) -> RankFiles:
         elif DEVICE_INFO.match(name):
             single["device_info"] = file
     cpu, minddata = CpuFiles.among(given), MinddataFiles.among(given)
-    return RankFiles(path=path, texts=texts, cpu=cpu, minddata=minddata, **single)
+    return ExportFiles(path=path, texts=texts, cpu=cpu, minddata=minddata, **single)
 
 
-def find_rank_files(directory: Path, names: Sequence[str]) -> RankFiles | None:
+def find_rank_files(directory: Path, names: Sequence[str]) -> ExportFiles | None:
     """Recognise `directory` as one rank's recording: its root, or the output folder itself.
 
     Several databases in one folder are several recordings, so such a folder is not one; nor is a folder of another

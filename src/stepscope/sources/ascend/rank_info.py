@@ -17,7 +17,7 @@ from stepscope.sources.ascend.rank_files import (
     OUTPUT,
     PROFILER_INFO,
     RANK_DIRECTORY,
-    RankFiles,
+    ExportFiles,
 )
 from stepscope.sources.side_files import read_object
 from stepscope.tables import RANKS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Identity:
+class RankInfo:
     """One row of `ranks` in the making."""
 
     format: str
@@ -77,9 +77,9 @@ class Identity:
             self.rank, self.rank_origin = named, "file name"
 
 
-def read_rank_info(files: RankFiles, source: str, sink: Sink) -> tuple[Identity, Groups]:
+def read_rank_info(files: ExportFiles, source: str, sink: Sink) -> tuple[RankInfo, Groups]:
     """What the JSON files and names say; a database may add to it."""
-    identity = Identity(format=source)
+    identity = RankInfo(format=source)
     info = _read(files.profiler_info, sink)
     metadata = _read(files.metadata, sink)
     device = _read(files.device_info, sink)
@@ -94,7 +94,7 @@ def read_rank_info(files: RankFiles, source: str, sink: Sink) -> tuple[Identity,
     return identity, groups
 
 
-def read_metadata(identity: Identity, metadata: Mapping[str, Any]) -> Groups:
+def read_metadata(identity: RankInfo, metadata: Mapping[str, Any]) -> Groups:
     """Take environment, parallel sizes and groups from what profiler_metadata.json or META_DATA holds."""
     identity.environment = object_of(metadata, "ENV_VARIABLES") or identity.environment
     sizes = dict(object_of(metadata, "distributed_args"))
@@ -111,7 +111,7 @@ def _read(file: Path | None, sink: Sink) -> dict[str, Any]:
     return read_object(file, sink, "warning") or {}
 
 
-def _read_directory_name(identity: Identity, files: RankFiles) -> None:
+def _read_directory_name(identity: RankInfo, files: ExportFiles) -> None:
     root = files.path.parent if files.path.name == OUTPUT or files.path.is_file() else files.path
     for directory in (root, root.parent):
         if match := RANK_DIRECTORY.match(directory.name):
@@ -124,7 +124,7 @@ def _read_directory_name(identity: Identity, files: RankFiles) -> None:
             return
 
 
-def _read_profiler_info(identity: Identity, info: Mapping[str, Any]) -> None:
+def _read_profiler_info(identity: RankInfo, info: Mapping[str, Any]) -> None:
     if not info:
         return
     version = info.get("torch_npu_version") or info.get("ms_version")
@@ -143,7 +143,7 @@ def _read_profiler_info(identity: Identity, info: Mapping[str, Any]) -> None:
     _read_own(identity, object_of(info, "stepscope"))
 
 
-def _read_own(identity: Identity, told: Mapping[str, Any]) -> None:
+def _read_own(identity: RankInfo, told: Mapping[str, Any]) -> None:
     """Take what our own export says of a rank that need not be one of an Ascend device."""
     for name in ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend"):
         if isinstance(told.get(name), str):
@@ -153,7 +153,7 @@ def _read_own(identity: Identity, told: Mapping[str, Any]) -> None:
             setattr(identity, name, number)
 
 
-def _read_device_info(identity: Identity, content: Mapping[str, Any]) -> None:
+def _read_device_info(identity: RankInfo, content: Mapping[str, Any]) -> None:
     devices = content.get("DeviceInfo")
     first = devices[0] if isinstance(devices, list) and devices else {}
     if not isinstance(first, Mapping) or not first:

@@ -1,10 +1,10 @@
-"""`slices`, `operators`, `stacks` and the arrows between them."""
+"""`slices`, `operators`, `stacks` and the flows between them."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.recording import HOST, TASKS, empty, first_of_each, no_rows, shaped
+from stepscope.sources.ascend.exported_rank import HOST, TASKS, empty, first_of_each, no_rows, shaped
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.sources.nesting import nest
@@ -116,7 +116,7 @@ class QueueFlows:
         self._waiting = empty(_QUEUED)
 
     def rows(self, host: pl.DataFrame | None) -> pl.DataFrame:
-        """Arrows that end in one more piece."""
+        """Flows that end in one more piece."""
         if host is None:
             return no_rows(FLOWS)
         queue = host.select(*_QUEUED, "category").filter(

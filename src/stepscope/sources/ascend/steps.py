@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from stepscope.sources.ascend.recording import STEPS as HOST_RANGES
-from stepscope.sources.ascend.recording import empty, no_rows, shaped
+from stepscope.sources.ascend.exported_rank import STEPS as HOST_RANGES
+from stepscope.sources.ascend.exported_rank import empty, no_rows, shaped
 from stepscope.sources.windows import device_windows
 from stepscope.tables import STEPS
 from stepscope.tables.steps import WHOLE_RECORDING

@@ -13,13 +13,13 @@ from stepscope.sources.ascend import headers, pmu
 from stepscope.sources.ascend.assemble import write_rank, write_tables
 from stepscope.sources.ascend.checks import check_text
 from stepscope.sources.ascend.communication_files import read_communication, read_matrix
+from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, ExportedRank, empty, shaped
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
 from stepscope.sources.ascend.kernel_tables import joined
 from stepscope.sources.ascend.lost_device import activities, tell_lost_device, tell_lost_kernels
-from stepscope.sources.ascend.rank_files import RankFiles, find_rank_files, sort_files
+from stepscope.sources.ascend.rank_files import ExportFiles, find_rank_files, sort_files
 from stepscope.sources.ascend.rank_info import read_rank_info
 from stepscope.sources.ascend.recognise import text_part
-from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, Recording, empty, shaped
 from stepscope.sources.ascend.steps import step_ranges
 from stepscope.sources.ascend.timeline import Kind, Timeline
 from stepscope.sources.ascend.trace_view import TraceView, read_trace_view
@@ -68,7 +68,7 @@ class AscendText:
         write_data_preparation(files, sink)
 
 
-def take_text(item: Input, sink: Sink) -> tuple[Recording, TraceView, RankFiles]:
+def take_text(item: Input, sink: Sink) -> tuple[ExportedRank, TraceView, ExportFiles]:
     """What the text export of one rank holds, and the files that hold it.
 
     Raises:
@@ -76,7 +76,7 @@ def take_text(item: Input, sink: Sink) -> tuple[Recording, TraceView, RankFiles]
     """
     files = _known_by_content(sort_files(item.path, item.files), item)
     identity, groups = read_rank_info(files, AscendText.name, sink)
-    recording = Recording(identity, groups, Timeline(sink.scratch))
+    recording = ExportedRank(identity, groups, Timeline(sink.scratch))
     view = TraceView()
     executions = cpu_executions(files, sink)
     if trace := files.texts.get("trace"):
@@ -107,17 +107,17 @@ def take_text(item: Input, sink: Sink) -> tuple[Recording, TraceView, RankFiles]
     return recording, view, files
 
 
-def _known_by_content(files: RankFiles, item: Input) -> RankFiles:
+def _known_by_content(files: ExportFiles, item: Input) -> ExportFiles:
     """Give a lone file of unusual name its part."""
     if files.texts or files.cpu.all or len(item.files) != 1:
         return files
     with item.files[0].open("rb") as file:
         part = text_part(file.read(1 << 16))
-    return RankFiles(path=item.path, texts={part: item.files[0]} if part else {})
+    return ExportFiles(path=item.path, texts={part: item.files[0]} if part else {})
 
 
 def _try_trace(
-    trace: Path, recording: Recording, files: RankFiles, sink: Sink, *, with_cpu_operators: bool
+    trace: Path, recording: ExportedRank, files: ExportFiles, sink: Sink, *, with_cpu_operators: bool
 ) -> TraceView:
     try:
         return read_trace_view(trace, recording.timeline, sink, with_cpu_operators=with_cpu_operators)
@@ -128,12 +128,12 @@ def _try_trace(
         return TraceView()
 
 
-def _take_trace(recording: Recording, view: TraceView) -> None:
+def _take_trace(recording: ExportedRank, view: TraceView) -> None:
     recording.steps = step_ranges(recording.timeline.frames("host", "name", "start_ns", "duration_ns"))
     recording.counters = view.counters
 
 
-def _take_kernels(recording: Recording, view: TraceView, files: RankFiles, sink: Sink) -> None:
+def _take_kernels(recording: ExportedRank, view: TraceView, files: ExportFiles, sink: Sink) -> None:
     """Kernels as kernel_details.csv lists them, with the connection ids of the trace, and what only it has."""
     recording.communication = view.communication
     path = files.texts.get("kernels")
@@ -143,7 +143,7 @@ def _take_kernels(recording: Recording, view: TraceView, files: RankFiles, sink:
         recording.timeline.add("communication", recording.communication)
 
 
-def take_details(recording: Recording, path: Path, sink: Sink) -> None:
+def take_details(recording: ExportedRank, path: Path, sink: Sink) -> None:
     """Take the rows of kernel_details.csv: kernels, and calls with what the trace knows of them."""
     calls: list[pl.DataFrame] = []
     is_empty = False
@@ -166,14 +166,14 @@ def take_details(recording: Recording, path: Path, sink: Sink) -> None:
         recording.communication = joined(pl.concat(calls), recording.communication, ["start_ns", "name"], taken)
 
 
-def _take_communication(recording: Recording, files: RankFiles, sink: Sink) -> None:
+def _take_communication(recording: ExportedRank, files: ExportFiles, sink: Sink) -> None:
     if path := files.texts.get("communication"):
         recording.calls, recording.packets = read_communication(path, sink)
     if path := files.texts.get("matrix"):
         recording.links = read_matrix(path, sink)
 
 
-def _take_totals(recording: Recording, files: RankFiles, sink: Sink) -> None:
+def _take_totals(recording: ExportedRank, files: ExportFiles, sink: Sink) -> None:
     recording.step_totals = _table(STEP_TOTALS, files.texts.get("step_totals"), headers.STEP_TRACE_TIME, sink)
     kernel = _frame(files.texts.get("kernel_totals"), headers.OP_STATISTIC, sink)
     api = _frame(files.texts.get("api_totals"), headers.API_STATISTIC, sink)
@@ -187,7 +187,7 @@ def _take_totals(recording: Recording, files: RankFiles, sink: Sink) -> None:
         recording.totals = OPERATOR_TOTALS.shaped(whole_rows)
 
 
-def _take_memory(recording: Recording, files: RankFiles, sink: Sink) -> None:
+def _take_memory(recording: ExportedRank, files: ExportFiles, sink: Sink) -> None:
     recording.allocations = _table(ALLOCATIONS, files.texts.get("allocations"), headers.OPERATOR_MEMORY, sink)
     curves = [
         _table(MEMORY_CURVE, files.texts.get(part), layout, sink)
@@ -207,7 +207,7 @@ def _frame(path: Path | None, layout: FileLayout, sink: Sink) -> pl.DataFrame | 
     return read_csv(path, layout, sink) if path else None
 
 
-def _anything(recording: Recording) -> bool:
+def _anything(recording: ExportedRank) -> bool:
     kinds: tuple[Kind, ...] = get_args(Kind)
     return any(recording.timeline.rows(kind) for kind in kinds) or any(
         not getattr(recording, name).is_empty()

@@ -9,8 +9,8 @@ from typing import Literal, get_args
 
 import polars as pl
 
+from stepscope.sources.chunks import quantiles, share_out
 from stepscope.sources.spool import Spool
-from stepscope.sources.stretches import quantiles, share_out
 
 PIECE_ROWS = 64_000
 """About as many events make a piece; a recording of less than two is one piece."""
@@ -23,7 +23,7 @@ Kind = Literal["host", "compute", "details", "tasks", "communication"]
 
 @dataclass(frozen=True)
 class Piece:
-    """The events that start in one stretch of time, by kind; those of each kind in their order."""
+    """The events that start in one chunk of time, by kind; those of each kind in their order."""
 
     frames: dict[Kind, pl.DataFrame]
     end_ns: int | None

@@ -1,6 +1,6 @@
 """Which events of a trace_view.json are read, and what its processes are called.
 
-Left out on purpose: the arrows `torch_to_npu` and `HostToDevice` repeat the connection ids of the ranges at
+Left out on purpose: the flows `torch_to_npu` and `HostToDevice` repeat the connection ids of the ranges at
 their ends, and `enqueue_to_dequeue` repeats the correlation ids of `Enqueue@` and `Dequeue@`.
 """
 

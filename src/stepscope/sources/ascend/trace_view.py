@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.sources.arrows import arrows
 from stepscope.sources.ascend import trace_layout as layout
 from stepscope.sources.ascend.collective_tables import with_payload
-from stepscope.sources.ascend.recording import COMMUNICATION, COMPUTE, HOST, TASKS, no_rows, nothing, shaped
+from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, HOST, TASKS, no_rows, nothing, shaped
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
+from stepscope.sources.flows import matched_flows
 from stepscope.sources.own_frames import OWN_FRAME
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.spool import EventSpool
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 COMPUTE_CORES = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "AI_CPU", "AICPU", "DSA_SQE", "WRITE_BACK")
 """Task types that are kernels."""
 MEMORY_TASK = r"MEMCPY|MEMSET|SDMA"
-_ARROW = ["phase", "id", "start_ns", "thread"]
+_FLOW = ["phase", "id", "start_ns", "thread"]
 
 
 @dataclass
@@ -48,7 +48,7 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
     Args:
         path: The file.
         timeline: Takes what happened on the host and on the device, but for the calls of communication.
-        sink: Takes the arrows between operators.
+        sink: Takes the flows between operators.
         with_cpu_operators: Whether to take MindSpore's operators on the CPU; not where another file tells more of them.
     """
     raw = EventSpool(sink.scratch, MEMORY_BYTES)
@@ -58,7 +58,7 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
                 raw.add(name, frame)
     if strays := raw.drop_strays():
         sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
-    for rows in arrows("forward_backward", lambda: raw.frames("flows", _ARROW), raw.rows("flows")):
+    for rows in matched_flows("forward_backward", lambda: raw.frames("flows", _FLOW), raw.rows("flows")):
         sink.write(FLOWS, rows)
     processes, threads, sides = _labels(raw.whole("metadata"))
     for name in ("operators", "queue", "python", "gc"):

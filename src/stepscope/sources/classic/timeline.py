@@ -21,7 +21,7 @@ from stepscope.sources.classic.step_trace import StepTrace, read_step_trace
 from stepscope.sources.classic.step_trace_totals import write_step_totals
 from stepscope.sources.classic.timeline_display import Display, read_display
 from stepscope.sources.classic.timeline_kernels import KernelRows, read_kernels
-from stepscope.sources.classic.timeline_summary import Evidence, write_timeline_summary
+from stepscope.sources.classic.timeline_summary import SummaryEvidence, write_timeline_summary
 from stepscope.tables import COLLECTIVES, STEPS
 from stepscope.tables.steps import WHOLE_RECORDING
 
@@ -48,7 +48,7 @@ def write_device(files: RankFiles, sink: Sink) -> None:
         write_step_totals(totals, None if trace is None else trace.steps, sink)
     if (summary := preferred(files.all("timeline_summary"))) is not None:
         operations_ns = rows.total_ns or (display.operations_ns if display else 0)
-        write_timeline_summary(summary, Evidence(operations_ns, steps), sink)
+        write_timeline_summary(summary, SummaryEvidence(operations_ns, steps), sink)
 
 
 def _is_on_cpu(files: RankFiles) -> bool:

@@ -23,7 +23,7 @@ _UNITS = {"ms": 1e6, "us": 1e3}
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SummaryEvidence:
     """What the rest of the profile says of the total.
 
     Args:
@@ -35,7 +35,7 @@ class Evidence:
     steps: pl.DataFrame | None
 
 
-def write_timeline_summary(path: Path, evidence: Evidence, sink: Sink) -> None:
+def write_timeline_summary(path: Path, evidence: SummaryEvidence, sink: Sink) -> None:
     """Write what the summary states.
 
     Args:
@@ -59,7 +59,7 @@ def write_timeline_summary(path: Path, evidence: Evidence, sink: Sink) -> None:
         sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=list(known), value=list(known.values())))
 
 
-def _unit(path: Path, total: float, streams: float | None, evidence: Evidence, sink: Sink) -> str | None:
+def _unit(path: Path, total: float, streams: float | None, evidence: SummaryEvidence, sink: Sink) -> str | None:
     """The unit of the total; None if nothing tells it."""
     for unit, factor in _UNITS.items():
         if total and evidence.operations_ns and 0.5 < total * factor / evidence.operations_ns < 2:

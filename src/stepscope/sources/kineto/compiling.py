@@ -21,7 +21,7 @@ _SCHEMA = {"place": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64}
 
 
 class Compiling:
-    """The stretches of each thread in which it compiled.
+    """The times of each thread in which it compiled.
 
     Args:
         ranges: `place`, `start_ns`, `end_ns` of the compiler's ranges, in any order, within each other or not.

@@ -1,4 +1,4 @@
-"""Rows of `flows`: arrows from forward to backward operators; those to the device only repeat correlations."""
+"""Rows of `flows`: flows from forward to backward operators; those to the device only repeat correlations."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.sources.arrows import arrows
 from stepscope.sources.base import Sink
+from stepscope.sources.flows import matched_flows
 from stepscope.sources.kineto.events import Events
 from stepscope.tables import FLOWS
 
 
 def write_flows(events: Events, sink: Sink) -> None:
-    """Write the arrows that have both ends."""
+    """Write the flows that have both ends."""
 
     def ends() -> Iterator[pl.DataFrame]:
         for frame in events.frames("flow", ["phase", "id", "start_ns", "place"]):
             yield events.located(frame)
 
-    for rows in arrows("forward_backward", ends, events.rows("flow")):
+    for rows in matched_flows("forward_backward", ends, events.rows("flow")):
         sink.write(FLOWS, rows)

@@ -1,6 +1,6 @@
-"""A trace in stretches of time, so that memory holds one stretch and not the trace.
+"""A trace in chunks of time, so that memory holds one chunk and not the trace.
 
-Host events belong where they start, device work where it was launched. What is still open at the end of a stretch
+Host events belong where they start, device work where it was launched. What is still open at the end of a chunk
 goes on into the next one and becomes rows where it is over, so the rows are those of the whole trace.
 """
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.sources.chunks import quantiles, share_out
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import HOST_CLASSES
 from stepscope.sources.spool import Spool
-from stepscope.sources.stretches import quantiles, share_out
 
 SEGMENT_ROWS = 100_000
 """About as many events make a segment; its tree and rows take some 50 MB."""
@@ -28,13 +28,13 @@ _JOINED_ROWS = 1_000_000
 
 @dataclass
 class Segment:
-    """The events of one stretch.
+    """The events of one chunk.
 
     Args:
         parts: The frames of each class.
-        end_ns: Where the next stretch begins; None for the last one.
+        end_ns: Where the next chunk begins; None for the last one.
         first_slice: Number of its first new range in `slices`.
-        carried: Ranges of earlier stretches that are not over, by class, with their number in `slices` and the
+        carried: Ranges of earlier chunks that are not over, by class, with their number in `slices` and the
             `spent_ns` of their children so far.
     """
 
@@ -113,7 +113,7 @@ def _cuts(events: Events) -> pl.Series:
 def _share_out_device(
     events: Events, cuts: pl.Series, spool: Spool[tuple[int, str]], scratch: Callable[[], Path]
 ) -> None:
-    """Put device work where its launch is: joined a stretch of the correlations at a time, for they rise with time."""
+    """Put device work where its launch is: joined a chunk of the correlations at a time, for they rise with time."""
     for launches, frames in _joinable(events, scratch):
         first = launches.unique("correlation", keep="first", maintain_order=True)
         for frame in frames:

@@ -13,7 +13,7 @@ from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import LAYOUT
-from stepscope.sources.kineto.tables import Beside, Written, write_events
+from stepscope.sources.kineto.tables import TraceSupplement, Written, write_events
 from stepscope.sources.missing import PROFILER
 from stepscope.sources.trace_events import TraceHeader, read_events
 from stepscope.tables import RANKS
@@ -68,7 +68,7 @@ class KinetoSource:
                 events.add(name, frame)
         header = decoded.header
         events.base_ns = head.base_ns(header.values)
-        written = write_events(item.path, events, sink, Beside(head.groups_of(header.values)))
+        written = write_events(item.path, events, sink, TraceSupplement(head.groups_of(header.values)))
         sink.write(RANKS, _rank_row(item.path, header, written))
 
 

@@ -28,7 +28,7 @@ from stepscope.sources.windows import STREAM_SPANS, around, span_of, stream_span
 from stepscope.tables import COLLECTIVES, GROUPS, STEPS
 
 
-class Beside:
+class TraceSupplement:
     """What is known of a rank beside its events; a plain trace knows no more than its groups.
 
     Args:
@@ -63,7 +63,7 @@ class Written:
     """First start and last end of its events, in ns."""
 
 
-def write_events(path: Path, events: Events, sink: Sink, beside: Beside) -> Written:
+def write_events(path: Path, events: Events, sink: Sink, supplement: TraceSupplement) -> Written:
     """Write all tables that come from events, but for `ranks`; the events are used up.
 
     Args:
@@ -72,7 +72,7 @@ def write_events(path: Path, events: Events, sink: Sink, beside: Beside) -> Writ
         sink: Takes the rows.
         beside: What else is known.
     """
-    events.drop_own_frames(beside.own_threads)
+    events.drop_own_frames(supplement.own_threads)
     device_events = events.rows("device")
     if strays := events.drop_strays():
         sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
@@ -94,18 +94,18 @@ def write_events(path: Path, events: Events, sink: Sink, beside: Beside) -> Writ
             lost=device_events,
         )
     # without its device work a rank is not to be compared with others
-    return _write_tables(path, events, sink, beside, with_steps=not lost_device)
+    return _write_tables(path, events, sink, supplement, with_steps=not lost_device)
 
 
-def _write_tables(path: Path, events: Events, sink: Sink, beside: Beside, *, with_steps: bool) -> Written:
+def _write_tables(path: Path, events: Events, sink: Sink, supplement: TraceSupplement, *, with_steps: bool) -> Written:
     facts = gather_facts(events)
     tell_overlaps(facts.overlapping_steps, path, sink)
-    groups = group_rows(events, beside.groups)
+    groups = group_rows(events, supplement.groups)
     if groups is not None:
         sink.write(GROUPS, groups)
     write_flows(events, sink)
-    phases = beside.phases(facts.steps, events)
-    counts, calls = DeviceCounts(ranges=write_counter_ranges(events, path, sink)), Calls(beside.groups, facts.steps)
+    phases = supplement.phases(facts.steps, events)
+    counts, calls = DeviceCounts(ranges=write_counter_ranges(events, path, sink)), Calls(supplement.groups, facts.steps)
     slices, memory = SliceWriter(events, facts.steps, facts.compiling, sink), MemoryWriter(sink)
     spans, recorded = [pl.DataFrame(schema=STREAM_SPANS)], [facts.recorded]
     carried: dict[str, pl.DataFrame] = {}
@@ -125,11 +125,11 @@ def _write_tables(path: Path, events: Events, sink: Sink, beside: Beside, *, wit
     slices.finish()
     tell(counts, sink, path)
     tell_traced(slices.traced, path, sink)
-    if (rows := beside.calls(calls.found(), facts.steps)).height:
+    if (rows := supplement.calls(calls.found(), facts.steps)).height:
         sink.write(COLLECTIVES, numbered(rows))
     recording = around(recorded)
     if recording is not None and with_steps:
-        of_windows = beside.recorded(facts.steps)
+        of_windows = supplement.recorded(facts.steps)
         rows = step_rows(facts.steps, pl.concat(spans), recording, slices.worked, of_windows)
         tell_rest(rows, of_windows, path, sink)
         if phases is not None:

@@ -10,20 +10,20 @@ import polars as pl
 from stepscope.errors import UnreadableInput
 from stepscope.recording_format.about import About
 from stepscope.recording_format.layout import COMPLETE, WINDOWS
-from stepscope.sources.ascend.assemble import Beside, write_tables
+from stepscope.sources.ascend.assemble import ExportSupplement, write_tables
+from stepscope.sources.ascend.exported_rank import HOST, shaped
 from stepscope.sources.ascend.exports import find_export, rank_directories, read_export
 from stepscope.sources.ascend.merging import Merging, span_of_events
-from stepscope.sources.ascend.rank_files import RankFiles
-from stepscope.sources.ascend.rank_info import Identity
-from stepscope.sources.ascend.recording import HOST, shaped
+from stepscope.sources.ascend.rank_files import ExportFiles
+from stepscope.sources.ascend.rank_info import RankInfo
 from stepscope.sources.base import Input, Sink
 from stepscope.sources.kineto.collectives import numbered
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.steps import Steps, find_steps, tell_overlaps
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
-from stepscope.sources.recording.beside import Known, ending_within
 from stepscope.sources.recording.moved_sink import MovedSink
 from stepscope.sources.recording.ranks import group_rows, rank_row
+from stepscope.sources.recording.supplement import RecordingSupplement, ending_within
 from stepscope.sources.recording.windows import Window, not_recorded
 
 _PROCESS = "Python"
@@ -87,7 +87,7 @@ class AscendWindows:
                 )
             self._steps, self._overlaps = find_steps(self._events)
             row = rank_row(self._about, None).row(0, named=True)
-            identity = Identity(format=row["format"], rank=row["rank"])
+            identity = RankInfo(format=row["format"], rank=row["rank"])
             self._merging = Merging(identity, self._steps.ranges, self._sink.scratch)
         return self._merging
 
@@ -96,7 +96,7 @@ class AscendWindows:
         for frame in self._begun().host("start_ns", "duration_ns", "category"):
             yield frame.filter(pl.col("category") == "gc")
 
-    def write(self, known: Known) -> tuple[Steps, tuple[int, int] | None]:
+    def write(self, known: RecordingSupplement) -> tuple[Steps, tuple[int, int] | None]:
         """Write all tables but `ranks`; the events are used up.
 
         Args:
@@ -114,8 +114,8 @@ class AscendWindows:
         for group in group_rows(self._about):
             recording.groups.names.setdefault(group["group"], group["name"])
             recording.groups.members.setdefault(group["group"], group["members"])
-        files = RankFiles(path=self._about.directory)
-        written = write_tables(recording, files, self._sink, _Marked(known, self._steps, self._events))
+        files = ExportFiles(path=self._about.directory)
+        written = write_tables(recording, files, self._sink, _MarkSupplement(known, self._steps, self._events))
         return self._steps, written.span
 
     def _ranges(self, name: str, category: str, process: str) -> pl.DataFrame:
@@ -174,10 +174,10 @@ def _check_clock(span: tuple[int, int] | None, window: Window, export: Input) ->
         )
 
 
-class _Marked(Beside):
+class _MarkSupplement(ExportSupplement):
     """What marks know of calls and steps."""
 
-    def __init__(self, known: Known, steps: Steps, events: Events) -> None:
+    def __init__(self, known: RecordingSupplement, steps: Steps, events: Events) -> None:
         self._known, self._steps, self._events = known, steps, events
 
     def calls(self, found: pl.DataFrame) -> pl.DataFrame:

@@ -76,7 +76,7 @@ class Marks:
         """All calls in start order."""
         return pl.concat([pl.DataFrame(schema=CALLS), *self.calls]).sort("start_ns")
 
-    def collections_beside(self, shown: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    def unshown_collections(self, shown: Iterable[pl.DataFrame]) -> pl.DataFrame:
         """The garbage collections at whose time no other is known: a process runs one at a time.
 
         Args:

@@ -9,7 +9,7 @@ from stepscope.tables import FLOWS, Table
 
 
 class MovedSink:
-    """Passes all on to another sink, arrows by the common clock and with ids of their own.
+    """Passes all on to another sink, flows by the common clock and with ids of their own.
 
     Args:
         sink: The recording's.
@@ -27,7 +27,7 @@ class MovedSink:
         self.advance = sink.advance
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
-        """See `Sink`. Readers write nothing but arrows before all windows are known."""
+        """See `Sink`. Readers write nothing but flows before all windows are known."""
         if table is not FLOWS:
             raise ValueError(f"{table.name} is written when all windows are read")
         times = pl.col("from_ns", "to_ns") + self._shift_ns

@@ -21,13 +21,13 @@ from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import write_events
 from stepscope.sources.missing import PROFILER
 from stepscope.sources.recording.ascend_windows import AscendWindows, exports_of
-from stepscope.sources.recording.beside import Known
 from stepscope.sources.recording.kineto_windows import KinetoWindows
 from stepscope.sources.recording.marks import Marks, read_marks
 from stepscope.sources.recording.minddata import write_minddata
 from stepscope.sources.recording.mindspore_windows import MindSporeWindows
 from stepscope.sources.recording.ranks import rank_row
 from stepscope.sources.recording.samples import write_batches, write_device_samples, write_host_samples
+from stepscope.sources.recording.supplement import RecordingSupplement
 from stepscope.sources.recording.windows import Window, listed_windows, readable, unread
 from stepscope.sources.windows import around
 from stepscope.tables import RANKS, STEPS
@@ -89,14 +89,14 @@ class RecordingSource:
         events = Events(sink.scratch)
         marks = read_marks(about, events, sink)
         ascend = AscendWindows(about, events, sink)
-        beside = _read_windows(about, marks, events, ascend, sink)
+        supplement = _read_windows(about, marks, events, ascend, sink)
         steps, span = Steps.none(), None
         if ascend.has_any:
             _add_collections(marks, events, ascend.collections())
-            steps, span = ascend.write(beside)
+            steps, span = ascend.write(supplement)
         elif any(events.rows(name) for name in (*HOST_CLASSES, *DEVICE_CLASSES) if name != "other"):
             _add_collections(marks, events, _collections(events))
-            written = write_events(item.path, events, sink, beside)
+            written = write_events(item.path, events, sink, supplement)
             steps, span = written.facts.steps, written.span
         else:
             sink.issue(
@@ -106,7 +106,7 @@ class RecordingSource:
                 "Train between start() and stop(), or let the job run for longer",
                 place=STEPS.name,
             )
-        _tell_unrecorded(beside.unrecorded, steps.ranges.height, item.path, sink)
+        _tell_unrecorded(supplement.unrecorded, steps.ranges.height, item.path, sink)
         has_host = write_host_samples(about, sink)
         write_device_samples(about, sink)
         write_batches(about, steps, sink)
@@ -114,7 +114,7 @@ class RecordingSource:
         sink.write(RANKS, rank_row(about, _span(about, span)))
 
 
-def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWindows, sink: Sink) -> Known:
+def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWindows, sink: Sink) -> RecordingSupplement:
     """Read the operators of all windows that can be read, into the events or, of an Ascend device, into `ascend`."""
     mindspore = MindSporeWindows(about, events, sink)
     read: dict[str, Callable[[Window], object]] = {
@@ -136,12 +136,12 @@ def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWind
                 if is_whole:
                     spans.append((window.start_ns + about.shift_ns, window.end_ns + about.shift_ns))
     ascend.tell_raw()
-    return Known(about, marks, mindspore.calls, spans)
+    return RecordingSupplement(about, marks, mindspore.calls, spans)
 
 
 def _add_collections(marks: Marks, events: Events, shown: Iterable[pl.DataFrame]) -> None:
     """Add the marked garbage collections to the events, without those that windows show themselves."""
-    if (rows := marks.collections_beside(shown)).height:
+    if (rows := marks.unshown_collections(shown)).height:
         events.add("other", event_frame("other", rows.with_columns(category=pl.lit(GARBAGE_MARK))))
 
 

@@ -16,7 +16,7 @@ from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.missing import PROFILER
 from stepscope.sources.runtime_profiler.detail import STATED, read_detail
 from stepscope.sources.runtime_profiler.json_events import read_json_events
-from stepscope.sources.runtime_profiler.tables import EventTables, steps_of
+from stepscope.sources.runtime_profiler.tables import RuntimeTables, steps_of
 from stepscope.sources.windows import around
 from stepscope.tables import RANKS, STEPS
 
@@ -64,7 +64,7 @@ class RuntimeProfilerSource:
         Raises:
             UnreadableInput: If no event can be read.
         """
-        tables = EventTables(sink)
+        tables = RuntimeTables(sink)
         lengths = [pl.DataFrame(schema=STATED)]
         for events, stated in _events(item, sink):
             lengths.append(stated)
@@ -105,7 +105,7 @@ def _file_of(item: Input) -> Path:
     return kinds.get("Detail") or kinds.get("Json") or item.files[0]
 
 
-def _rank_row(item: Input, tables: EventTables, span: tuple[int, int] | None) -> pl.DataFrame:
+def _rank_row(item: Input, tables: RuntimeTables, span: tuple[int, int] | None) -> pl.DataFrame:
     folder = item.path if item.path.is_dir() else item.path.parent
     match = _RANK.fullmatch(folder.name)
     rank = as_index(match[1]) if match else None

@@ -17,7 +17,7 @@ _LAUNCH = "KernelLaunch"
 _SPANS = {"step": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64}
 
 
-class EventTables:
+class RuntimeTables:
     """Writes events as they come.
 
     Args:

@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS
 from stepscope.sources.ascend.groups import Groups
-from stepscope.sources.ascend.rank_info import Identity
+from stepscope.sources.ascend.rank_info import RankInfo
 from stepscope.sources.ascend.timeline import Timeline
 from stepscope.tables import (
     ALLOCATIONS,
@@ -123,10 +123,10 @@ def nothing(schema: Schema) -> Callable[[], pl.DataFrame]:
 
 
 @dataclass
-class Recording:
+class ExportedRank:
     """One rank's recording. Frames that a format or an export level lacks stay empty."""
 
-    identity: Identity
+    identity: RankInfo
     groups: Groups
     timeline: Timeline
     steps: pl.DataFrame = field(default_factory=nothing(STEPS))

@@ -1,4 +1,4 @@
-"""Telling what code calls, with stand-ins for the framework's classes."""
+"""What code uses, with stand-ins for the framework's classes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from stepscope.record.mindspore.reach import Kinds, Reach, reach
+from stepscope.record.mindspore.code_inspection import CodeContents, FrameworkClasses, inspect_code
 
 
 class Cell:
@@ -25,7 +25,7 @@ class Gradient:
     pass
 
 
-KINDS = Kinds(Cell, (Optimizer,), Gradient, ())
+KINDS = FrameworkClasses(Cell, (Optimizer,), Gradient, ())
 optimizer = Optimizer()
 net = Cell()
 gradient = Gradient()
@@ -41,19 +41,19 @@ def evaluates() -> object:
 
 
 def test_a_function_that_names_an_optimizer_trains() -> None:
-    assert reach(trains, KINDS).optimizer
+    assert inspect_code(trains, KINDS).optimizer
 
 
 def test_a_function_that_names_only_a_net_does_not() -> None:
-    assert reach(evaluates, KINDS) == Reach(cell=True)
+    assert inspect_code(evaluates, KINDS) == CodeContents(cell=True)
 
 
 def test_functions_that_are_called_are_looked_into() -> None:
     def step() -> object:
         return trains()
 
-    assert reach(step, KINDS).optimizer
-    assert reach(functools.partial(step), KINDS).optimizer
+    assert inspect_code(step, KINDS).optimizer
+    assert inspect_code(functools.partial(step), KINDS).optimizer
 
 
 def test_closures_and_inner_functions_are_looked_into() -> None:
@@ -68,8 +68,8 @@ def test_closures_and_inner_functions_are_looked_into() -> None:
 
         return inner
 
-    assert reach(step, KINDS).optimizer
-    assert reach(outer, KINDS).optimizer
+    assert inspect_code(step, KINDS).optimizer
+    assert inspect_code(outer, KINDS).optimizer
 
 
 def test_of_an_object_only_what_the_code_names_counts() -> None:
@@ -88,8 +88,21 @@ def test_of_an_object_only_what_the_code_names_counts() -> None:
 
     trainer = Trainer()
 
-    assert reach(trainer.train, KINDS).optimizer
-    assert reach(trainer.evaluate, KINDS) == Reach(cell=True)
+    assert inspect_code(trainer.train, KINDS).optimizer
+    assert inspect_code(trainer.evaluate, KINDS) == CodeContents(cell=True)
+
+
+def test_an_attribute_is_no_global_of_the_same_name() -> None:
+    class Model:
+        def trains(self) -> bool:
+            return False
+
+    model = Model()
+
+    def evaluate() -> object:
+        return net, model.trains()
+
+    assert inspect_code(evaluate, KINDS) == CodeContents(cell=True)
 
 
 def test_a_cell_is_judged_by_its_construct() -> None:
@@ -104,9 +117,9 @@ def test_a_cell_is_judged_by_its_construct() -> None:
         def construct(self) -> object:
             return None
 
-    assert reach(TrainStep(optimizer=Optimizer(), gradient=gradient), KINDS).optimizer
-    assert reach(TrainStep(gradient=gradient), KINDS) == Reach(cell=True, gradient=True)
-    assert reach(Holds(optimizer=Optimizer()), KINDS) == Reach(cell=True)
+    assert inspect_code(TrainStep(optimizer=Optimizer(), gradient=gradient), KINDS).optimizer
+    assert inspect_code(TrainStep(gradient=gradient), KINDS) == CodeContents(cell=True, gradient=True)
+    assert inspect_code(Holds(optimizer=Optimizer()), KINDS) == CodeContents(cell=True)
 
 
 def test_functions_in_circles_end() -> None:
@@ -118,7 +131,7 @@ def test_functions_in_circles_end() -> None:
 
     helpers.append(one)
 
-    assert reach(one, KINDS) == Reach()
+    assert inspect_code(one, KINDS) == CodeContents()
 
 
 def test_properties_are_not_asked() -> None:
@@ -130,4 +143,4 @@ def test_properties_are_not_asked() -> None:
         def construct(self) -> object:
             return self.value
 
-    assert reach(Asks(), KINDS) == Reach(cell=True)
+    assert inspect_code(Asks(), KINDS) == CodeContents(cell=True)

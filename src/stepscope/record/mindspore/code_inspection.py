@@ -1,4 +1,4 @@
-"""What a function or cell calls, as far as its code tells: is it a training step, or does it only evaluate?
+"""Whether a function or cell trains or only evaluates, from the code that it consists of and calls.
 
 A compiled function (`ms.jit`, graph mode) runs as a whole; nothing inside can be observed. Whether it trains is
 therefore read from the names that its code uses and what they refer to: an optimizer, a gradient, other functions.
@@ -17,11 +17,13 @@ from typing import Any
 MOST = 5000
 """Objects looked at, breadth first; optimizers stand near the surface, layers of large nets do not matter."""
 _GRADIENTS = "mindspore.ops.function.grad"
+Reference = tuple[Any, frozenset[str]]
+"""An object that code refers to, and the names of attributes that this code uses."""
 
 
 @dataclass
-class Reach:
-    """What can be reached from a function or cell."""
+class CodeContents:
+    """What the code of a function or cell uses, directly or in what it calls."""
 
     cell: bool = False
     gradient: bool = False
@@ -29,7 +31,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Kinds:
+class FrameworkClasses:
     """Classes of the framework."""
 
     cell: type
@@ -39,15 +41,14 @@ class Kinds:
     """What holds nothing of interest: tensors, operators."""
 
 
-def reach(root: Any, kinds: Kinds) -> Reach:
+def inspect_code(root: Any, kinds: FrameworkClasses) -> CodeContents:
     """Look at what `root`, a function, method or cell, refers to. Runs none of its code.
 
     A function that was given an optimizer as an argument, or finds one by a computed name, is not seen through.
     """
-    found = Reach()
+    found = CodeContents()
     seen: set[tuple[int, int]] = set()
-    no_names: frozenset[str] = frozenset()
-    waiting: deque[tuple[Any, frozenset[str]]] = deque([(root, no_names)])
+    waiting: deque[Reference] = deque([(root, frozenset())])
     kept = []  # ids in `seen` must not be given to other objects meanwhile
     while waiting and len(seen) < MOST and not found.optimizer:
         thing, names = waiting.popleft()
@@ -59,7 +60,7 @@ def reach(root: Any, kinds: Kinds) -> Reach:
     return found
 
 
-def _settles(thing: Any, kinds: Kinds, found: Reach) -> bool:
+def _settles(thing: Any, kinds: FrameworkClasses, found: CodeContents) -> bool:
     """Whether nothing behind `thing` needs to be looked at; notes what it is."""
     if isinstance(thing, kinds.optimizers):
         found.optimizer = True
@@ -72,7 +73,7 @@ def _settles(thing: Any, kinds: Kinds, found: Reach) -> bool:
     return thing is None or isinstance(thing, (str, bytes, int, float, *kinds.plain))
 
 
-def _next(thing: Any, names: frozenset[str], kinds: Kinds, found: Reach) -> Iterator[tuple[Any, frozenset[str]]]:
+def _next(thing: Any, names: frozenset[str], kinds: FrameworkClasses, found: CodeContents) -> Iterator[Reference]:
     if isinstance(thing, types.FunctionType):
         yield from _of_function(thing, None)
     elif isinstance(thing, types.MethodType) and isinstance(thing.__func__, types.FunctionType):
@@ -92,7 +93,7 @@ def _next(thing: Any, names: frozenset[str], kinds: Kinds, found: Reach) -> Iter
         yield from ((part, names) for part in _attributes(thing, names))
 
 
-def _of_function(function: types.FunctionType, owner: Any) -> Iterator[tuple[Any, frozenset[str]]]:
+def _of_function(function: types.FunctionType, owner: Any) -> Iterator[Reference]:
     used = list(_used(function.__code__))
     names = frozenset(name for name, is_global in used if not is_global)
     yield getattr(function, "__wrapped__", None), names
@@ -112,7 +113,12 @@ def _of_function(function: types.FunctionType, owner: Any) -> Iterator[tuple[Any
 
 
 def _used(code: types.CodeType) -> Iterator[tuple[str, bool]]:
-    """Global names (with True) and attributes that the code uses, functions inside it included."""
+    """Global names (with True) and attributes that the code uses, functions inside it included.
+
+    Compiled code lists both kinds of names together (`co_names`, as `inspect.getclosurevars` does); only instructions
+    tell them apart, and the source need not be there. Without that, `model.train(...)` in an evaluation would count as
+    a call of a global function `train`.
+    """
     names = set(code.co_names)
     for instruction in dis.get_instructions(code):
         if isinstance(instruction.argval, str) and instruction.argval in names:

@@ -1,4 +1,4 @@
-"""Rows of `flows` from the two ends of recorded arrows."""
+"""Rows of `flows` from the two ends of recorded flows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ PART_ROWS = 1_000_000
 """About as many ends are matched at a time."""
 
 
-def arrows(kind: str, ends: Callable[[], Iterable[pl.DataFrame]], count: int) -> Iterator[pl.DataFrame]:
-    """Arrows that have both ends, as rows of `flows`.
+def matched_flows(kind: str, ends: Callable[[], Iterable[pl.DataFrame]], count: int) -> Iterator[pl.DataFrame]:
+    """Flows that have both ends, as rows of `flows`.
 
     Args:
         kind: What they mean.

@@ -15,7 +15,7 @@ from stepscope.record.environment import kept_arguments, kept_environment, state
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Whereabouts:
+class ProcessFacts:
     """Asks the backend whenever something may have changed. What is not known any more, since the process group was
     left, stays known.
 

@@ -13,7 +13,7 @@ _BEGIN = ("_prepare_profiler", "_enable_profiler")
 _END = "_disable_profiler"
 
 
-class Rivals:
+class OtherProfilers:
     """Knows whether somebody else profiles.
 
     All front ends (`torch.profiler`, `torch.autograd.profiler`) call three functions of one module by their names

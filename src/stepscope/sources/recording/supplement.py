@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.recording_format.about import About
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.steps import Steps
-from stepscope.sources.kineto.tables import Beside
+from stepscope.sources.kineto.tables import TraceSupplement
 from stepscope.sources.recording.call_pairs import LATE_NS, pairs
 from stepscope.sources.recording.marks import CALLS, Marks
 from stepscope.sources.recording.ranks import group_rows
@@ -17,7 +17,7 @@ _SHORTLY_NS = 100_000
 """By so much, at most, marks and windows may disagree on the time."""
 
 
-class Known(Beside):
+class RecordingSupplement(TraceSupplement):
     """What stands in a recording beside its windows.
 
     Args:

@@ -1,4 +1,4 @@
-"""Cutting a recording into stretches of time, so that memory holds one stretch and not the recording."""
+"""Cutting a recording into chunks of time, so that memory holds one chunk and not the recording."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ WORTH_NS = 50_000_000
 """A window that takes less processor time to end is followed by no pause."""
 
 
-class Pace:
+class WindowTiming:
     """Says after which step a window ends, and after which the next one begins.
 
     Ranks of one job take their steps together, so a rank that pauses to end its window makes the others wait. Windows
