@@ -266,8 +266,8 @@ def test_a_broken_event_costs_itself_only(write: Callable[[str | bytes], Path], 
 @pytest.mark.parametrize(
     ("broken", "problem", "place"),
     [
-        ('{"ph":"X","cat":"op","name":"a","ts":1,"dur":1,"args":[1]}', "of a kind that no trace event", "$.args"),
-        ('{"ph":"X","cat":"op","name":true,"ts":1,"dur":1}', "of a kind that no trace event", "$.name"),
+        ('{"ph":"X","cat":"op","name":"a","ts":1,"dur":1,"args":[1]}', "of the wrong type", "$.args"),
+        ('{"ph":"X","cat":"op","name":true,"ts":1,"dur":1}', "of the wrong type", "$.name"),
         (BROKEN["no value"], "are not valid JSON", "byte "),
         (BROKEN["deep"], "are nested too deeply", "byte "),
     ],
@@ -311,11 +311,11 @@ def test_events_are_read_even_if_the_keys_before_them_cannot(
     assert reason in reading.issues[0][1]
 
 
-def test_keys_behind_the_events_that_cannot_be_read_are_told(write: Callable[[str | bytes], Path]) -> None:
+def test_keys_after_the_events_that_cannot_be_read_are_reported(write: Callable[[str | bytes], Path]) -> None:
     reading = Reading(write(f'{{"a": 1, "traceEvents": [{json.dumps(op("a"))}], "after": 1 2}}'))
 
     assert reading.names() == ["a"]
-    assert "keys behind the list of events cannot be read" in reading.issues[0][1]
+    assert "keys after the list of events cannot be read" in reading.issues[0][1]
 
 
 def test_a_list_that_ends_within_an_event_is_called_cut(write: Callable[[str | bytes], Path]) -> None:

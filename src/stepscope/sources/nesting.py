@@ -57,7 +57,7 @@ def enclosing(ranges: pl.DataFrame) -> pl.DataFrame:
     that overlap without one holding the other count as nested; the child's overhang is not taken off the
     parent's self time. Of ranges with the same start the longer one is outside.
 
-    The walk is a plain loop with a stack of open ranges for each thread, compiled where there is a compiled decoder: it
+    The walk is a plain loop with a stack of open ranges for each thread, compiled if there is a compiled decoder. It
     takes ranges as they are, overlapping or not.
     """
     if ranges.is_empty():

@@ -1,4 +1,4 @@
-"""Text of a CSV file as columns, by the compiled scanner where it takes the text, else by Polars."""
+"""Text of a CSV file as columns, by the compiled decoder if it accepts the text, or else by Polars."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN: dict[Kind, TableColumn] = {
     "shape": "shape",
     "time": "time",
 }
-"""How the compiled scanner reads a kind; all others as numbers."""
+"""How the compiled decoder reads a kind; all others as numbers."""
 
 
 def decode(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame:
@@ -35,7 +35,7 @@ def decode(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame:
 
 
 def _plain(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | None:
-    """The rows as the compiled scanner reads them, in a quarter of the time; None if that is not for it."""
+    """The rows as the compiled decoder reads them, in a quarter of the time; None if it refuses them."""
     if not is_available():
         return None
     kinds = [_PLAIN.get(chosen[at].kind, "number") if at in chosen else None for at in range(width)]

@@ -1,7 +1,6 @@
 """Reading Chrome trace events: the JSON that Kineto and the Ascend tools write.
 
-One small interface, `trace events -> column batches` (`read_events`), hides the decoder, so that it can be
-replaced by a native one.
+`read_events` gives a trace's events as batches of columns. Whether the compiled decoder or Python read them is hidden.
 """
 
 from stepscope.sources.trace_events.base import Arg, Batch, EventClass, Layout, Problem, TraceHeader

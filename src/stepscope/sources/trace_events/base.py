@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ArgKind = Literal["int", "float", "text", "json"]
-"""How an argument is kept: int64, float64, string, or the JSON text as it stands (shapes, lists)."""
+"""How an argument is kept: int64, float64, string, or the JSON text as it is written (shapes, lists)."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class EventClass:
     Args:
         name: Key of the frame in a batch.
         phases: Values of `ph` that belong to it.
-        categories: Values of `cat` that belong to it, in lower case ("" where an event has none); None takes
-            whatever no other class takes.
+        categories: Values of `cat` that belong to it, in lower case ("" if an event has none); None takes
+            what no other class takes.
         args: Arguments that become columns. Two entries may share a column (spellings of one key).
         names: If given, only events of these names; such a class goes before one that takes every name.
     """
@@ -51,7 +51,7 @@ class Layout:
 
 @dataclass
 class Problem:
-    """One kind of damage: how many events it cost and where it was seen first."""
+    """One kind of damage: how many events were lost, and where the first one is."""
 
     count: int = 0
     place: str | None = None
@@ -71,11 +71,11 @@ class Batch:
     skipped: dict[tuple[str, str], int] = field(default_factory=dict)
     """Events of no class: (phase, category) to count."""
     problems: dict[str, Problem] = field(default_factory=dict)
-    """Damaged events: what is wrong to how many."""
+    """Damaged events by what is wrong with them."""
 
 
 @dataclass
 class TraceHeader:
-    """What stands beside the events in the JSON object: everything but `traceEvents`. Empty for a bare list."""
+    """The other keys of the JSON object: everything but `traceEvents`. Empty for a bare list."""
 
     values: Mapping[str, Any] = field(default_factory=dict)

@@ -18,17 +18,17 @@ from stepscope.sources.trace_events.stream import ByteStream
 CHUNK_BYTES = 4 << 20
 MAX_EVENT_BYTES = 64 << 20
 MAX_HEADER_BYTES = 16 << 20
-"""Most that may stand before the events, and behind them: lists of all groups of a job take a few MB. As objects it may
-take twenty times as much."""
+"""Limit of the keys before the events, and of those after them: lists of all groups of a job take a few MB. In memory,
+they may take twenty times as much."""
 _CLEANED_BYTES = 4 << 20
-"""Up to this size, keys that are no clean JSON are read as far as they can be; it takes forty times as much memory."""
+"""Up to this size, keys that are not clean JSON are repaired and read, which takes forty times as much memory."""
 
 _ARRAY_START = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TAIL_BYTES = 1 << 16
 _READ_BYTES = 1 << 20
 _MOST_TRIES = 100
-"""Places named `traceEvents` of which all that stands before is read; of further ones only the brackets are counted."""
-_ADVICE = "Give a trace that torch.profiler or another Chrome trace writer made."
+"""Keys named `traceEvents` before which everything is decoded; before further ones, only brackets are counted."""
+_ADVICE = "Give a trace that torch.profiler or another writer of Chrome traces made."
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Chunk:
     text: bytes
     last: bool
     gap: bytes = b""
-    """What stood between it and the chunk before: a comma and space."""
+    """The text between the previous chunk and this one: a comma and space."""
 
 
 class Chunker:
@@ -49,7 +49,7 @@ class Chunker:
     Args:
         stream: The file, at its start.
         path: Its name, for errors.
-        chunk_bytes: About how large a chunk shall be.
+        chunk_bytes: Size of a chunk, roughly.
 
     Raises:
         UnreadableInput: If there is no array of events.
@@ -62,9 +62,9 @@ class Chunker:
         self.is_list = False
         """True if the file is a bare list of events."""
         self.header: dict[str, Any] = {}
-        """The keys that stand before the events."""
+        """The keys before the events."""
         self.header_problem: str | None = None
-        """Why these keys cannot be read, if so."""
+        """Why these keys cannot be read; None if they can."""
         self._offset = 0
         self._held = b""
         self._find_array()
@@ -85,7 +85,7 @@ class Chunker:
                 self._offset, self._held = start + 1, text[start + 1 :]
                 return
             if text[start] != 0x7B:  # {
-                raise UnreadableInput(self._path, f"no JSON at byte {start}", _ADVICE)
+                raise UnreadableInput(self._path, f"not JSON at byte {start}", _ADVICE)
             for match in _ARRAY_START.finditer(text, max(start, searched - 64)):
                 tries += 1
                 header, problem = _members(text[start : match.start()]) if tries <= _MOST_TRIES else (None, None)
@@ -96,7 +96,7 @@ class Chunker:
             searched = len(text)
             if not more or len(text) > MAX_HEADER_BYTES:
                 damage = self._stream.damage
-                why = f"no list `traceEvents` in it{'; ' + damage if damage else ''}"
+                why = f"it has no list `traceEvents`{'; ' + damage if damage else ''}"
                 raise UnreadableInput(self._path, why, _ADVICE)
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -149,7 +149,7 @@ def last_boundary(text: bytes) -> tuple[int, int] | None:
 
 
 def trailing_members(text: bytes) -> dict[str, Any] | None:
-    """The keys of the outer object that stand behind the array of events, e.g. `, "traceName": "x"}`.
+    """The keys of the outer object that come after the array of events, e.g. `, "traceName": "x"}`.
 
     Returns:
         The keys; None if the text cannot be read.
@@ -158,16 +158,16 @@ def trailing_members(text: bytes) -> dict[str, Any] | None:
 
 
 def _members(text: bytes) -> tuple[dict[str, Any] | None, str | None]:
-    """The keys before the array, from `{"a": 1, `; else None and why that cannot be read."""
+    """The keys before the array, from `{"a": 1, `; if they cannot be read, None and why."""
     return _object(b"", text, b'"":[]}')
 
 
-def _object(before: bytes, text: bytes, behind: bytes) -> tuple[dict[str, Any] | None, str | None]:
-    """The object that `text` completes, clean or not, without its empty key; else None and the problem."""
+def _object(before: bytes, text: bytes, after: bytes) -> tuple[dict[str, Any] | None, str | None]:
+    """The object that `text` completes, without its empty key; if it cannot be read, None and why."""
     problem = None
     for clean in (bytes, cleaned) if len(text) <= _CLEANED_BYTES else (bytes,):
         try:
-            found = msgspec.json.decode(before + clean(text) + behind)
+            found = msgspec.json.decode(before + clean(text) + after)
         except RecursionError:
             problem = "nested too deeply"
         except DECODE_ERRORS:
@@ -187,7 +187,7 @@ class _Depth:
         self._end = 0
 
     def at(self, text: bytes, place: int) -> int | None:
-        """How many objects and lists are open at `place`, which lies behind the one before; None in a string."""
+        """How many objects and lists are open at `place`, which is after the previous one; None in a string."""
         for match in TOKEN.finditer(text, self._end, place):
             self._depth += {0x7B: 1, 0x5B: 1, 0x7D: -1, 0x5D: -1}.get(text[match.start()], 0)
             self._end = match.end()

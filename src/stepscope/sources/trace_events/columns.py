@@ -23,7 +23,7 @@ _MAX_DURATION_US = 7 * 24 * 3600 * 1e6  # no range in a training trace lasts a w
 
 
 def times_ns(raw: Sequence[bytes]) -> pl.Series:
-    """JSON numbers (or numbers in strings) in us -> exact int64 ns; null where there is none.
+    """JSON numbers (or numbers in strings) in us -> exact int64 ns; null if there is none.
 
     They are parsed as text, because a float64 holds only a quarter of a us at today's epoch.
     """
@@ -141,7 +141,7 @@ def _is_clean(start_ns: pl.Series, duration_us: pl.Series) -> bool:
         return False
     shortest, longest, total = duration_us.min(), duration_us.max(), duration_us.sum()
     assert isinstance(shortest, float) and isinstance(longest, float)
-    # the least and the largest pass over what is not a number, a sum does not
+    # minimum and maximum ignore NaN, a sum does not
     return shortest >= 0 and longest <= _MAX_DURATION_US and not isnan(total)
 
 

@@ -1,4 +1,4 @@
-"""What a damaged gzip member holds up to the byte where it is damaged."""
+"""Reading a damaged gzip member up to the byte that is damaged."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import zlib
 from typing import Any, BinaryIO
 
 CHECKSUM = "incorrect data check"
-"""The problem if all inflates and only the sum over it does not fit: nobody knows where the damage is."""
+"""The problem if everything inflates and only the checksum is wrong: the place of the damage is unknown."""
 _STEP_BYTES = 1 << 12
 _MOST_BYTES = 16 << 20
-"""More than an inflater keeps for itself in one call; what follows is given up."""
+"""More than an inflater holds back in one call; data after that is not searched."""
 
 
 def inflate_to_damage(file: BinaryIO, start: int, skip: int) -> tuple[bytes, int, str]:
-    """Inflate a member once more: an inflater that fails keeps for itself what it made in that call.
+    """Inflate a member again, to get what the inflater held back in the call that failed.
 
-    Small steps lead to the one that fails, which is then taken byte by byte.
+    Small steps find the call that fails; its input is then inflated byte by byte.
 
     Args:
         file: The file, anywhere.
         start: Where the member starts in it.
-        skip: How many inflated bytes of it are known already.
+        skip: Inflated bytes of it that are known already.
 
     Returns:
-        The inflated bytes behind those, where in the file the damage was noticed, and what it is.
+        The inflated bytes after those, the byte of the file at which the damage shows, and what it is.
     """
     file.seek(start)
     inflater: Any = zlib.decompressobj(wbits=31)

@@ -27,7 +27,7 @@ DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 @dataclass
 class Decoded:
-    """What one chunk gave."""
+    """What one chunk contains."""
 
     batch: Batch
     ended: bool = False
@@ -58,12 +58,12 @@ class EventDecoder:
     def decode(self, text: bytes, *, last: bool = False, offset: int = 0) -> Decoded:
         """Decode a chunk: events separated by commas, without the brackets of the array.
 
-        A chunk that is not clean JSON is taken apart event by event, and only broken events are lost.
+        A chunk that is not clean JSON is decoded event by event, and only broken events are lost.
 
         Args:
             text: The chunk, cut between two events as far as the chunker could tell.
             last: True if the file ends with this chunk; it then holds the end of the array as well.
-            offset: Where the chunk stands in the (inflated) file, to tell places of damage.
+            offset: Where the chunk begins in the (inflated) file, to report the place of damage.
         """
         decoded = self._decode_clean(text, last=last)
         if decoded is not None:
@@ -141,7 +141,7 @@ class EventDecoder:
             columns.texts("thread", _each("tid", events)),
             columns.times_ns(list(map(bytes, _each("ts", events)))),
             columns.durations_us(_each("dur", events)),
-            # complete events have none by the format
+            # the format gives complete events none
             pl.repeat(None, count, dtype=pl.String, eager=True).alias("id")
             if only_ranges
             else columns.texts("id", _each("id", events)),
@@ -169,7 +169,7 @@ class EventDecoder:
 
 
 def _each(field: str, objects: list[Any]) -> list[Any]:
-    """One field of many objects, without a Python frame for each."""
+    """One field of many objects, without calling a Python function for each."""
     return list(map(attrgetter(field), objects))
 
 
@@ -212,9 +212,9 @@ def _event_type(layout: Layout) -> tuple[type[msgspec.Struct], dict[str, str]]:
 
 
 def _array_end(text: bytes) -> tuple[int | None, bytes]:
-    """Where the array of events ends in the file's last chunk, and what stands behind its bracket.
+    """Where the array of events ends in the file's last chunk, and the text after its bracket.
 
-    A guess is right if what stands behind it completes the outer object (or is nothing).
+    A guess is right if the text after it completes the outer object or is empty.
     """
     guesses = [match.start(1) for match in _ARRAY_END.finditer(text)]
     for end in reversed(guesses[-_END_GUESSES:]):
@@ -225,7 +225,7 @@ def _array_end(text: bytes) -> tuple[int | None, bytes]:
 
 
 def _completes(rest: bytes) -> bool:
-    """Whether what stands behind the array completes the outer object, or is nothing."""
+    """Whether the text after the array completes the outer object or is empty."""
     if not rest.strip():
         return True
     try:

@@ -16,7 +16,7 @@ from stepscope.sources.trace_events.workers import Workers
 from stepscope.tables.issues import Severity
 
 _LARGE_BYTES = 256 << 20
-"""A trace from this size on (inflated) leaves more memory behind than is worth keeping for the next one."""
+"""From this (inflated) size on, memory is given back after reading rather than kept for the next trace."""
 
 
 Advance = Callable[[int], None]
@@ -42,7 +42,7 @@ class Report(Protocol):
 
 
 def _joined(texts: Iterable[bytes]) -> bytes:
-    """The texts in one; of what is longer than keys may be only the start, which then cannot be read."""
+    """The texts as one. Beyond the limit of keys, only their start, which then is not valid JSON."""
     found, size = [], 0
     for text in texts:
         if size <= MAX_HEADER_BYTES:
@@ -103,7 +103,7 @@ class TraceEvents:
             self._report_end(stream.damage, cut=cut)
         finally:
             stream.close()
-            if self._read_bytes > _LARGE_BYTES:  # what is left of small ones serves the next trace as it is
+            if self._read_bytes > _LARGE_BYTES:  # the memory of small ones serves the next trace
                 library.trim()
 
     def _decoded(self, chunker: Chunker) -> Iterator[Decoded]:
@@ -135,18 +135,17 @@ class TraceEvents:
             known.count += problem.count
 
     def _trailing(self, text: bytes) -> dict[str, Any]:
-        """The keys behind the list of events."""
+        """The keys after the list of events."""
         found = trailing_members(text)
         if found is None:
-            self._report_keys("behind", "not valid JSON")
+            self._report_keys("after", "not valid JSON")
         return found or {}
 
     def _report_keys(self, where: str, problem: str) -> None:
         self._report(
             "warning",
             self._path,
-            f"the keys {where} the list of events cannot be read ({problem}); what they say of rank, groups and "
-            "devices is not known",
+            f"the keys {where} the list of events cannot be read ({problem}); rank, groups and devices may be unknown",
             "Copy or record the file again if rank or groups are missing.",
             place=f"{where} `traceEvents`",
         )
@@ -190,10 +189,10 @@ def read_events(
     Args:
         path: The file: `{"traceEvents": [...], ...}` or a bare list of events.
         layout: Which events are wanted, as which frames.
-        report: Takes what was damaged, once the events are read; usually `sink.issue`.
+        report: Called for each kind of damage once the events are read; usually `sink.issue`.
         workers: Chunks that are decoded at a time, each by a thread.
-        chunk_bytes: About how much text is decoded at once.
-        advance: Told how many more bytes of the file were read; usually `sink.advance`.
+        chunk_bytes: Text that is decoded at once, roughly.
+        advance: Called with the number of bytes read since the last call; usually `sink.advance`.
 
     Returns:
         An iterable of `Batch`, to be used once. Its `header` is complete when the iteration has ended.

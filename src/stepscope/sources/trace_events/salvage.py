@@ -1,4 +1,4 @@
-"""Taking apart a chunk that is not clean JSON: event by event, losing only what is broken."""
+"""Decoding a chunk that is not clean JSON: event by event, so that only broken events are lost."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import msgspec
 from stepscope.sources.trace_events.base import Problem
 
 BROKEN = "are not valid JSON"
-WRONG = "have a value of a kind that no trace event has there"
+WRONG = "have a value of the wrong type"
 TOO_DEEP = "are nested too deeply"
 CUT_OFF = "are cut off where the file ends"
 
 EVENT_KEYS = rb"ph|name|cat|pid|tid|ts|dur|args|id|s|bp"
 BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{\s*\"(?:" + EVENT_KEYS + rb")\"\s*:)")
-"""The text between two events. It also stands between other objects, so a cut there must be proved."""
+"""The text between two events. It also occurs between other objects, so a cut there must be checked."""
 
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 """A string or a bracket."""
@@ -34,7 +34,7 @@ _SCAN_BYTES = 1 << 20
 
 @dataclass
 class Salvaged:
-    """What could be had of a chunk; `ended` and `rest` as in `decode.Decoded`."""
+    """The events of a damaged chunk; `ended` and `rest` as in `decode.Decoded`."""
 
     events: list[Any] = field(default_factory=list)
     problems: dict[str, Problem] = field(default_factory=dict)
@@ -50,10 +50,10 @@ def salvage(
     last: bool,
     offset: int = 0,
 ) -> Salvaged:
-    """Decode a chunk event by event. `offset` is where `text` stands in the file, to tell places.
+    """Decode a chunk event by event. `offset` is where `text` begins in the file, to report places.
 
-    An object that starts where an event starts and is valid JSON up to a boundary is that event, however
-    its insides look. Only when that fails is the end searched by counting brackets, and only when that
+    An object that starts where an event starts and is valid JSON up to a boundary is that event, whatever it
+    contains. Only when that fails is the end searched by counting brackets, and only when that
     fails too is the event given up and reading goes on at the next boundary.
     """
     out = Salvaged()
@@ -92,7 +92,7 @@ def salvage(
                 position = _after(text, end)
                 continue
         _lost(out, offset + position, error)
-        # with brackets or quotes out of step, an end behind the next boundary is not to be believed
+        # if brackets or quotes do not match, an end after the next boundary is not to be trusted
         position = _after(text, end) if end is not None and end <= stop else following
     return out
 
@@ -107,14 +107,14 @@ def _unclosed(out: Salvaged, text: bytes, position: int, *, last: bool, offset: 
 
 
 def _after(text: bytes, end: int) -> int:
-    """Where the next event (or the bracket) should start, behind an event that ends at `end`."""
+    """Where the next event (or the bracket) should start, after an event that ends at `end`."""
     position = _skip_space(text, end)
     return _skip_space(text, position + 1) if text[position : position + 1] == b"," else position
 
 
 def _lost(out: Salvaged, position: int, error: Exception | None = None) -> None:
     problem, place = BROKEN, f"byte {position}"
-    if isinstance(error, msgspec.ValidationError):  # well-formed, but not what an event is
+    if isinstance(error, msgspec.ValidationError):  # valid JSON, but not an event
         problem, place = WRONG, f"{place}: {error}"
     elif isinstance(error, RecursionError):
         problem = TOO_DEEP
@@ -137,7 +137,7 @@ def _skip_space(text: bytes, position: int) -> int:
 
 
 def object_end(text: bytes, start: int, limit: int) -> int | None:
-    """Position behind the object or array that starts at `start`; None if it is not closed before `limit`."""
+    """Position after the object or array that starts at `start`; None if it is not closed before `limit`."""
     depth = 0
     for match in TOKEN.finditer(text, start, limit):
         token = text[match.start()]

@@ -14,7 +14,7 @@ _READ_BYTES = 1 << 20
 
 
 class ByteStream(Protocol):
-    """What the chunker needs of a file."""
+    """A file as the chunker reads it."""
 
     damage: str | None
     """Why the stream ended early, if it did."""
@@ -53,7 +53,7 @@ class PlainStream:
 
 
 class GzipStream:
-    """A gzip file of one or more members. A cut or broken one gives what inflates, then ends with `damage`."""
+    """A gzip file of one or more members. A cut or damaged one gives what can be inflated, then ends with `damage`."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -22,7 +22,7 @@ class Workers:
 
     Args:
         layout: What to decode into.
-        count: How many threads; below 2 there are none.
+        count: Number of threads; below 2, none are started.
     """
 
     def __init__(self, layout: Layout, count: int) -> None:
@@ -42,7 +42,7 @@ class Workers:
             self._threads.shutdown(cancel_futures=True)
 
     def map(self, chunks: Iterator[Chunk]) -> Iterator[tuple[Chunk, Decoded | None]]:
-        """Each chunk in order, with what it decodes to; None where the caller is to decode it itself."""
+        """Each chunk in order, with what it decodes to; None if the caller must decode it."""
         if self._threads is None:
             for chunk in chunks:
                 yield chunk, None
