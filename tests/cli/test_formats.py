@@ -62,7 +62,7 @@ def test_every_answer_comes_as_json_and_csv_and_goes_to_a_file(capfd, tmp_path: 
 
 @pytest.mark.parametrize("words", CALLS, ids=lambda words: " ".join(words[:1]))
 def test_two_formats_are_refused(capfd, words: list[str]) -> None:
-    assert "json and csv are two formats: choose one" in printed(capfd, *words, "--json", "--csv", code=2)
+    assert "conflicting formats json and csv: choose one" in printed(capfd, *words, "--json", "--csv", code=2)
     assert "csv and json" in printed(capfd, *words, "-f", "csv", "--json", code=2)
 
 
@@ -88,7 +88,7 @@ def test_a_command_that_fails_leaves_an_older_file_alone(capfd, tmp_path: Path) 
 def test_a_file_that_cannot_be_written_is_named(capfd, tmp_path: Path) -> None:
     err = printed(capfd, "steps", EXAMPLE, "-o", str(tmp_path / "absent" / "steps.txt"), code=2)
 
-    assert "absent/steps.txt: cannot write the answer: No such file or directory. Name a file" in err
+    assert "absent/steps.txt: cannot write the answer: No such file or directory. Choose a file" in err
 
 
 def test_analyze_has_its_tables_by_name(capfd) -> None:

@@ -103,7 +103,7 @@ def test_a_full_disk_is_told(words) -> None:
 
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "stepscope: the output: No space left on device. Check the disk and your rights"
+        "stepscope: the output: No space left on device. Check free disk space and permissions"
     ]
 
 

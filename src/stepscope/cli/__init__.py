@@ -24,8 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: Words after the program's name; those of the process by default.
 
     Returns:
-        0 if the command did its work (inputs that it could not read are listed), 2 if nothing was readable, the
-        words make no sense, or the answer could not be written, 130 after Ctrl-C.
+        0 if the command did its work (inputs that could not be read are listed), 2 if nothing was readable, the
+        arguments are invalid, or the answer could not be written, 130 after Ctrl-C.
     """
     if arguments is not None:
         return _main(arguments)
@@ -102,7 +102,9 @@ def _explain(error: Exception) -> int:
         show(file=sys.stderr)
         return EXIT_FAILED
     if isinstance(error, OSError):
-        return _fail(f"{error.filename or 'the output'}: {error.strerror or error}. Check the disk and your rights")
+        return _fail(
+            f"{error.filename or 'the output'}: {error.strerror or error}. Check free disk space and permissions"
+        )
     if type(error).__module__.startswith("polars") and "parquet" in str(error):
         return _fail(
             f"a stored table cannot be read ({error}). Run `stepscope cache clear`, then the same command again"

@@ -1,4 +1,4 @@
-"""`stepscope analyze`: where the time goes, who is slow, what to change."""
+"""`stepscope analyze`: where the time goes, which ranks are slow, what to change."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SHOWN = 3
 def analyze(
     paths: Paths,
     *,
-    table: one_table(_TABLES, default="all; with --csv the findings") = None,  # type: ignore[valid-type]
+    table: one_table(_TABLES, default="all; findings with --csv") = None,  # type: ignore[valid-type]
     json_file: Annotated[Path | None, typer.Option(TO_FILE, hidden=True)] = None,
     run: OneRun = None,
     ranks: Ranks = None,
@@ -57,7 +57,7 @@ def analyze(
     form: Format,
     wide: bool,
 ) -> None:
-    """Show where the time goes, who is slow, and what to change."""
+    """Show where the time goes, which ranks are slow, and what to change."""
     from stepscope.cli.limits import given_limits, limited
     from stepscope.cli.opening import opened
     from stepscope.cli.output import Output, print_frame
@@ -83,10 +83,10 @@ def analyze(
 
 
 def _check(table: str | None, form: Format) -> None:
-    """Refuse a table that is none, or that is asked for in JSON, which has all of them.
+    """Refuse an unknown table, and a table in JSON, which has all of them.
 
     Raises:
-        StepscopeError: With what there is instead.
+        StepscopeError: With the choices that there are.
     """
     if table is not None and table not in _TABLES:
         raise StepscopeError(f"--table {table}: there is no such table. There are: {', '.join(_TABLES)}")

@@ -22,7 +22,7 @@ from stepscope.pages.base import Page
 
 app = typer.Typer(
     name="stepscope",
-    help="Show which step, rank, operator, link or input stage of a training job costs the time, and why.",
+    help="Find out which step, rank, operator, link or input stage costs a training job its time, and why.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -32,7 +32,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
     plugin: Annotated[
         list[str] | None,
         typer.Option(help="Import this Python module with rules or analyses first (repeatable).", metavar="MODULE"),
@@ -48,7 +48,7 @@ def _root(
 
 
 def _add(command: Callable[..., None], **more: Any) -> None:
-    """Add a command; the list of commands has the first paragraph of its help whole."""
+    """Add a command; the list of commands shows the whole first paragraph of its help."""
     summary = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
     app.command(short_help=summary, **more)(command)
 

@@ -1,4 +1,4 @@
-"""`stepscope cache`: what is stored of inputs that were read before."""
+"""`stepscope cache`: the cache of parsed inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ cache = typer.Typer(help="List or clear the cache of parsed inputs.", no_args_is
 @cache.command("list")
 @formatted
 def list_(*, form: Format, wide: bool) -> None:
-    """List what is stored: input, size, age."""
+    """List the cached inputs with their size and last use."""
     from datetime import datetime
 
     import polars as pl
@@ -52,11 +52,11 @@ def list_(*, form: Format, wide: bool) -> None:
 @cache.command("clear")
 def clear(
     unused_days: Annotated[
-        float, typer.Option(help="Remove only entries that were not used for so many days.", min=0)
+        float, typer.Option(help="Delete only entries that have not been used for this many days.", min=0)
     ] = 0.0,
     debug: Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
-    """Remove stored inputs; they are read again when they are needed."""
+    """Delete the cached inputs; they are parsed again when needed."""
     store = _store()
     removed, freed = store.clear(unused_s=unused_days * 86400)
     print(f"removed {present.plural(removed, 'entry', 'entries')}, {present.size(freed)}, from {store.directory}")
@@ -75,6 +75,6 @@ def _store() -> Store:
         return Store(directory)
     except OSError as error:
         raise StepscopeError(
-            f"{directory}: the cache cannot be opened: {error.strerror or error}. Let STEPSCOPE_CACHE name a directory "
-            "that you may read and write"
+            f"{directory}: the cache cannot be opened: {error.strerror or error}. Set STEPSCOPE_CACHE to a directory "
+            "that you can read and write"
         ) from error

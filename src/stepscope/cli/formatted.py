@@ -60,7 +60,7 @@ def chosen_form(form: shared.Format | None, *, json: bool, csv: bool) -> shared.
     asked = [form, shared.Format.JSON if json else None, shared.Format.CSV if csv else None]
     forms = list(dict.fromkeys(each for each in asked if each is not None))
     if len(forms) > 1:
-        raise StepscopeError(f"{' and '.join(each.value for each in forms)} are two formats: choose one")
+        raise StepscopeError(f"conflicting formats {' and '.join(each.value for each in forms)}: choose one")
     return forms[0] if forms else shared.Format.TABLE
 
 
@@ -97,7 +97,7 @@ def write_whole(target: Path, text: bytes) -> None:
         if draft != target:
             draft.unlink(missing_ok=True)
         raise StepscopeError(
-            f"{target}: cannot write the answer: {error.strerror}. Name a file in a directory that you may write to"
+            f"{target}: cannot write the answer: {error.strerror}. Choose a file in a writable directory"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""`stepscope info`: what is there, what is missing and why."""
+"""`stepscope info`: what was found, what is missing and why."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ FACTS = ("format", "framework", "device_kind", "device_name", "host", "world_siz
 def info(
     paths: Paths,
     *,
-    table: one_table(["ranks", "data"], default="both; with --csv the ranks") = None,  # type: ignore[valid-type]
+    table: one_table(["ranks", "data"], default="both; ranks with --csv") = None,  # type: ignore[valid-type]
     run: OneRun = None,
     no_store: NoStore = False,
     form: Format,
     wide: bool,
 ) -> None:
-    """Show which runs, ranks and data are there, and what is missing and why."""
+    """Show which runs, ranks and data were found, and what is missing and why."""
     from stepscope.run import named, open_runs
 
     if table not in (None, *TABLES):
@@ -81,7 +81,7 @@ def _show(out: Output, run: Run, number: str, tables: Tables) -> None:
 
 
 def _print_json(runs: Runs, tables: Tables, wide: bool) -> None:  # noqa: ARG001 - one signature for all forms
-    """One object: `runs`, each with its tables, the reasons for what is missing and the issues; and what is unread."""
+    """One object: `runs`, each with its tables, why data is missing, and the issues; and `unread` inputs."""
     from stepscope.cli.output import print_document
     from stepscope.pages.reasons import missing_data
     from stepscope.paths import shown

@@ -25,8 +25,8 @@ def declared(option: Option) -> Any:
 
 Paths = Annotated[
     list[Path],
-    # what may not be read is reported with a remedy, and hides nothing else
-    typer.Argument(help="Trace files or directories, any mix.", metavar="PATH", show_default=False, readable=False),
+    # an input without read permission is reported with a remedy and does not hide the others
+    typer.Argument(help="Trace files or directories.", metavar="PATH", show_default=False, readable=False),
 ]
 OnePath = Annotated[
     Path, typer.Argument(help="Trace file or directory.", metavar="PATH", show_default=False, readable=False)
@@ -35,20 +35,20 @@ OneRun = Annotated[
     str | None,
     typer.Option(
         "--run",
-        help="Which run, if there are several: its number or name in `info`. Default: 1.",
+        help="Run to show: its number or name in `info`. Default: the first.",
         metavar="RUN",
         show_default=False,
     ),
 ]
 Ranks = Annotated[str | None, declared(pages.RANKS)]
 Steps = Annotated[str | None, declared(pages.STEPS)]
-NoStore = Annotated[bool, typer.Option("--no-store", help="Neither use nor fill the cache of parsed inputs.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict, the findings and errors.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Do not read or write the cache of parsed inputs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict, findings and errors.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback on errors.")]
 LimitsFile = Annotated[
     Path | None,
     typer.Option(
-        "--limits", help="Judge by the limits in this TOML file; see `rules`.", metavar="FILE", readable=False
+        "--limits", help="TOML file with limits that replace the defaults; see `rules`.", metavar="FILE", readable=False
     ),
 ]
 
@@ -72,21 +72,21 @@ LanguageOption = Annotated[
     Language, typer.Option("--language", help="Language of findings and verdict: en or zh (Chinese).")
 ]
 FormatOption = Annotated[
-    Format | None, typer.Option("--format", "-f", help="How to print the answer. Default: table.", show_default=False)
+    Format | None, typer.Option("--format", "-f", help="Output format. Default: table.", show_default=False)
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
-AsCsv = Annotated[bool, typer.Option("--csv", help="Short for --format csv.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Same as --format json.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Same as --format csv.")]
 AsCsvOfTables = Annotated[
-    bool, typer.Option("--csv", help="Short for --format csv: one table, the main one or --table.")
+    bool, typer.Option("--csv", help="Same as --format csv: prints one table, the first or the one given by --table.")
 ]
 OutputFile = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="Write the answer to FILE instead of the screen.", metavar="FILE"),
+    typer.Option("--output", "-o", help="Write to FILE instead of standard output.", metavar="FILE"),
 ]
-Wide = Annotated[bool, typer.Option("--wide", "-w", help="Show all columns and whole names, however wide.")]
+Wide = Annotated[bool, typer.Option("--wide", "-w", help="Show all columns and full names, regardless of width.")]
 
 
-def one_table(names: list[str], *, default: str = "all; with --csv, --search, --filter or --sort the first") -> object:
+def one_table(names: list[str], *, default: str = "all; the first with --csv, --search, --filter or --sort") -> object:
     """The option `--table` of a command with these tables."""
     return Annotated[
         str | None,

@@ -15,41 +15,45 @@ from stepscope.cli.notes import note
 from stepscope.cli.options import Debug
 from stepscope.errors import StepscopeError
 
-_Range = Annotated[
-    str | None, typer.Option(help="Record only these, counted from 1, e.g. 10-20. Default: all.", metavar="FIRST-LAST")
-]
+
+def _range_of(what: str) -> Any:
+    """An option that chooses steps or epochs."""
+    return typer.Option(
+        help=f"Record only these {what}, counted from 1, e.g. 10-20. Default: all.", metavar="FIRST-LAST"
+    )
 
 
 def record(
-    command: Annotated[list[str], typer.Argument(help="The training command, behind `--`.", metavar="-- COMMAND...")],
+    command: Annotated[list[str], typer.Argument(help="Training command, after `--`.", metavar="-- COMMAND...")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the recording.", metavar="DIR")] = Path(
         "data"
     ),
-    steps: _Range = None,
-    epochs: _Range = None,
+    steps: Annotated[str | None, _range_of("steps")] = None,
+    epochs: Annotated[str | None, _range_of("epochs")] = None,
     schedule: Annotated[
         str | None,
         typer.Option(
             help="Record steps in cycles, e.g. wait=10,warmup=2,active=5,repeat=1,skip_first=0.", metavar="CYCLE"
         ),
     ] = None,
-    operators: Annotated[bool, typer.Option(help="Record operators. Without them: steps, phases and samples.")] = True,
-    memory: Annotated[bool, typer.Option(help="Record allocations.")] = False,
-    stacks: Annotated[bool, typer.Option(help="Record Python stacks.")] = False,
+    operators: Annotated[bool, typer.Option(help="Record operators; otherwise only steps, phases and samples.")] = True,
+    memory: Annotated[bool, typer.Option(help="Record memory allocations.")] = False,
+    stacks: Annotated[bool, typer.Option(help="Record Python call stacks.")] = False,
     shapes: Annotated[bool, typer.Option(help="Record input shapes of operators.")] = True,
     framework: Annotated[
-        str | None, typer.Option(metavar="NAME", help="torch or mindspore, if a program loads both.")
+        str | None,
+        typer.Option(metavar="NAME", help="Framework to record, torch or mindspore, if the program loads both."),
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", help="Any other option of the Profiler, its value as JSON.", metavar="NAME=VALUE"),
+        typer.Option("--option", help="Any other Profiler option, with its value as JSON.", metavar="NAME=VALUE"),
     ] = None,
     debug: Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
     """Run a command and record every training process it starts, e.g. `stepscope record -- torchrun ... train.py`.
 
-    The exit code is the command's. Each rank writes to a directory of its own below OUTPUT/profiler, and files for
-    people are made when it ends. The last line says what was recorded, or why nothing was recorded.
+    The exit code is that of the command. Each rank writes to its own directory under OUTPUT/profiler; files for other
+    tools are written when the rank ends. The last line reports what was recorded, or why nothing was recorded.
     """
     options: dict[str, Any] = {
         "output_path": str(output.absolute()),
@@ -71,7 +75,7 @@ def record(
 
 
 def _run(command: list[str], options: dict[str, Any]) -> int:
-    """Run the command with the recorder in it, and say what came of that; returns its exit code."""
+    """Run the command with the recorder in it, and report the outcome; returns its exit code."""
     from stepscope.cli.recorded import outcome
     from stepscope.cli.running import run_command
     from stepscope.record import signs
@@ -89,14 +93,14 @@ def _run(command: list[str], options: dict[str, Any]) -> int:
         def look() -> None:
             said.look()
             if said.of(signs.ANALYSING) and not shown:
-                shown.append("analysing what was recorded (Ctrl-C ends this; the recording is kept)")
+                shown.append("analysing the recording (Ctrl-C stops this; the recording is kept)")
                 note(shown[0])
 
         try:
             code = run_command(command, environment, look)
         except OSError as error:
             raise StepscopeError(
-                f"{command[0]}: cannot be run ({error.strerror}). Name the program as in a shell, e.g. "
+                f"{command[0]}: cannot be run ({error.strerror}). Give the program as in a shell, e.g. "
                 "stepscope record -- python train.py"
             ) from error
         said.look()
@@ -105,10 +109,10 @@ def _run(command: list[str], options: dict[str, Any]) -> int:
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Refuse here what would leave the whole job unrecorded.
+    """Refuse mistakes that would leave the whole job unrecorded.
 
     Raises:
-        StepscopeError: For a value that cannot be, or a directory that cannot be written.
+        StepscopeError: For an invalid value, or a directory that is not writable.
     """
     from stepscope.record.environment import output_root
     from stepscope.record.files import make_private
@@ -126,10 +130,10 @@ def _check(options: dict[str, Any]) -> None:
         raise StepscopeError(str(error).removeprefix("Profiler: ")) from error
     except OSError as error:
         raise StepscopeError(
-            f"{options['output_path']}: cannot be made ({error.strerror}). Name another directory with --output"
+            f"{options['output_path']}: cannot be created ({error.strerror}). Choose another directory with --output"
         ) from error
     if not os.access(root, os.W_OK | os.X_OK):
-        raise StepscopeError(f"{root}: cannot be written. Name another directory with --output")
+        raise StepscopeError(f"{root}: is not writable. Choose another directory with --output")
 
 
 def _bootstrap() -> Path:

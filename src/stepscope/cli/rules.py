@@ -1,4 +1,4 @@
-"""`stepscope rules`: what is judged, and by which limits."""
+"""`stepscope rules`: the rules and their limits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from stepscope.cli.options import Format, LimitsFile
 def rules(
     limits: LimitsFile = None,
     *,
-    toml: Annotated[bool, typer.Option("--toml", help="Print all limits as a file for --limits.")] = False,
+    toml: Annotated[
+        bool, typer.Option("--toml", help="Print all limits as TOML, in the format that --limits reads.")
+    ] = False,
     form: Format,
     wide: bool,
 ) -> None:
-    """List every rule with its limits, their units, and where they come from."""
+    """List all rules with their limits, the units, and where the limits come from."""
     from stepscope.advice import rule_table
     from stepscope.cli.limits import given_limits
     from stepscope.cli.output import Output, print_frame

@@ -1,4 +1,4 @@
-"""`stepscope sql`: any question to the tables."""
+"""`stepscope sql`: any query on the tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from stepscope.cli.options import Format, NoStore, OnePath, OneRun, Ranks, Steps
 @formatted
 def sql(
     path: OnePath,
-    query: Annotated[str, typer.Argument(help="A SELECT over the tables; SHOW TABLES lists them.", metavar="QUERY")],
+    query: Annotated[
+        str, typer.Argument(help="SELECT statement over the tables; SHOW TABLES lists them.", metavar="QUERY")
+    ],
     *,
     run: OneRun = None,
     ranks: Ranks = None,
@@ -22,7 +24,7 @@ def sql(
     form: Format,
     wide: bool,
 ) -> None:
-    """Run a SQL query over the tables of a run."""
+    """Run an SQL query on the tables of a run."""
     from stepscope.cli.opening import opened
     from stepscope.cli.output import print_frame
 

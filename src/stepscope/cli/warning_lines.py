@@ -1,14 +1,11 @@
-"""What could not be read, and what had to be guessed."""
+"""Printing what could not be read and what is doubtful."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import polars as pl
-
+from stepscope.pages.run_issues import issue_groups
 from stepscope.present import plural
-from stepscope.tables.issues import OTHER_RUNS
 
 if TYPE_CHECKING:
     from stepscope.cli.output import Output
@@ -26,7 +23,7 @@ def show_warnings(out: Output, run: Run, *, quiet: bool = False) -> None:
     Args:
         out: Where to print.
         run: The run.
-        quiet: Leave out issues that are no errors, and only count unread files that may be no recordings.
+        quiet: Show errors only, and count unread files that may not be recordings.
     """
     unread = sorted(run.unread, key=lambda u: u.severity != "error")
     listed = [u for u in unread if not quiet or u.severity == "error"][:LISTED]
@@ -36,31 +33,10 @@ def show_warnings(out: Output, run: Run, *, quiet: bool = False) -> None:
     _rest(out, sum(issue.inputs for issue in unread[len(listed) :]), "unread input", where, more=bool(listed))
     for warning in run.warnings:
         _line(out, "warning", warning, STYLES["warning"])
-    rows = _issues(run)
-    rows = [row for row in rows if not quiet or row["severity"] == "error"]
-    for row in rows[:LISTED]:
-        files = row["file"]
-        where = files[0] if len(files) == 1 else f"{Path(files[0]).name} and {len(files) - 1} more"
-        _line(out, row["severity"], f"{where}: {row['problem']}. {row['remedy']}", STYLES[row["severity"]])
-    _rest(out, len(rows) - LISTED, "issue", "; `stepscope sql PATH 'SELECT * FROM issues'` lists all")
-
-
-def _issues(run: Run) -> list[dict[str, Any]]:
-    """The issues that nothing else has told, the same problem once with all its files."""
-    told = {(u.file, u.problem) for u in run.unread}
-    order = {severity: n for n, severity in enumerate(STYLES)}
-    grouped = (
-        run.issues.filter(
-            [
-                (file, problem) not in told and not (run.others and place == OTHER_RUNS)
-                for file, problem, place in run.issues.select("file", "problem", "place").iter_rows()
-            ]
-        )
-        .group_by("severity", "problem", "remedy", maintain_order=True)
-        .agg(pl.col("file").unique(maintain_order=True))
-        .sort(pl.col("severity").replace_strict(order, default=9), maintain_order=True)
-    )
-    return grouped.to_dicts()
+    groups = [group for group in issue_groups(run) if not quiet or group.severity == "error"]
+    for group in groups[:LISTED]:
+        _line(out, group.severity, f"{group.where}: {group.problem}. {group.remedy}", STYLES[group.severity])
+    _rest(out, len(groups) - LISTED, "issue", "; `stepscope sql PATH 'SELECT * FROM issues'` lists all")
 
 
 def _line(out: Output, label: str, text: str, style: str) -> None:

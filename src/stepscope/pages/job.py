@@ -1,4 +1,4 @@
-"""What `analyze` shows of a whole job: one question after the other, shortened to what fits a screen."""
+"""What `analyze` shows of a whole job: its questions in order, each shortened to fit a screen."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _share(column: str) -> pl.Expr:
 
 PAGE = Page(
     "analyze",
-    "Show where the time goes, who is slow, and what to change.",
+    "Show where the time goes, which ranks are slow, and what to change.",
     [
         Section("breakdown", "Time by rank", name="steps", derived=time_by_rank, rows=16),
         Section("slow_ranks", "Slow ranks", rows=8),

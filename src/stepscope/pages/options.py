@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepscope.pages.base import Option
 
 RANK = Option("rank", "integer", "Rank to show. Default: the lowest.", "R")
-STEP = Option("step", "integer", "Show only this step, as the recording numbers it.", "N")
+STEP = Option("step", "integer", "Show only this step (numbered as in the recording).", "N")
 RANKS = Option("ranks", "text", "Show only these ranks, e.g. 0,3-5.", "LIST")
 STEPS = Option("steps", "text", "Show only these steps, e.g. 10-12.", "LIST")
 SEARCH = Option("search", "text", "Show rows that contain TEXT (case-insensitive).", "TEXT")
