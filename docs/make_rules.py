@@ -21,7 +21,7 @@ def page(text: str) -> str:
 def tables() -> str:
     """A row for each rule, then a row for each limit."""
     known = rule_table()
-    lines = ["| rule | what it does | claims | judged by |", "|---|---|---|---|"]
+    lines = ["| rule | what it does | turn: time that it claims | judged by |", "|---|---|---|---|"]
     rules = known.drop_nulls("rule").partition_by("rule", "says", as_dict=True, maintain_order=True)
     for (name, says), rows in rules.items():
         owners = rows["limits_of"].drop_nulls().unique(maintain_order=True)
@@ -41,10 +41,8 @@ def claimed(name: str) -> str:
     if claim is None:
         return "-"
     time = f"the evidence `{claim.time_in}`" if claim.time_in else f"`{claim.time}`"
-    yields = (
-        f"; less what earlier turns claim of {', '.join(f'`{one}`' for one in claim.yields)}" if claim.yields else ""
-    )
-    return f"turn {claim.turn}: {time}{yields}"
+    yields = f"; less what lower turns claim of {', '.join(f'`{one}`' for one in claim.yields)}" if claim.yields else ""
+    return f"{int(claim.turn)}: {time}{yields}"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.advice import Finding
 from stepscope.advice.claims import claimed_once
-from stepscope.advice.registry import RULES, Claim
+from stepscope.advice.registry import RULES, Claim, Turn
 from stepscope.advice.rules.exposed_communication import exposed_communication
 
 
@@ -185,8 +185,8 @@ def test_a_late_start_yields_to_nothing_else(cause: str) -> None:
 
 
 def test_the_kind_of_time_is_fixed_or_in_the_evidence() -> None:
-    assert Claim(0, "compile").time_of(finding("compile-time", 1, kind="once")) == "compile"
-    assert Claim(0, time_in="kind").time_of(finding("slow-rank", 1, kind="memory")) == "memory"
+    assert Claim(Turn.STOPPED, "compile").time_of(finding("compile-time", 1, kind="once")) == "compile"
+    assert Claim(Turn.SEEN_LATE, time_in="kind").time_of(finding("slow-rank", 1, kind="memory")) == "memory"
 
 
 def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:

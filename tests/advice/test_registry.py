@@ -10,8 +10,8 @@ import pytest
 from stepscope.advice import RULES, Finding, rule, worded
 from stepscope.advice.advise import advise
 from stepscope.advice.messages import Message
-from stepscope.advice.registry import Claim
-from stepscope.advice.templates import Text
+from stepscope.advice.registry import Claim, Turn
+from stepscope.advice.templates import Text, fill
 from stepscope.errors import StepscopeError
 from tests.analysis.jobs import job
 
@@ -28,13 +28,13 @@ def rules() -> Iterator[dict[str, Any]]:
 
 
 def test_a_new_rule_is_one_function_with_its_words(rules: dict[str, Any]) -> None:
-    @rule("odd-rank", {"odd": MESSAGE}, claim=Claim(9, "odd"))
+    @rule("odd-rank", {"odd": MESSAGE}, claim=Claim(Turn.STOPPED, "odd"))
     def odd_rank(breakdown: Any) -> Iterator[Finding]:
         yield Finding("odd-rank", "odd", {"rank": int(breakdown["rank"].max())})
 
     (found,) = [one for one in advise(job()) if one.rule == "odd-rank"]
     assert (worded(found).summary, worded(found, "zh").summary) == ("Rank 7 is odd.", "rank 7 异常。")
-    assert rules["odd-rank"].claim == Claim(9, "odd")
+    assert rules["odd-rank"].claim == Claim(Turn.STOPPED, "odd")
     assert not rules["odd-rank"].accuses
 
 
@@ -69,3 +69,19 @@ def test_a_module_may_define_its_rule_again(rules: dict[str, Any]) -> None:
 def test_a_rule_that_accuses_needs_half_a_sentence(rules: dict[str, Any]) -> None:
     with pytest.raises(StepscopeError, match="rule bad: its message 'odd' needs a `short` text"):
         rule("bad", {"odd": MESSAGE}, accuses=True)(lambda breakdown: [])
+
+
+def test_a_finding_without_a_message_is_an_error_that_names_the_rule(rules: dict[str, Any]) -> None:
+    rule("odd-rank", {"odd": MESSAGE})(lambda breakdown: [Finding("odd-rank", "even")])
+
+    with pytest.raises(StepscopeError, match="rule odd-rank: it has no message `odd-rank: even`"):
+        advise(job())
+
+
+def test_a_parameter_that_is_not_given_and_a_formatter_that_there_is_not_are_errors(rules: dict[str, Any]) -> None:
+    rule("odd-rank", {"odd": MESSAGE})(lambda breakdown: [])
+
+    with pytest.raises(StepscopeError, match="rank:Ranks: the parameter is not given"):
+        worded(Finding("odd-rank", "odd"))
+    with pytest.raises(StepscopeError, match="rank:rnks: there is no such formatter"):
+        fill(Text("{rank:rnks}", ""), {"rank": 1})

@@ -10,9 +10,9 @@ from stepscope.advice.claims import claimed_once
 from stepscope.advice.finding import SEVERITIES, Finding
 from stepscope.advice.formatters import Language
 from stepscope.advice.messages import Message, Words, words_of
-from stepscope.advice.registry import RULES
+from stepscope.advice.registry import RULES, Rule
 from stepscope.advice.units import unit_of
-from stepscope.errors import Unavailable
+from stepscope.errors import StepscopeError, Unavailable
 
 if TYPE_CHECKING:
     from stepscope.run import Run
@@ -27,12 +27,27 @@ def advise(run: Run) -> list[Finding]:
     for name, rule in RULES.items():
         changed = {"limits": run.limits[name]} if name in run.limits else {}
         try:
-            findings.extend(run.analyse(rule.function, **changed))
+            found = run.analyse(rule.function, **changed)
         except Unavailable:
             continue
+        findings.extend(_checked(finding, rule) for finding in found)
     per = run.analyse(unit_of).per  # also of those that claim no saving, which leave it open
     findings = [finding if finding.saving_ns else replace(finding, per=per) for finding in findings]
     return sorted(claimed_once(findings), key=_place)
+
+
+def _checked(finding: Finding, rule: Rule) -> Finding:
+    """A finding that has words.
+
+    Raises:
+        StepscopeError: If its rule has no such message.
+    """
+    if finding.rule != rule.name or finding.message not in rule.messages:
+        there = ", ".join(f"{rule.name}: {key}" for key in rule.messages) or "none"
+        raise StepscopeError(
+            f"rule {rule.name}: it has no message `{finding.rule}: {finding.message}`. There is {there}"
+        )
+    return finding
 
 
 def _place(finding: Finding) -> tuple[int, int, str, bool, list[int], str]:

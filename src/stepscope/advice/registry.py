@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TypeVar
 
 from stepscope.advice.finding import Finding
@@ -23,10 +24,24 @@ F = TypeVar("F", bound=Find)
 LIMITS = "limits"
 """The parameter that is neither a table nor an analysis."""
 
-SEEN_LATE, SEEN_IDLE, STOPPED, HOST_QUEUE, DATA_QUEUE, LOADER, STEP_START = range(7)
-"""Whose claims come first: those of a rank that was seen to hold others up; of time in which work was seen missing; of
-one thing that stops training; of the queue of the host, then that of the device; of a loader; and last of steps that
-only were seen to start late, whatever the reason."""
+
+class Turn(IntEnum):
+    """Whose claims come first."""
+
+    SEEN_LATE = 0
+    """A rank was seen to hold the others up."""
+    SEEN_IDLE = 1
+    """Work was seen to be missing."""
+    STOPPED = 2
+    """One thing stopped training."""
+    HOST_QUEUE = 3
+    """The host's queue was empty."""
+    DEVICE_QUEUE = 4
+    """The device's queue was empty."""
+    LOADER = 5
+    """Training waited for a loader."""
+    STEP_START = 6
+    """Steps only were seen to start late, whatever the reason."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +55,14 @@ class Claim:
         yields: Kinds of time which earlier claims take away from these savings.
     """
 
-    turn: int
+    turn: Turn
     time: str = ""
     time_in: str = ""
     yields: tuple[str, ...] = ()
 
     def time_of(self, finding: Finding) -> str:
         """The kind of time that a finding's saving is of."""
-        return str(finding.evidence[self.time_in]) if self.time_in else self.time
+        return str(finding.evidence.get(self.time_in)) if self.time_in else self.time
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 from stepscope.advice.finding import Per
 from stepscope.advice.formatters import FORMATTERS, Language
+from stepscope.errors import StepscopeError
 
 _PARTS = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
 
@@ -79,8 +80,15 @@ def fill(text: Text, parameters: Mapping[str, Any], language: Language = "en", p
         >>> text = Text("Rank {rank} waits {wait_ns:ms}[ for {loader}].", "")
         >>> fill(text, {"rank": 2, "wait_ns": 62_000_000, "loader": None})
         'Rank 2 waits 62.0 ms.'
+
+    Raises:
+        StepscopeError: If a parameter is not given, or a formatter is unknown.
     """
     known = {"per": per, **parameters}
+    for field in fields_of(text.of(language)):
+        if field.name not in known or field.formatter not in ("", *FORMATTERS):
+            problem = "the parameter is not given" if field.name not in known else "there is no such formatter"
+            raise StepscopeError(f"the text {text.of(language)!r}: {field.name}:{field.formatter}: {problem}")
     shown = (
         part
         for part in parts_of(text.of(language))

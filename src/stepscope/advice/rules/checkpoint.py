@@ -13,7 +13,7 @@ from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import occurrence, occurrence_facts
 from stepscope.advice.platforms import MINDSPORE, PYTORCH, platform_of
 from stepscope.advice.ranks import place, shared
-from stepscope.advice.registry import STOPPED, Claim, rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.templates import Text
 from stepscope.advice.units import unit_of
 from stepscope.limits import limit
@@ -67,7 +67,7 @@ MESSAGES = {
 }
 
 
-@rule("checkpoint", MESSAGES, claim=Claim(STOPPED, "checkpoint", yields=("checkpoint",)))
+@rule("checkpoint", MESSAGES, claim=Claim(Turn.STOPPED, "checkpoint", yields=("checkpoint",)))
 def checkpoint(
     lost_time: pl.DataFrame, breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS
 ) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ import polars as pl
 from stepscope.advice.finding import Finding, Per
 from stepscope.advice.platforms import Platform, platform_of
 from stepscope.advice.ranks import place, shared
-from stepscope.advice.registry import STOPPED, Claim, rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.compile_time_words import MESSAGES
 from stepscope.advice.units import unit_of
 from stepscope.limits import limit
@@ -35,7 +35,7 @@ class Limits:
 LIMITS = Limits()
 
 
-@rule("compile-time", MESSAGES, claim=Claim(STOPPED, "compile", yields=("compile",)))
+@rule("compile-time", MESSAGES, claim=Claim(Turn.STOPPED, "compile", yields=("compile",)))
 def compile_time(
     compile_time: pl.DataFrame,
     ranks: pl.LazyFrame | None = None,

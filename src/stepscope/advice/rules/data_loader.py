@@ -12,7 +12,7 @@ from stepscope.advice.loader_words import ACTIONS, loader_facts, loader_key, loa
 from stepscope.advice.messages import Message
 from stepscope.advice.platforms import platform_of
 from stepscope.advice.ranks import place, shared
-from stepscope.advice.registry import LOADER, Claim, rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.templates import Text
 from stepscope.advice.units import unit_of
 from stepscope.limits import limit
@@ -50,7 +50,7 @@ MESSAGES = {
 """By what limits the loader."""
 
 
-@rule("data-loader", MESSAGES, claim=Claim(LOADER, "data_loading", yields=("data_loading",)))
+@rule("data-loader", MESSAGES, claim=Claim(Turn.LOADER, "data_loading", yields=("data_loading",)))
 def data_loader(
     loader: pl.DataFrame,
     idle: pl.DataFrame | None,

@@ -10,8 +10,7 @@ from stepscope.advice.finding import Finding
 from stepscope.advice.messages import Choices, Message
 from stepscope.advice.platforms import CPU, MINDSPORE, NPU, Platform, platform_of
 from stepscope.advice.ranks import place, shared
-from stepscope.advice.registry import DATA_QUEUE as TURN
-from stepscope.advice.registry import Claim, rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.templates import Text
 from stepscope.advice.units import Unit, unit_of
 from stepscope.analysis.input.input_queues import DATA_QUEUE, FIRST
@@ -98,7 +97,7 @@ MESSAGES = {
 """By the stage of the input that is slow."""
 
 
-@rule("data-queue", MESSAGES, claim=Claim(TURN, "data_loading", yields=("data_loading",)))
+@rule("data-queue", MESSAGES, claim=Claim(Turn.DEVICE_QUEUE, "data_loading", yields=("data_loading",)))
 def data_queue(
     input_stages: pl.DataFrame,
     input_batches: pl.DataFrame,

@@ -11,7 +11,7 @@ from stepscope.advice.finding import Finding
 from stepscope.advice.messages import Message
 from stepscope.advice.platforms import MINDSPORE, PYTORCH, platform_of
 from stepscope.advice.ranks import place, shared
-from stepscope.advice.registry import HOST_QUEUE, Claim, rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.templates import Text
 from stepscope.advice.units import unit_of
 from stepscope.analysis.input.input_queues import FIRST
@@ -53,7 +53,7 @@ MESSAGES = {
 }
 
 
-@rule("host-queue", MESSAGES, claim=Claim(HOST_QUEUE, "data_loading", yields=("data_loading",)))
+@rule("host-queue", MESSAGES, claim=Claim(Turn.HOST_QUEUE, "data_loading", yields=("data_loading",)))
 def host_queue(
     input_stages: pl.DataFrame,
     input_queues: pl.DataFrame,

@@ -14,7 +14,7 @@ from stepscope.advice.loader_words import loader_facts, loader_key, loader_param
 from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
 from stepscope.advice.platforms import CPU, platform_of
-from stepscope.advice.registry import SEEN_IDLE, Claim, rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.idle_time_words import MESSAGES
 from stepscope.advice.units import unit_of
 from stepscope.analysis.methods.statistics import median
@@ -64,7 +64,7 @@ _SHARED = ("lost", "paused", "stalled")
 """Times of which `lost_time` has the share in what was recorded."""
 
 
-@rule("idle-time", MESSAGES, claim=Claim(SEEN_IDLE, time_in="cause"))
+@rule("idle-time", MESSAGES, claim=Claim(Turn.SEEN_IDLE, time_in="cause"))
 def idle_time(
     lost_time: pl.DataFrame,
     breakdown: pl.DataFrame,

@@ -11,7 +11,7 @@ from stepscope.advice.finding import Finding
 from stepscope.advice.messages import Message
 from stepscope.advice.platforms import CPU, MINDSPORE, platform_of
 from stepscope.advice.ranks import place, shared
-from stepscope.advice.registry import STEP_START, Claim, rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.templates import Text
 from stepscope.analysis.input.input_stages import BOTTLENECK
 from stepscope.limits import limit
@@ -84,7 +84,7 @@ MESSAGES = {
     "iteration-interval",
     MESSAGES,
     claim=Claim(
-        STEP_START,
+        Turn.STEP_START,
         "data_loading",
         yields=("data_loading", "dispatch", "synchronisation", "garbage_collection", "python"),
     ),

@@ -8,12 +8,12 @@ import polars as pl
 
 from stepscope.advice.finding import Finding
 from stepscope.advice.platforms import platform_of
-from stepscope.advice.registry import SEEN_LATE, Claim, rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.slow_rank_words import MESSAGES
 from stepscope.advice.units import unit_of
 
 
-@rule("slow-rank", MESSAGES, accuses=True, claim=Claim(SEEN_LATE, time_in="kind"))
+@rule("slow-rank", MESSAGES, accuses=True, claim=Claim(Turn.SEEN_LATE, time_in="kind"))
 def slow_rank(
     slow_ranks: pl.DataFrame, breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None
 ) -> Iterator[Finding]:
