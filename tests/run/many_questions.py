@@ -48,16 +48,17 @@ class Question:
             return str(reason)
 
 
-def mixed_questions(count: int, seed: int) -> list[Question]:
-    """Questions in random order, each of them many times."""
+def mixed_questions(count: int, seed: int, steps: Sequence[int]) -> list[Question]:
+    """Questions in random order, each of them many times; some are about the second, or the first two, of the steps."""
+    some = [None, None, f"{steps[1]}", f"{steps[0]}-{steps[1]}"]
     rng = random.Random(seed)
     questions = []
     for _ in range(count):
         name = rng.choice(QUESTIONS)
         options = rng.choice(OPTIONS.get(name, ({},)))
-        ranks, steps = rng.choice([None, None, "0-15", "16-", "3"]), rng.choice([None, None, "2", "1-2"])
+        ranks, chosen = rng.choice([None, None, "0-15", "16-", "3"]), rng.choice(some)
         cost_ratio = rng.choice([None, None, 0.01, 0.5]) if name == "slow_ranks" else None
-        questions.append(Question(name, tuple(options.items()), ranks, steps, cost_ratio))
+        questions.append(Question(name, tuple(options.items()), ranks, chosen, cost_ratio))
     return questions
 
 

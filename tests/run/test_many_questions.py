@@ -37,7 +37,7 @@ def assert_same(found: list[pl.DataFrame | str], expected: list[pl.DataFrame | s
 
 def test_sixteen_threads_get_the_answers_of_one_and_compute_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stepscope.run.supply.TOGETHER_ROWS", 100)  # several parts
-    questions = mixed_questions(400, seed=1)
+    questions = mixed_questions(400, seed=1, steps=[1, 2, 3])
     expected = asked_by(1, opened(threads=1), questions)
     run = opened()
 
@@ -51,7 +51,7 @@ def test_sixteen_threads_get_the_answers_of_one_and_compute_each_once(monkeypatc
 
 
 def test_answers_that_are_forgotten_are_the_same_when_they_are_computed_anew() -> None:
-    questions = mixed_questions(100, seed=2)
+    questions = mixed_questions(100, seed=2, steps=[1, 2, 3])
     expected = asked_by(1, opened(threads=1), questions)
     run = opened(answers_mb=0.05)
 
