@@ -12,7 +12,7 @@ import polars as pl
 from stepscope.errors import StepscopeError
 from stepscope.export.rank_export import RankExport
 from stepscope.run import Run, open_runs
-from stepscope.tables.collectives import POINT_TO_POINT
+from stepscope.tables.communication import POINT_TO_POINT
 
 _log = logging.getLogger("stepscope")
 

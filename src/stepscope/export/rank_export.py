@@ -20,7 +20,7 @@ from stepscope.run import Run, open_run
 from stepscope.selection import Choice
 from stepscope.sources.recording.lines import read_all_rows
 from stepscope.tables import TABLES
-from stepscope.tables.memory_curve import SHARED_MEMORY
+from stepscope.tables.memory import SHARED_MEMORY
 
 TIMELINE_LIMIT_BYTES = 500 << 20
 _PART_BYTES = 1 << 20

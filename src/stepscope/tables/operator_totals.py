@@ -1,4 +1,4 @@
-"""The `operator_totals` table."""
+"""What sources state of operators in sum: over all steps, by step, and operations by scope."""
 
 from stepscope.tables.base import RANK, STEP, Column, Table
 
@@ -54,5 +54,50 @@ OPERATOR_TOTALS = Table(
         Column("inputs", "string", "Inputs and outputs with format, data type and shape, JSON as recorded."),
         Column("cube_flops", "float64", "Operations of one call on the cube (matrix) unit; all, where not told apart."),
         Column("vector_flops", "float64", "Operations of one call on the vector unit."),
+    ),
+)
+
+OPERATOR_STEPS = Table(
+    name="operator_steps",
+    doc="One row per operator and step, where a source lists executions by step (dynamic shapes).",
+    key=(
+        "rank",
+        "unit",
+        "step",
+        "full_name",
+        "name",
+    ),
+    columns=(
+        RANK,
+        Column(
+            "step",
+            "int32",
+            "Training step as the source numbers it, or the number of the execution from 1.",
+            nullable=False,
+        ),
+        Column("unit", "string", "As in `operator_totals`.", nullable=False),
+        Column("type", "string", "Operator type.", nullable=False),
+        Column("name", "string", "Operator or kernel.", nullable=False),
+        Column("full_name", "string", "Its place in the model."),
+        Column("duration_ns", "int64", "Duration in the step, ns.", nullable=False),
+        Column("input_shapes", "string", "Shapes as recorded."),
+        Column("block", "string", "Thread block."),
+        Column("grid", "string", "Launch grid."),
+    ),
+)
+
+FLOP_SCOPES = Table(
+    name="flop_scopes",
+    doc="One row per edge of the tree of scopes, where a source states floating point operations by scope.",
+    key=(
+        "rank",
+        "parent",
+        "scope",
+    ),
+    columns=(
+        RANK,
+        Column("parent", "string", "Enclosing scope.", nullable=False),
+        Column("scope", "string", "Scope.", nullable=False),
+        Column("flops", "float64", "Operations of it and all in it.", nullable=False),
     ),
 )

@@ -1,4 +1,4 @@
-"""The `slices` table."""
+"""Ranges of time: slices, the flows between them, and their call stacks."""
 
 from stepscope.tables.base import RANK, STEP, Column, Table
 
@@ -35,5 +35,38 @@ SLICES = Table(
         Column("parent", "int64", "Enclosing slice on the same thread."),
         Column("depth", "int32", "Nesting depth on its thread, 0 at the top."),
         STEP,
+    ),
+)
+
+FLOWS = Table(
+    name="flows",
+    doc="One row per recorded flow (an arrow in a trace) between two slices, e.g. from a forward operator to its backward.",
+    key=(
+        "rank",
+        "kind",
+        "flow",
+    ),
+    columns=(
+        RANK,
+        Column("kind", "string", "`forward_backward`, `enqueue_dequeue`...", nullable=False),
+        Column("flow", "string", "Id as recorded.", nullable=False),
+        Column("from_ns", "int64", "Time at the tail."),
+        Column("from_thread", "string", "Thread at the tail."),
+        Column("to_ns", "int64", "Time at the head."),
+        Column("to_thread", "string", "Thread at the head."),
+    ),
+)
+
+STACKS = Table(
+    name="stacks",
+    doc="Call stacks, each once.",
+    key=(
+        "rank",
+        "stack",
+    ),
+    columns=(
+        RANK,
+        Column("stack", "int64", "Number of the stack.", nullable=False),
+        Column("text", "string", "Frames, innermost first, one a line.", nullable=False),
     ),
 )

@@ -9,7 +9,7 @@ from stepscope.analysis.methods.call_positions import positions
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
-from stepscope.tables.collectives import POINT_TO_POINT
+from stepscope.tables.communication import POINT_TO_POINT
 
 CALL = ("group", "sequence")
 MUTUAL = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")

@@ -12,7 +12,7 @@ from stepscope.export.ascend_ms.calls import named_calls
 from stepscope.export.ascend_ms.identity import json_text
 from stepscope.export.ascend_ms.units import MEGABYTE, has_steps, step_word
 from stepscope.export.rank_export import RankExport
-from stepscope.tables.collectives import POINT_TO_POINT
+from stepscope.tables.communication import POINT_TO_POINT
 
 TIMES = "Communication Time Info"
 BANDS = "Communication Bandwidth Info"

@@ -14,7 +14,7 @@ from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import COMM_COLUMNS
 from stepscope.sources.kineto.segments import Segment
 from stepscope.sources.kineto.steps import Steps
-from stepscope.tables.collectives import POINT_TO_POINT
+from stepscope.tables.communication import POINT_TO_POINT
 
 
 class Calls:

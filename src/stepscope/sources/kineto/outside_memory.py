@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.tables.memory_curve import SHARED_MEMORY
+from stepscope.tables.memory import SHARED_MEMORY
 
 _KEY = ["device", "address"]
 _LIVE = {"device": pl.Int32, "address": pl.Int64, "change_bytes": pl.Int64}

@@ -1,6 +1,32 @@
-"""The `host_usage` table."""
+"""The host: what a framework marks of its own work, use of its resources, and counters of devices."""
 
-from stepscope.tables.base import RANK, Column, Table
+from stepscope.tables.base import RANK, STEP, Column, Table
+
+HOST_EVENTS = Table(
+    name="host_events",
+    doc="One row per range or point on the host, by module, event and stage, as the framework itself marks them.",
+    key=(
+        "rank",
+        "thread",
+        "start_ns",
+    ),
+    columns=(
+        RANK,
+        STEP,
+        Column("start_ns", "int64", "Start, ns since the epoch.", nullable=False),
+        Column("duration_ns", "int64", "Length; null for a point, and for a start without an end."),
+        Column("module", "string", "Module of the framework, e.g. `Dataset`, `Compiler`, `Kernel`.", nullable=False),
+        Column("event", "string", "Event of the module."),
+        Column("stage", "string", "Stage of the event, or the operator."),
+        Column("level", "int32", "Level of detail."),
+        Column("custom", "string", "What the module adds, as recorded."),
+        Column("process", "int64", "Process id."),
+        Column("parent_process", "int64", "Process id of the parent."),
+        Column("thread", "int64", "Thread id."),
+        Column("memory_start_bytes", "int64", "Memory of the process at the start."),
+        Column("memory_end_bytes", "int64", "Memory of the process at the end."),
+    ),
+)
 
 HOST_USAGE = Table(
     name="host_usage",
@@ -50,5 +76,22 @@ HOST_USAGE = Table(
         Column("total_bytes", "int64", "Memory of the host."),
         Column("read_bytes", "int64", "Read from disk since the sample before."),
         Column("written_bytes", "int64", "Written to disk since the sample before."),
+    ),
+)
+
+COUNTERS = Table(
+    name="counters",
+    doc="One row per sample of a counter.",
+    key=(
+        "rank",
+        "name",
+        "time_ns",
+    ),
+    columns=(
+        RANK,
+        Column("time_ns", "int64", "ns since the epoch.", nullable=False),
+        Column("name", "string", "Counter, with its unit: `ai_core_frequency_mhz`...", nullable=False),
+        Column("device", "int32", "Device index."),
+        Column("value", "float64", "Sample.", nullable=False),
     ),
 )

@@ -1,0 +1,128 @@
+"""Communication: process groups, calls, links between ranks, transports, and totals."""
+
+from stepscope.tables.base import RANK, STEP, Column, Table
+
+GROUPS = Table(
+    name="groups",
+    doc="One row per process group that a rank belongs to.",
+    key=(
+        "rank",
+        "group",
+    ),
+    columns=(
+        RANK,
+        Column("group", "string", "Key of the group, the one that `collectives.group` uses.", nullable=False),
+        Column("name", "string", "Name for people, e.g. `dp`, `tp`, `default_pg`."),
+        Column("members", "list[int32]", "Global ranks in group order."),
+    ),
+)
+
+POINT_TO_POINT = ("send", "recv", "send_recv")
+"""Operations between two ranks."""
+
+COLLECTIVES = Table(
+    name="collectives",
+    doc="One row per rank and collective or point-to-point call.",
+    key=(
+        "rank",
+        "collective",
+    ),
+    columns=(
+        RANK,
+        Column("collective", "int64", "Number of the row, unique in its rank, in start order.", nullable=False),
+        Column("group", "string", "Process group key; the same on every member."),
+        Column(
+            "sequence",
+            "int64",
+            "Position in its group on this rank, from 0; equal on all members of one call.",
+            nullable=False,
+        ),
+        Column(
+            "operation",
+            "string",
+            "`all_reduce`, `all_gather`, `reduce_scatter`, `broadcast`, `all_to_all`, `reduce`, `gather`, `scatter`, `barrier`, `send`, `recv`, `send_recv` or the recorded word.",
+            nullable=False,
+        ),
+        Column("name", "string", "Name as recorded.", nullable=False),
+        Column("size_bytes", "int64", "Payload of this rank."),
+        Column("element_type", "string", "Data type."),
+        Column("group_size", "int32", "Ranks in the group."),
+        Column("peer", "int32", "Global rank of the other side of a point-to-point call."),
+        Column("start_ns", "int64", "When this rank entered the call, ns since the epoch.", nullable=False),
+        Column("duration_ns", "int64", "Length in ns.", nullable=False),
+        Column("wait_ns", "int64", "Waiting as the source states it."),
+        Column("transmit_ns", "int64", "Transmission as the source states it."),
+        Column("synchronization_ns", "int64", "Wait before the first transfer, as the source states it."),
+        Column("on_device", "bool", "True for device communication, false for host (gloo).", nullable=False),
+        Column("stream", "int32", "Device stream."),
+        Column("correlation", "int64", "Ties the launch to the kernel."),
+        STEP,
+    ),
+)
+
+LINKS = Table(
+    name="links",
+    doc="One row per link and communication call (or total) of a rank.",
+    key=(
+        "rank",
+        "step",
+        "group",
+        "operation",
+        "source",
+        "destination",
+    ),
+    columns=(
+        RANK,
+        STEP,
+        Column("group", "string", "Process group key."),
+        Column("operation", "string", "As in `collectives`."),
+        Column("name", "string", "Call that the figures come from; null for totals of all calls."),
+        Column("source", "int32", "Global rank that sends.", nullable=False),
+        Column("destination", "int32", "Global rank that receives.", nullable=False),
+        Column("transport", "string", "`HCCS`, `RDMA`, `PCIE`, `SIO`, `LOCAL`..."),
+        Column("size_bytes", "int64", "Bytes moved.", nullable=False),
+        Column("duration_ns", "int64", "Time on the link, ns.", nullable=False),
+        Column("wait_ns", "int64", "Part of it that was waiting for the other side, where told apart."),
+    ),
+)
+
+TRANSPORTS = Table(
+    name="transports",
+    doc="One row per communication call and transport of a rank: what it moved and how long that took.",
+    key=(
+        "rank",
+        "step",
+        "group",
+        "name",
+        "transport",
+        "packet_bytes",
+    ),
+    columns=(
+        RANK,
+        STEP,
+        Column("group", "string", "Process group key."),
+        Column("name", "string", "Call, as in `collectives.name`.", nullable=False),
+        Column("transport", "string", "`SDMA`, `RDMA`, `HCCS`, `PCIE`, `SIO`.", nullable=False),
+        Column("size_bytes", "int64", "Bytes moved."),
+        Column("duration_ns", "int64", "Transit time, ns."),
+        Column("packet_bytes", "int64", "Packet size of this row; null where the source gives no distribution."),
+        Column("packets", "int64", "Packets of that size."),
+    ),
+)
+
+COMMUNICATION_TOTALS = Table(
+    name="communication_totals",
+    doc="One row per rank and step (name null: all its calls), and per call where a source says so: what communication cost without waiting, and waiting.",
+    key=(
+        "rank",
+        "step",
+        "name",
+    ),
+    columns=(
+        RANK,
+        STEP,
+        Column("name", "string", "Call; null for the whole step."),
+        Column("duration_ns", "int64", "Communication without waiting, ns.", nullable=False),
+        Column("wait_ns", "int64", "Waiting, ns."),
+    ),
+)
