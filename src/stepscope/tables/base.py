@@ -43,7 +43,8 @@ class Column:
         dtype: Its type.
         doc: What a value means, in one line.
         nullable: False if it is never null.
-        title: Its heading; empty if the name without its unit says it.
+        title: Its heading; empty if the name without its unit says it. Words in braces, as `{step}`, stand for what a step
+            is in the recording at hand: a step, an iteration, or all of it.
         importance: Narrow displays leave out the least important columns first, of equal ones the last. Below
             `ORDINARY`: leave out early; above: keep long.
         moment: Its values are moments on the clock of the recording; other times are lengths, or count from the start
