@@ -10,7 +10,7 @@ import tiny
 from mindspore import nn
 from mindspore.train import Model
 
-from stepscope.record.mindspore.callbacks import ProfileEpochs, ProfileSteps
+from stepscope.record.callbacks.model_train import ProfileEpochs, ProfileSteps
 
 
 def main() -> None:

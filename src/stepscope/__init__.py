@@ -12,11 +12,11 @@ from stepscope._version import __version__
 
 if TYPE_CHECKING:
     from stepscope.errors import StepscopeError, Unavailable
-    from stepscope.record.mindspore.callbacks import ProfileEpochs, ProfileSteps
+    from stepscope.record.callbacks.lightning import LightningCallback
+    from stepscope.record.callbacks.model_train import ProfileEpochs, ProfileSteps
+    from stepscope.record.callbacks.transformers import TransformersCallback
     from stepscope.record.profiler import Profiler
     from stepscope.record.schedule import schedule
-    from stepscope.record.torch.lightning import LightningCallback
-    from stepscope.record.torch.transformers import TransformersCallback
     from stepscope.run import Run, open_run, open_runs
 
 __all__ = [
@@ -37,10 +37,10 @@ __all__ = [
 _HOMES = {
     "Profiler": "stepscope.record.profiler",
     "schedule": "stepscope.record.schedule",
-    "ProfileEpochs": "stepscope.record.mindspore.callbacks",
-    "ProfileSteps": "stepscope.record.mindspore.callbacks",
-    "LightningCallback": "stepscope.record.torch.lightning",
-    "TransformersCallback": "stepscope.record.torch.transformers",
+    "ProfileEpochs": "stepscope.record.callbacks.model_train",
+    "ProfileSteps": "stepscope.record.callbacks.model_train",
+    "LightningCallback": "stepscope.record.callbacks.lightning",
+    "TransformersCallback": "stepscope.record.callbacks.transformers",
     "Run": "stepscope.run",
     "open_run": "stepscope.run",
     "open_runs": "stepscope.run",

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from stepscope.record.options import Options
+    from stepscope.record.options import Options, Target
     from stepscope.record.steps import StepTracker
-
-Target = Literal["cpu", "gpu", "ascend"]
 
 
 @dataclass

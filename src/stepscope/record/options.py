@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal
 
-from stepscope.record.backend import Target
 from stepscope.record.schedule import Action, as_schedule
 
 log = logging.getLogger("stepscope")
+
+Target = Literal["cpu", "gpu", "ascend"]
+"""Where operators run; decides which options are valid."""
 
 _EVERYWHERE: frozenset[Target] = frozenset({"cpu", "gpu", "ascend"})
 _ASCEND: frozenset[Target] = frozenset({"ascend"})

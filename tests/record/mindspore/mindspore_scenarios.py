@@ -16,7 +16,7 @@ import numpy as np
 from mindspore import dataset, nn, ops  # noqa: TID253
 from mindspore.train import Callback, Model, RunContext  # noqa: TID253
 
-from stepscope.record.mindspore.callbacks import ProfileEpochs, ProfileSteps
+from stepscope.record.callbacks.model_train import ProfileEpochs, ProfileSteps
 from stepscope.record.profiler import Profiler
 
 OUT = Path(sys.argv[2])

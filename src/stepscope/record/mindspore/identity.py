@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from stepscope.record.backend import Identity, Surroundings, Target
+from stepscope.record.backend import Identity, Surroundings
 from stepscope.record.hooks import Hooks
+from stepscope.record.options import Target
 from stepscope.record.steps import StepTracker
 
 _TARGETS: dict[str, Target] = {"CPU": "cpu", "GPU": "gpu", "Ascend": "ascend"}

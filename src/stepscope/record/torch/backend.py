@@ -7,8 +7,8 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope.record.backend import Identity, Surroundings, Target
-from stepscope.record.options import Options
+from stepscope.record.backend import Identity, Surroundings
+from stepscope.record.options import Options, Target
 from stepscope.record.patches import Patches
 from stepscope.record.steps import StepTracker
 from stepscope.record.torch import identity

@@ -8,7 +8,7 @@ from functools import cache
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from stepscope.record.torch.trainer import TrainerRecording
+from stepscope.record.callbacks.trainer import TrainerRecording
 
 if TYPE_CHECKING:
     TransformersCallback: Any

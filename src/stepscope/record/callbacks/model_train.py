@@ -1,6 +1,6 @@
 """Callbacks for `Model.train` and `Model.fit` that record a range of steps or epochs.
 
-    from stepscope.record.mindspore.callbacks import ProfileSteps
+    from stepscope.record.callbacks.model_train import ProfileSteps
 
     model.train(10, data, callbacks=[ProfileSteps(100, 110, output_path="./profile")])
 
