@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.export.rank_export import RankExport
-from stepscope.run import Run
+from stepscope.run import Run, open_run
 
 BASE = 1_795_228_828_000_000_000
 US, MS = 1_000, 1_000_000
@@ -179,10 +179,34 @@ def make_recording(
     return recording
 
 
-def make_export(root: Path, frames: Mapping[str, pl.DataFrame] | None = None, **about: Any) -> RankExport:
-    """An export of rank 1, of which `recording.json` and `ranks` state the same."""
+def sampled(recording: Path) -> dict[str, pl.DataFrame]:
+    """The tables of samples and batches, as they are read from the raw files."""
+    rank = open_run(recording, use_store=False).ranks[0]
+    names = ("host_usage", "input_pipeline", "counters")
+    return {name: rank.table(name).collect().drop("rank") for name in names if rank.has(name)}
+
+
+def make_export(
+    root: Path,
+    frames: Mapping[str, pl.DataFrame] | None = None,
+    *,
+    raw: Mapping[str, str | None] | None = None,
+    **about: Any,
+) -> RankExport:
+    """An export of rank 1, of which `recording.json` and `ranks` state the same.
+
+    Args:
+        root: Where to write its recording.
+        frames: Its tables, without those of samples.
+        raw: Raw files that differ from those of `raw_files`, by name; None for a missing one.
+        about: Entries of `recording.json` that differ.
+    """
     recording = make_recording(root, about=about)
-    frames = dict(torch_frames() if frames is None else frames)
+    for name, text in (raw or {}).items():
+        (recording / name).unlink(missing_ok=True)
+        if text is not None:
+            (recording / name).write_text(text)
+    frames = {**(torch_frames() if frames is None else frames), **sampled(recording)}
     stated = {name: about[name] for name in ("framework", "world_size", "device_kind", "mode") if name in about}
     if "environment" in about:
         stated["environment"] = json.dumps(about["environment"])

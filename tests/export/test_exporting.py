@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from export_samples import make_recording, torch_frames
+from export_samples import make_recording, sampled, torch_frames
 
 from stepscope.export.__main__ import main
 from stepscope.export.exporters import EXPORTERS
@@ -17,8 +17,8 @@ from stepscope.export.rank_export import RankExport
 from stepscope.run import Run
 
 
-def opened(_: Path) -> Run:
-    return Run.from_frames({1: torch_frames()})
+def opened(recording: Path) -> Run:
+    return Run.from_frames({1: {**torch_frames(), **sampled(recording)}})
 
 
 def exported(recording: Path, **options: object) -> Outcome:

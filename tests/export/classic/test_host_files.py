@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from export_samples import BASE, MS, lines, make_export, read, torch_frames
+from export_samples import BASE, MS, lines, make_export, raw_files, read, torch_frames
 
 from stepscope.export.classic.cpu_usage import write_cpu_usage
 from stepscope.export.classic.host_info import write_host_info
@@ -103,10 +103,8 @@ def test_cpu_use_is_that_between_samples(tmp_path: Path) -> None:
 
 
 def test_one_sample_is_no_share(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-    (export.recording / "host.csv").write_text(
-        "\n".join((export.recording / "host.csv").read_text().splitlines()[:2]) + "\n"
-    )
+    one = "\n".join([*raw_files()["host.csv"].splitlines()[:2], ""])
+    export = make_export(tmp_path, raw={"host.csv": one})
 
     write_cpu_usage(export)
 
@@ -162,8 +160,9 @@ def test_the_device_comes_before_the_host(tmp_path: Path) -> None:
     ours = {name: frames[name].with_columns(device=pl.lit(0, pl.Int32)) for name in ("memory_curve", "allocations")}
     host = frames["memory_curve"].with_columns(device=pl.lit(None, pl.Int32), allocated_bytes=pl.lit(5, pl.Int64))
     curve = pl.concat([ours["memory_curve"], host])
-    export = make_export(tmp_path, {**frames, "memory_curve": curve, "allocations": ours["allocations"]})
-    (export.recording / "device.csv").write_text(f"time_ns,device,name,value\n{BASE},0,memory_total_bytes,{2 << 30}\n")
+    device = f"time_ns,device,name,value\n{BASE},0,memory_total_bytes,{2 << 30}\n"
+    ours["memory_curve"] = curve
+    export = make_export(tmp_path, {**frames, **ours}, raw={"device.csv": device})
 
     write_memory_usage(export)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from export_samples import BASE, MS, lines, make_export, read
+from export_samples import BASE, MS, lines, make_export, raw_files, read
 
 from stepscope.analysis.methods.pipeline_graph import LIMITS, Node
 from stepscope.export.classic.cpu_usage import write_cpu_usage
@@ -101,9 +101,8 @@ def test_only_batches_of_the_chosen_steps_count(tmp_path: Path) -> None:
 
 
 def test_of_several_loaders_the_busiest_is_shown_and_the_others_told(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-    with (export.recording / "batches.csv").open("a") as file:
-        file.write(f"{BASE},evaluation,0,4,1000,,,0\n")
+    batches = raw_files()["batches.csv"] + f"{BASE},evaluation,0,4,1000,,,0\n"
+    export = make_export(tmp_path, raw={"batches.csv": batches})
 
     write_loader_pipeline(export)
 
@@ -112,8 +111,7 @@ def test_of_several_loaders_the_busiest_is_shown_and_the_others_told(tmp_path: P
 
 
 def test_without_batches_the_reason_is_told(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-    (export.recording / "batches.csv").unlink()
+    export = make_export(tmp_path, raw={"batches.csv": None})
 
     write_all(export)
 
@@ -121,17 +119,15 @@ def test_without_batches_the_reason_is_told(tmp_path: Path) -> None:
     assert "data_process" in export.left_out[RAW]
 
 
-def with_queues(export: RankExport, *queues: str) -> None:
-    """Give the batches these columns `queue_size,queue_capacity,workers`."""
-    batches = export.recording / "batches.csv"
-    head, *rows = batches.read_text().splitlines()
-    told = (",".join([*row.split(",")[:5], queue]) for row, queue in zip(rows, queues, strict=True))
-    batches.write_text("\n".join([head, *told, ""]))
+def with_queues(root: Path, *queues: str) -> RankExport:
+    """An export whose batches have these columns `queue_size,queue_capacity,workers`."""
+    head, *rows = raw_files()["batches.csv"].splitlines()
+    batches = (",".join([*row.split(",")[:5], queue]) for row, queue in zip(rows, queues, strict=True))
+    return make_export(root, raw={"batches.csv": "\n".join([head, *batches, ""])})
 
 
 def test_a_loader_without_workers_has_no_queue_and_no_pipeline(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-    with_queues(export, ",,0", ",,0", ",,0")
+    export = with_queues(tmp_path, ",,0", ",,0", ",,0")
 
     write_all(export)
 
@@ -142,8 +138,7 @@ def test_a_loader_without_workers_has_no_queue_and_no_pipeline(tmp_path: Path) -
 
 
 def test_a_batch_whose_queue_was_not_seen_found_none_empty(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-    with_queues(export, "3,4,2", ",,2", "1,4,2")
+    export = with_queues(tmp_path, "3,4,2", ",,2", "1,4,2")
 
     write_all(export)
 
@@ -155,9 +150,8 @@ def test_a_batch_whose_queue_was_not_seen_found_none_empty(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("samples", "advised"), [(3, False), (4, True)])
 def test_about_cpu_is_advised_from_three_shares_on(tmp_path: Path, samples: int, advised: bool) -> None:
-    export = make_export(tmp_path)
-    host = export.recording / "host.csv"
-    host.write_text("\n".join([*host.read_text().splitlines()[: 1 + 3 * samples], ""]))
+    host = "\n".join([*raw_files()["host.csv"].splitlines()[: 1 + 3 * samples], ""])
+    export = make_export(tmp_path, raw={"host.csv": host})
 
     write_all(export)
 

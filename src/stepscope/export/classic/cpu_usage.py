@@ -1,9 +1,9 @@
 """`minddata_cpu_utilization` from host samples: CPU of the machine, of the process and of the loader's workers.
 
-Percentages of the machine are shares of all its processors, those of processes shares of one. The samples are totals,
-so each figure covers the time since the previous sample, and there is one figure less than there are times. The time of
-workers, which read the data set and make batches, counts as the loader's. Readers expect a list of the pipeline's
-operators next to this file, even if it is empty.
+Percentages of the machine are shares of all its processors, those of processes shares of one. Each figure covers the
+time since the previous sample, so there is one figure less than there are times. The time of workers, which read the
+data set and make batches, counts as the loader's. Readers expect a list of the pipeline's operators next to this file,
+even if it is empty.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ import polars as pl
 from stepscope.export.classic.framework_files import CPU, PIPELINE
 from stepscope.export.classic.loader_pipeline import LOADER
 from stepscope.export.rank_export import RankExport
-from stepscope.recording_format.rows import HOST
 
 _MB = 1 << 20
-_CPU = ("user_ns", "system_ns", "idle_ns", "io_wait_ns")
 
 
 def write_cpu_usage(export: RankExport) -> None:
@@ -26,7 +24,7 @@ def write_cpu_usage(export: RankExport) -> None:
     name = f"{CPU}_{export.rank}.json"
     if name in export.written:
         return
-    samples = export.within(export.raw(HOST).drop_nulls("time_ns"), "time_ns")
+    samples = export.within(export.rows("host_usage").drop_nulls("time_ns"), "time_ns")
     host = samples.filter(pl.col("scope") == "host").unique("time_ns").sort("time_ns")
     if host.height < 2:
         export.leave_out(name, f"{host.height} host samples; a share of CPU time needs two")
@@ -49,40 +47,30 @@ def write_cpu_usage(export: RankExport) -> None:
 
 
 def _machine(host: pl.DataFrame) -> dict[str, list[int]]:
-    spent = host.select(pl.col(column).diff().clip(lower_bound=0) for column in _CPU)
-    whole = pl.sum_horizontal(_CPU)
-    shares = spent.select(_rounded(pl.col(column) * 100 / pl.when(whole > 0).then(whole)) for column in _CPU)
-    user, system, idle, io = (shares[column].to_list()[1:] for column in _CPU)
-    switches = host["context_switches"].diff().fill_null(0).clip(lower_bound=0).to_list()[1:]
-    return {
-        "user_utilization": user,
-        "sys_utilization": system,
-        "io_utilization": io,
-        "idle_utilization": idle,
-        "runnable_process": host["runnable"].fill_null(0).to_list()[1:],
-        "context_switch_count": switches,
-    }
+    names = {"user": "user_ratio", "sys": "system_ratio", "io": "io_ratio", "idle": "idle_ratio"}
+    shares = {f"{name}_utilization": _percent(host[column])[1:] for name, column in names.items()}
+    counts = {"runnable_process": "runnable", "context_switch_count": "context_switches"}
+    return {**shares, **{name: host[column].fill_null(0).to_list()[1:] for name, column in counts.items()}}
 
 
 def _used(samples: pl.DataFrame, scope: str, host: pl.DataFrame) -> dict[str, list[int]]:
     """CPU of all processes of a scope in percent of one processor, at the times of the host's samples."""
     times = host.select(at="time_ns")
-    spent = (
+    busy = (
         samples.filter(pl.col("scope") == scope)
-        .sort("pid", "time_ns")
-        .with_columns(pl.col("user_ns", "system_ns").diff().over("pid").clip(lower_bound=0))
+        .with_columns(pl.col("user_ratio", "system_ratio") * pl.col("processors"))
         .sort("time_ns")
         .join_asof(times, left_on="time_ns", right_on="at", strategy="nearest", coalesce=False)
         .group_by("at")
-        .agg(pl.col("user_ns", "system_ns").sum())
+        .agg(pl.col("user_ratio", "system_ratio").sum())
     )
-    lengths = times.join(spent, on="at", how="left").sort("at").with_columns(length=pl.col("at").diff())
-    shares = lengths.select(_rounded(pl.col(name) * 100 / pl.col("length")) for name in ("user_ns", "system_ns"))
-    return {"user_utilization": shares["user_ns"].to_list()[1:], "sys_utilization": shares["system_ns"].to_list()[1:]}
+    known = times.join(busy, on="at", how="left").sort("at")
+    user, system = (_percent(known[name])[1:] for name in ("user_ratio", "system_ratio"))
+    return {"user_utilization": user, "sys_utilization": system}
 
 
-def _rounded(percent: pl.Expr) -> pl.Expr:
-    return percent.round().fill_nan(0).fill_null(0).cast(pl.Int64)
+def _percent(ratios: pl.Series) -> list[int]:
+    return list((ratios * 100).round().fill_nan(0).fill_null(0).cast(pl.Int64))
 
 
 def _system_memory(host: pl.DataFrame) -> dict[str, list[float]]:

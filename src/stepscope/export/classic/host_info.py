@@ -12,7 +12,7 @@ import polars as pl
 
 from stepscope.export.formatting import csv_text, us
 from stepscope.export.rank_export import RankExport
-from stepscope.recording_format.rows import HOST, MARKS
+from stepscope.recording_format.rows import MARKS
 
 HEADER = "tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info,memory_usage(kB),time_stamp(us)"
 DATASET_HEADER = "Operation,Stage,Occurrences,Avg. time (us),Custom Info"
@@ -64,7 +64,7 @@ def _marks(export: RankExport) -> pl.DataFrame:
 
 def _memory(export: RankExport) -> pl.DataFrame:
     """Samples of the resident memory of the process."""
-    samples = export.raw(HOST)
+    samples = export.rows("host_usage")
     return samples.filter((pl.col("scope") == "process") & pl.col("rss_bytes").is_not_null()).sort("time_ns")
 
 

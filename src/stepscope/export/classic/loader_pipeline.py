@@ -14,7 +14,6 @@ import polars as pl
 
 from stepscope.export.classic.framework_files import ITERATOR, PIPELINE
 from stepscope.export.rank_export import RankExport
-from stepscope.recording_format.rows import BATCHES
 
 LOOP, LOADER, DATASET = 0, 1, 2
 """Ids of the three stages: the training loop takes from the loader, the loader reads the data set."""
@@ -25,14 +24,14 @@ def write_loader_pipeline(export: RankExport) -> None:
     name = f"{PIPELINE}_{export.rank}.json"
     if name in export.written:
         return
-    batches = export.within(export.raw(BATCHES).drop_nulls("time_ns"), "time_ns")
+    batches = export.within(export.rows("input_pipeline").drop_nulls(["time_ns", "batch"]), "time_ns")
     if batches.is_empty():
         return  # `write_pipeline_raw` notes why there is none
-    loaders = batches["pipeline"].value_counts(sort=True)["pipeline"].to_list()
+    loaders = batches["operator"].value_counts(sort=True)["operator"].to_list()
     if len(loaders) > 1:
         export.leave_out(f"{name} (loaders)", f"only {loaders[0]!r}, not {len(loaders) - 1} others with fewer batches")
     queued = pl.col("queue_size").is_not_null() & (pl.col("queue_capacity") > 0)
-    mine = batches.filter(pl.col("pipeline").eq_missing(loaders[0]) & queued).sort("time_ns")
+    mine = batches.filter(pl.col("operator").eq_missing(loaders[0]) & queued).sort("time_ns")
     if mine.is_empty():
         reason = f"{loaders[0]!r} has no queue of batches: it has no workers, or the queue was not seen"
         export.leave_out(f"{ITERATOR}_{export.rank}.txt", reason)
@@ -45,7 +44,7 @@ def write_loader_pipeline(export: RankExport) -> None:
 def _records(batches: pl.DataFrame) -> Iterator[str]:
     """Four lines a batch: time of pushing it on (none here), of the batch, of the pipeline; the queue. In ms."""
     for number, row in enumerate(batches.iter_rows(named=True), 1):
-        when, wait = row["time_ns"] // 1_000_000, round((row["wait_ns"] or 0) / 1e6)
+        when, wait = row["time_ns"] // 1_000_000, round((row["duration_ns"] or 0) / 1e6)
         capacity, size = row["queue_capacity"], row["queue_size"]
         yield f"0 1 {number} 0 {when}\n0 2 {number} {wait} {when}\n0 0 {number} {wait} {when}\n"
         yield f"1 {capacity} {number} {size} {when}\n"

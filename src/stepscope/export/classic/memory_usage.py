@@ -12,7 +12,6 @@ import polars as pl
 
 from stepscope.export.formatting import csv_text
 from stepscope.export.rank_export import RankExport
-from stepscope.recording_format.rows import DEVICE, HOST
 
 RECORD_HEADER = "Timestamp(ns),Total Allocated(Byte),Total Reserved(Byte),Total Active(Byte)"
 MAX_NODES = 1000
@@ -71,9 +70,9 @@ def _gib(count: int) -> float:
 def _capacity(export: RankExport, on_device: bool) -> int:
     """Memory of the device, or of the machine; 0 if it was not sampled."""
     if on_device:
-        found = export.raw(DEVICE).filter(pl.col("name") == "memory_total_bytes")["value"]
+        found = export.rows("counters").filter(pl.col("name") == "memory_total_bytes")["value"]
     else:
-        found = export.raw(HOST)["total_bytes"]
+        found = export.rows("host_usage")["total_bytes"]
     return int(found.drop_nulls().max() or 0)  # type: ignore[arg-type]
 
 
