@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,6 +44,7 @@ def command_of(page: Page) -> Callable[..., None]:
     return formatted(signed(command, {**parameters, **described(_form)}))
 
 
+@functools.cache  # most options are those of every page
 def _parameter(option: Option) -> inspect.Parameter:
     """An option of a page as the command-line library takes it."""
     kind = _TYPES[option.kind]

@@ -75,7 +75,7 @@ def kernels(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one sig
 
 
 def operators(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
-    """Operators by their own host time."""
+    """Operators by the time of the host in themselves, without their children."""
     return Derived(_over_ranks(found, ["name"], "self_ns"), ", all ranks, by host self time")
 
 

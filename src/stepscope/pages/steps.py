@@ -94,7 +94,7 @@ PAGE = Page(
                 View("Statistics of the parts between these points", split="points"),
             ],
         ),
-        Section("step_reduces", "Communication of the device by stream", takes=_POINTS),
+        Section("step_reduces", "Communication of the device by stream", takes=_POINTS, hidden=("call", "collective")),
         Section(
             "step_reduce_statistics",
             "Communication of the device, mean of {the_steps}",
