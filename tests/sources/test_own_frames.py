@@ -9,7 +9,7 @@ import polars as pl
 
 from recordings import MS, Raw, op
 from stepscope.run import open_run
-from stepscope.sources.own_frames import OWN_FRAME, OWN_THREAD, without_own_frames
+from stepscope.sources.stacks import OWN_FRAME, OWN_THREAD, without_own_frames
 
 HOOK = "stepscope/record/torch/hook.py(59): wrapper"
 

@@ -8,7 +8,7 @@ from stepscope.sources.ascend.database import Database
 from stepscope.sources.ascend.exported_rank import HOST, OPERATOR_STARTS, empty, first_of_each, shaped
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import Timeline
-from stepscope.sources.own_frames import OWN_FRAME
+from stepscope.sources.stacks import OWN_FRAME
 
 NO_CONNECTION = 4294967295
 _OPERATOR = {

@@ -14,9 +14,9 @@ from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, HOST,
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
 from stepscope.sources.flows import matched_flows
-from stepscope.sources.own_frames import OWN_FRAME
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.spool import EventSpool
+from stepscope.sources.stacks import OWN_FRAME
 from stepscope.sources.trace_events import read_events
 from stepscope.tables import COUNTERS, FLOWS
 

@@ -10,8 +10,8 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.ranks import read_info
-from stepscope.sources.classic.silent_sink import SilentSink
 from stepscope.sources.classic.step_trace import read_step_trace
+from stepscope.sources.sinks import SilentSink
 
 MS, US = 1_000_000, 1_000
 """Units in ns."""

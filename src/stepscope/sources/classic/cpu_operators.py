@@ -11,10 +11,10 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import read_flops
 from stepscope.sources.classic.ranks import device_kind
-from stepscope.sources.classic.silent_sink import SilentSink
 from stepscope.sources.classic.step_bars import step_bars, steps_of
 from stepscope.sources.classic.step_trace import read_step_trace
 from stepscope.sources.mindspore_cpu import CpuFiles, Unit, read_executions, read_memory, read_totals
+from stepscope.sources.sinks import SilentSink
 from stepscope.sources.trace_events import read_events
 from stepscope.sources.trace_events.base import EventClass, Layout
 from stepscope.sources.windows import span_of

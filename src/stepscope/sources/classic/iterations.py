@@ -9,8 +9,8 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.raw_links import write_raw_links
 from stepscope.sources.classic.raw_steps import read_raw_steps
-from stepscope.sources.classic.silent_sink import SilentSink
 from stepscope.sources.classic.step_events import read_step_events
+from stepscope.sources.sinks import SilentSink
 
 _OWN = ("step_trace", "timeline", "timeline_display")
 """What MindSpore makes of the same work, by another clock."""

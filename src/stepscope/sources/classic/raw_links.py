@@ -16,8 +16,8 @@ from stepscope.sources.ascend.iterations import NAME
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.link_ranks import offset_of
-from stepscope.sources.classic.silent_sink import SilentSink
 from stepscope.sources.kineto.communication import operation_of
+from stepscope.sources.sinks import SilentSink
 from stepscope.sources.trace_events import Arg, EventClass, Layout, read_events
 from stepscope.tables import LINKS
 

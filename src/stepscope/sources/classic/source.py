@@ -13,8 +13,8 @@ from stepscope.recording_format.reading import read_export_list
 from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.classic import legacy, raw_profiles
 from stepscope.sources.classic.files import RankFiles, Seat, is_known, kind_of, rank_files, sort_files
-from stepscope.sources.classic.own_numbers import OwnNumbers
 from stepscope.sources.classic.parts import PARTS
+from stepscope.sources.sinks import RecordedStepsSink
 from stepscope.tables import ISSUES, RANKS, Table
 from stepscope.tables.issues import Severity
 
@@ -160,7 +160,7 @@ def _by_own_numbers(files: RankFiles, item: Input, sink: Sink) -> Sink:
     """The sink, or for files that were exported from a recording one that gives steps their recorded numbers."""
     listed = item.path / list_name(files.rank)
     steps = _recorded_steps(listed) if listed in item.files and files.one("step_trace") is not None else ()
-    return OwnNumbers(sink, steps) if steps else sink
+    return RecordedStepsSink(sink, steps) if steps else sink
 
 
 def _recorded_steps(listed: Path) -> tuple[int, ...]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.sources.own_frames import OWN_FRAME, OWN_THREAD
 from stepscope.sources.spool import EventSpool
+from stepscope.sources.stacks import OWN_FRAME, OWN_THREAD
 
 _SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
 _WITH_CATEGORY = ("device", "other")

@@ -21,10 +21,10 @@ from stepscope.sources.kineto.collectives import numbered
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.steps import Steps, find_steps, tell_overlaps
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
-from stepscope.sources.recording.moved_sink import MovedSink
 from stepscope.sources.recording.ranks import group_rows, rank_row
 from stepscope.sources.recording.supplement import RecordingSupplement, ending_within
 from stepscope.sources.recording.windows import Window, not_recorded
+from stepscope.sources.sinks import WindowSink
 
 _PROCESS = "Python"
 """What exports call the process that marks are of, too."""
@@ -68,7 +68,7 @@ class AscendWindows:
             self._take_raw(window)
             return False
         shift = self._about.shift_ns
-        sink = MovedSink(self._sink, shift, window.number)
+        sink = WindowSink(self._sink, shift, window.number)
         read = [(export, read_export(export, sink)) for export in exports]
         for export, found in read:
             _check_clock(span_of_events(found), window, export)

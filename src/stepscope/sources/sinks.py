@@ -1,0 +1,89 @@
+"""Sinks that stand between a reader and the sink of its input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.base import Sink
+from stepscope.tables import FLOWS, Table
+
+
+class _ForwardingSink:
+    """Passes issues and progress on to another sink."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.workers = sink.workers
+        self.issue = sink.issue
+        self.scratch = sink.scratch
+        self.advance = sink.advance
+
+
+class RecordedStepsSink(_ForwardingSink):
+    """Passes all on to another sink, steps by the numbers that they had when they were recorded.
+
+    Files that stepscope exported count them from 1, and the list beside them has the recorded numbers.
+
+    Args:
+        sink: Takes the rows.
+        steps: The number of the first step of the files, of the second, and so on.
+    """
+
+    def __init__(self, sink: Sink, steps: Sequence[int]) -> None:
+        super().__init__(sink)
+        self._numbers = {0: 0, **dict(enumerate(steps, 1))}
+
+    def write(self, table: Table, frame: pl.DataFrame) -> None:
+        """See `Sink`. What lies beyond the last step is in no step."""
+        if "step" in frame.columns:
+            step = pl.col("step").cast(pl.Int64).replace_strict(self._numbers, default=None, return_dtype=pl.Int32)
+            frame = frame.with_columns(step=step)
+        self._sink.write(table, frame)
+
+
+class WindowSink(_ForwardingSink):
+    """The sink of one window of several: it passes flows on, by the common clock and with ids of their own.
+
+    Args:
+        sink: The recording's.
+        shift_ns: Added to times.
+        number: The window's.
+    """
+
+    def __init__(self, sink: Sink, shift_ns: int, number: int) -> None:
+        super().__init__(sink)
+        self._shift_ns = shift_ns
+        self._number = number
+
+    def write(self, table: Table, frame: pl.DataFrame) -> None:
+        """See `Sink`. Readers write nothing but flows before all windows are known."""
+        if table is not FLOWS:
+            raise ValueError(f"{table.name} is written when all windows are read")
+        times = pl.col("from_ns", "to_ns") + self._shift_ns
+        self._sink.write(table, frame.with_columns(times, flow=pl.format("{}.{}", pl.lit(self._number), "flow")))
+
+
+class SilentSink:
+    """Takes rows and issues, and keeps none of them: another part reads the same file, and reports its damage."""
+
+    workers = 1
+
+    def write(self, table: Table, frame: pl.DataFrame) -> None:
+        """See `Sink`."""
+
+    def issue(self, *_: object, **__: object) -> None:
+        """See `Sink`."""
+
+    def advance(self, count: int) -> None:
+        """See `Sink`."""
+
+    def scratch(self) -> Path:
+        """See `Sink`.
+
+        Raises:
+            OSError: Always: there is nothing to keep.
+        """
+        raise OSError("no room for intermediate files")
