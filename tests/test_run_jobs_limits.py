@@ -11,10 +11,8 @@ import pytest
 
 from builders import EPOCH_NS, toy_recording
 from grouped import S, all_members, at, members
-from stepscope.run.jobs import BARE, SLACK_NS, Job, group
+from stepscope.run.jobs import BARE, Job, group
 from stepscope.store import MemoryRecording
-
-SLACK_S = SLACK_NS / S
 
 
 def untimed(path: str, rank: int | None = None, **facts: Any) -> MemoryRecording:
@@ -51,15 +49,15 @@ def problems(job: Job) -> list[tuple[str, str, str, str, int | None]]:
 # Together in time
 
 
-def test_a_recording_that_starts_within_the_slack_after_the_others_end_is_of_their_job() -> None:
+def test_a_recording_that_starts_within_ten_seconds_after_the_others_end_is_of_their_job() -> None:
     first = at("a/0", 0, length_s=1, rank=0)
 
-    assert len(group([first, at("b/1", 1 + SLACK_S, rank=1)])) == 1
-    assert len(group([first, at("b/1", 1 + SLACK_S + 1e-3, rank=1)])) == 2
+    assert len(group([first, at("b/1", 11, rank=1)])) == 1
+    assert len(group([first, at("b/1", 11.000000001, rank=1)])) == 2
 
 
 def test_a_long_recording_keeps_those_together_that_start_while_it_lasts() -> None:
-    ranks = [at("a/0", 0, length_s=100, rank=0), at("a/1", 1, rank=1), at("a/2", 99, rank=2)]
+    ranks = [at("a/0", 0, length_s=100, rank=0), at("a/1", 1, rank=1), at("a/2", 50, rank=2)]
 
     assert len(group(ranks)) == 1
     assert len(group(ranks[::-1])) == 1
@@ -69,7 +67,7 @@ def test_a_recording_without_any_name_gets_no_slack() -> None:
     first = at("x/0", 0)
 
     assert len(group([first, at("x/1", 1)])) == 1
-    assert len(group([first, at("x/1", 1.001)])) == 2
+    assert len(group([first, at("x/1", 1.000000001)])) == 2
 
 
 def test_recordings_without_any_name_are_of_one_job_in_one_folder_only() -> None:
@@ -126,7 +124,7 @@ def test_a_single_recording_without_a_rank_is_rank_0_without_a_word() -> None:
 
 
 def test_each_of_several_recordings_without_a_rank_is_reported_with_its_number() -> None:
-    (job,) = group([at("x/w10", 0), at("x/w2", 0)])
+    (job,) = group([at("x/w10", 0, process=10), at("x/w2", 0.5, process=2)])
 
     remedy = "Record after torch.distributed is initialised, or name the file like rank-0.json"
     assert problems(job) == [
@@ -261,6 +259,12 @@ def test_rows_of_all_tables_count(tmp_path) -> None:
     assert used(old, new) == ["x/1"]
 
 
+def test_the_newer_file_counts_not_the_later_start(tmp_path) -> None:
+    first, second = at("x/0", 0, rank=0), at("x/1", 0.5, rank=0)
+
+    assert used(written(first, 9, folder=tmp_path), written(second, 1, folder=tmp_path)) == ["x/0"]
+
+
 def test_of_several_recordings_at_the_same_time_one_is_used_and_each_other_reported(tmp_path) -> None:
     (job,) = group(overlapping(tmp_path, 10, 10, 10))
 
@@ -273,11 +277,16 @@ def test_a_recording_that_is_not_used_displaces_no_other(tmp_path) -> None:
 
 
 def test_a_recording_across_two_others_displaces_neither_once_it_is_not_used(tmp_path) -> None:
-    long = written(at("x/long", 0, length_s=10, rank=0), 2, folder=tmp_path)
-    before = written(at("x/before", 1, rank=0), 3, folder=tmp_path)
+    long = written(untimed("x/long", 0), 2, folder=tmp_path)
+    before = written(at("x/before", 0, rank=0), 3, folder=tmp_path)
     after = written(at("x/after", 5, rank=0), 1, folder=tmp_path)
 
     assert used(before, after, long) == ["x/after", "x/before"]
+
+
+def test_a_recording_of_no_length_is_before_one_that_starts_then() -> None:
+    for lengths in ((0, 1), (1, 0)):
+        assert len(used(*(at(f"x/{k}", 0, length_s=length, rank=0) for k, length in enumerate(lengths)))) == 2
 
 
 def test_a_recording_that_starts_when_the_one_before_ends_is_the_next_run() -> None:
@@ -344,14 +353,46 @@ def test_recordings_go_to_the_run_nearest_in_time_that_has_none_of_their_rank() 
         assert all_members(*recordings) == [{0: "x/0_10", 1: "x/1_b"}, {0: "x/0_5", 1: "x/1_a"}, {0: "x/0_0"}]
 
 
+def test_ranks_with_equally_many_recordings_set_the_runs_in_the_order_of_their_names() -> None:
+    """Rank 2 was recorded in the second run of rank 0, but in the first of rank 1."""
+    recordings = [
+        *(at(f"x/b{start}", start, rank=1) for start in (0, 20)),
+        *(at(f"x/a{start}", start, rank=0) for start in (0, 10)),
+        at("x/c", 8, rank=2),
+    ]
+
+    for order in (recordings, recordings[::-1]):
+        assert all_members(*order)[0] == {0: "x/a10", 1: "x/b20", 2: "x/c"}
+
+
+def test_a_rank_without_times_goes_into_the_first_of_several_runs() -> None:
+    runs = [at(f"x/{start}", start, rank=0) for start in (0, 5)]
+
+    assert all_members(*runs, untimed("x/u", 1)) == [{0: "x/0", 1: "x/u"}, {0: "x/5"}]
+
+
 # Recordings without times
+
+
+def test_recordings_without_times_and_names_are_of_one_job_in_one_folder() -> None:
+    assert all_members(untimed("x/0"), untimed("x/1")) == [{0: "x/0", 1: "x/1"}]
+    assert len(group([untimed("x/0"), untimed("y/0")])) == 2
+
+
+def test_ranks_without_times_in_their_own_folders_are_one_job_whatever_else_lies_there() -> None:
+    ranks = [untimed(f"x/device{rank}/0", rank, world_size=2) for rank in range(2)]
+
+    found = all_members(*ranks, at("x/other/0", 0, rank=0, world_size=2))
+
+    assert sorted(map(len, found)) == [1, 2]
 
 
 def test_ranks_without_times_beside_two_jobs_are_a_job_of_their_own() -> None:
     jobs = [at(f"x/{k}", 60 * k, rank=0) for k in range(2)]
 
     assert len(group([*jobs, untimed("x/u", 1)])) == 3
-    assert len(group([jobs[0], untimed("x/u", 1)])) == 1
+    for order in ([jobs[0], untimed("x/u", 1)], [untimed("x/u", 1), jobs[0]]):
+        assert all_members(*order) == [{0: "x/0", 1: "x/u"}]
 
 
 @pytest.mark.parametrize("different", [{"source": "kineto"}, {"world_size": 4}])

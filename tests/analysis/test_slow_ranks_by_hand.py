@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from stepscope.analysis.job.segments import STEP_GROUP, WORK
-from stepscope.analysis.job.slow_ranks import LIMITS, Limits, binomial_tail, slow_ranks
+from stepscope.analysis.job.slow_ranks import Limits, binomial_tail, slow_ranks
 from stepscope.errors import Unavailable
 from stepscope.tables import RANKS, STEPS
 from stepscope.tables.steps import WHOLE_RECORDING
@@ -86,7 +86,7 @@ def found(
     windows: Iterable[tuple[int, int]] = ((1, 10_000),),
     world_sizes: Iterable[int | None] = (None,),
     steps: pl.LazyFrame | None = None,
-    limits: Limits = LIMITS,
+    limits: Limits | None = None,
 ) -> list[dict[str, Any]]:
     """The answer about some calls; `windows` are step and length, of any rank."""
     types = {"rank": pl.Int32, "step": pl.Int32, "group": pl.String, "sequence": pl.Int64}
@@ -95,7 +95,8 @@ def found(
     ranks = RANKS.frame(rank=range(len(list(world_sizes))), world_size=list(world_sizes)).lazy()
     if steps is None:
         steps = marked((row["rank"], row["step"]) for row in rows)
-    return slow_ranks(segments, breakdown, arrival, ranks, steps, limits).to_dicts()
+    others = {} if limits is None else {"limits": limits}
+    return slow_ranks(segments, breakdown, arrival, ranks, steps, **others).to_dicts()
 
 
 def named(rows: Rows, **options: Any) -> list[tuple[int, str]]:
@@ -230,6 +231,13 @@ def test_calls_are_counted_over_all_steps_that_the_rank_marks() -> None:
     assert named(partial((1, 3), steps=2), steps=steps) == []
 
 
+def test_the_calls_of_a_rank_are_counted_against_its_own_steps() -> None:
+    rows = [row for row in partial((1, 3), steps=2) if (row["rank"], row["step"]) != (0, 2)]
+    steps = marked({(rank, step) for rank in range(5) for step in (1, 2)} - {(0, 2)})
+
+    assert named(rows, steps=steps) == []
+
+
 def test_steps_that_a_rank_does_not_mark_are_not_missing() -> None:
     assert named(partial((1, 3), steps=2)) == [(4, "computing")]
 
@@ -346,8 +354,17 @@ def test_a_step_in_which_a_rank_is_not_late_costs_nothing() -> None:
     assert costs(rows) == {1: 50}
 
 
-def test_the_cost_is_that_of_the_median_step() -> None:
+def test_a_step_in_which_nothing_took_longer_costs_nothing() -> None:
+    assert costs([*late({1: 100}, step=1), *late({}, step=2)]) == {1: 50}
+
+
+def test_a_single_nanosecond_counts_if_the_limits_let_it_through() -> None:
+    assert costs(late({1: 1})) == {1: 1}
+
+
+def test_cost_excess_and_typical_time_are_those_of_the_median_step() -> None:
     rows = [row for step, excess in ((1, 50), (2, 80), (3, 500)) for row in late({1: excess}, step=step)]
+    rows = [{**row, "computing_ns": row["computing_ns"] + 7000 * (row["step"] == 3)} for row in rows]
 
     (row,) = found(rows)
 
@@ -441,6 +458,8 @@ def test_less_than_three_thousandths_of_the_work_are_noise() -> None:
     (row,) = found(late({1: 30}))
 
     assert row["score"] == 10.0
+    (row,) = found(late({1: 100}), limits=Limits(floor_ratio=1 / 1024))
+    assert row["score"] == 102.4
 
 
 def test_a_rank_is_slow_from_three_and_a_half_deviations() -> None:
@@ -479,25 +498,32 @@ def test_ranks_that_differ_from_each_other_make_a_difference_less_telling() -> N
     assert spread_over_ranks(1000, 1010, 1200) == round(190 / (1.4826 * 10), 2)
 
 
-def test_ranks_are_as_noisy_as_they_differ_from_their_own_median() -> None:
-    """All but one rank are a little early at this kind of work, as the median of each call is another's."""
+def test_ranks_that_are_early_alike_do_not_differ() -> None:
+    """Three ranks are 40 ns early, each in one of two calls: that is no noise."""
     rows = [
-        *call({0: 1000, 1: 1000, 2: 1040, 3: 1040, 4: 1300}, sequence=1, group="a"),
-        *call({0: 1000, 1: 1040, 2: 1000, 3: 1040, 4: 1300}, sequence=2, group="b"),
+        *call({0: 1000, 1: 1000, 2: 1040, 3: 1040, 4: 1300}, sequence=1),
+        *call({0: 1040, 1: 1040, 2: 1000, 3: 1040, 4: 1300}, sequence=2),
     ]
 
     (row,) = found(rows)
 
-    assert row["score"] == round((260 + 260) / (1.4826 * 40), 2)
+    assert row["score"] == round(520 / (0.003 * 2040), 2)
 
 
-def test_steps_that_differ_make_a_difference_less_telling() -> None:
-    jitter = {0: (0, 30, -30), 1: (30, -30, 0), 2: (-30, 0, 30), 3: (0, 0, 0), 4: (300, 320, 340)}
-    rows = [row for step in range(3) for row in late({rank: j[step] for rank, j in jitter.items()}, step=step)]
+@pytest.mark.parametrize(
+    ("jitter", "excess", "spread"),
+    [
+        ({0: (0, 30, -30), 1: (30, -30, 0), 2: (-30, 0, 30), 3: (0, 0, 0), 4: (300, 320, 340)}, 320, 20),
+        ({0: (-50, 50), 1: (50, -50), 2: (0, 0), 3: (-50, -20), 4: (300, 340)}, 320, 20),
+    ],
+)
+def test_steps_that_differ_make_a_difference_less_telling(jitter, excess, spread) -> None:
+    steps = range(len(jitter[0]))
+    rows = [row for step in steps for row in late({rank: j[step] for rank, j in jitter.items()}, step=step)]
 
     (row,) = found(rows)
 
-    assert row["score"] == round(320 / (1.4826 * 20), 2)
+    assert (row["excess_ns"], row["score"]) == (excess, round(excess / (1.4826 * spread), 2))
 
 
 def test_a_rank_with_a_single_step_shows_no_noise_of_steps() -> None:
@@ -516,16 +542,18 @@ def test_a_rank_with_a_single_step_shows_no_noise_of_steps() -> None:
 # Coming last
 
 
-NO_OUTLIER = Limits(score=1e9)
+def no_outlier() -> Limits:
+    """Limits with which a rank is slow only if it comes last often enough."""
+    return Limits(score=1e9)
 
 
 def test_a_rank_that_comes_last_more_often_than_chance_explains_is_slow() -> None:
     rows = every_step({1: 100}, steps=4)
 
-    assert named(rows, arrival=arrivals({1: (4, 4)}), limits=NO_OUTLIER) == [(1, "computing")]
-    assert named(rows, arrival=arrivals({1: (3, 3)}), limits=NO_OUTLIER) == []
-    assert named(rows, arrival=arrivals({0: (4, 4)}), limits=NO_OUTLIER) == []
-    assert named(rows, limits=NO_OUTLIER) == []
+    assert named(rows, arrival=arrivals({1: (4, 4)}), limits=no_outlier()) == [(1, "computing")]
+    assert named(rows, arrival=arrivals({1: (3, 3)}), limits=no_outlier()) == []
+    assert named(rows, arrival=arrivals({0: (4, 4)}), limits=no_outlier()) == []
+    assert named(rows, limits=no_outlier()) == []
 
 
 def test_a_rank_that_comes_last_as_often_as_the_limit_of_chance_is_not_slow() -> None:
@@ -538,18 +566,24 @@ def test_a_rank_that_comes_last_as_often_as_the_limit_of_chance_is_not_slow() ->
 def test_a_rank_that_comes_last_is_named_with_the_kind_of_work_that_costs_most() -> None:
     rows = every_step({1: {"computing": 100, "dispatch": 300}})
 
-    assert named(rows, arrival=arrivals({1: (9, 9)}), limits=NO_OUTLIER) == [(1, "dispatch")]
+    assert named(rows, arrival=arrivals({1: (9, 9)}), limits=no_outlier()) == [(1, "dispatch")]
     assert named(rows) == [(1, "dispatch"), (1, "computing")]
 
 
+def test_what_costs_most_is_told_by_the_median_step() -> None:
+    rows = [row for step, excess in ((1, 100), (2, 100), (3, 900)) for row in late({1: excess}, step=step)]
+
+    assert named(rows, arrival=arrivals({1: (9, 9)}), limits=no_outlier()) == [(1, "computing")]
+
+
 def test_a_rank_that_comes_last_without_costing_much_is_not_slow() -> None:
-    assert named(every_step({1: 19}), arrival=arrivals({1: (9, 9)}), limits=NO_OUTLIER) == []
+    assert named(every_step({1: 19}), arrival=arrivals({1: (9, 9)}), limits=no_outlier()) == []
 
 
 def test_a_rank_that_comes_last_in_some_steps_only_is_not_slow() -> None:
     rows = [*late({1: 100}, step=1), *late({}, step=2)]
 
-    assert named(rows, arrival=arrivals({1: (9, 9)}), limits=NO_OUTLIER) == []
+    assert named(rows, arrival=arrivals({1: (9, 9)}), limits=no_outlier()) == []
 
 
 @pytest.mark.parametrize("ignored", [{"members": 1}, {"point_to_point": True}])
@@ -562,9 +596,9 @@ def test_calls_without_others_to_wait_for_do_not_count(ignored) -> None:
 
 
 def test_the_chance_of_coming_last_depends_on_how_many_ranks_take_part() -> None:
-    """In pairs it is a half, among eight an eighth: 5/16 on average of these eight calls."""
-    arrival = pl.concat([arrivals({1: (4, 4)}, members=2), arrivals({1: (3, 4)}, members=8)])
-    chance = binomial_tail(7, 8, 5 / 16)
+    """In pairs it is a half, among eight an eighth: 7/32 on average of these eight calls."""
+    arrival = pl.concat([arrivals({1: (2, 2)}, members=2), arrivals({1: (3, 6)}, members=8)])
+    chance = binomial_tail(5, 8, 7 / 32)
 
     for limit, slow in ((chance * 0.999, []), (chance * 1.001, [(1, "computing")])):
         assert named(every_step({1: 100}), arrival=arrival, limits=Limits(score=1e9, chance=limit)) == slow
@@ -586,9 +620,11 @@ def test_the_tail_of_a_binomial_distribution_is_exact(successes, trials, probabi
 
 
 def test_of_more_than_500_trials_it_is_only_told_whether_chance_explains_them() -> None:
-    """1024 trials at a half have a mean of 512 and a deviation of 16."""
+    """1024 trials at a half have a mean of 512 and a deviation of 16, 768 at a quarter 192 and 12."""
     assert binomial_tail(512 + 4 * 16, 1024, 0.5) == 1.0
     assert binomial_tail(512 + 4 * 16 + 1, 1024, 0.5) == 0.0
+    assert binomial_tail(192 + 4 * 12, 768, 0.25) == 1.0
+    assert binomial_tail(192 + 4 * 12 + 1, 768, 0.25) == 0.0
     assert binomial_tail(501, 501, 0.25) == 0.0
     assert binomial_tail(0, 501, 0.25) == 1.0
 

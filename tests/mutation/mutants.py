@@ -105,6 +105,8 @@ def _is_declaration(statement: ast.stmt) -> bool:
     """Whether a statement only says something to readers or type checkers, or brings in other modules."""
     if isinstance(statement, (ast.Import, ast.ImportFrom, ast.Pass, ast.Global, ast.Nonlocal)):
         return True
+    if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
+        return True
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 

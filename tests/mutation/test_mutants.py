@@ -63,7 +63,8 @@ def test_a_condition_holds_always_or_never_and_a_value_is_not_returned() -> None
 
 
 def test_what_is_said_to_people_and_type_checkers_only_is_left_alone() -> None:
-    source = '"""Module."""\nimport x\n\n@x(True)\ndef f(a: int | None) -> "A":\n    """About f."""\n'
+    source = '"""Module."""\nimport x\nif TYPE_CHECKING:\n    import y\n'
+    source += '@x(True)\ndef f(a: int | None) -> "A":\n    """About f."""\n'
 
     assert mutants(source) == []
     assert [mutant.change for mutant in mutants("a: float = limit(0.5, 'of 1', 'from 2')")] == [

@@ -6,6 +6,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -91,13 +92,28 @@ class _Piece:
         if self.rank is not None:
             return self.rank
         if facts.get("process") is not None:
-            return ("process", facts.get("host"), facts["process"])
-        return ("path", str(self.recording.path))
+            return (facts.get("host"), facts["process"])
+        return str(self.recording.path)
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether nothing but its path tells it from others."""
+        return isinstance(self.who, str)
+
+    @property
+    def start(self) -> int:
+        """Its start; without times long before all others."""
+        return 0 if self.window is None else self.window[0]
+
+    @property
+    def end(self) -> int:
+        """Its end; without times long before all others."""
+        return 0 if self.window is None else self.window[1]
 
     @property
     def order(self) -> tuple[int, list[tuple[int, str]]]:
         """In time, then by name with numbers in their order."""
-        return (self.written if self.window is None else self.window[0], natural(str(self.recording.path)))
+        return (self.start, natural(str(self.recording.path)))
 
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
@@ -109,7 +125,7 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
     as many runs. A second recording of a rank at the same time is a copy, or belongs to another job if it lies
     in another directory.
     """
-    pieces, issues = _without_copies([_piece(recording) for recording in recordings])
+    pieces, issues = _without_copies(sorted(map(_piece, recordings), key=lambda piece: piece.order))
     jobs: list[Job] = []
     for cluster in _clusters(pieces):
         for part in _split_by_directory(cluster):
@@ -135,10 +151,8 @@ def _piece(recording: Recording) -> _Piece:
     facts = recording.facts
     written = 0
     for file in recording.files:
-        try:
+        with suppress(OSError):
             written = max(written, file.stat().st_mtime_ns)
-        except OSError:
-            continue
     start, end = facts.get("start_ns"), facts.get("end_ns")
     window = None if start is None or end is None else (start, end)
     return _Piece(recording, facts.get("rank"), facts.get("world_size"), window, written)
@@ -148,8 +162,8 @@ def _without_copies(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[tuple[
     """Of recordings with the same rank and the very same window, keep the newest file."""
     alike: dict[Hashable, list[_Piece]] = defaultdict(list)
     for number, piece in enumerate(pieces):
-        known = piece.window is not None and not _is_anonymous(piece)
-        alike[(piece.family, piece.world_size, piece.who, piece.window) if known else number].append(piece)
+        same = (piece.family, piece.world_size, piece.who, piece.window)
+        alike[number if piece.window is None else same].append(piece)
     kept: list[_Piece] = []
     issues: list[tuple[str, Issue]] = []
     for copies in alike.values():
@@ -171,15 +185,15 @@ def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     for piece in pieces:
         sizes = stated[piece.family, piece.directory]
         # A recording that states no world size goes with those beside it, if they agree.
-        world_size = piece.world_size if piece.world_size is not None or len(sizes) != 1 else min(sizes)
+        world_size = next(iter(sizes)) if len(sizes) == 1 else piece.world_size
         # Without any name, recordings of one folder only may be ranks of one job.
         here = homes.get(piece.directory, piece.directory)
-        folder = here if piece.window is None or _is_anonymous(piece) else None
+        folder = here if piece.window is None or piece.is_anonymous else None
         classes[piece.family, world_size, folder, piece.window is None].append(piece)
     timed: dict[Hashable, list[list[_Piece]]] = defaultdict(list)
     clusters: list[list[_Piece]] = []
     for (family, world_size, folder, has_no_times), members in sorted(classes.items(), key=lambda c: c[0][-1]):
-        for cluster in [members] if has_no_times else _overlapping(members):
+        for cluster in _overlapping(members):
             beside = timed[family, world_size, folder] if has_no_times else []
             if len(beside) == 1:  # what has no times goes with the only job in its folder
                 beside[0].extend(cluster)
@@ -190,21 +204,16 @@ def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     return clusters
 
 
-def _is_anonymous(piece: _Piece) -> bool:
-    return isinstance(piece.who, tuple) and piece.who[0] == "path"
-
-
 def _overlapping(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
-    """Chains of recordings that overlap in time."""
+    """Chains of recordings that overlap in time; those without times are one."""
     clusters: list[list[_Piece]] = []
     latest = 0
-    for piece in sorted(pieces, key=lambda p: p.order):
-        start, end = piece.window or (0, 0)
-        if clusters and start <= latest + (0 if _is_anonymous(piece) else SLACK_NS):
+    for piece in pieces:
+        if clusters and piece.start <= latest + (0 if piece.is_anonymous else SLACK_NS):
             clusters[-1].append(piece)
         else:
             clusters.append([piece])
-        latest = max(latest, end)
+        latest = max(latest, piece.end)
     return clusters
 
 
@@ -219,24 +228,21 @@ def _rivals(pieces: Sequence[_Piece]) -> list[tuple[_Piece, _Piece]]:
 def _at_once(a: _Piece, b: _Piece) -> bool:
     if a.window is None or b.window is None:
         return True
-    return a.window[0] < b.window[1] and b.window[0] < a.window[1]
+    return a.start < b.end and b.start < a.end
 
 
 def _split_by_directory(pieces: list[_Piece]) -> list[list[_Piece]]:
     """Two jobs that ran at the same time lie in two directories: split there, if that parts rivals."""
-    rivals = _rivals(pieces)
-    if not rivals:
-        return [pieces]
     root = os.path.commonpath([str(piece.directory) for piece in pieces])
-    branches: dict[str, list[_Piece]] = defaultdict(list)
 
     def branch_of(piece: _Piece) -> str:
         return next(iter(piece.directory.relative_to(root).parts), "")
 
+    if all(branch_of(a) == branch_of(b) for a, b in _rivals(pieces)):
+        return [pieces]
+    branches: dict[str, list[_Piece]] = defaultdict(list)
     for piece in pieces:
         branches[branch_of(piece)].append(piece)
-    if all(branch_of(a) == branch_of(b) for a, b in rivals):
-        return [pieces]
     return [part for branch in branches.values() for part in _split_by_directory(branch)]
 
 
@@ -268,22 +274,17 @@ def _in_sequence(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     Where a rank lacks some, its recordings go to the runs that are nearest in time.
     """
     of_rank: dict[Hashable, list[_Piece]] = defaultdict(list)
-    for piece in sorted(pieces, key=lambda p: p.order):
+    for piece in pieces:
         of_rank[piece.who].append(piece)
     longest = max(of_rank.values(), key=len)
     runs: list[list[_Piece]] = [[] for _ in longest]
     for sequence in of_rank.values():
         free = list(range(len(longest)))
         for k, piece in enumerate(sequence):
-            best = k if len(sequence) == len(longest) else min(free, key=lambda i: _distance(piece, longest[i]))
+            best = k if len(sequence) == len(longest) else min(free, key=lambda i: abs(piece.start - longest[i].start))
             free.remove(best)
             runs[best].append(piece)
     return runs
-
-
-def _distance(a: _Piece, b: _Piece) -> int:
-    """Time between the starts of two recordings, in ns; one without times counts as very old."""
-    return abs((a.window or (0, 0))[0] - (b.window or (0, 0))[0])
 
 
 def _job(pieces: Sequence[_Piece]) -> Job:
@@ -310,11 +311,11 @@ def _job(pieces: Sequence[_Piece]) -> Job:
     else:
         path = Path(os.path.commonpath([str(piece.directory) for piece in pieces]))
         name = _directory_name(path)
-    stated = max((piece.world_size for piece in pieces if piece.world_size is not None), default=0)
-    if stated > len(members):
-        problem = f"{len(members)} of the job's {stated} ranks {'is' if len(members) == 1 else 'are'} here"
+    sizes = [piece.world_size for piece in pieces if piece.world_size is not None]  # all the same
+    if sizes and sizes[0] > len(members):
+        problem = f"{len(members)} of the job's {sizes[0]} ranks {'is' if len(members) == 1 else 'are'} here"
         issues.append(Issue("note", str(path), problem, "Open the recordings of all ranks together to compare them"))
-    newest = max(piece.written if piece.window is None else piece.window[1] for piece in pieces)
+    newest = max(piece.written if piece.window is None else piece.end for piece in pieces)
     return Job(members, name, path, newest, issues)
 
 

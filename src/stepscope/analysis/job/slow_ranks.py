@@ -131,8 +131,8 @@ def _with_excess(segments: pl.DataFrame) -> pl.DataFrame:
     )
     # Airport game: sort by lateness; each increment is shared by those at or beyond it.
     ordered = compared.sort(*CALL, "work_excess").with_columns(late=pl.col("work_excess").clip(lower_bound=0))
-    behind = pl.len().over(CALL) - pl.int_range(pl.len()).over(CALL)
-    increment = pl.col("late") - pl.col("late").shift(1, fill_value=0).over(CALL)
+    behind = pl.len() - pl.int_range(pl.len())
+    increment = pl.col("late") - pl.col("late").shift(1, fill_value=0)
     ordered = ordered.with_columns(cost=(increment / behind).cum_sum().over(CALL))
     # Where calls overlap computing, a rank may be late at one call and early at the next: only what is left of its
     # lateness over the step is lost.
@@ -164,13 +164,13 @@ def _last(arrival: pl.DataFrame | None) -> pl.DataFrame:
         arrival.filter((pl.col("members") > 1) & ~pl.col("point_to_point"))
         .group_by("rank")
         .agg(
-            times_last=pl.col("is_last").sum().cast(pl.Int32),
-            calls=pl.len().cast(pl.Int32),
+            times_last=pl.col("is_last").sum(),
+            calls=pl.len(),
             p=(1 / pl.col("members")).mean(),
         )
     )
     chance = [binomial_tail(row["times_last"], row["calls"], row["p"]) for row in counted.iter_rows(named=True)]
-    return counted.with_columns(chance=pl.Series(chance, dtype=pl.Float64)).select(list(schema))
+    return counted.with_columns(chance=pl.Series(chance)).select(list(schema))
 
 
 def binomial_tail(successes: int, trials: int, probability: float) -> float:
@@ -194,8 +194,8 @@ def _slow_at(
         cost=pl.col(f"{kind}_cost").median(),
         dearest=pl.max_horizontal(pl.col(f"{k}_cost").median() for k in WORK),
         typical=(pl.col(f"{kind}_ns") - excess).median(),
-        steps=pl.len().cast(pl.Int32),
-        late=(excess > floor).sum().cast(pl.Int32),
+        steps=pl.len(),
+        late=(excess > floor).sum(),
     )
     sigma = max(_noise(per_step, ranks, kind), floor)
     rows: list[tuple[object, ...]] = []
