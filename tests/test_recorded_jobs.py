@@ -81,7 +81,7 @@ def test_the_slow_rank_is_found_as_in_any_trace(tmp_path: Path, capsys: pytest.C
 
     assert main(["analyze", str(tmp_path), "--no-store"]) == 0
 
-    assert capsys.readouterr().out.startswith("Rank 2 waits for data (50.00 ms a step, 50%).")
+    assert capsys.readouterr().out.startswith("Rank 2 waits for data (50.00 ms per step, 50%).")
 
 
 def test_what_was_recorded_is_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope.record.backend import Identity, Surroundings, Target
-from stepscope.record.options import Options
+from stepscope.record.backend import Identity, Surroundings
+from stepscope.record.options import Options, Target
 from stepscope.record.steps import StepTracker
 
 

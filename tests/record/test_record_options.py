@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.record.backend import Target
-from stepscope.record.options import SPECS, Options, resolve
+from stepscope.record.options import SPECS, Options, Target, resolve
 from stepscope.record.schedule import Schedule, schedule
 
 

@@ -19,7 +19,7 @@ from torch_recorder import Net, attached, batches  # noqa: E402
 
 import stepscope  # noqa: E402
 from stepscope.record import analysing  # noqa: E402
-from stepscope.record.torch import lightning  # noqa: E402
+from stepscope.record.callbacks import lightning  # noqa: E402
 from stepscope.run import open_run  # noqa: E402
 
 MS = 1_000_000
