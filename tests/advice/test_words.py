@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from stepscope.advice import LANGUAGES, RULES, Language
+from stepscope.advice import LANGUAGES, RULES, Language, messages
 from stepscope.advice.finding import Finding, Per
 from stepscope.advice.formatters import FORMATTERS
 from stepscope.advice.messages import Message, pick, words_of, written
@@ -55,7 +55,7 @@ def names_of(text: Text, language: Language) -> set[str]:
 def value_of(fields: list[Field], count: int) -> Any:
     """Something that all these formatters can write; `count` of it, where it is several."""
     formatters = {field.formatter for field in fields}
-    if formatters & {"Ranks", "ranks", "steps", "numbers"}:
+    if formatters & {"Ranks", "ranks", "steps"}:
         return list(range(0, 2 * count, 2))
     if formatters & {"names", "list"}:
         return [f"_{n}" for n in range(count)]
@@ -178,6 +178,13 @@ def test_every_sentence_of_the_verdict_is_written_in_both_languages(key: str) ->
     for count, language, per in product(COUNTS, LANGUAGES, get_args(Per)):
         known = {**parameters_of([text], count), "short": "7", "summary": "7", "cause": "7"}
         check(fill(text, known, language, per), language)
+
+
+def test_every_formatter_is_used() -> None:
+    texts = [text for rule, key in ALL for text in variants(message(rule, key))]
+    texts += [*SENTENCES.values(), *(text for text in vars(messages).values() if isinstance(text, Text))]
+
+    assert {field.formatter for text in texts for field in fields_of(text.en)} - {""} == set(FORMATTERS)
 
 
 def test_accusing_rules_have_half_a_sentence_for_each_message() -> None:

@@ -156,7 +156,6 @@ FORMATTERS: dict[str, Formatter] = {
     "size": lambda value, *_: size(value),
     "number": lambda value, digits, *_: format(value, digits),
     "giga": lambda value, *_: f"{value / 1e9:.1f}",
-    "numbers": lambda value, *_: describe_numbers(value),
     "names": lambda value, separator, *_: (separator or ", ").join(value),
     "list": _list,
     "stage": lambda value, _, language, __: STAGES_ZH[value] if language == "zh" else value,
