@@ -19,7 +19,7 @@ from stepscope import open_run
 from stepscope.cli import main
 from stepscope.cli.progress import ProgressBar
 from stepscope.ingest import meter
-from stepscope.ingest.messages import Advanced, Order, Stored, decode_answer
+from stepscope.ingest.messages import Advanced, ReadOrder, Stored, decode_answer
 from stepscope.ingest.worker import _work
 from stepscope.processes import receive, send
 from stepscope.sources.discover import discover
@@ -55,7 +55,7 @@ def test_one_input_tells_how_far_it_is_read(trace: Path, use_store: bool) -> Non
 
 def test_a_worker_tells_how_far_it_is(trace: Path, tmp_path: Path) -> None:
     (item,) = discover([trace]).inputs
-    order = Order(
+    order = ReadOrder(
         source=item.source,
         source_version=kineto.KinetoSource.version,
         path=str(item.path),

@@ -13,7 +13,7 @@ from stepscope.errors import StepscopeError
 from stepscope.ingest.messages import NotLoaded
 from stepscope.ingest.meter import throttled
 from stepscope.ingest.pool import Outcome, read_in_processes
-from stepscope.ingest.read import Task, printable, read_into_memory, read_into_store
+from stepscope.ingest.read import ReadTask, printable, read_into_memory, read_into_store
 from stepscope.sources.base import Input, Source
 from stepscope.sources.discover import unreadable
 from stepscope.sources.registry import all_sources
@@ -89,7 +89,7 @@ class _Ingestion:
         """Take what is stored and read the rest."""
         tasks = [task for item in inputs if (task := self._task(item)) is not None]
         done: dict[str, Recording] = {}
-        pending: list[Task] = []
+        pending: list[ReadTask] = []
         for task in tasks:
             found = self.store.find(task.key) if self.store is not None else None
             if found is not None:
@@ -101,7 +101,7 @@ class _Ingestion:
         self.result.recordings = [done[task.key] for task in tasks if task.key in done]
         return self.result
 
-    def _task(self, item: Input) -> Task | None:
+    def _task(self, item: Input) -> ReadTask | None:
         source = self.sources[item.source]
         for path in (item.path, *item.files):
             if printable(str(path)) != str(path):
@@ -110,12 +110,12 @@ class _Ingestion:
                 return None
         try:
             key = identify(source.name, source.version, item.path, item.files, item.label)
-            return Task(item, source, key, sum(map(size_of, item.files)))
+            return ReadTask(item, source, key, sum(map(size_of, item.files)))
         except OSError as error:
             self.result.unread.append(unreadable(Path(error.filename or item.path), error))
             return None
 
-    def _read(self, pending: list[Task]) -> dict[str, Recording]:
+    def _read(self, pending: list[ReadTask]) -> dict[str, Recording]:
         """Read all of `pending`, going on without the store where it fails."""
         watch = _Watch(self.progress, pending)
         done: dict[str, Recording] = {}
@@ -141,9 +141,9 @@ class _Ingestion:
             self.store.evict(self.limit_bytes)
         return done
 
-    def _outcomes(self, pending: Sequence[Task], watch: _Watch) -> Generator[tuple[Task, Outcome], None, None]:
+    def _outcomes(self, pending: Sequence[ReadTask], watch: _Watch) -> Generator[tuple[ReadTask, Outcome], None, None]:
         """Read by as many processes as pay for their start, or in this one."""
-        alone: list[Task] = []
+        alone: list[ReadTask] = []
         worth_bytes = max(_LEAST_PROCESS_BYTES, _WORTH_PROCESSES_BYTES // self.workers)
         count = min(self.workers, len(pending), sum(map(_weight, pending)) // worth_bytes)
         if self.store is None or count < 2:
@@ -210,7 +210,7 @@ class _Watch:
         tasks: All that is to be read.
     """
 
-    def __init__(self, progress: Progress | None, tasks: Sequence[Task]) -> None:
+    def __init__(self, progress: Progress | None, tasks: Sequence[ReadTask]) -> None:
         self._progress = progress
         self._total = sum(task.input_bytes for task in tasks)
         self._finished = 0
@@ -219,31 +219,31 @@ class _Watch:
             progress(0, self._total, "")
 
     @property
-    def advance(self) -> Callable[[Task, int], None] | None:
+    def advance(self) -> Callable[[ReadTask, int], None] | None:
         """Takes how many more bytes of a task were read; None if nobody watches."""
         return None if self._progress is None else self._advance
 
-    def of(self, task: Task) -> Callable[[int], None] | None:
+    def of(self, task: ReadTask) -> Callable[[int], None] | None:
         """The same for one task, reported a few times a second."""
         return None if self._progress is None else throttled(lambda count: self._advance(task, count))
 
-    def _advance(self, task: Task, count: int) -> None:
+    def _advance(self, task: ReadTask, count: int) -> None:
         # a file may be read twice, and an input is over only when its rows are written
         self._parts[task.key] = min(self._parts.get(task.key, 0) + count, task.input_bytes)
         self._tell(task)
 
-    def finish(self, task: Task) -> None:
+    def finish(self, task: ReadTask) -> None:
         """A task is done."""
         self._parts.pop(task.key, None)
         self._finished += task.input_bytes
         self._tell(task)
 
-    def _tell(self, task: Task) -> None:
+    def _tell(self, task: ReadTask) -> None:
         if self._progress is not None:
             self._progress(self._finished + sum(self._parts.values()), self._total, task.item.path.name)
 
 
-def _weight(task: Task) -> int:
+def _weight(task: ReadTask) -> int:
     """About how many bytes of text take as long to read."""
     sizes = (size_of(file) * (_GZIP_RATIO if file.suffix == ".gz" else 1) for file in task.item.files)
     return sum(sizes) + _FILE_BYTES * len(task.item.files)

@@ -7,7 +7,7 @@ import msgspec
 from stepscope.tables.issues import Issue
 
 
-class Order(msgspec.Struct, frozen=True):
+class ReadOrder(msgspec.Struct, frozen=True):
     """One input to read into a store.
 
     Args:
@@ -70,7 +70,7 @@ class NotLoaded(msgspec.Struct, frozen=True, tag=True):
 Answer = Ready | Advanced | Stored | ReadRefused | StoreFailed | NotLoaded
 
 
-def decode_order(payload: bytes) -> Order:
+def decode_order(payload: bytes) -> ReadOrder:
     """Read an order.
 
     Raises:
@@ -88,5 +88,5 @@ def decode_answer(payload: bytes) -> Answer:
     return _ANSWERS.decode(payload)
 
 
-_ORDERS = msgspec.msgpack.Decoder(Order)
+_ORDERS = msgspec.msgpack.Decoder(ReadOrder)
 _ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)

@@ -13,13 +13,13 @@ from stepscope.ingest.messages import (
     Advanced,
     Answer,
     NotLoaded,
-    Order,
+    ReadOrder,
     ReadRefused,
     Stored,
     StoreFailed,
     decode_answer,
 )
-from stepscope.ingest.read import Task
+from stepscope.ingest.read import ReadTask
 from stepscope.processes import WorkerProcess, receive, send, starting
 from stepscope.sources.registry import all_sources
 from stepscope.store import Recording, Store, StoreError
@@ -31,8 +31,12 @@ Outcome = Recording | Issue | StoreError
 
 
 def read_in_processes(
-    tasks: Sequence[Task], store: Store, count: int, threads: int, advance: Callable[[Task, int], None] | None = None
-) -> Generator[tuple[Task, Outcome | NotLoaded], None, None]:
+    tasks: Sequence[ReadTask],
+    store: Store,
+    count: int,
+    threads: int,
+    advance: Callable[[ReadTask, int], None] | None = None,
+) -> Generator[tuple[ReadTask, Outcome | NotLoaded], None, None]:
     """Read inputs into the store by several processes.
 
     Args:
@@ -81,7 +85,7 @@ def read_in_processes(
     yield from ((task, NotLoaded()) for task in waiting)
 
 
-def _outcome(answer: Answer | None, worker: _Worker, task: Task, store: Store) -> Outcome | NotLoaded:
+def _outcome(answer: Answer | None, worker: _Worker, task: ReadTask, store: Store) -> Outcome | NotLoaded:
     """What has become of a task."""
     match answer:
         case None:
@@ -102,16 +106,16 @@ class _Worker(WorkerProcess):
     def __init__(self, threads: int) -> None:
         super().__init__(_START, threads)
         self.threads = threads
-        self.task: Task | None = None
+        self.task: ReadTask | None = None
 
-    def give(self, task: Task, store: Store, *, watched: bool) -> None:
+    def give(self, task: ReadTask, store: Store, *, watched: bool) -> None:
         """Hand it a task; if it is dead by now, `receive` will tell."""
         self.task = task
         item = task.item
         with suppress(OSError):
             send(
                 self.stdin,
-                Order(
+                ReadOrder(
                     source=task.source.name,
                     source_version=task.source.version,
                     path=str(item.path),
@@ -135,7 +139,7 @@ class _Worker(WorkerProcess):
             self.process.kill()
             return None
 
-    def explain_death(self, task: Task) -> Issue:
+    def explain_death(self, task: ReadTask) -> Issue:
         """The issue of the task over which it died."""
         return Issue(
             "error",

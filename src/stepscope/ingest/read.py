@@ -28,7 +28,7 @@ from stepscope.tables.issues import Issue
 
 
 @dataclass(frozen=True)
-class Task:
+class ReadTask:
     """One input to read: by which source, and the key under which its rows are stored."""
 
     item: Input
@@ -38,7 +38,7 @@ class Task:
 
 
 def read_into_store(
-    task: Task, store: Store, workers: int, advance: Callable[[int], None] | None = None
+    task: ReadTask, store: Store, workers: int, advance: Callable[[int], None] | None = None
 ) -> Recording | Issue:
     """Read one input into the store.
 
@@ -80,7 +80,7 @@ def read_into_store(
     return recording
 
 
-def read_into_memory(task: Task, workers: int, advance: Callable[[int], None] | None = None) -> Recording | Issue:
+def read_into_memory(task: ReadTask, workers: int, advance: Callable[[int], None] | None = None) -> Recording | Issue:
     """Read one input and keep its rows in memory."""
     sink = MemorySink(task.source.name, workers, advance, _named(task))
     try:
@@ -91,7 +91,7 @@ def read_into_memory(task: Task, workers: int, advance: Callable[[int], None] | 
         sink.discard()
 
 
-def _named(task: Task) -> Path:
+def _named(task: ReadTask) -> Path:
     """What issues of all of an input name: its only file, else the input."""
     files = task.item.files
     return files[0] if len(files) == 1 else task.item.path
@@ -102,7 +102,7 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _read(task: Task, sink: Sink) -> Issue | None:
+def _read(task: ReadTask, sink: Sink) -> Issue | None:
     """Let the source read; None if all went well, else what to tell, fit to be printed."""
     problem = _try(task, sink)
     if problem is None:
@@ -116,7 +116,7 @@ def _read(task: Task, sink: Sink) -> Issue | None:
     )
 
 
-def _try(task: Task, sink: Sink) -> Issue | None:
+def _try(task: ReadTask, sink: Sink) -> Issue | None:
     path = task.item.path
     try:
         task.source.read(task.item, sink)

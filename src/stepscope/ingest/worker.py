@@ -11,7 +11,7 @@ from stepscope.ingest.messages import (
     Advanced,
     Answer,
     NotLoaded,
-    Order,
+    ReadOrder,
     ReadRefused,
     Ready,
     Stored,
@@ -19,7 +19,7 @@ from stepscope.ingest.messages import (
     decode_order,
 )
 from stepscope.ingest.meter import throttled
-from stepscope.ingest.read import Task, printable, read_into_store
+from stepscope.ingest.read import ReadTask, printable, read_into_store
 from stepscope.processes import connected, send
 from stepscope.sources.base import Input, Source
 from stepscope.sources.registry import all_sources
@@ -45,7 +45,7 @@ def _work(payload: bytes, out: BinaryIO) -> Answer:
     if source is None:
         return NotLoaded()
     item = Input(order.source, Path(order.path), tuple(map(Path, order.files)), order.label)
-    task = Task(item, source, order.key, order.input_bytes)
+    task = ReadTask(item, source, order.key, order.input_bytes)
     try:
         advance = throttled(lambda count: send(out, Advanced(count))) if order.watched else None
         outcome = read_into_store(task, Store(Path(order.store)), order.workers, advance)
@@ -54,7 +54,7 @@ def _work(payload: bytes, out: BinaryIO) -> Answer:
     return ReadRefused(outcome) if isinstance(outcome, Issue) else Stored(order.key)
 
 
-def _source(order: Order) -> Source | None:
+def _source(order: ReadOrder) -> Source | None:
     """The source that is to read; None if this process knows none like it."""
     for source in all_sources():
         if (source.name, source.version) == (order.source, order.source_version):

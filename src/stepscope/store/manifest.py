@@ -14,7 +14,7 @@ MANIFEST = "manifest.json"
 _MAGIC = b"PAR1"
 
 
-class Part(msgspec.Struct, frozen=True):
+class StoredPart(msgspec.Struct, frozen=True):
     """One Parquet file of a table; `size` in bytes."""
 
     name: str
@@ -25,7 +25,7 @@ class StoredTable(msgspec.Struct, frozen=True):
     """The rows of one table and the parts that hold them, in order."""
 
     rows: int
-    parts: list[Part]
+    parts: list[StoredPart]
 
 
 class Manifest(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.paths import shown
-from stepscope.store.manifest import Part, StoredTable
+from stepscope.store.manifest import StoredPart, StoredTable
 from stepscope.tables import ISSUES, RANKS, Table
 from stepscope.tables.base import Fitting
 from stepscope.tables.issues import Issue, Severity, issue_rows
@@ -142,7 +142,7 @@ class StoreSink(_Sink):
         self.directory = directory
         self._buffers: dict[str, list[pl.DataFrame]] = {}
         self._buffered: dict[str, int] = {}
-        self._parts: dict[str, list[Part]] = {}
+        self._parts: dict[str, list[StoredPart]] = {}
         self._rows: dict[str, int] = {}
         self._failure: StoreError | None = None
         self._writer = ThreadPoolExecutor(1) if workers > 1 else None
@@ -211,7 +211,7 @@ class StoreSink(_Sink):
             # zstd 1 costs the CPU time of lz4 on such columns and makes files less than half as large.
             _without_empty_columns(frame).write_parquet(file, compression="zstd", compression_level=1, statistics=False)
             file.chmod(0o600)
-            parts.append(Part(file.name, file.stat().st_size))
+            parts.append(StoredPart(file.name, file.stat().st_size))
         except (OSError, pl.exceptions.PolarsError) as error:
             self._failure = StoreError(str(error))
 

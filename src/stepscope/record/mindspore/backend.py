@@ -14,7 +14,7 @@ from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore import identity
 from stepscope.record.mindspore.calls import CallHooks
 from stepscope.record.mindspore.collectives import Collectives
-from stepscope.record.mindspore.compiling import CompileHooks
+from stepscope.record.mindspore.compiling import GraphCompileHooks
 from stepscope.record.mindspore.cpu_windows import CpuWindows
 from stepscope.record.mindspore.device_windows import DeviceWindows
 from stepscope.record.mindspore.loader import Loader
@@ -83,7 +83,7 @@ class MindSporeBackend:
         self._data = MindData(options.sampling_interval) if options.data_process else None
         self._try("calls of cells", lambda: self._install_steps(steps))
         self._loader = Loader(steps, self._epoch_over, marks=options.data_process)
-        for part in (self._loader, Saving(steps), CompileHooks(steps), Collectives(steps), self._data):
+        for part in (self._loader, Saving(steps), GraphCompileHooks(steps), Collectives(steps), self._data):
             if part is not None:
                 self._try(type(part).__name__, lambda part=part: part.install(self._hooks))  # type: ignore[misc]
         self._try("groups", lambda: identity.watch_groups(self._hooks, steps))

@@ -13,7 +13,7 @@ _EXECUTORS = ("GraphExecutor_", "JitExecutor_")
 """What compiles in graph mode, and for `ms.jit` in later releases."""
 
 
-class CompileHooks:
+class GraphCompileHooks:
     """Marks each time that a graph is compiled; calls of compiled graphs do not pass here.
 
     Args:
