@@ -189,6 +189,10 @@ def test_every_heading_and_title_can_be_filled_in(page: Page, section: Section, 
         assert not any("step" in text.lower() for text in texts)
 
 
+def test_braces_in_names_stay() -> None:
+    assert filled("{a_step} of kernel<{lambda}, {0}>{", "iteration") == "an iteration of kernel<{lambda}, {0}>{"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_names_and_questions_of_a_page_are_there_once(page: Page) -> None:
     assert len(set(page.keys)) == len(page.keys)

@@ -5,6 +5,8 @@ Texts are written with a word in braces for each place that differs, e.g. `{Step
 
 from __future__ import annotations
 
+import re
+
 from stepscope.advice.finding import Per
 
 _WORDS: dict[str, tuple[str, str, str]] = {
@@ -22,6 +24,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
 }
 """Word in braces to what it is for steps, iterations and a recording; nothing is counted in a recording, it is one."""
 
+_BRACES = re.compile(r"\{(\w+)\}")
 _KINDS: tuple[Per, ...] = ("step", "iteration", "recording")
 _BY_KIND = {kind: {word: texts[place] for word, texts in _WORDS.items()} for place, kind in enumerate(_KINDS)}
 
@@ -30,11 +33,12 @@ def filled(text: str, per: Per) -> str:
     """A text with its words in braces filled in.
 
     Args:
-        text: The text; its own braces are doubled.
+        text: The text; other braces in it, e.g. those of an operator's name, stay.
         per: What the windows of the job are.
 
     Examples:
         >>> filled("Operations of {a_step}", "iteration"), filled("{Steps} by phase", "recording")
         ('Operations of an iteration', 'Recording by phase')
     """
-    return text.format_map(_BY_KIND.get(per, _BY_KIND["step"]))
+    words = _BY_KIND.get(per, _BY_KIND["step"])
+    return _BRACES.sub(lambda found: words.get(found[1], found[0]), text)

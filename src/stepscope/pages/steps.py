@@ -53,11 +53,10 @@ def _sentences(trace: pl.DataFrame) -> Iterator[str]:
 
 def _short(name: str) -> str:
     """A name that fits a line: of kernels the beginning, of operators in scopes the end tells one from the next."""
-    shorter = name
-    if len(name) > LONGEST_NAME:
-        in_scopes = "/" in name and "(" not in name
-        shorter = "…" + name[-LONGEST_NAME:] if in_scopes else name[:LONGEST_NAME] + "…"
-    return shorter.replace("{", "{{").replace("}", "}}")
+    if len(name) <= LONGEST_NAME:
+        return name
+    in_scopes = "/" in name and "(" not in name
+    return "…" + name[-LONGEST_NAME:] if in_scopes else name[:LONGEST_NAME] + "…"
 
 
 PAGE = Page(
