@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 
 import stepscope  # noqa: E402
 from stepscope.record import analysing  # noqa: E402
-from stepscope.record.torch import lightning, transformers  # noqa: E402
+from stepscope.record.callbacks import lightning, transformers  # noqa: E402
 
 DataLoader = torch.utils.data.DataLoader
 
