@@ -16,6 +16,7 @@ from stepscope.cli.recorded import outcome
 from stepscope.cli.running import run_command
 from stepscope.record import signs
 from stepscope.record.signs import Signs
+from stepscope.recording_format.about import FORMAT, VERSION
 
 
 def run(code: str) -> int:
@@ -55,7 +56,8 @@ def recording(root: Path, rank: int, steps: int, **about: object) -> Path:
     """A recording with some steps."""
     directory = root / "prof" / "profiler" / "recording" / f"rank-{rank}_here-{rank}_2026"
     directory.mkdir(parents=True)
-    (directory / "recording.json").write_text(json.dumps({"rank": rank, "state": "stopped", **about}))
+    stated = {"format": FORMAT, "version": VERSION, "rank": rank, "state": "stopped", **about}
+    (directory / "recording.json").write_text(json.dumps(stated))
     lines = [f"step,{n},1,2,{n},7,\n" for n in range(steps)]
     (directory / "marks.csv").write_text("".join(["kind,name,start_ns,end_ns,step,thread,detail\n", *lines]))
     return directory
