@@ -96,7 +96,7 @@ def test_without_memory_there_is_no_answer() -> None:
     bare = events([("a", "x", 0, 5)]).with_columns(
         memory_start_bytes=pl.lit(None, pl.Int64), memory_end_bytes=pl.lit(None, pl.Int64)
     )
-    with pytest.raises(Unavailable, match="memory of the host"):
+    with pytest.raises(Unavailable, match="host memory"):
         ask({"host_events": bare}, "host_memory_curve")
 
 

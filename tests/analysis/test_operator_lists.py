@@ -222,7 +222,7 @@ def test_what_is_stated_is_not_counted_again_from_kernels_and_operators() -> Non
 
 
 def test_without_anything_there_is_a_reason() -> None:
-    with pytest.raises(Unavailable, match="neither totals of operators nor operators or kernels"):
+    with pytest.raises(Unavailable, match="neither operators, kernels nor totals of operators"):
         Run.from_frames({0: {"operator_totals": totals(STATED[-2:])}}).analyse("operator_instances")
 
 

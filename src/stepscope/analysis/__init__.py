@@ -1,4 +1,4 @@
-"""Questions and their answers, one a module: tables in, a table out; no files, no text for people.
+"""The analyses, grouped by subject: each takes tables and returns one table. None reads files or writes text.
 
 Importing this package registers all of them in `ANALYSES`.
 """

@@ -1,7 +1,7 @@
-"""What the parameters of an analysis, a rule or a user's function stand for, checked before anything is computed.
+"""What the parameters of an analysis, a rule or a user's function mean, checked before anything is computed.
 
-A parameter is a table, an analysis or an option. An option is data (see `frozen`), so that two questions can be
-compared and a question can be sent to another process.
+A parameter is a table, an analysis or an option. Options are plain data (see `frozen`), so that questions can be
+compared and sent to another process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stepscope.errors import StepscopeError
 from stepscope.tables import TABLES
 
 DATA = "text, a number, True, False, None, a path, or a tuple or frozen dataclass of these"
-"""What an option may be, for messages."""
+"""Allowed types of an option, for messages."""
 
 _PLAIN = (str, bytes, bool, int, float, type(None), PurePath, Enum)
 _SEVERAL = (tuple, list, set, frozenset, range)
@@ -33,8 +33,8 @@ class Parameters:
     """The parameters of a function.
 
     Args:
-        needs: Tables and analyses to supply, and whether the function requires them: one annotated `... | None` gets
-            None where this run lacks it.
+        needs: Tables and analyses to supply, and whether each is required: one annotated `... | None` is None if the
+            run lacks it.
         options: The other parameters with their defaults.
     """
 
@@ -51,7 +51,7 @@ def parameters_of(who: str, function: Callable[..., Any], analyses: Collection[s
         analyses: Names of all analyses.
 
     Raises:
-        StepscopeError: If a parameter is none of these; the text names it and what may have been meant.
+        StepscopeError: If a parameter is none of these; the message names it and suggests close matches.
     """
     try:
         signature = inspect.signature(function)
@@ -82,8 +82,8 @@ def check_cycles(name: str, needs: Callable[[str], Iterable[str]], chain: tuple[
 
     Args:
         name: The analysis.
-        needs: Gives the analyses that an analysis needs.
-        chain: The analyses on the way to this one.
+        needs: Returns the analyses that an analysis needs.
+        chain: The analyses that led to this one.
 
     Raises:
         StepscopeError: If it does.
@@ -96,17 +96,17 @@ def check_cycles(name: str, needs: Callable[[str], Iterable[str]], chain: tuple[
 
 
 def close_matches(name: str, known: Iterable[str]) -> str:
-    """A sentence that names what a misspelt name may stand for, else all there is."""
+    """A sentence that suggests close matches of a misspelt name, or else lists all known names."""
     there = sorted(known)
     close = difflib.get_close_matches(name, there, n=3)
     return f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(there)}"
 
 
 def frozen(who: str, option: str, value: Any) -> Any:
-    """The value of an option, so that nobody can change it any more: lists become tuples, sets frozen ones.
+    """The value of an option, made immutable: lists become tuples, sets become frozensets.
 
     Raises:
-        StepscopeError: If it is not data.
+        StepscopeError: If it is not plain data.
     """
     if isinstance(value, _PLAIN):
         return value
@@ -128,7 +128,7 @@ def frozen(who: str, option: str, value: Any) -> Any:
 
 
 def identity(value: Any) -> Any:
-    """A key that is equal for two frozen values of the same kind and content only: 1, 1.0 and True have three."""
+    """A key that is equal only for frozen values of the same type and content: 1, 1.0 and True have different keys."""
     if isinstance(value, float):
         return (float, value.hex())
     if isinstance(value, tuple):
@@ -141,7 +141,7 @@ def identity(value: Any) -> Any:
 
 
 def _check_options(who: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Check that options are data, by their defaults and their annotations.
+    """Check by defaults and annotations that options are plain data.
 
     Raises:
         StepscopeError: If one is not.
@@ -160,7 +160,7 @@ def _check_options(who: str, function: Callable[..., Any], options: Mapping[str,
 
 
 def _is_data(annotation: Any) -> bool:
-    """Whether values of a type can be options; True for what states no type."""
+    """Whether values of a type can be options; True if the annotation names no type."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation in (Any, None) or origin is typing.Literal:
         return True

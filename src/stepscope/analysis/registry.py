@@ -1,4 +1,4 @@
-"""How an analysis says what it needs, so that a run can supply it.
+"""How an analysis declares what it needs, so that a run can supply it.
 
 An analysis is a pure function of tables and of other analyses' results; its parameters carry their names:
 
@@ -6,7 +6,7 @@ An analysis is a pure function of tables and of other analyses' results; its par
 * a parameter named after another analysis is that analysis' result;
 * any other parameter is an option with a default.
 
-A parameter annotated `... | None` may be missing; without any other the run raises `Unavailable` with the reason.
+A parameter annotated `... | None` may be missing; if any other is, the run raises `Unavailable` with the reason.
 Registering an analysis checks its parameters (`parameters.py`).
 """
 
@@ -34,20 +34,19 @@ class Analysis:
 
     Args:
         name: The function's name, and the name of its result.
-        function: What computes it.
-        scope: `rank`: called with the tables of one rank, or of a few (see `together`), the results stacked, so that
-            memory does not grow with the number of ranks; `job`: called once with the tables of all ranks.
+        function: The function that computes it.
+        scope: `rank`: called with the tables of one rank, or of a few (see `together`), and the results are stacked, so
+            that memory does not grow with the number of ranks; `job`: called once with the tables of all ranks.
         columns: The columns of its result, in order.
-        together: Of scope `rank`: may be called with the tables of several ranks at once, told apart by `rank`, which
-            costs little more than one call where ranks are small. A rank's part of the answer depends on its own
-            rows only.
-        whole_job: Of scope `job`: the answer about one rank depends on the others. If a user selects ranks, it is
-            computed over all of them and then narrowed.
-        passes: Options that it hands on to the answers that it needs, which have options of these names; it may have
-            them itself, too.
-        as_recorded: It is given the tables as they were recorded. Others find steps in the tables of ranks that mark
-            none, where `iterations` is certain of them.
-        every_step: It is given all steps, also where the user selects some.
+        together: Scope `rank` only: may be called with the tables of several ranks at once (column `rank`), which costs
+            little more than one call if ranks are small. A rank's part of the answer depends on its own rows only.
+        whole_job: Scope `job` only: the answer about one rank depends on the others. If a user selects ranks, it is
+            computed over all ranks and then narrowed.
+        passes: Options that it passes on to the analyses that it needs, which have options of these names; it may also
+            use them itself.
+        as_recorded: It gets the tables as recorded. Other analyses get iterations as steps for ranks that mark none, if
+            `iterations` is certain of them.
+        every_step: It gets all steps even if the user selects some.
     """
 
     name: str
@@ -62,7 +61,7 @@ class Analysis:
 
     @cached_property
     def parameters(self) -> Parameters:
-        """What its parameters stand for.
+        """Its parameters, sorted into tables, analyses and options.
 
         Raises:
             StepscopeError: If one is neither a table nor an analysis nor an option.
@@ -77,11 +76,11 @@ class Analysis:
     def checked(self, result: Any) -> Any:
         """The result, if it has the declared columns in their order, with values of the declared types.
 
-        A type that differs without a loss, as that of a column without any value, is made the declared one. A function
-        that is not registered declares nothing, and nothing of its result is checked.
+        A type that can be cast without loss, such as that of an empty column, is cast to the declared one. A function
+        that is not registered declares nothing, so its result is not checked.
 
         Raises:
-            TypeError: If it is no frame, or has other columns or types: a fault of the analysis.
+            TypeError: If it is not a frame, or has other columns or types: a bug in the analysis.
         """
         if not self.columns or result is None:
             return result
@@ -110,7 +109,7 @@ class Analysis:
 
     @property
     def needs(self) -> Mapping[str, bool]:
-        """Parameters that are tables or other analyses' results, and whether each must be there."""
+        """Parameters that are tables or other analyses' results, and whether each is required."""
         return self.parameters.needs
 
     @property
@@ -120,15 +119,15 @@ class Analysis:
 
     @cached_property
     def options(self) -> Mapping[str, Any]:
-        """The remaining parameters and what it hands on, with their defaults."""
+        """Its own options and those it passes on, with their defaults."""
         handed = {name: other.options[name] for other in self.others for name in self.passes if name in other.options}
         return {**handed, **self.parameters.options}
 
     def check_options(self, given: Iterable[str]) -> None:
-        """Check that it has some options.
+        """Check that it has the given options.
 
         Raises:
-            StepscopeError: If not; the text lists those that it has.
+            StepscopeError: If it lacks one; the message lists its options.
         """
         for option in given:
             if option not in self.options:
@@ -153,14 +152,14 @@ def _is_alike(found: pl.DataType, declared: pl.DataType) -> bool:
 
 ANALYSES: dict[str, Analysis] = {}
 _unchecked: list[Analysis] | None = []
-"""Analyses of this package, which may name others that are registered after them; None once all of them are there."""
+"""Analyses of this package, which may name others registered later; None once all are registered."""
 
 
 def find_analysis(question: str | Callable[..., Any]) -> Analysis:
-    """The registered analysis of a name or function; any other function is asked once, for the whole job.
+    """The registered analysis of a name or function; any other function is called once, for the whole job.
 
     Raises:
-        StepscopeError: If there is none of this name, or a parameter of the function is unknown.
+        StepscopeError: If there is no analysis of this name, or a parameter of the function is unknown.
     """
     if isinstance(question, str):
         if question not in ANALYSES:
@@ -179,7 +178,7 @@ def check_registered() -> None:
     """Check the analyses of this package, now that all of them are registered.
 
     Raises:
-        StepscopeError: If one names what there is not, or needs itself.
+        StepscopeError: If one names an unknown parameter, or needs itself.
     """
     global _unchecked
     unchecked, _unchecked = _unchecked or [], None
@@ -188,7 +187,7 @@ def check_registered() -> None:
 
 
 def ranks_of(table: pl.LazyFrame) -> list[int]:
-    """The ranks that a table has rows of, in order."""
+    """The ranks that have rows in a table, in order."""
     return table.select(pl.col("rank").unique().sort()).collect()["rank"].to_list()
 
 
@@ -216,7 +215,7 @@ def analysis(
         else:
             _unchecked.append(added)
         ANALYSES[name] = added
-        for one in ANALYSES.values():  # what depends on the analysis that had this name depends on this one now
+        for one in ANALYSES.values():  # dependants of the replaced analysis now depend on this one
             one.__dict__.pop("closure", None)
             one.__dict__.pop("options", None)
         return function
@@ -225,11 +224,11 @@ def analysis(
 
 
 def _check(added: Analysis) -> None:
-    """Check what an analysis names and declares.
+    """Check the parameters and columns of an analysis.
 
     Raises:
-        StepscopeError: If a parameter is unknown, it needs itself, or passes an option that nothing it needs has; or if
-            an analysis of ranks does not state the rank of each row, or compares ranks.
+        StepscopeError: If a parameter is unknown, it needs itself, or passes an option that no analysis it needs has;
+            or if an analysis of scope `rank` has no column `rank`, or compares ranks.
     """
     if added.scope == "rank" and (added.whole_job or all(column.name != "rank" for column in added.columns)):
         problem = "compares ranks (whole_job)" if added.whole_job else "declares no column `rank`"

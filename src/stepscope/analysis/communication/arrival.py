@@ -1,4 +1,4 @@
-"""Who enters each collective when: the same call matched over ranks, arrival order, lateness, wait and transmit."""
+"""When each rank enters each collective: calls matched across ranks, arrival order, lateness, wait and transmit."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from stepscope.tables.communication import POINT_TO_POINT
 
 CALL = ("group", "sequence")
 MUTUAL = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
-"""Calls in which every member needs every other."""
+"""Operations in which every member depends on every other."""
 
 CLOCK_NOISE_NS = 1_000_000
-"""How far aligned clocks of different hosts may still differ; half of what NTP holds in one room, doubled."""
+"""How far the aligned clocks of different hosts may still differ: ten times what NTP achieves in one room."""
 
 COLUMNS = columns(
     "rank step group",
     Column("sequence", "int64", "Position of the call in its group, from 0."),
     "operation",
     meaning("name", "Name of the call."),
-    meaning("size_bytes", "Payload of this rank; null if not recorded."),
+    meaning("size_bytes", "This rank's payload; null if not recorded."),
     Column("collective", "int64", "Number of the row in `collectives`."),
     "on_device",
     Column("point_to_point", "bool", "True for sends and receives between two ranks."),
     meaning("start_ns", "When this rank entered the call, on the common clock."),
     meaning("end_ns", "When this rank left it, on the common clock."),
-    meaning("offset_ns", "Added to these times, it gives the rank's own."),
-    Column("members", "int32", "Ranks of the group that were seen in the call."),
+    meaning("offset_ns", "Add it to these times to get the rank's own clock."),
+    Column("members", "int32", "Number of ranks of the group seen in the call."),
     Column("arrival", "int32", "Order of entering, from 0; null if the call was seen on one rank only."),
-    Column("lateness_ns", "int64", "How long after the median rank it entered; below 0: before."),
+    Column("lateness_ns", "int64", "How long after the median rank it entered; negative if before."),
     Column("is_last", "bool", "True if it entered last; null if the call was seen on one rank only."),
     meaning("wait_ns", "Waiting for the last rank to enter; null if unknown."),
     Column("transmit_ns", "int64", "Duration less `wait_ns`; null if unknown.", importance=53),
@@ -42,14 +42,14 @@ COLUMNS = columns(
 
 @analysis("job", COLUMNS, whole_job=True)
 def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame | None = None) -> pl.DataFrame:
-    """Match each collective over the ranks and order its members by when they entered it.
+    """Match each collective across ranks and order its members by when they entered it.
 
     Calls are matched by group and position in the group (see `call_positions`); times are put on one clock first (see
-    `clocks`). A call whose members disagree on the operation, do not overlap in time or (sums) differ in size is not
-    matched. Within a call, a rank waits from its own arrival to the last one; what remains is transmission.
+    `clocks`). A call is not matched if its members disagree on the operation, do not overlap in time or (all-reduce)
+    differ in size. Within a call, a rank waits from its own arrival to the last one; the rest is transmission.
 
     Returns:
-        One row for each rank and call, call by call in the order of entering.
+        One row per rank and call, call by call in order of arrival.
     """
     calls = (
         positions(collectives, steps)
@@ -68,21 +68,21 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame
     )
     one_each = pl.col("rank").n_unique().over(CALL) == pl.len().over(CALL)
     several = pl.len().over(CALL) > 1
-    # Nobody leaves a call of all with all before the last has entered it, and sums need equal sizes.
+    # Nobody leaves a mutual call before the last member has entered it, and an all-reduce needs equal sizes.
     together = ~pl.col("operation").is_in(MUTUAL) | (
         pl.col("start_ns").max().over(CALL) <= pl.col("end_ns").min().over(CALL) + CLOCK_NOISE_NS
     )
-    # a size that is unknown on one rank contradicts nothing
+    # an unknown size on one rank is no contradiction
     sizes = pl.col("size_bytes").drop_nulls().n_unique().over(CALL)
     same_size = (pl.col("operation") != "all_reduce") | (sizes <= 1)
     fits = several & same_operation & one_each & together & same_size
     calls = calls.with_columns(fits=fits, several=several)
-    # Where most calls of a group do not fit, the positions do not mean the same calls, and the rest fits by chance.
+    # If most calls of a group do not fit, equal positions are not the same calls, and the rest fits by chance.
     lined_up = pl.col("fits").sum().over("group") >= pl.col("several").sum().over("group") / 2
     matched = pl.col("fits") & lined_up
     start = pl.col("start_ns")
     last = start.max().over(CALL)
-    # Medians are floats, which cannot hold ns since the epoch: take them of differences only.
+    # Medians are floats, which cannot hold ns since the epoch, so take medians of differences only.
     after_first = start - start.min().over(CALL)
     wait = pl.when(matched).then(pl.min_horizontal(last - start, "duration_ns")).otherwise(pl.col("wait_ns"))
     stated = pl.when(matched).then(None).otherwise(pl.col("transmit_ns"))
@@ -103,11 +103,10 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame
 
 
 def _aligned_sequences(calls: pl.DataFrame) -> pl.Series:
-    """Positions in the group, shifted where a rank's recording begins some calls later than the others'.
+    """Positions in the group, shifted if a rank's recording begins some calls later than the others.
 
-    Recordings of one job may start a call apart. Where the ranks of a group have recorded different numbers of
-    calls, positions are counted from the side (first or last call) on which the ends of equally numbered calls
-    lie closer together.
+    Recordings of one job may start a call apart. If the ranks of a group recorded different numbers of calls, positions
+    are counted from the first or the last call, whichever brings the ends of equally numbered calls closer together.
     """
     per_rank = calls.group_by("group", "rank").agg(n=pl.col("sequence").max() + 1)
     uneven = per_rank.group_by("group").agg(uneven=pl.col("n").n_unique() > 1, most=pl.col("n").max())

@@ -1,4 +1,4 @@
-"""How far the clock of each rank stands from the others, from the ends of calls that end for all at once."""
+"""How far each rank's clock is off, from collectives, which end on all ranks at nearly the same moment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from stepscope.tables.base import Column
 
 @dataclass(frozen=True)
 class Limits:
-    """When a difference of ends counts as a difference of clocks."""
+    """When a difference between end times counts as a clock offset."""
 
-    significant_ns: int = limit(100_000, "ns", "below it hosts count as synchronised; NTP in one room holds about this")
-    sigmas: float = limit(3.0, "standard errors", "an offset within so many is noise")
-    rounds: int = limit(8, "alternations of the two medians", "groups are connected within a few")
+    significant_ns: int = limit(
+        100_000, "ns", "smaller offsets count as synchronised; NTP in one room achieves about this"
+    )
+    sigmas: float = limit(3.0, "standard errors", "a smaller offset is noise")
+    rounds: int = limit(8, "alternations of the two medians", "connected groups settle within a few")
 
 
 LIMITS = Limits()
@@ -30,22 +32,22 @@ LIMITS = Limits()
     "job",
     columns(
         "rank offset_ns",
-        Column("spread_ns", "int64", "Noise of one call's end; null if no call was used."),
-        meaning("calls", "Number of its calls that were used."),
+        Column("spread_ns", "int64", "Noise of a single call's end time; null if no call was used."),
+        meaning("calls", "Number of its calls used for the estimate."),
     ),
     whole_job=True,
 )
 def clocks(
     collectives: pl.LazyFrame, ranks: pl.LazyFrame, steps: pl.LazyFrame | None = None, limits: Limits = LIMITS
 ) -> pl.DataFrame:
-    """Estimate each rank's clock offset against the job's median clock.
+    """Estimate each rank's clock offset from the job's median clock.
 
-    A collective ends on all members at nearly the same moment, so the median difference between a rank's ends
-    and the median ends of its calls is the offset of its clock. Ranks of one host share a clock and so an
-    offset. An offset that is small or within its own noise is taken as 0.
+    A collective ends on all members at nearly the same moment, so the offset of a rank's clock is the median difference
+    between its end times and the median end times of the calls. Ranks of one host share a clock and thus an offset. An
+    offset that is small or within its own noise is taken as 0.
 
     Returns:
-        One row a rank. Subtract `offset_ns` from its times to get the common clock.
+        One row per rank. Subtract `offset_ns` from its times to get the common clock.
     """
     ends = (
         positions(collectives, steps)
@@ -64,7 +66,7 @@ def clocks(
         ).sort("rank")
     host = pl.coalesce("host", pl.format("rank {}", pl.col("rank")))
     call = ["group", "sequence"]
-    # Medians are floats, which cannot hold ns since the epoch: count from the first end of each call.
+    # Medians are floats, which cannot hold ns since the epoch, so count from the first end of each call.
     since_first = pl.col("end_ns") - pl.col("end_ns").min().over(call)
     ends = ends.with_columns(end_ns=since_first)
     ends = ends.join(everyone.with_columns(clock=host), on="rank").with_columns(offset=pl.lit(0.0))

@@ -1,4 +1,4 @@
-"""What communication costs, by group, operation and size, with waiting and transmission apart."""
+"""What communication costs, by group, operation and size, split into waiting and transmission."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from stepscope.tables.base import Column
     "job",
     columns(
         "group group_name operation size_bytes",
-        Column("ranks", "int32", "Number of ranks seen.", importance=54),
+        Column("ranks", "int32", "Number of recorded ranks.", importance=54),
         "count total_ns mean_ns min_ns median_ns p95_ns max_ns",
-        meaning("wait_ns", "Sum of waiting over ranks; null if unknown."),
-        Column("transmit_ns", "int64", "Sum of transmission over ranks; null if unknown.", importance=53),
+        meaning("wait_ns", "Total waiting time over ranks; null if unknown."),
+        Column("transmit_ns", "int64", "Total transmission time over ranks; null if unknown.", importance=53),
         meaning("wait_ratio", "`wait_ns` over `wait_ns + transmit_ns`."),
         Column(
             "bandwidth_bytes_per_s",
@@ -34,8 +34,7 @@ def communication(arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.Data
     """Sum up communication calls over ranks and steps.
 
     Returns:
-        One row for each group, operation and size, longest total first. Statistics are those of the durations of
-        all ranks' calls.
+        One row per group, operation and size, longest total first. Statistics are of the durations of all ranks' calls.
     """
     known = pl.col("wait_ns") + pl.col("transmit_ns")
     per_second = pl.col("size_bytes") / (pl.col("transmit_median_ns") / 1e9)

@@ -1,4 +1,4 @@
-"""Which process groups transmit more slowly than others that do the same."""
+"""Which process groups transmit more slowly than comparable groups."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from stepscope.limits import limit
 from stepscope.tables.base import Column
 
 SAME = ["operation", "size_bytes", "sent_class", "members"]
-"""Groups are compared in calls that agree in these."""
+"""Columns that make calls comparable."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a group is called slow."""
+    """When a group counts as slow."""
 
     slowdown_factor: float = limit(
         1.25, "of the median group's transmission", "healthy groups of a kind agree within 10 %"
     )
     score: float = limit(3.5, "robust deviations of log(transmission)", "Iglewicz and Hoaglin, 1993")
     floor: float = limit(0.05, "of log(transmission)", "smaller spread is noise")
-    groups: int = limit(3, "groups that do the same", "fewer give no median to compare with")
-    alike_factor: float = limit(1.05, "between bytes sent that count as equal", "links state theirs in rounded MB")
+    groups: int = limit(3, "comparable groups", "fewer give no median to compare with")
+    alike_factor: float = limit(
+        1.05, "between bytes sent that count as equal", "sources report bytes of links in rounded MB"
+    )
 
 
 LIMITS = Limits()
@@ -34,14 +36,14 @@ LIMITS = Limits()
 COLUMNS = columns(
     meaning("group", "Key of the process group."),
     "group_name",
-    Column("ranks", "string", "Members that were recorded, e.g. `0, 1`."),
+    Column("ranks", "string", "Recorded members, e.g. `0, 1`."),
     "operation",
     meaning("size_bytes", "Payload; null if not recorded."),
-    Column("sent_bytes", "int64", "Bytes sent over links, if the payload was not recorded."),
-    Column("transmit_ns", "int64", "Transmission of the median call.", importance=53),
-    Column("typical_ns", "int64", "The same of the median group.", importance=51),
+    Column("sent_bytes", "int64", "Bytes sent over links if the payload was not recorded."),
+    Column("transmit_ns", "int64", "Transmission time of the median call.", importance=53),
+    Column("typical_ns", "int64", "`transmit_ns` of the median comparable group.", importance=51),
     Column("slowdown_factor", "float64", "`transmit_ns` over `typical_ns`.", title="times typical"),
-    Column("calls", "float64", "Number of calls in a step, mean.", importance=36),
+    Column("calls", "float64", "Mean number of calls in a step.", importance=36),
     meaning("cost_ns", "`(transmit_ns - typical_ns) * calls`."),
     "score",
     nulls="group_name size_bytes sent_bytes",
@@ -52,14 +54,14 @@ COLUMNS = columns(
 def slow_groups(
     arrival: pl.DataFrame, groups: pl.LazyFrame | None, links: pl.LazyFrame | None, limits: Limits = LIMITS
 ) -> pl.DataFrame:
-    """Compare the transmission of each group with that of other groups in calls of the same kind, size and members.
+    """Compare the transmission of each group with other groups in calls of the same operation, size and member count.
 
-    Where a source records no links, this tells in which group the slow link must be. The transmission of a call is
-    the least of its members' (`arrival`): the time from the last arrival to the first end. The size is the payload;
-    where that is unknown, what its members sent over links. Calls of which neither is known are not compared.
+    If a source records no links, this shows which group contains the slow link. The transmission of a call is the
+    shortest of its members' (`arrival`): the time from the last arrival to the first end. The size is the payload or,
+    if that is unknown, the bytes that its members sent over links. Calls of unknown size are not compared.
 
     Returns:
-        One row for each slow group and kind of call, dearest first.
+        One row per slow group and kind of call, most expensive first.
     """
     matched = arrival.filter((pl.col("members") > 1) & pl.col("group").is_not_null() & ~pl.col("point_to_point"))
     calls = _sized(matched, links, limits.alike_factor)
@@ -98,7 +100,7 @@ def slow_groups(
 
 
 def _sized(members: pl.DataFrame, links: pl.LazyFrame | None, alike_factor: float) -> pl.DataFrame:
-    """Calls of known size: with `transmit_ns`, and where only links tell their size `sent_bytes` and its class."""
+    """Calls of known size with `transmit_ns`; `sent_bytes` and its class if only links give the size."""
     sent = pl.lit(None, pl.Float64).alias("sent_bytes")
     told = members.with_columns(sent) if links is None else _with_sent(members, links)
     kind, call = ["operation", "members"], ["group", "sequence"]
@@ -117,7 +119,7 @@ def _sized(members: pl.DataFrame, links: pl.LazyFrame | None, alike_factor: floa
 
 
 def _with_sent(members: pl.DataFrame, links: pl.LazyFrame) -> pl.DataFrame:
-    """The members' calls with the bytes that each sent over links: as stated for the call, else for its group."""
+    """The members' calls with the bytes that each sent over links: as recorded for the call, else for its group."""
     between = links.filter(
         (pl.col("source") != pl.col("destination"))
         & (pl.col("source") == pl.col("rank"))
@@ -130,13 +132,13 @@ def _with_sent(members: pl.DataFrame, links: pl.LazyFrame) -> pl.DataFrame:
     ):
         sums = between.filter(which).group_by(keys).agg(pl.col("size_bytes").sum().alias(name)).collect()
         told = told.join(sums, on=keys, how="left", nulls_equal=True, maintain_order="left").with_columns(
-            pl.col(name) / pl.len().over(keys)  # a name, or a group, may stand for several calls of a step
+            pl.col(name) / pl.len().over(keys)  # a step may have several calls of a name or group
         )
     return told.with_columns(sent_bytes=pl.coalesce("of_call", "of_group"))
 
 
 def group_names(groups: pl.LazyFrame | None) -> pl.DataFrame:
-    """Each group's name for people: `group`, `group_name`."""
+    """The display name of each group: `group`, `group_name`."""
     if groups is None:
         return pl.DataFrame(schema={"group": pl.String, "group_name": pl.String})
     named = groups.filter(pl.col("name").is_not_null()).sort("group", "rank", "name")

@@ -1,4 +1,4 @@
-"""Which links move data more slowly than others of their kind."""
+"""Which links move data more slowly than other links of their kind."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ LINK = ["rank_a", "rank_b", "transport"]
 
 @dataclass(frozen=True)
 class Limits:
-    """When a link is called slow."""
+    """When a link counts as slow."""
 
     bandwidth_ratio: float = limit(0.8, "of the median link's bandwidth", "healthy links of a kind agree within 10 %")
     score: float = limit(3.5, "robust deviations of log(bandwidth)", "Iglewicz and Hoaglin, 1993")
     floor: float = limit(0.05, "of log(bandwidth)", "smaller spread is noise")
     links: int = limit(3, "links of a transport", "fewer give no median to compare with")
     pair_ratio: float = limit(
-        0.5, "of the only other link's bandwidth", "one neighbour shows no spread, so only a large difference counts"
+        0.5, "of the only other link's bandwidth", "one other link shows no spread, so only a large difference counts"
     )
     pair_size_ratio: float = limit(
-        0.5, "of the bytes of the only other link", "small transfers are slow because of their latency"
+        0.5, "of the bytes moved by the only other link", "small transfers are slow because of latency"
     )
 
 
@@ -43,33 +43,33 @@ LIMITS = Limits()
         Column(
             "bandwidth_bytes_per_s",
             "float64",
-            "Bytes over time in the slower direction.",
+            "Bytes divided by time, in the slower direction.",
             title="bandwidth",
             importance=55,
         ),
         Column(
             "typical_bytes_per_s",
             "float64",
-            "That of the median link; of two, of the other.",
+            "Bandwidth of the median link; of two links, that of the other.",
             title="typical",
             importance=52,
         ),
         Column("bandwidth_ratio", "float64", "Bandwidth over the typical one.", title="of typical"),
-        meaning("cost_ns", "Time of its transfers in a step beyond a typical link's: an upper bound."),
+        meaning("cost_ns", "Extra time of its transfers in a step compared with a typical link: an upper bound."),
         meaning("size_bytes", "Bytes moved in a step."),
-        meaning("score", "How far it stands out, in robust standard deviations; null of two links."),
+        meaning("score", "How far it stands out, in robust standard deviations; null if there are only two links."),
         nulls="transport score",
     ),
 )
 def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
-    """Compare each link's bandwidth with that of the other links of its transport.
+    """Compare each link's bandwidth with other links of the same transport.
 
     Both directions of a pair of ranks are one link; the slower direction counts. Bandwidth is bytes over time,
-    summed over all calls of all steps. Links inside a rank (`LOCAL`) and links of unknown transport are left out. A
-    link with a single neighbour of its transport is slow if it is far slower than that one, with as much data.
+    summed over all calls of all steps. Links inside a rank (`LOCAL`) and links of unknown transport are left out. Of
+    only two links of a transport, one is slow if it is far slower than the other and moves a comparable amount of data.
 
     Returns:
-        One row a slow link, dearest first.
+        One row per slow link, most expensive first.
     """
     rate = pl.col("size_bytes") / (pl.col("duration_ns") / 1e9)
     totals = links.filter(
@@ -88,7 +88,7 @@ def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
             rate=rate,
         )
     )
-    # What the other one of two has is their sum less one's own.
+    # Of two links, the other's value is the sum minus one's own.
     rates, bytes_ = (pl.col(c).sum().over("transport") - pl.col(c) for c in ("rate", "size_bytes"))
     pairs = (
         directed.sort(*LINK, "rate", "source")

@@ -1,4 +1,4 @@
-"""The communication of each step by stream, with the gaps between the calls: what MindSpore calls reduces."""
+"""The communication calls of each step by stream and the gaps between them ("reduces" in MindSpore)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _PLACE = ["rank", "graph", "step", "stream"]
         meaning("name", "Name of the call; null for a gap."),
         meaning("operation", "Operation of the call, e.g. `all_reduce`; null for a gap."),
         meaning("place", "Position among calls of its name (or operation), from 0; null for a gap."),
-        Column("call", "int64", "Number of the call among those of a step, the same in every step; null for a gap."),
+        Column("call", "int64", "Number of the call within a step, the same in every step; null for a gap."),
         Column("collective", "int64", "Number of its row in `collectives`; null for a gap."),
-        Column("start_ns", "int64", "Start, counted from the start of the step."),
+        Column("start_ns", "int64", "Start, relative to the start of the step."),
         "duration_ns",
         keep="step name duration_ns start_ns stream segment",
     ),
@@ -33,23 +33,23 @@ _PLACE = ["rank", "graph", "step", "stream"]
 def step_reduces(
     step_trace: pl.DataFrame, collectives: pl.LazyFrame, steps: pl.LazyFrame, on_host: bool = False
 ) -> pl.DataFrame:
-    """Lay out the device's communication of each step by stream.
+    """List the device's communication calls and the gaps between them, by step and stream.
 
-    Of each stream, the first gap begins where forward does (else with the step), the last one ends with the step; calls
-    that overlap leave no gap between them, and a call before forward begins has none before it.
+    On each stream, the first gap begins at the start of forward (or of the step if that is unknown) and the last one
+    ends with the step. Overlapping calls have no gap between them, nor has a call before forward one before it.
 
     Args:
-        step_trace: The steps, and where forward begins.
+        step_trace: The start of forward in each step.
         collectives: Communication calls.
-        steps: All steps, as calls may be marked in steps in which nothing else was recorded.
-        on_host: For ranks without calls of a device, lay out those of the host, which have no stream.
+        steps: All steps, as calls may be recorded in steps without anything else.
+        on_host: For ranks without device calls, list the host's calls, which have no stream.
 
     Returns:
-        One row for each call and gap, in order.
+        One row per call and gap, in order.
     """
     calls = _calls(step_trace, collectives, steps, on_host=on_host)
     if calls.is_empty():
-        raise Unavailable("no communication of the device was recorded in the measured windows")
+        raise Unavailable("no device communication was recorded within the steps' windows")
     gaps = pl.concat([_gaps_before(calls), _gaps_after(calls)])
     empty = gaps.with_columns(
         segment=pl.lit("gap"),
@@ -70,10 +70,12 @@ def step_reduces(
         "rank graph stream",
         meaning("name", "Name of the call; null if it differs from step to step."),
         "operation place",
-        meaning("steps", "Number of steps that have the call."),
-        Column("mean_start_ns", "int64", "Start, counted from the start of the step, mean."),
+        meaning("steps", "Number of steps that contain the call."),
+        Column("mean_start_ns", "int64", "Mean start, relative to the start of the step."),
         "mean_ns",
-        Column("mean_start_without_first_ns", "int64", "The same without the first step; null if there is no other."),
+        Column(
+            "mean_start_without_first_ns", "int64", "Mean start without the first step; null if there is only one step."
+        ),
         "mean_without_first_ns",
         keep="name mean_ns stream place steps mean_start_ns",
     ),
@@ -84,7 +86,7 @@ def step_reduce_statistics(step_reduces: pl.DataFrame) -> pl.DataFrame:
     """Average the calls of `step_reduces` over steps.
 
     Returns:
-        One row for each stream, name, operation and place, by start.
+        One row per stream, name, operation and place, by start.
     """
     keys = ["rank", "graph", "stream", "name", "operation", "place"]
     first = pl.col("step").min().over("rank", "graph")
@@ -108,7 +110,7 @@ def step_reduce_statistics(step_reduces: pl.DataFrame) -> pl.DataFrame:
 
 
 def _calls(step_trace: pl.DataFrame, collectives: pl.LazyFrame, steps: pl.LazyFrame, *, on_host: bool) -> pl.DataFrame:
-    """The calls with their steps, by stream and start; times are since the start of the step."""
+    """The calls with their steps, by stream and start; times are relative to the start of the step."""
     forward = step_trace.lazy().select("rank", "graph", "step", forward_ns=pl.col("interval_ns"))
     bounds = steps.select(
         *("rank", "graph", "step"),
@@ -136,7 +138,7 @@ def _calls(step_trace: pl.DataFrame, collectives: pl.LazyFrame, steps: pl.LazyFr
 
 
 def _numbered(calls: pl.DataFrame) -> pl.DataFrame:
-    """Calls with `call`: the number of those that are the same in every step, by their mean place in a step."""
+    """Calls with `call`: their number, which is the same in every step, by mean position in a step."""
     order = pl.int_range(pl.len()).over("rank", "graph", "step", order_by="start_ns")
     same = ["stream", "operation", "same", "place"]
     kinds = calls.with_columns(order=order).group_by("rank", *same).agg(pl.col("order").mean())
@@ -147,20 +149,20 @@ def _numbered(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lasts() -> pl.Expr:
-    """Whether a name stands for the same call in every step; some sources number calls throughout the recording."""
+    """Whether a name means the same call in every step; some sources number calls throughout the recording."""
     steps = pl.col("step").n_unique()
     return (steps.over("rank", "stream", "name") > 1) | (steps.over("rank", "stream") == 1)
 
 
 def _gaps_before(calls: pl.DataFrame) -> pl.DataFrame:
-    """What lies before each call and after those before it on its stream, from where forward begins."""
+    """The gap before each call on its stream; the first begins at the start of forward."""
     since = pl.col("end_ns").shift(1).over(_PLACE).fill_null(pl.col("forward_ns"))
     gaps = calls.with_columns(since_ns=since)
     return _lasting(gaps.select(*_PLACE, start_ns="since_ns", duration_ns=pl.col("start_ns") - pl.col("since_ns")))
 
 
 def _gaps_after(calls: pl.DataFrame) -> pl.DataFrame:
-    """What lies between the last call of a stream and the end of the step."""
+    """The gap between the last call of a stream and the end of the step."""
     last = calls.group_by(_PLACE, maintain_order=True).last()
     return _lasting(last.select(*_PLACE, start_ns="end_ns", duration_ns=pl.col("step_ns") - pl.col("end_ns")))
 

@@ -1,4 +1,4 @@
-"""How many floating point operations each part of the model makes: a tree of scopes."""
+"""The FLOPs of each part of the model, as a tree of scopes."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ ROOT = "Total"
     "rank",
     columns(
         "rank",
-        Column("parent", "string", "Scope that it is part of; null for the root.", importance=21),
+        Column("parent", "string", "Parent scope; null for the root.", importance=21),
         Column("scope", "string", "Scope; `Total` is the root."),
         meaning("name", "Last part of the scope."),
-        meaning("flops", "Operations of all calls within it."),
-        meaning("share_ratio", "Share of the parent's operations."),
-        meaning("found_by", "Where the tree comes from: `stated` by the source, or summed up from `operators`."),
+        meaning("flops", "FLOPs of all calls within the scope."),
+        meaning("share_ratio", "Share of the parent's FLOPs."),
+        meaning("found_by", "Where the tree comes from: `stated` by the source, or summed from `operators`."),
         keep="scope flops share_ratio parent",
         titles={"flops": "FLOPs in total", "share_ratio": "share of parent"},
     ),
     together=True,
 )
 def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | None) -> pl.DataFrame:
-    """Sum up operations by scope, from the whole down to the operators' scopes.
+    """Sum FLOPs by scope, from the whole model down to the operators' scopes.
 
     Args:
-        flop_scopes: The tree as a source states it; taken as it is.
-        operator_flops: Operations by operator; of ranks without such a tree, the scopes are those of the operators'
-            places in the model, and operations those of all their calls. An operator without a place is a scope of its
-            own, so that the whole is that of all operators.
+        flop_scopes: The tree as the source states it; used unchanged.
+        operator_flops: FLOPs by operator. For ranks without a stated tree, the operators' positions in the model are
+            the scopes, with the FLOPs of all calls. An operator without a position is a scope of its own, so that the
+            total covers all operators.
 
     Returns:
-        One row a scope. From operators, each scope is its whole path.
+        One row per scope. From operators, each scope is its full path.
 
     Raises:
-        Unavailable: If there is no tree, and operators do not tell their place.
+        Unavailable: If there is no tree, and the operators' positions are unknown.
     """
     stated = None if flop_scopes is None else flop_scopes.select("rank", "parent", "scope", "flops").collect()
     parts = [] if stated is None else [stated.with_columns(name="scope", found_by=pl.lit("stated"))]
@@ -49,7 +49,7 @@ def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | N
         parts.append(_of_operators(known if stated is None else known.join(stated, on="rank", how="anti")))
     found = pl.concat(parts, how="diagonal") if parts else pl.DataFrame()
     if found.is_empty():
-        raise Unavailable("no tree of scopes was recorded, and operators do not name their place in the model")
+        raise Unavailable("no tree of scopes was recorded, and operators have no recorded position in the model")
     parents = found.group_by("rank", scope="parent").agg(children=pl.col("flops").sum())
     own = found.group_by("rank", "scope").agg(own=pl.col("flops").first())
     whole = parents.join(own, on=["rank", "scope"], how="left")
@@ -63,9 +63,9 @@ def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | N
 
 
 def _of_operators(operators: pl.DataFrame) -> pl.DataFrame:
-    """Each scope of each operator, with the sum of what is in it.
+    """Each scope of each operator, with the sum of its contents.
 
-    Of ranks whose operators tell their place; those among them that do not are scopes of their own below the root.
+    Only for ranks whose operators have a position; operators without one are scopes of their own below the root.
     """
     parts = pl.coalesce(pl.col("full_name").str.split("/"), pl.concat_list("name"))
     depths = (

@@ -1,19 +1,19 @@
-"""How many floating point operations the operators that do most of them made, from the shapes of their inputs.
+"""The FLOPs of the operators that perform most of them, computed from their input shapes.
 
-A multiply and an add are two operations. Counted are the operators that do the work and not those that call them
-(`aten::mm`, not `aten::matmul`), so nothing counts twice. A counted operator within another one is the same work:
-Python code that stands between a call and its operator (a dispatch mode) makes two ranges of it. The formulas:
+A multiply and an add are two operations. Only operators that do the work are counted, not those that call them
+(`aten::mm`, not `aten::matmul`), so nothing counts twice. A counted operator within another is the same work: Python
+code between a call and its operator (a dispatch mode) makes two ranges of it. The formulas:
 
 * matrix product (m, k) x (k, n): `2 m k n`; of a batch, times its size;
 * convolution: `2 |output| |weight| / C_out`, where |x| is the number of elements; each of the two gradients costs the
-  same. Which of them was asked for counts where it is recorded (PyTorch 2.2 and later, with shapes); else both are
-  assumed, one too many for the first layer;
+  same. If the recording shows which gradients were requested (PyTorch 2.2 and later, with shapes), only these count;
+  else both do, one too many for the first layer;
 * attention with q (.., s, d), k (.., t, d), v (.., t, e): `2 s t (d + e)` for each head, and backward five products
   instead of two, as the scores are computed again. Masks are ignored.
 
-They are the ones of "PaLM" (Chowdhery et al., 2022, appendix B) for products and attention, and of the definition of
-each operator otherwise; `torch.utils.flop_counter` counts alike. The output of a convolution is worked out from its
-strides and padding where they are recorded, else taken from its gradient in the same recording.
+Products and attention follow "PaLM" (Chowdhery et al., 2022, appendix B), other operators their definition;
+`torch.utils.flop_counter` counts the same way. The output size of a convolution is computed from its strides and
+padding if recorded, else taken from its gradient in the same recording.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from stepscope.tables.base import Column
 from stepscope.tables.scopes import INSTANCE
 
 KEYS = ("name", "input_shapes", "input_values")
-"""What one count is for."""
+"""Columns that identify a count."""
 
 
 @analysis(
@@ -43,15 +43,15 @@ KEYS = ("name", "input_shapes", "input_values")
         Column("input_values", "string", "Values of the inputs, as recorded; for convolutions only."),
         "calls",
         Column("flops", "int64", "Operations of one call; null if its shapes do not show them."),
-        meaning("total_ns", "Host time of all calls."),
+        meaning("total_ns", "Total host time of all calls."),
     ),
     together=True,
 )
 def flops(operators: pl.LazyFrame) -> pl.DataFrame:
-    """Count the operations of one call for each operator, shapes and values of its inputs.
+    """Count the FLOPs of one call for each operator with its input shapes and values.
 
     Returns:
-        One row for each operator with its shapes and values, for the operators of `COUNTED` only.
+        One row per operator, shapes and values, for the operators of `COUNTED` only.
     """
     rows = (
         counted(operators)
@@ -67,10 +67,10 @@ def flops(operators: pl.LazyFrame) -> pl.DataFrame:
 
 
 def countable(operators: pl.LazyFrame) -> pl.LazyFrame:
-    """The operators that are counted where their shapes are known; of those within each other the outermost."""
+    """The operators that are counted if their shapes are known; of nested ones the outermost."""
     kinds = pl.col("name").str.split("/").list.last().str.replace(INSTANCE, "")
     end, place = pl.col("start_ns") + pl.col("duration_ns"), ["rank", "thread"]
-    # one without shapes hides nothing that has them
+    # an operator without shapes does not replace nested ones that have them
     known = pl.col("input_shapes").is_not_null()
     reach = pl.when(known).then(end).cum_max().forward_fill().shift(1).over(place)
     within = (end <= reach) & pl.col("thread").is_not_null() & (pl.col("duration_ns") > 0)
@@ -81,7 +81,7 @@ def countable(operators: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def counted(operators: pl.LazyFrame) -> pl.LazyFrame:
-    """The operators that are counted, where their shapes were recorded."""
+    """The counted operators whose shapes were recorded."""
     return countable(operators).filter(pl.col("input_shapes").is_not_null())
 
 

@@ -1,4 +1,4 @@
-"""How many floating point operations a step of the model makes, how fast, and what share of the peak that is."""
+"""The FLOPs of a training step, their rate, and the share of the device's peak."""
 
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ COLUMNS = columns(
     "rank",
     meaning("steps", "Number of steps in which operators were counted."),
     meaning("step_ns", "Mean length of a step."),
-    Column("step_flops", "float64", "Operations of one step; null if no steps are known."),
-    Column("step_cube_flops", "float64", "Those on the cube (matrix) unit; null if unknown."),
-    Column("step_vector_flops", "float64", "Those on the vector unit; null if unknown."),
-    Column("recorded_flops", "float64", "Operations of all calls."),
-    meaning("total_ns", "Time of the operators that made them, all steps."),
+    Column("step_flops", "float64", "FLOPs of one step; null if no steps are known."),
+    Column("step_cube_flops", "float64", "FLOPs of one step on the cube (matrix) unit; null if unknown."),
+    Column("step_vector_flops", "float64", "FLOPs of one step on the vector unit; null if unknown."),
+    Column("recorded_flops", "float64", "FLOPs of all recorded calls."),
+    meaning("total_ns", "Time of the operators that performed them, over all steps."),
     "flops_per_s cube_flops_per_s vector_flops_per_s",
-    Column("step_flops_per_s", "float64", "`step_flops` over `step_ns`."),
+    Column("step_flops_per_s", "float64", "`step_flops` divided by `step_ns`."),
     Column("device_name", "string", "Name of the device."),
-    meaning("data_type", "Data type in which most operations are made."),
+    meaning("data_type", "Data type of most FLOPs."),
     Column("peak_flops_per_s", "float64", "Peak rate of the device; null if unknown."),
-    Column("peak_by", "string", "Source of the peak: `argument`, `stated`, `device` (cores and clock) or `table`."),
+    Column(
+        "peak_by", "string", "Where the peak comes from: `argument`, `stated`, `device` (cores and clock) or `table`."
+    ),
     Column("utilization_ratio", "float64", "`flops_per_s` over the peak."),
-    Column("mfu_ratio", "float64", "`step_flops_per_s` over the peak; work done twice to save memory counts."),
-    Column("known_ratio", "float64", "Share of the calls of the counted operators whose operations are known."),
+    Column("mfu_ratio", "float64", "`step_flops_per_s` over the peak; recomputation counts as work."),
+    Column("known_ratio", "float64", "Share of the counted operators' calls whose FLOPs are known."),
     "found_by",
-    Column("stated_flops", "float64", "Operations as the source states them."),
-    Column("stated_cube_flops", "float64", "Those on the cube unit as stated."),
-    Column("stated_vector_flops", "float64", "Those on the vector unit as stated."),
+    Column("stated_flops", "float64", "FLOPs as the source states them."),
+    Column("stated_cube_flops", "float64", "FLOPs on the cube unit, as stated."),
+    Column("stated_vector_flops", "float64", "FLOPs on the vector unit, as stated."),
     Column("stated_flops_per_s", "float64", "Rate as stated."),
     Column("stated_cube_flops_per_s", "float64", "Rate of the cube unit as stated."),
     Column("stated_vector_flops_per_s", "float64", "Rate of the vector unit as stated."),
-    Column("stated_flops_utilization_ratio", "float64", "Utilization as stated; files do not say of what."),
+    Column("stated_flops_utilization_ratio", "float64", "Utilization as stated; the files do not define it."),
     keep="step_ns step_flops recorded_flops step_flops_per_s mfu_ratio flops_per_s utilization_ratio",
     titles={
         "step_flops": "FLOPs per {step}",
@@ -74,21 +76,21 @@ def model_flops(
     ranks: pl.LazyFrame | None,
     peak_flops_per_s: float | None = None,
 ) -> pl.DataFrame:
-    """Sum up the operations of a rank's operators.
+    """Sum the FLOPs of a rank's operators.
 
     Args:
-        operator_flops: Operations by operator.
+        operator_flops: FLOPs by operator.
         steps: For the time of a step.
-        rank_figures: What the source itself states.
+        rank_figures: Figures that the source states.
         ranks: For the device.
-        peak_flops_per_s: Of the device, instead of what is known of it.
+        peak_flops_per_s: Peak rate of the device, instead of the known one.
 
     Returns:
-        One row. Rates are operations over time, never a mean of rates. The peak is never inferred from a stated
-        utilisation, as no file states its unit and what it is a share of.
+        One row. Rates are operations divided by time, never a mean of rates. The peak is never inferred from a stated
+        utilisation, as no file defines its unit or what it is a share of.
 
     Raises:
-        Unavailable: If neither operators nor the source tell operations.
+        Unavailable: If neither operators nor the source state FLOPs.
     """
     told = _stated_values(rank_figures)
     if operator_flops is None and not any(name in told for name in _STATED[:6]):
@@ -116,7 +118,7 @@ def _about(ranks: pl.LazyFrame | None) -> dict[str, Any]:
 
 
 def _sums(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> dict[str, Any]:
-    """What operators made in all and in a step."""
+    """The FLOPs of the operators, in total and per step."""
     found_by = operators["found_by"][0]
     count = _steps_counted(operators, steps)
     step_ns = _mean_step(steps)
@@ -144,8 +146,8 @@ def _sums(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> dict[str, Any]
 def _steps_counted(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> int:
     """The steps in which operators were counted.
 
-    A source that states operations may have counted fewer steps than its step table has: most operators run once a
-    step, so it is the most frequent count of calls.
+    A source that states FLOPs may have counted fewer steps than its step table has. Most operators run once per step,
+    so the number of steps is the most frequent count of calls.
     """
     if operators["found_by"][0] == "stated":
         return int(operators["count"].mode().sort()[-1])
@@ -164,7 +166,7 @@ def _mean_step(steps: pl.LazyFrame | None) -> int | None:
 
 
 def _of_stated(told: Mapping[str, float]) -> dict[str, Any]:
-    """What is left where a source states the whole only: its operations are those of one step."""
+    """The figures of a source that states totals only: its FLOPs are those of one step."""
     parts = [told[name] for name in ("cube_flops", "vector_flops") if name in told]
     return {
         "found_by": "stated",
@@ -180,7 +182,7 @@ def _of_stated(told: Mapping[str, float]) -> dict[str, Any]:
 def _peak(
     row: Mapping[str, Any], told: Mapping[str, float], about: Mapping[str, Any], given: float | None
 ) -> dict[str, Any]:
-    """The device's peak and the shares of it."""
+    """The device's peak rate and the shares of it."""
     clocked = _clocked_peak(read_json(about.get("options") or ""))
     ways = {
         "argument": given,
@@ -196,7 +198,7 @@ def _peak(
 
 
 def _clocked_peak(options: Any) -> float | None:
-    """What the recorded cores and clock of an Ascend device come to."""
+    """The peak of an Ascend device from its recorded cores and clock."""
     device = options.get("device_info") if isinstance(options, dict) else None
     if not isinstance(device, dict):
         return None

@@ -1,4 +1,4 @@
-"""How many floating point operations each operator made, and how fast: as stated, by the hardware, or from shapes."""
+"""The FLOPs of each operator and their rate: as stated, from hardware counters, or from shapes."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _RAW = {
     "total_ns": pl.Int64,
     "found_by": pl.String,
 }
-"""What each way of finding gives; `flops` are of one call."""
+"""Columns that each method returns; `flops` are of one call."""
 
 COLUMNS = columns(
     "rank unit type name full_name input_shapes",
     meaning("data_type", "Data type of the first input."),
     "count",
-    Column("step_count", "int64", "Number of calls within steps."),
+    Column("step_count", "int64", "Number of calls inside steps."),
     "flops cube_flops vector_flops",
-    meaning("total_ns", "Total time on the device; without a device, on the host."),
+    meaning("total_ns", "Total time on the device (on the host if there is no device)."),
     "flops_per_s cube_flops_per_s vector_flops_per_s",
-    meaning("share_ratio", "Share of all operations that are known."),
+    meaning("share_ratio", "Share of all known FLOPs."),
     "found_by",
     keep="name flops input_shapes share_ratio flops_per_s count total_ns data_type",
     titles={
@@ -63,17 +63,17 @@ def operator_flops(
     kernel_counters: pl.LazyFrame | None,
     ranks: pl.LazyFrame | None,
 ) -> pl.DataFrame:
-    """Tell the operations of each operator and their rate.
+    """Find the FLOPs of each operator and their rate.
 
-    For each rank the first of these that there is: what the source states for its operators; what the hardware counted
-    (`cube_fops`, `vector_fops` of `kernel_counters`); the formulas of `flops` on the shapes of kernels, then on those
-    of operators. Time is the device's where work ran on a device.
+    Uses the first of these that each rank has: what the source states for its operators; hardware counters
+    (`cube_fops`, `vector_fops` of `kernel_counters`); the formulas of `flops` on the shapes of kernels, then of
+    operators. Time is device time if the work ran on a device.
 
     Returns:
-        One row an operator, those with the most operations first.
+        One row per operator, most FLOPs first.
 
     Raises:
-        Unavailable: If nothing tells operations.
+        Unavailable: If the FLOPs are unknown.
     """
     found = pl.DataFrame(schema=_RAW)
     ways = (
@@ -90,14 +90,14 @@ def operator_flops(
             found = pl.concat([found, fresh.select(list(_RAW)).cast(pl.Schema(_RAW))])
     if found.is_empty():
         raise Unavailable(
-            "no operations are stated, and no shapes of matrix products, convolutions or attention were recorded. "
+            "no FLOPs are stated, and no shapes of matrix products, convolutions or attention were recorded. "
             "Record with shapes (record_shapes), or on Ascend with the metrics ArithmeticUtilization"
         )
     return _told(found)
 
 
 def _told(rows: pl.DataFrame) -> pl.DataFrame:
-    # With the reciprocal, as in `share`: the same to the last digit, with however many ranks it is asked.
+    # With the reciprocal, as in `share`: the same to the last digit for any number of ranks.
     per_s = pl.when(pl.col("total_ns") > 0).then(1 / pl.col("total_ns")) * pl.col("count") * 1e9
     whole = pl.col("flops") * pl.col("count")
     every = whole.sum().over("rank")
@@ -112,7 +112,7 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _stated(instances: pl.DataFrame | None) -> pl.DataFrame | None:
-    """What a source states for its operators."""
+    """From the FLOPs that a source states for its operators."""
     if instances is None:
         return None
     either = pl.sum_horizontal("cube_flops", "vector_flops")
@@ -123,7 +123,7 @@ def _stated(instances: pl.DataFrame | None) -> pl.DataFrame | None:
 def _by_counters(
     kernels: pl.LazyFrame | None, counters: pl.LazyFrame | None, ranks: pl.LazyFrame | None
 ) -> pl.DataFrame | None:
-    """What the hardware counted; kernels of a name and shape are taken together."""
+    """From hardware counters; kernels of the same name and shape are combined."""
     if kernels is None or counters is None:
         return None
     cube, vector = pl.coalesce("cube_fops", "aic_cube_fops"), pl.coalesce("vector_fops", "aiv_vector_fops")
@@ -138,7 +138,7 @@ def _by_counters(
 
 
 def _by_kernels(kernels: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.DataFrame | None:
-    """From the shapes of kernels whose type is counted."""
+    """From the shapes of kernels of counted types."""
     if kernels is None:
         return None
     rows = kernel_rows(
@@ -155,7 +155,7 @@ def _by_kernels(kernels: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.
 def _by_operators(
     flops: pl.DataFrame | None, operators: pl.LazyFrame | None, kernels: pl.LazyFrame | None
 ) -> pl.DataFrame | None:
-    """From the shapes of operators; calls without any are listed too, so that what is not known shows."""
+    """From the shapes of operators; calls without shapes are listed too, to show what is unknown."""
     if flops is None or operators is None:
         return None
     calls = operator_rows(countable(operators).with_columns(called="name"), kernels).collect()
@@ -167,7 +167,7 @@ def _by_operators(
 
 
 def _summed(rows: pl.LazyFrame, more: list[pl.Expr], keys: list[str] | None = None) -> pl.DataFrame:
-    """Calls of one operator, shape and type taken together."""
+    """Calls grouped by operator, shape and type."""
     return (
         rows.group_by(*_PLACE, *(keys or []), maintain_order=True)
         .agg(
@@ -182,6 +182,6 @@ def _summed(rows: pl.LazyFrame, more: list[pl.Expr], keys: list[str] | None = No
 
 
 def _uncoloured(rows: pl.DataFrame) -> pl.DataFrame:
-    """Formulas do not tell cube from vector."""
+    """Formulas do not distinguish cube from vector operations."""
     unknown = pl.lit(None, pl.Float64)
     return rows.with_columns(cube_flops=unknown, vector_flops=unknown, found_by=pl.lit("shapes"))

@@ -27,7 +27,7 @@ IN_ORDER = pl.col("scope").replace_strict({scope: n for n, scope in enumerate(SC
     "rank",
     columns(
         "rank time_ns step",
-        Column("scope", "string", "Whose use it is; `operators` is the sum over dataset operators.", values=SCOPES),
+        Column("scope", "string", "Whose CPU use it is; `operators` is the sum over dataset operators.", values=SCOPES),
         meaning("name", "Worker or dataset operator; null for host and process."),
         meaning("process", "Process id; null for the host and for sums."),
         "processors",
@@ -36,8 +36,8 @@ IN_ORDER = pl.col("scope").replace_strict({scope: n for n, scope in enumerate(SC
         Column("io_ratio", "float64", "Share waiting for I/O."),
         Column("idle_ratio", "float64", "Share idle."),
         Column("busy_processors", "float64", "Processors in user code or the kernel."),
-        Column("runnable", "int64", "Processes that run or could run."),
-        Column("context_switches", "int64", "Context switches since the sample before."),
+        Column("runnable", "int64", "Number of running or runnable processes."),
+        Column("context_switches", "int64", "Context switches since the previous sample."),
         Column("threads", "int64", "Number of threads."),
         keep="name busy_processors time_ns step scope idle_ratio user_ratio system_ratio",
     ),
@@ -52,19 +52,19 @@ def cpu_utilization(
 ) -> pl.DataFrame:
     """List the samples of CPU use, with the step in which each was taken.
 
-    A sample belongs to the step whose range holds it, where steps and samples are timed by one clock. Else (files of
-    MindSpore's dataset profiling) it belongs to the last batch that had been taken by then, as MindSpore Insight has
-    it; batches count from 1, and a sample before the first has no step.
+    A sample belongs to the step whose range contains it, if steps and samples share a clock. Otherwise (files of
+    MindSpore's dataset profiling) it belongs to the last batch taken before it, as in MindSpore Insight; batches count
+    from 1, and a sample before the first has no step.
 
     Args:
         host_usage: Samples.
         input_pipeline: Batches.
         steps: Steps.
-        ranks: Whether the recording has one clock.
+        ranks: To know whether the recording has one clock.
         chosen: Only samples of these steps, e.g. `1-3`.
 
     Returns:
-        One row a sample.
+        One row per sample.
     """
     columns = ("rank", "time_ns", "scope", "name", "process", "processors", *SHARES, *COUNTS)
     samples = host_usage.select(columns).collect()
@@ -87,7 +87,7 @@ def cpu_utilization(
     "rank",
     columns(
         "rank",
-        Column("scope", "string", "Whose use it is; `operators` is the sum over dataset operators.", values=SCOPES),
+        Column("scope", "string", "Whose CPU use it is; `operators` is the sum over dataset operators.", values=SCOPES),
         meaning("name", "Worker or dataset operator; null for host and process."),
         "samples processors",
         Column("mean_user_ratio", "float64", "Mean of `user_ratio`."),
@@ -113,10 +113,10 @@ def cpu_utilization(
     passes=("chosen",),
 )
 def cpu_summary(cpu_utilization: pl.DataFrame) -> pl.DataFrame:
-    """Average and highest CPU use of host, process, each worker, each dataset operator and all of them.
+    """Average and highest CPU use of the host, the process, each worker, each dataset operator and all operators.
 
     Returns:
-        One row for each scope and name; means and maxima are of what is known.
+        One row per scope and name; means and maxima ignore unknown values.
     """
     measured = (*SHARES, "busy_processors", "runnable", "context_switches")
     return (

@@ -1,4 +1,4 @@
-"""Which Python functions cost the time of the host, and what ran where nothing else did."""
+"""Which Python functions take the host's time, and which ran while the rank was idle."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from stepscope.tables.base import Column
 NO_FUNCTIONS = "no Python functions were recorded: record with `--stacks` (with_stack=True)"
 
 FUNCTION = ("function", "file", "line", "called_by")
-"""What tells one function from the next."""
+"""Columns that identify a function."""
 
 _PLACE = r"^(.*)\((\d+)\): (.*)$"
 """How a profiler names a Python function: file, first line, name."""
 
 _ADDRESS = r" at 0x[0-9a-fA-F]+"
-"""An object of which a built-in method is called; where it lies in memory tells nothing."""
+"""The memory address of the object of a built-in method, which is meaningless."""
 
 NOT_IDLE = ""
 
@@ -34,12 +34,12 @@ NOT_IDLE = ""
     ),
 )
 def python_threads(slices: pl.LazyFrame | None) -> pl.DataFrame:
-    """Find the threads of which Python functions were recorded.
+    """Find the threads with recorded Python functions.
 
-    What is about functions asks this first, since most recordings have none, and the rest takes long to find out.
+    The analyses of functions ask this first: most recordings have none, and the other tables are slow to read.
 
     Returns:
-        One row a thread, in order.
+        One row per thread, in order.
 
     Raises:
         Unavailable: If no Python functions were recorded.
@@ -56,7 +56,7 @@ def python_threads(slices: pl.LazyFrame | None) -> pl.DataFrame:
     columns(
         "rank function file line called_by calls",
         meaning("total_ns", "Total time; a function that calls itself counts once."),
-        meaning("self_ns", "Time in which neither another function nor an operator ran in it."),
+        meaning("self_ns", "Time outside the functions and operators that it called."),
         "share_ratio",
         Column("idle_ns", "int64", "Part of `self_ns` in which the rank was idle; null if unknown."),
         keep="function self_ns file line idle_ns total_ns calls share_ratio",
@@ -67,15 +67,15 @@ def functions(
 ) -> pl.DataFrame:
     """Sum up Python functions.
 
-    Built-in functions have no place in a file; they are told apart by the function that calls them.
+    Built-in functions have no file; they are distinguished by the function that calls them.
 
     Args:
-        python_threads: Where they ran.
-        slices: Python functions, and the operators that they call.
-        idle_pieces: When nothing ran, for `idle_ns`.
+        python_threads: Threads on which they ran.
+        slices: Python functions and the operators that they call.
+        idle_pieces: Idle time, for `idle_ns`.
 
     Returns:
-        One row a function, longest self time first.
+        One row per function, longest self time first.
     """
     called = _called(python_threads, slices)
     swept = pl.concat(_swept(called, idle_pieces))
@@ -109,15 +109,15 @@ def functions(
 def idle_functions(
     python_threads: pl.DataFrame, slices: pl.LazyFrame | None, idle_pieces: pl.DataFrame
 ) -> pl.DataFrame:
-    """Find the Python functions that ran on the training thread while the rank had nothing to do.
+    """Find the Python functions that ran on the training thread while the rank was idle.
 
     Args:
-        python_threads: Where they ran.
-        slices: Python functions, and the operators that they call.
-        idle_pieces: When nothing ran, and why.
+        python_threads: Threads on which they ran.
+        slices: Python functions and the operators that they call.
+        idle_pieces: Idle time and its causes.
 
     Returns:
-        One row for each cause and function, the longest first.
+        One row per cause and function, longest first.
     """
     called = _called(python_threads, slices)
     swept = pl.concat(_swept(called, idle_pieces))
@@ -142,7 +142,7 @@ def _called(threads: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
 
 
 def _swept(called: pl.DataFrame, idle: pl.DataFrame | None) -> Iterator[pl.DataFrame]:
-    """How long which call was the innermost of its thread: `call`, `caller`, `cause` (of idleness), `duration_ns`."""
+    """How long each call was the innermost of its thread: `call`, `caller`, `cause` (of idle time), `duration_ns`."""
     threads = called.partition_by("process", "thread", maintain_order=True)
     # the training thread is the one that calls operators
     training = max(threads, key=lambda rows: (rows.filter(pl.col("category") == "operator").height, rows.height))
@@ -153,7 +153,7 @@ def _swept(called: pl.DataFrame, idle: pl.DataFrame | None) -> Iterator[pl.DataF
 def _innermost(rows: pl.DataFrame, idle: pl.DataFrame | None) -> pl.DataFrame:
     """One sweep over the starts and ends of a thread's calls and of the idle pieces.
 
-    Where `depth` calls are open, the innermost is the last that began at this depth.
+    While `depth` calls are open, the innermost is the last one that began at this depth.
     """
     end = pl.col("start_ns") + pl.col("duration_ns")
     none = pl.lit(None, pl.String)
@@ -186,7 +186,7 @@ def _innermost(rows: pl.DataFrame, idle: pl.DataFrame | None) -> pl.DataFrame:
 
 
 def _placed(called: pl.DataFrame, swept: pl.DataFrame) -> pl.DataFrame:
-    """The Python functions among the calls, by name and place; those without a place by who calls them."""
+    """The Python functions among the calls, by name and location; those without a location by their caller."""
     calls = called.filter(pl.col("category") == "python")
     groups = pl.col("name").str.extract_groups(_PLACE)
     file, line, function = (groups.struct.field(str(number)) for number in (1, 2, 3))

@@ -1,4 +1,4 @@
-"""How much memory the training process had on the host, and in which module and event it grew."""
+"""The host memory of the training process, and in which module and event it grew."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def host_memory_curve(
     ranks: pl.LazyFrame | None,
     chosen: Choice = None,
 ) -> pl.DataFrame:
-    """Give the memory of the process over time.
+    """List the memory of the process over time.
 
     Args:
         host_events: Ranges that the framework marked.
         host_usage: Samples.
         steps: Steps.
-        ranks: Whether the recording has one clock.
-        chosen: Only rows of these steps, e.g. `1-3`; all rows where their steps are not known (`step` is null).
+        ranks: To know whether the recording has one clock.
+        chosen: Only rows of these steps, e.g. `1-3`; all rows if their steps are unknown (`step` is null).
 
     Returns:
-        One row at each end of a marked range that was recorded with memory, and for each sample of the process
-        (resident memory; module `process`).
+        One row for the start and the end of each marked range with memory, and for each sample of the process (resident
+        memory; module `process`).
 
     Raises:
-        Unavailable: If neither has memory, or none in the chosen steps.
+        Unavailable: If no memory was recorded, or none in the chosen steps.
     """
     parts = []
     if host_events is not None:
@@ -70,10 +70,10 @@ def host_memory_curve(
         parts.append(sampled.select("rank", *of_process, "time_ns", memory_bytes="rss_bytes"))
     rows = pl.concat(parts).collect() if parts else pl.DataFrame()
     if rows.is_empty():
-        raise Unavailable("no memory of the host was recorded")
+        raise Unavailable("no host memory was recorded")
     kept = of_steps(rows, step_ranges(steps, ranks), chosen)
     if kept.is_empty():
-        raise Unavailable("no memory of the host was recorded in the chosen steps")
+        raise Unavailable("no host memory was recorded in the chosen steps")
     return kept.sort("rank", "time_ns", maintain_order=True).select("rank", "time_ns", "step", *KEYS, "memory_bytes")
 
 
@@ -81,12 +81,14 @@ def host_memory_curve(
     "rank",
     columns(
         "rank module event stage points",
-        meaning("steps", "Number of steps that they lie in; null if unknown."),
-        Column("first_bytes", "int64", "Memory at the first of them."),
-        Column("last_bytes", "int64", "Memory at the last of them."),
+        meaning("steps", "Number of steps in which they lie; null if unknown."),
+        Column("first_bytes", "int64", "Memory at the first point."),
+        Column("last_bytes", "int64", "Memory at the last point."),
         Column("max_bytes", "int64", "Highest memory."),
         Column(
-            "growth_bytes", "int64", "Memory at the ends of ranges less at their starts; of samples: last less first."
+            "growth_bytes",
+            "int64",
+            "Sum over ranges of memory at the end minus at the start; for samples: last minus first.",
         ),
         Column("mean_growth_bytes", "float64", "Mean growth of a range; null for samples."),
         keep="event growth_bytes module stage max_bytes last_bytes",
@@ -101,10 +103,10 @@ def host_memory(
     ranks: pl.LazyFrame | None,
     chosen: Choice = None,
 ) -> pl.DataFrame:
-    """Sum up the memory of the process by module, event and stage.
+    """Summarise the memory of the process by module, event and stage.
 
     Returns:
-        One row for each module, event and stage, greatest growth first.
+        One row per module, event and stage, greatest growth first.
     """
     memory = pl.col("memory_bytes")
     sums = host_memory_curve.group_by("rank", *KEYS, maintain_order=True).agg(
@@ -125,7 +127,7 @@ def host_memory(
 
 
 def _grown(events: pl.LazyFrame | None, ranges: pl.DataFrame, chosen: Choice) -> pl.DataFrame:
-    """By how much memory grew within marked ranges."""
+    """How much memory grew within marked ranges."""
     if events is None:
         figures = {"growth_bytes": pl.Int64(), "mean_growth_bytes": pl.Float64()}
         return pl.DataFrame(schema={"rank": pl.Int32(), **dict.fromkeys(KEYS, pl.String()), **figures})

@@ -1,4 +1,4 @@
-"""What the host spent its time on, by module, event and stage, as the framework itself marks them."""
+"""What the host spent its time on, by module, event and stage as marked by the framework."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ KEYS = ("module", "event", "stage")
         "rank module event stage",
         meaning("count", "Number of ranges."),
         "total_ns mean_ns min_ns median_ns p95_ns max_ns",
-        meaning("self_ns", "Time without that of the ranges directly within, on the same thread."),
-        meaning("points", "Number of marks without a length: moments, and starts without an end."),
+        meaning("self_ns", "Time excluding the ranges directly inside, on the same thread."),
+        meaning("points", "Number of marks without a duration: instants, and starts without an end."),
         "share_ratio",
-        meaning("steps", "Number of steps that they lie in; null if unknown."),
+        meaning("steps", "Number of steps in which they lie; null if unknown."),
         keep="event total_ns module stage count self_ns share_ratio max_ns",
     ),
 )
@@ -32,16 +32,16 @@ def host_time(
     ranks: pl.LazyFrame | None,
     chosen: Choice = None,
 ) -> pl.DataFrame:
-    """Sum up the marked ranges.
+    """Sum the durations of marked ranges.
 
     Args:
         host_events: The ranges.
         steps: Steps.
-        ranks: Whether the recording has one clock.
-        chosen: Only ranges that begin in these steps, e.g. `1-3`; all where their steps are not known.
+        ranks: To know whether the recording has one clock.
+        chosen: Only ranges that begin in these steps, e.g. `1-3`; all ranges if their steps are unknown.
 
     Returns:
-        One row for each module, event and stage, longest self time first. Statistics are those of ranges.
+        One row per module, event and stage, longest self time first.
     """
     columns = ("rank", "step", *KEYS, "process", "thread", "start_ns", "duration_ns")
     marked = host_events.select(columns).collect()
@@ -60,7 +60,7 @@ def host_time(
 
 
 def _with_self(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Ranges with their length less that of the ranges directly within, on one thread."""
+    """Ranges with `self_ns`: their duration minus that of the ranges directly inside, on the same thread."""
     ordered = ranges.sort("process", "thread", "start_ns", -pl.col("duration_ns"), *KEYS)
     within = [0] * ordered.height
     open_ranges: list[tuple[int, int]] = []  # end, place

@@ -1,4 +1,4 @@
-"""Which operator of a dataset pipeline holds it up: the fill of its queues and what its operators use of the CPU."""
+"""Which operator slows a dataset pipeline down, from the fill of its queues and the CPU use of its operators."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ COLUMNS = columns(
     "operator",
     Column("number", "int32", "Number of the operator in its pipeline.", importance=15),
     meaning("type", "Type, e.g. `Map`."),
-    Column("depth", "int32", "Distance from the root, which is 0.", importance=16),
-    Column("parent", "string", "Operator that takes from it; null for the root.", importance=21),
-    Column("children", "list[string]", "Operators that it takes from.", importance=20),
+    Column("depth", "int32", "Distance from the root.", importance=16),
+    Column("parent", "string", "Operator that takes its output; null for the root.", importance=21),
+    Column("children", "list[string]", "Operators that provide its input.", importance=20),
     "workers queue_capacity samples mean_size",
     Column("usage_ratio", "float64", "`mean_size` over `queue_capacity`; null if there is no queue."),
     meaning("empty_ratio", "Share of samples with an empty queue."),
     Column("sample_interval_ns", "int64", "Time between samples."),
-    Column("processors", "float64", "Processors that it kept busy, mean; null if not sampled."),
+    Column("processors", "float64", "Mean number of processors that it kept busy; null if not sampled."),
     "processors_per_worker",
     Column("cpu_share_ratio", "float64", "Its share of the CPU time of all operators.", importance=17),
-    Column("bottleneck", "bool", "True if it holds the pipeline up."),
+    Column("bottleneck", "bool", "True if it slows the pipeline down."),
     Column("chain", "string", "Bottlenecks from the readers to the root, joined by `/`; null if there are none."),
     Column(
         "observations",
         "list[string]",
-        "What MindSpore's own limits say about it, e.g. `workers overloaded`.",
+        "Observations by MindSpore's own limits, e.g. `workers overloaded`.",
         importance=22,
     ),
     keep="operator bottleneck usage_ratio processors empty_ratio workers mean_size type",
@@ -57,10 +57,10 @@ def input_operators(
     host_usage: pl.LazyFrame | None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
-    """Describe each dataset operator, and mark those that hold the pipeline up.
+    """Describe each dataset operator and mark the bottlenecks.
 
     Returns:
-        One row an operator, the root first.
+        One row per operator, the root first.
     """
     listed = pipeline_operators.drop("parameters").collect()
     rows = (
@@ -94,10 +94,10 @@ def input_operators(
     together=True,
 )
 def input_samples(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
-    """List the samples of the operators' queues.
+    """List the samples of the operators' output queues.
 
     Returns:
-        One row a sample, operator by operator in order of time.
+        One row per sample, by operator and time.
 
     Raises:
         Unavailable: If no queue was sampled.
@@ -110,7 +110,7 @@ def input_samples(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
         .collect()
     )
     if found.is_empty():
-        raise Unavailable("no queue of a dataset operator was sampled")
+        raise Unavailable("the queues of dataset operators were not sampled")
     return found
 
 
@@ -128,7 +128,7 @@ def _queues(samples: pl.LazyFrame | None) -> pl.DataFrame:
 
 
 def _cpu(usage: pl.LazyFrame | None) -> pl.DataFrame:
-    """Processors that each operator kept busy on average, and in how many samples that is known."""
+    """Mean processors that each operator kept busy, and the number of samples behind it."""
     if usage is None:
         return pl.DataFrame(schema={"operator": pl.String, "processors": pl.Float64, "cpu_samples": pl.Int64})
     busy = pl.col("user_ratio").fill_null(0) + pl.col("system_ratio").fill_null(0)
@@ -178,7 +178,7 @@ def _nodes(rows: list[dict[str, Any]], limits: Limits) -> list[Node]:
 
 
 def _depth(name: str, parents: Mapping[str, str | None]) -> int:
-    """Steps to the root; a damaged file may tie operators in a ring, which is cut where it closes."""
+    """Distance to the root. A damaged file may link operators in a cycle, which is cut where it closes."""
     seen = {name}
     while (above := parents.get(name)) is not None and above not in seen:
         seen.add(above)

@@ -1,4 +1,4 @@
-"""How full the queues between dataset, host and device were, and what each batch cost."""
+"""How full the queues between dataset, host and device were, and how long each batch took."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
 
 DATA_QUEUE = "get_next"
-"""The queue on the device, seen when a step takes its batch from it."""
+"""The queue on the device, recorded when a step takes its batch from it."""
 
 HOST_QUEUES = ("device_queue", "dataset_iterator")
-"""The last queue of the dataset pipeline: seen when a batch is sent to the device, or without that, when the training
-loop takes it."""
+"""The last queue of the dataset pipeline, recorded when a batch is sent to the device, or else when the training loop
+takes it."""
 
 QUEUES = (DATA_QUEUE, *HOST_QUEUES)
 
 FIRST = 1
-"""`number` of the batch that starts the pipeline up."""
+"""`number` of the first batch, for which the pipeline has to start up."""
 
 
 @analysis(
     "rank",
     columns(
         "rank queue",
-        Column("batch", "int64", "Number of the batch as the source counts."),
+        Column("batch", "int64", "Number of the batch as recorded."),
         Column("number", "int64", "Number of the batch in the queue, from 1.", importance=15),
         "step",
         meaning("time_ns", "When the batch was taken."),
         "queue_size queue_capacity",
         meaning("get_ns", "Time spent waiting for the dataset pipeline; null if not recorded."),
-        meaning("push_ns", "Time spent handing the batch on; null if not recorded."),
-        meaning("duration_ns", "Cost of the whole batch."),
+        meaning("push_ns", "Time spent passing the batch on; null if not recorded."),
+        meaning("duration_ns", "Total time of the batch."),
         keep="queue batch",
     ),
     together=True,
@@ -43,7 +43,7 @@ def input_batches(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
     """List the batches that went through each queue.
 
     Returns:
-        One row a batch, queue by queue in order.
+        One row per batch, queue by queue.
 
     Raises:
         Unavailable: If no queue was recorded.
@@ -73,23 +73,23 @@ def input_batches(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
         "rank queue",
         meaning("batches", "Number of batches."),
         "empty",
-        Column("empty_later", "int64", "Those of the empty ones after the first batch, for which none can be ready."),
+        Column("empty_later", "int64", "`empty` without the first batch, which can never be ready in advance."),
         "full empty_ratio",
         Column("full_ratio", "float64", "Share of batches that found the queue full.", importance=26),
         "queue_capacity mean_size mean_total_ns",
         Column("mean_get_ns", "float64", "Mean of `get_ns` of a batch."),
         Column("mean_push_ns", "float64", "Mean of `push_ns` of a batch.", importance=25),
-        meaning("total_ns", "Cost of all batches."),
+        meaning("total_ns", "Total time of all batches."),
         "get_ns push_ns interval_ns",
         keep="queue empty_ratio mean_total_ns batches empty mean_size queue_capacity",
     ),
     together=True,
 )
 def input_queues(input_batches: pl.DataFrame) -> pl.DataFrame:
-    """Sum up each queue: how often it was empty or full, and what a batch cost on average.
+    """Summarise each queue: how often it was empty or full, and how long a batch took on average.
 
     Returns:
-        One row a queue.
+        One row per queue.
     """
     size, room = pl.col("queue_size"), pl.col("queue_capacity")
     known = size.count()
@@ -124,5 +124,5 @@ def _mean(column: str) -> pl.Expr:
 
 
 def _sum(column: str) -> pl.Expr:
-    """The sum; null where nothing is known."""
+    """The sum; null if all values are unknown."""
     return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum())

@@ -1,4 +1,4 @@
-"""Which stage of the input holds training up: making batches, sending them to the device, or taking them there."""
+"""Which stage of the input slows training down: making batches, sending them to the device, or taking them there."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ HEALTHY, BOTTLENECK, UNKNOWN = "healthy", "bottleneck", "unknown"
 
 @dataclass(frozen=True)
 class Limits:
-    """When a stage is called the bottleneck."""
+    """When a stage counts as the bottleneck."""
 
-    host_empty_ratio: float = limit(0.30, "of the batches that find the host queue empty", "MindSpore Insight")
-    data_empty_ratio: float = limit(0.0, "of the steps that find the data queue empty", "MindSpore Insight")
+    host_empty_ratio: float = limit(0.30, "of the batches, finding the host queue empty", "MindSpore Insight")
+    data_empty_ratio: float = limit(0.0, "of the steps, finding the data queue empty", "MindSpore Insight")
     obtaining_ratio: float = limit(
-        0.10, "of the time between batches, to take one that is there", "twice the PyTorch profiler's limit for loading"
+        0.10,
+        "of the time between batches, spent taking one that is ready",
+        "twice the PyTorch profiler's limit for data loading",
     )
 
 
@@ -49,15 +51,14 @@ _FIGURES = names(COLUMNS[3:])
 def input_stages(input_queues: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Judge the three stages of the input.
 
-    Data processing is the bottleneck if more than `host_empty_ratio` of the batches found the host queue empty. Only
-    if it is not, data transmission is to blame for a data queue that was empty for more than `data_empty_ratio` of the
-    steps (or whatever is before it, where the host queue was not recorded); behind a slow stage nothing can be said of
-    the next. A queue that only the first batch found empty is as it should be, and the first alone tells nothing. Data
-    obtaining is to blame if taking a batch that was there takes more than `obtaining_ratio` of the time between
-    batches.
+    Data processing is the bottleneck if more than `host_empty_ratio` of the batches found the host queue empty. If it
+    is not, data transmission is the bottleneck if the data queue was empty for more than `data_empty_ratio` of the
+    steps (without a recorded host queue, an earlier stage may be the cause). The stage after a bottleneck is unknown.
+    An empty queue at the first batch is normal, and a single batch decides nothing. Data obtaining is the bottleneck if
+    taking a batch that is ready takes more than `obtaining_ratio` of the time between batches.
 
     Returns:
-        One row for each of `STAGES`, with the figures of the queue behind it.
+        One row for each of `STAGES`, with the figures of its output queue.
     """
     queues = {row["queue"]: row for row in input_queues.iter_rows(named=True)}
     host = next((queues[name] for name in HOST_QUEUES if name in queues), None)
@@ -84,7 +85,7 @@ def _verdict(queue: Mapping[str, Any] | None, most: float) -> str:
 
 
 def _obtaining(queue: Mapping[str, Any] | None, most: float) -> str:
-    """Whether the device takes its batches quickly; a queue that was empty is the matter of the stages before."""
+    """Whether the device takes its batches quickly; an empty queue is the fault of earlier stages."""
     if queue is None or queue["mean_total_ns"] is None or not queue["interval_ns"]:
         return UNKNOWN
     slow = queue["mean_total_ns"] > most * queue["interval_ns"] and not queue["empty"]

@@ -1,4 +1,4 @@
-"""What the training loop's data loader cost: waiting, batches ready, workers and their CPU."""
+"""What the data loader costs the training loop: waiting, batches ready, workers and their CPU use."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from stepscope.limits import limit
 from stepscope.tables.base import Column
 
 MARKED = "DataLoader"
-"""What a loader is called that only its marks in a trace tell of."""
+"""Name of a loader known only from marks in a trace."""
 
 NO_WORKERS, HOST_CPU, WORKER_CPU, READING = "no workers", "host CPU", "worker CPU", "reading"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a loader's workers are called busy or idle."""
+    """When a loader's workers count as busy or idle."""
 
-    busy_worker: float = limit(0.8, "processors that each worker keeps busy", "chosen by us: the rest is hand-over")
-    idle_worker: float = limit(
-        0.3, "processors that each worker keeps busy", "chosen by us: it waits for what it reads"
+    busy_worker: float = limit(
+        0.8, "processors that each worker keeps busy", "chosen by us: the rest is spent passing batches on"
     )
-    host_idle: float = limit(0.1, "of all processors, idle", "chosen by us: below it workers wait for a processor")
+    idle_worker: float = limit(
+        0.3, "processors that each worker keeps busy", "chosen by us: an idle worker waits for reads"
+    )
+    host_idle: float = limit(0.1, "of all processors, idle", "chosen by us: with less, workers compete for processors")
 
 
 LIMITS = Limits()
@@ -49,22 +51,21 @@ def loader_steps(
     marks: pl.DataFrame | None,
     cpu_utilization: pl.DataFrame | None,
 ) -> pl.DataFrame:
-    """Sum up, for each step, how long the training loop waited for its batches.
+    """Sum how long the training loop waited for its batches in each step.
 
-    Taken from the batches that the recorder saw; else from the marks of PyTorch's profiler, which say how long the loop
-    waited and nothing of batches and workers.
+    Uses the batches that the recorder saw, or else the marks of PyTorch's profiler, which show only the wait.
 
     Returns:
-        One row for each loader and step.
+        One row per loader and step.
 
     Raises:
-        Unavailable: If no loader was seen.
+        Unavailable: If no data loader was recorded.
     """
     waits = _of_batches(input_pipeline)
     if waits.is_empty() and marks is not None and steps is not None:
         waits = _of_marks(marks, steps)
     if waits.is_empty():
-        raise Unavailable("no batch came from a data loader that was recorded")
+        raise Unavailable("no batches of a data loader were recorded")
     windows = (
         pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "step_ns": pl.Int64})
         if steps is None
@@ -89,16 +90,16 @@ def loader_steps(
         Column("max_wait_ns", "int64", "Longest wait of a step."),
         "wait_ratio ready queue_capacity workers worker_processors host_idle_ratio",
         "processors_per_worker",
-        Column("limited_by", "string", "`no workers`, `worker CPU`, `host CPU` or `reading`; null if none shows."),
+        Column("limited_by", "string", "`no workers`, `worker CPU`, `host CPU` or `reading`; null if none is evident."),
         keep="loader mean_wait_ns wait_ratio max_wait_ns steps median_wait_ns",
     ),
     together=True,
 )
 def loader(loader_steps: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
-    """Sum up each loader over the steps.
+    """Summarise each loader over the steps.
 
     Returns:
-        One row a loader, the longest wait first.
+        One row per loader, longest wait first.
     """
     wait = pl.col("wait_ns")
     return (
@@ -162,7 +163,7 @@ def _of_batches(input_pipeline: pl.LazyFrame | None) -> pl.DataFrame:
 
 
 def _of_marks(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
-    """Waits by step from the ranges in which the loop waited; a wait belongs to the step in which it began."""
+    """Waits by step from marked ranges; a wait belongs to the step in which it began."""
     ranges = steps.select("rank", "step", "start_ns", "end_ns").sort("start_ns", "end_ns", "step").collect()
     waits = marks.filter(pl.col("what") == "data").sort("start_ns")
     found = waits.join_asof(
@@ -184,7 +185,7 @@ def _of_marks(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _workers(cpu: pl.DataFrame | None) -> pl.DataFrame:
-    """Processors that the workers of a rank kept busy, and what was idle of all, by step."""
+    """Processors that a rank's workers kept busy, and the idle share of the host, by step."""
     if cpu is None:
         figures = dict.fromkeys(("worker_processors", "host_idle_ratio"), pl.Float64())
         return pl.DataFrame(schema={"rank": pl.Int32(), "step": pl.Int32(), **figures})

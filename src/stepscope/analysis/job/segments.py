@@ -10,15 +10,15 @@ from stepscope.analysis.step.activity import SPLIT, split
 from stepscope.tables.base import Column
 
 WORK = ("computing", "data_loading", "compile", "checkpoint", "garbage_collection", "dispatch", "memory")
-"""What a rank needs time for on its own: computing; waiting for the next batch; a compiler; a checkpoint; Python's
-collection of garbage; nothing, because the host gave the device no work in time; memory operations."""
+"""What a rank spends its own time on: computing, waiting for the next batch, compiling, checkpoints, Python's garbage
+collection, waiting for the host to launch work, memory operations."""
 
 KINDS = (*WORK, "transmit", "unsplit")
-"""What own time is spent on, with transmission and with communication of which it is unknown how much is waiting.
-Time known to be spent waiting for other ranks is nobody's own."""
+"""All kinds of own time: `WORK`, transmission, and communication whose waiting part is unknown. Time known to be spent
+waiting for other ranks is not own time."""
 
 STEP_GROUP = "step"
-"""Group of segments that end with a step, where no collective was matched over ranks."""
+"""Group of segments that end with a step because no collective was matched across ranks."""
 
 COLUMNS = columns(
     "rank step",
@@ -26,16 +26,16 @@ COLUMNS = columns(
     Column("sequence", "int64", "Position of that call in its group."),
     meaning("operation", "Operation of that call."),
     "start_ns",
-    Column("own_ns", "int64", "Length less `wait_ns`."),
-    meaning("wait_ns", "Waiting for other ranks and not computing."),
+    Column("own_ns", "int64", "Length minus `wait_ns`."),
+    meaning("wait_ns", "Waiting for other ranks without computing."),
     "computing_ns",
     meaning("data_loading_ns", "Time spent waiting for the next batch."),
     "compile_ns checkpoint_ns",
-    Column("garbage_collection_ns", "int64", "Time in which Python collects garbage."),
-    Column("dispatch_ns", "int64", "Time in which the host gave no work in time."),
+    Column("garbage_collection_ns", "int64", "Time of Python's garbage collection."),
+    Column("dispatch_ns", "int64", "Idle time because the host launched work too late."),
     meaning("memory_ns", "Time spent copying or filling memory."),
-    Column("transmit_ns", "int64", "Communication less waiting.", importance=53),
-    Column("unsplit_ns", "int64", "Communication of which it is unknown how much is waiting."),
+    Column("transmit_ns", "int64", "Communication without waiting.", importance=53),
+    Column("unsplit_ns", "int64", "Communication whose waiting part is unknown."),
 )
 
 
@@ -47,11 +47,11 @@ def segments(
 ) -> pl.DataFrame:
     """Cut each rank's time at its arrivals in collectives and split each segment by what the rank did.
 
-    A segment runs from one arrival (first: from the start of the first step) to the next. Point-to-point calls do
-    not cut. Without matched collectives the steps' windows are the segments.
+    A segment runs from one arrival (or the start of the first step) to the next. Point-to-point calls do not cut.
+    Without matched collectives, the steps' windows are the segments.
 
     Returns:
-        One row a segment, in order of time. `own_ns` is the sum of the `<kind>_ns` of `KINDS`.
+        One row per segment, in order of time. `own_ns` is the sum of the `<kind>_ns` of `KINDS`.
     """
     calls = _calls(arrival, ranks_of(steps))
     windows = _windows(calls.filter(pl.col("members") > 1), steps)
@@ -117,7 +117,7 @@ def _calls(arrival: pl.DataFrame | None, ranks: list[int]) -> pl.DataFrame:
 
 
 def _windows(calls: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
-    """Segments between arrivals; the steps' windows of ranks where there are none."""
+    """Segments between arrivals; the steps' windows for ranks without any."""
     stated = steps.sort("rank", "window_start_ns", "step").collect()
     cuts = calls.filter(~pl.col("point_to_point"))
     by_step = stated.join(cuts, on="rank", how="anti", maintain_order="left").select(

@@ -21,12 +21,12 @@ CALL = ["group", "sequence"]
 
 @dataclass(frozen=True)
 class Limits:
-    """When a rank is called slow. Ratios are of the typical rank's own work in a step."""
+    """When a rank counts as slow. Ratios are of the typical rank's own work in a step."""
 
-    cost_ratio: float = limit(0.02, "of the work in a step, that it costs the job", "below it is jitter")
+    cost_ratio: float = limit(0.02, "of the work in a step, that it costs the job", "less is jitter")
     score: float = limit(3.5, "robust deviations", "limit for modified z-scores, Iglewicz and Hoaglin, 1993")
     steps_late_ratio: float = limit(0.6, "of the steps", "a slow rank is slow in most steps, and in the same way")
-    chance: float = limit(0.01, "probability", "of being last so often by chance (binomial)")
+    chance: float = limit(0.01, "probability", "that it arrives last so often by chance (binomial)")
     floor_ratio: float = limit(0.003, "of the work in a step", "smaller deviations are noise")
 
 
@@ -37,12 +37,12 @@ COLUMNS = columns(
     meaning("kind", "What it is slow at.", values=WORK),
     "cost_ns",
     Column("cost_ratio", "float64", "`cost_ns` over the median step of the longest rank.", importance=60),
-    Column("excess_ns", "int64", "What it needs beyond the typical rank in the median step.", importance=58),
-    Column("typical_ns", "int64", "What the typical rank needs for this kind in a step.", importance=51),
-    meaning("steps", "Number of steps that were compared."),
-    Column("steps_late", "int32", "Steps in which it has such an excess.", importance=38),
-    Column("times_last", "int32", "Collectives in which it arrived last.", importance=37),
-    meaning("calls", "Collectives that it took part in."),
+    Column("excess_ns", "int64", "Extra time compared with the typical rank in the median step.", importance=58),
+    Column("typical_ns", "int64", "Time that the typical rank needs for this kind of work in a step.", importance=51),
+    meaning("steps", "Number of compared steps."),
+    Column("steps_late", "int32", "Number of steps in which it is late.", importance=38),
+    Column("times_last", "int32", "Number of collectives in which it arrived last.", importance=37),
+    meaning("calls", "Number of collectives in which it took part."),
     "score",
     nulls="",
 )
@@ -57,27 +57,27 @@ def slow_ranks(
     steps: pl.LazyFrame,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
-    """Name the ranks that hold the job up, each with what it is slow at and what it costs.
+    """Find the ranks that hold the job up, what each is slow at, and what it costs.
 
     For each collective, the work that members did since their last one (`segments`: computing, data loading,
-    compiling, checkpoints, dispatch and memory, not transmission, which all share) is compared with the median
-    member's (of two members: the other's). What the slowest member needs beyond the typical one is lost to all; it is
-    shared out among the members above the typical one as in the airport game (Littlechild and Owen, 1973): each
-    further delay is borne in equal parts by those who are at least so late. So two equally slow ranks share the cost,
-    and a rank hidden behind a slower one is still found.
+    compiling, checkpoints, dispatch and memory, not transmission, which all share) is compared with the median member's
+    (of two members, with the other's). The slowest member's excess over the typical one is lost to all. It is divided
+    among the members above the typical one as in the airport game (Littlechild and Owen, 1973): each increment of delay
+    is shared equally by the members that are at least that late. So two equally slow ranks share the cost, and a rank
+    masked by a slower one is still found.
 
-    What was recorded in part only, for example because a file was cut, is not compared: ranks whose steps are not
-    marked where those of others are, and ranks that have less than half of the others' calls in their steps.
+    Incomplete recordings, e.g. from truncated files, are not compared: ranks without marked steps if other ranks have
+    them, and ranks with less than half of the others' calls in their steps.
 
-    A rank is slow at a kind of work if its excess is beyond noise (median and MAD over ranks and steps), is there
-    in most steps, and costs the job a noticeable share of a step's work; or if it arrives last so often that
-    chance does not explain it, at the kind that costs most.
+    A rank is slow at a kind of work if its excess occurs in most steps, costs the job a noticeable share of a step's
+    work, and either is beyond noise (median and MAD over ranks and steps) or belongs to a rank that arrives last too
+    often for chance, at the kind that costs most.
 
     Returns:
-        One row for each slow rank and kind, dearest first.
+        One row per slow rank and kind of work, most expensive first.
 
     Raises:
-        Unavailable: With fewer than two ranks, or for ranks that have nothing to do with each other.
+        Unavailable: If there are fewer than two ranks, or the ranks do not belong together.
     """
     if segments["rank"].n_unique() < 2:
         raise Unavailable("slow ranks need the recordings of at least two ranks of one job")
@@ -99,8 +99,8 @@ def slow_ranks(
 
 
 def _comparable(segments: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
-    """Without what cannot be compared: ranks whose steps are not marked, where those of others are; and the calls of
-    a group in which a rank has less than half of those that the other members have in the rank's steps."""
+    """The segments that can be compared: without ranks that mark no steps if others do, and without a rank's calls of a
+    group if it has less than half of the other members' calls in its steps."""
     marked = steps.select("rank", "step", "window").collect()
     unmarked = marked.filter(is_whole_recording())["rank"]
     if not marked["rank"].is_in(unmarked.implode()).all():
@@ -116,14 +116,14 @@ def _comparable(segments: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _is_one_job(ranks: pl.LazyFrame) -> bool:
-    """Whether the recordings say themselves that they belong to a job of several ranks."""
+    """Whether the recordings state that they belong to a job of several ranks."""
     return bool(ranks.select((pl.col("world_size") > 1).any()).collect().item())
 
 
 def _with_excess(segments: pl.DataFrame) -> pl.DataFrame:
-    """Add each member's excess over the typical member, and its part of what the call lost."""
+    """Add each member's excess over the typical member, and its share of the call's delay."""
     members = pl.len().over(CALL)
-    # Half-way between two members is nobody's time: compare each of two with the other.
+    # The median of two members is neither's time, so compare each with the other.
     scale = pl.when(members == 2).then(2).otherwise(1)
     columns = ["work_ns", *(f"{kind}_ns" for kind in WORK)]
     compared = segments.filter(members > 1).with_columns(
@@ -134,8 +134,8 @@ def _with_excess(segments: pl.DataFrame) -> pl.DataFrame:
     behind = pl.len() - pl.int_range(pl.len())
     increment = pl.col("late") - pl.col("late").shift(1, fill_value=0)
     ordered = ordered.with_columns(cost=(increment / behind).cum_sum().over(CALL))
-    # Where calls overlap computing, a rank may be late at one call and early at the next: only what is left of its
-    # lateness over the step is lost.
+    # If calls overlap computing, a rank may be late at one call and early at the next: only its net lateness over the
+    # step is lost.
     step = ["rank", "step"]
     late = pl.col("late").sum().over(step)
     left = pl.col("work_excess").sum().over(step).clip(lower_bound=0)
@@ -143,7 +143,7 @@ def _with_excess(segments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _per_step(excess: pl.DataFrame) -> pl.DataFrame:
-    """Sum up by rank and step, and share out a step's cost over the kinds of work that took longer."""
+    """Sum by rank and step, and divide a step's cost among the kinds of work that took longer."""
     sums = excess.group_by("rank", "step").agg(
         pl.col("cost").sum(), *(pl.col(f"{kind}_{what}").sum() for kind in WORK for what in ("excess", "ns"))
     )
@@ -156,7 +156,7 @@ def _per_step(excess: pl.DataFrame) -> pl.DataFrame:
 
 
 def _last(arrival: pl.DataFrame | None) -> pl.DataFrame:
-    """How often each rank arrived last in a collective, of how many, and how likely that is by chance."""
+    """How often each rank arrived last, in how many collectives, and how likely that is by chance."""
     schema = {"rank": pl.Int32, "times_last": pl.Int32, "calls": pl.Int32, "chance": pl.Float64}
     if arrival is None:
         return pl.DataFrame(schema=schema)
@@ -174,7 +174,7 @@ def _last(arrival: pl.DataFrame | None) -> pl.DataFrame:
 
 
 def binomial_tail(successes: int, trials: int, probability: float) -> float:
-    """Probability of at least so many successes in so many independent trials."""
+    """Probability of at least this many successes in independent trials."""
     if trials > 500:  # normal approximation; the exact sum overflows floats
         mean, variance = trials * probability, trials * probability * (1 - probability)
         return 0.0 if successes - mean > 4 * variance**0.5 else 1.0

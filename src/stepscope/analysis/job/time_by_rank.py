@@ -1,4 +1,4 @@
-"""What a step takes on average, and which steps take far longer than the others."""
+"""The average time of a step and its parts, and the steps that take far longer than others."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ LIMITS = Limits()
     "rank",
     columns(
         "rank",
-        meaning("steps", "Number of steps that count."),
-        meaning("window_ns", "Length of a step's window, mean."),
+        meaning("steps", "Number of steps averaged."),
+        meaning("window_ns", "Mean length of a step's window."),
         "computing_ns communication_ns overlapped_ns communication_not_overlapped_ns",
         "memory_not_overlapped_ns free_ns data_loading_ns",
-        Column("left_out_step", "int32", "Number of a first step that is left out as far longer; null if it counts."),
+        Column("left_out_step", "int32", "First step, if left out because it is far longer; else null."),
         Column("left_out_ns", "int64", "Length of that step."),
         nulls="left_out_step left_out_ns",
     ),
@@ -53,17 +53,17 @@ LIMITS = Limits()
 def time_by_rank(
     breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None = None, limits: Limits = LIMITS
 ) -> pl.DataFrame:
-    """Average the parts of `breakdown` over the steps, so that they add up to what was recorded.
+    """Average the parts of `breakdown` over the steps, so that the parts add up to the step.
 
-    A first step that is far longer than the others starts things up; it is left out.
+    A first step that is far longer than the others is start-up and left out.
 
     Args:
         breakdown: The steps.
-        outer_steps: The first step of the recording; without it that of `breakdown`.
-        limits: When a step is far longer.
+        outer_steps: The first step of the recording. Default: the first step of `breakdown`.
+        limits: When a step counts as far longer.
 
     Returns:
-        One row a rank; times are means of the steps that count.
+        One row per rank; times are means over the steps.
     """
     marked = _measured(breakdown, outer_steps, limits)
     starts = pl.col("is_first") & pl.col("is_long") & (pl.len().over("rank") > 2)
@@ -78,17 +78,17 @@ def time_by_rank(
 def long_steps(
     breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None = None, limits: Limits = LIMITS
 ) -> pl.DataFrame:
-    """The steps that are far longer than their rank's others, each on the rank where it is longest.
+    """The steps that are far longer than others of their rank, each on the rank where it is longest.
 
     Args:
-        breakdown: The steps, or `timed_steps`, of which those with operators and those without have medians of their
-            own: recording operators takes time.
-        outer_steps: The first step of the recording; without it that of `breakdown`.
-        limits: When a step is far longer.
+        breakdown: The steps, or `timed_steps`, where steps with and without operators have separate medians, because
+            recording operators takes time.
+        outer_steps: The first step of the recording. Default: the first step of `breakdown`.
+        limits: When a step counts as far longer.
 
     Returns:
-        `step`, `rank`, `window_ns`, `median_ns` (of the rank's steps of its kind), `share_ratio` (of the rank's
-        recorded time), `is_first` (that the rank recorded), the longest first.
+        `step`, `rank`, `window_ns`, `median_ns` (of the rank's steps of the same kind), `share_ratio` (of the rank's
+        recorded time), `is_first` (first recorded step of the rank), longest first.
     """
     found = (
         _measured(breakdown, outer_steps, limits).filter("is_long").sort("window_ns", "rank", descending=[True, False])

@@ -1,4 +1,4 @@
-"""Who holds the memory at one node or moment: the tensors or blocks that are alive then, and how long they live."""
+"""What holds the memory at a node or point in time: the tensors or blocks alive there, and how long they live."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from stepscope.tables.base import Column, schema_of, with_schema
 
 COLUMNS = columns(
     "rank graph node",
-    meaning("time_ns", "Time that is shown; null for a graph."),
+    meaning("time_ns", "Point in time shown; null for a graph."),
     "component device",
     Column("tensor", "int64", "Number of the tensor in its graph."),
-    meaning("name", "Name of the tensor, or operator that asked for the block."),
-    Column("made_by", "string", "Node that made the tensor."),
+    meaning("name", "Name of the tensor, or of the operator that allocated the block."),
+    Column("made_by", "string", "Node that produced the tensor."),
     meaning("size_bytes", "Size."),
-    meaning("share_ratio", "Share of the memory in use there; if that is unknown or less, of the rows' sum."),
+    meaning("share_ratio", "Share of the memory in use there, or of the rows' sum if that is unknown or less."),
     meaning("type", "Kind of tensor as stated, e.g. `OUTPUT`."),
     "data_type",
     Column("format", "string", "Data format."),
     Column("shape", "string", "Shape as recorded."),
     Column("lifetime", "string", "How long it lives, as stated, e.g. `LifeLongGraphAll`."),
-    Column("life_start", "int32", "First node at which it lives."),
-    Column("life_end", "int32", "Last node at which it lives."),
+    Column("life_start", "int32", "First node at which it is alive."),
+    Column("life_end", "int32", "Last node at which it is alive."),
     Column("allocation_ns", "int64", "When it was allocated.", moment=True),
-    Column("release_ns", "int64", "When it was released; null if not in the recording.", moment=True),
-    Column("life_ns", "int64", "Time between the two."),
+    Column("release_ns", "int64", "When it was released; null if that is not in the recording.", moment=True),
+    Column("life_ns", "int64", "Time between allocation and release."),
     keep="name size_bytes share_ratio life_ns allocation_ns release_ns made_by shape",
 )
 
@@ -47,27 +47,27 @@ def memory_breakdown(
     node: int | None = None,
     at_ns: int | None = None,
 ) -> pl.DataFrame:
-    """List what is alive at a node of a graph, or at a time; without either, at the peak of each graph and device.
+    """List what is alive at a node of a graph or at a time. Default: at the peak of each graph and device.
 
-    Blocks that were allocated before the recording began are not known, so the sum may be less than the curve shows.
+    Blocks allocated before the recording began are unknown, so the sum may be less than the curve shows.
 
     Args:
         graph_tensors: Tensors of compiled graphs.
-        graph_nodes: Names of the nodes that made them.
+        graph_nodes: Names of the nodes that produced them.
         allocations: Blocks of an allocator.
         memory_peak: Where the peaks are.
         memory_usage: How much was in use there.
-        graph: Only this graph; with `node`, None is the only one, else the lowest.
+        graph: Only this graph. Default with `node`: the lowest.
         node: The node.
         at_ns: The time.
 
     Returns:
-        One row for each tensor or block, the largest first. Tensors have a `graph`, a `node` and a life in nodes;
-        blocks have `time_ns`, `component`, `device` and a life in time.
+        One row per tensor or block, largest first. Tensors have `graph`, `node` and a lifetime in nodes; blocks have
+        `time_ns`, `component`, `device` and a lifetime in ns.
 
     Raises:
         Unavailable: If neither tensors nor blocks were recorded.
-        StepscopeError: If there is no such graph or node; the text says which there are.
+        StepscopeError: If there is no such graph or node; the message lists those that exist.
     """
     parts = []
     if graph_tensors is not None and at_ns is None:
@@ -75,7 +75,7 @@ def memory_breakdown(
     if allocations is not None and node is None and graph is None:
         parts += _of_blocks(allocations, memory_peak, at_ns)
     if not parts:
-        raise Unavailable("neither the tensors of a graph nor the blocks of an allocator are known there")
+        raise Unavailable("neither tensors of a graph nor blocks of an allocator were recorded there")
     rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
     place = ["rank", "graph", "component", "device"]
     total = pl.coalesce(_in_use(rows, memory_usage), pl.col("size_bytes").sum().over(place))
@@ -85,7 +85,7 @@ def memory_breakdown(
 
 
 def _in_use(rows: pl.DataFrame, usage: pl.DataFrame | None) -> pl.Series:
-    """What was in use where each row is: the least of the curves that holds all that is listed there."""
+    """The memory in use at each row: the lowest of the curves that covers all rows listed there."""
     at = ["graph", "node", "component", "device", "time_ns"]
     totals: dict[tuple[Any, ...], int | None] = {}
     for key, listed in rows.partition_by(at, as_dict=True, maintain_order=True).items():
@@ -103,7 +103,7 @@ def _totals(
     device: int | None,
     at_ns: int | None,
 ) -> list[int]:
-    """The totals of curves at a node, or at a time; of the curve of that component, where it has one."""
+    """The totals of curves at a node or time; only of the component's own curve if it has one."""
     if graph is not None:
         found = usage.filter((pl.col("graph") == graph) & (pl.col("node") == node))
     else:
@@ -116,7 +116,7 @@ def _totals(
 def _of_graphs(
     tensors: pl.LazyFrame, nodes: pl.LazyFrame | None, peak: pl.DataFrame | None, graph: int | None, node: int | None
 ) -> list[pl.DataFrame]:
-    """The tensors alive at the wanted node of each wanted graph."""
+    """The tensors alive at the requested node of each requested graph."""
     there = tensors.select(pl.col("graph").unique().sort()).collect()["graph"].to_list()
     if graph is not None and graph not in there:
         raise StepscopeError(f"no graph {graph} was recorded. There is graph {describe_numbers(there)}")
@@ -140,7 +140,7 @@ def _of_graphs(
 
 
 def _check_node(rows: pl.LazyFrame, graph: int, node: int) -> None:
-    """Refuse a node that a graph does not have."""
+    """Raise an error if a graph does not have a node."""
     known = rows.filter((pl.col("graph") == graph) & pl.col("node").is_not_null()).select("node").collect()["node"]
     if node not in known:
         there = f"It has node {describe_numbers(known.unique().to_list())}" if len(known) else "Its nodes are unknown"
@@ -148,7 +148,7 @@ def _check_node(rows: pl.LazyFrame, graph: int, node: int) -> None:
 
 
 def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | None) -> list[pl.DataFrame]:
-    """The blocks held at the wanted time, or at the peak of each device."""
+    """The blocks held at the requested time, or at the peak of each device."""
     places = blocks.select("component", "device").unique().sort("component", "device").collect()
     found = []
     for component, device in places.iter_rows():
@@ -164,15 +164,15 @@ def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | Non
 
 
 def _at(component: str | None, device: int | None) -> pl.Expr:
-    """Whether a row is of a component and device."""
+    """Whether a row belongs to a component and device."""
     same = pl.col("component").eq_missing(pl.lit(component, pl.String))
     return same & pl.col("device").eq_missing(pl.lit(device, pl.Int32))
 
 
 def _peak_time(blocks: pl.LazyFrame, peak: pl.DataFrame | None, component: str | None, device: int | None) -> int:
-    """When the curve of a place was highest; without a curve, when its blocks held most.
+    """When a curve was highest; without a curve, when the blocks held most.
 
-    Blocks of most sources do not say their component, and stand for the highest curve of their device.
+    Most sources do not record the component of blocks, which then belong to the highest curve of their device.
     """
     if peak is not None:
         timed = peak.drop_nulls("time_ns")

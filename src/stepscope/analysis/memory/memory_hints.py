@@ -1,4 +1,4 @@
-"""What the use of memory gives away: leaks, blocks never released, fragmentation, and how little room is left."""
+"""Signs of leaks, blocks never released, fragmentation and memory running out."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from stepscope.tables.base import Column, schema_of
 GROWTH, UNRELEASED, FRAGMENTATION, NEAR_CAPACITY = "growth", "unreleased", "fragmentation", "near capacity"
 
 MOST_STEPS = 200
-"""Steps that are compared pair by pair; of more, every so many."""
+"""Most steps that are compared pairwise; longer recordings are sampled."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When the use of memory gives a hint."""
+    """When memory use is worth a hint."""
 
     near_capacity_ratio: float = limit(
-        0.9, "of the memory there is, at the peak", "chosen by us: one more batch in ten fits"
+        0.9, "of the capacity, in use at the peak", "chosen by us: a 10 % larger batch may not fit"
     )
     growth_steps: int = limit(4, "steps after the first", "chosen by us: fewer show no trend")
     growth_rising_ratio: float = limit(
-        0.8, "of the pairs of steps, the later higher", "chosen by us: Kendall's tau of 0.6"
+        0.8, "of the pairs of steps, with the later one higher", "chosen by us: Kendall's tau of 0.6"
     )
-    growth_ratio: float = limit(0.01, "of the peak, grown over the recording", "chosen by us: below it is caching")
+    growth_ratio: float = limit(0.01, "of the peak, grown over the recording", "chosen by us: less is caching")
     growth_bytes: int = limit(1_000_000, "bytes, grown over the recording", "chosen by us: less is not worth a finding")
-    unreleased_steps: int = limit(3, "steps that leave blocks, and that pass without a release", "chosen by us")
+    unreleased_steps: int = limit(3, "steps that leave blocks, and steps without their release", "chosen by us")
     unreleased_bytes: int = limit(1_000_000, "bytes that one operator never released", "chosen by us")
     fragmentation_ratio: float = limit(
         0.3, "of the reserved memory, never in use", "chosen by us: caches of 20 % are usual"
     )
     fragmentation_reserved_ratio: float = limit(
-        0.5, "of the memory there is, reserved; where that is known", "chosen by us: below it nobody runs short"
+        0.5, "of the capacity, reserved; if the capacity is known", "chosen by us: with less, memory is not short"
     )
     fragmentation_bytes: int = limit(
         256_000_000, "bytes reserved and never in use", "chosen by us: less is not worth a finding"
     )
     fragmentation_forced_ratio: float = limit(
-        0.5, "of those bytes, reserved although as much lay free", "chosen by us: the rest is the size of a pool"
+        0.5, "of those bytes, reserved although as much was free", "chosen by us: the rest is reserved in advance"
     )
 
 
@@ -59,14 +59,14 @@ COLUMNS = columns(
     meaning("kind", "`growth`, `unreleased`, `fragmentation` or `near capacity`."),
     "graph component device",
     meaning("name", "Operator that allocated the blocks, for `unreleased`."),
-    Column("bytes", "int64", "Bytes grown, never released, never in use, or left."),
-    Column("ratio", "float64", "Share of the peak, of what is reserved, or of the capacity."),
-    Column("per_step_bytes", "int64", "Growth, or bytes not released, in a step."),
-    meaning("steps", "Number of steps that show it."),
+    Column("bytes", "int64", "Bytes grown, never released, never in use, or still free."),
+    Column("ratio", "float64", "Share of the peak, of the reserved memory, or of the capacity."),
+    Column("per_step_bytes", "int64", "Growth, or bytes not released, per step."),
+    meaning("steps", "Number of steps that show the hint."),
     Column("blocks", "int64", "Number of blocks, for `unreleased`."),
     meaning("peak_bytes", "Highest use."),
     "capacity_bytes",
-    Column("forced_bytes", "int64", "Bytes reserved although as much lay free, for `fragmentation`."),
+    Column("forced_bytes", "int64", "Bytes reserved although as much was free, for `fragmentation`."),
     keep="kind graph",
 )
 
@@ -79,20 +79,20 @@ def memory_hints(
     steps: pl.LazyFrame | None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
-    """Look for what wastes memory or runs out of it.
+    """Look for leaks, fragmentation and memory running out.
 
-    * `growth`: the low level of each step, without the first, rises from step to step: most pairs of steps agree
-      (`growth_rising_ratio`), and the slope (the median of all pairs', Theil and Sen) adds up over the recording. The
-      low level is the lower quartile of what was in use, as single points may be those of another allocator.
-    * `unreleased`: blocks of one operator that were allocated in several steps and not released in the steps after.
-    * `fragmentation`: what the allocator holds beyond the most that was ever in use, unless memory is plentiful, if
-      it was seen to reserve more while at least as much as it was asked for lay free. A pool that has its size from the
-      beginning, or grows because it is full, is none: allocators reserve in advance, however little is asked for.
-    * `near capacity`: what is in use at the peak leaves little of the memory there is. What an allocator only reserves
-      does not count: it is there for whatever is asked for next.
+    * `growth`: the low level of each step (without the first) rises from step to step in most pairs of steps
+      (`growth_rising_ratio`), and the slope (median over all pairs, Theil and Sen) adds up over the recording. The low
+      level is the lower quartile of memory in use, as single points may belong to another allocator.
+    * `unreleased`: blocks of one operator, allocated in several steps and not released in the following steps.
+    * `fragmentation`: memory that the allocator reserved but that was never in use, if it reserved more while at least
+      the requested amount was free, and unless memory is plentiful. A pool of fixed size, or one that grows because it
+      is full, is not fragmented: allocators reserve in advance.
+    * `near capacity`: the peak of memory in use is close to the capacity. Memory that is only reserved does not count:
+      it is available for the next allocation.
 
     Returns:
-        One row a hint; no row is good news.
+        One row per hint; no row means no sign of trouble.
 
     Raises:
         Unavailable: If no memory was recorded.
@@ -155,7 +155,7 @@ def _fragmented(peaks: pl.DataFrame, curve: pl.LazyFrame, limits: Limits) -> lis
 
 
 def _forced(curve: pl.LazyFrame, place: list[str]) -> pl.DataFrame:
-    """What each allocator reserved further although at least as much as it was asked for lay free."""
+    """What each allocator reserved although at least the requested amount was free."""
     both = curve.filter(pl.col("reserved_bytes").is_not_null() & pl.col("allocated_bytes").is_not_null())
     before = {name: pl.col(name).shift(1).over(place) for name in ("reserved_bytes", "allocated_bytes")}
     free = before["reserved_bytes"] - before["allocated_bytes"]
@@ -172,7 +172,7 @@ def _forced(curve: pl.LazyFrame, place: list[str]) -> pl.DataFrame:
 
 
 def _growing(curve: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
-    """Curves over time whose low level rises from step to step."""
+    """Memory curves whose low level rises from step to step."""
     place = ["rank", "component", "device"]
     rows = (
         curve.filter(pl.col("allocated_bytes").is_not_null())
@@ -214,7 +214,7 @@ def _growing(curve: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[d
 
 
 def trend(steps: Sequence[int], values: Sequence[int]) -> tuple[float, float]:
-    """Slope by step (Theil and Sen: the median of all pairs' slopes) and the share of pairs that rise.
+    """Slope per step (Theil and Sen: median slope of all pairs) and the share of rising pairs.
 
     Examples:
         >>> trend([1, 2, 3], [10, 20, 30])
@@ -229,7 +229,7 @@ def trend(steps: Sequence[int], values: Sequence[int]) -> tuple[float, float]:
 
 
 def _unreleased(blocks: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
-    """Operators that leave blocks behind in step after step."""
+    """Operators that leave blocks behind step after step."""
     ranges = steps.select("step", "start_ns").sort("start_ns", "step").collect()
     if ranges.height <= limits.unreleased_steps:
         return []

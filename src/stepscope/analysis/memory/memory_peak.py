@@ -1,4 +1,4 @@
-"""The highest use of memory: how much, when or where, and how near to what there is."""
+"""Peak memory use: how much, when or at which node, and how close to the capacity."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ STATED = {
     "memory_allocations": "stated_allocations",
     "memory_deallocations": "stated_deallocations",
 }
-"""Names of `rank_figures`, and the columns that they become."""
+"""Names of `rank_figures` and the columns that they become."""
 
 CAPACITY_COUNTER = "memory_total_bytes"
-"""The counter by which the recorder tells how much memory a device has."""
+"""The counter in which the recorder stores the memory size of a device."""
 
 COLUMNS = columns(
     "rank graph component device peak_bytes",
     meaning("node", "Node of the peak; null for memory over time."),
-    meaning("time_ns", "When the peak was reached first; null for a graph."),
+    meaning("time_ns", "When the peak was first reached; null for a graph."),
     meaning("step", "Step of the peak."),
-    meaning("phase", "Part of the step at the peak, as `memory_usage` names it."),
+    meaning("phase", "Phase of the step at the peak, as in `memory_usage`."),
     meaning("name", "Name of that node."),
     meaning("full_name", "Full name of that node."),
     "static_bytes",
-    Column("allocated_peak_bytes", "int64", "Highest use without the static part.", importance=14),
-    Column("reserved_peak_bytes", "int64", "The most that the allocator reserved."),
+    Column("allocated_peak_bytes", "int64", "Peak without the static part.", importance=14),
+    Column("reserved_peak_bytes", "int64", "Most memory reserved by the allocator."),
     "allocations capacity_bytes",
     Column("stated_peak_bytes", "int64", "Peak as the source states it for the rank."),
     Column("stated_static_bytes", "int64", "Static part as stated.", importance=12),
     Column("stated_allocations", "int64", "Allocations as stated.", importance=10),
     Column("stated_deallocations", "int64", "Releases as stated.", importance=11),
-    Column("used_ratio", "float64", "The highest of peak, stated peak and reserved, over the capacity."),
+    Column("used_ratio", "float64", "Highest of peak, stated peak and reserved memory, divided by the capacity."),
     keep="peak_bytes used_ratio component device step phase time_ns name reserved_peak_bytes",
 )
 
@@ -55,10 +55,10 @@ def memory_peak(
     host_usage: pl.LazyFrame | None,
     ranks: pl.LazyFrame | None,
 ) -> pl.DataFrame:
-    """Find the highest point of each curve (`memory_usage`).
+    """Find the peak of each memory curve (`memory_usage`).
 
     Returns:
-        One row for each graph, or device and component, the highest first.
+        One row per graph, or device and component, highest first.
 
     Raises:
         Unavailable: If no memory was recorded.
@@ -77,7 +77,7 @@ def memory_peak(
     on_host = pl.col("graph").is_null() & pl.col("device").is_null()
     if _is_on_cpu(ranks):
         on_host = pl.col("device").is_null()
-    of_rank = ~on_host | on_host.all()  # the source states the memory that the rank trains on
+    of_rank = ~on_host | on_host.all()  # the stated figures are of the memory that the rank trains on
     measured = _measured(counters, host_usage, on_host)
     highest = pl.max_horizontal("peak_bytes", "stated_peak_bytes", "reserved_peak_bytes")
     return (
@@ -92,7 +92,7 @@ def memory_peak(
 
 
 def _of_graphs(nodes: pl.DataFrame) -> pl.DataFrame:
-    """The first highest node of each graph."""
+    """The first node of each graph that reaches the peak."""
     at = pl.col("total_bytes").arg_max()
     return nodes.group_by("rank", "graph", maintain_order=True).agg(
         pl.col("total_bytes").max().alias("peak_bytes"),
@@ -104,7 +104,7 @@ def _of_graphs(nodes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_curves(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
-    """The first highest moment of each allocator, with its step; only that moment is looked up among the steps."""
+    """The first time each allocator reaches its peak, with the step (looked up for this time only)."""
     place = [name for name in PLACE if name != "graph"]
     at, changes = pl.col("allocated_bytes").arg_max(), pl.col("change_bytes")
     peaks = (
@@ -123,7 +123,7 @@ def _of_curves(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
 
 
 def _stated(rank_figures: pl.LazyFrame | None) -> dict[str, int]:
-    """What the source states of the rank's memory, by column."""
+    """The source's own figures about the rank's memory, by column."""
     if rank_figures is None:
         return {}
     rows = rank_figures.filter(pl.col("name").is_in(list(STATED)) & pl.col("value").is_not_null()).sort("name", "value")
@@ -131,12 +131,13 @@ def _stated(rank_figures: pl.LazyFrame | None) -> dict[str, int]:
 
 
 def _is_on_cpu(ranks: pl.LazyFrame | None) -> bool:
-    """Whether compiled graphs are in the memory of the host."""
+    """Whether compiled graphs use host memory."""
     return ranks is not None and ranks.select((pl.col("device_kind") == "cpu").any()).collect().item() is True
 
 
 def _measured(counters: pl.LazyFrame | None, usage: pl.LazyFrame | None, on_host: pl.Expr) -> pl.Expr:
-    """The memory there is, of the host or of the device; of graphs, whose device is not stated, of the only one."""
+    """The capacity of the host or device. Graphs do not state their device: they get the capacity if there is only
+    one."""
     devices = _of_devices(counters)
     only = next(iter(devices.values())) if len(devices) == 1 else None
     known = pl.col("device").replace_strict(list(devices), list(devices.values()), default=None, return_dtype=pl.Int64)
@@ -145,7 +146,7 @@ def _measured(counters: pl.LazyFrame | None, usage: pl.LazyFrame | None, on_host
 
 
 def _of_devices(counters: pl.LazyFrame | None) -> dict[int, int]:
-    """Memory of each device."""
+    """Memory size of each device."""
     if counters is None:
         return {}
     rows = (
@@ -158,6 +159,6 @@ def _of_devices(counters: pl.LazyFrame | None) -> dict[int, int]:
 
 
 def _of_host(usage: pl.LazyFrame | None) -> int | None:
-    """Memory of the host."""
+    """Memory size of the host."""
     total: int | None = None if usage is None else usage.select(pl.col("total_bytes").max()).collect().item()
     return total

@@ -1,4 +1,4 @@
-"""How much memory was in use: node by node of a compiled graph, or over time as an allocator recorded it."""
+"""Memory in use: by node of a compiled graph, or over time as recorded by an allocator."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from stepscope.tables.base import Column, schema_of, with_schema
 
 COLUMNS = columns(
     "rank graph node",
-    meaning("time_ns", "When; null for a graph."),
+    meaning("time_ns", "Time of the change; null for a graph."),
     "step phase component device",
     meaning("name", "Name of the node."),
     meaning("full_name", "Full name of the node."),
-    meaning("size_bytes", "Change: above 0 allocated, below 0 released."),
+    meaning("size_bytes", "Change: positive if allocated, negative if released."),
     meaning("allocations", "Number of tensors that the node allocates."),
     Column("allocated_bytes", "int64", "In use, without the static part."),
     "static_bytes",
-    Column("total_bytes", "int64", "In use, static part included."),
-    Column("reserved_bytes", "int64", "Held by the allocator."),
+    Column("total_bytes", "int64", "In use, including the static part."),
+    Column("reserved_bytes", "int64", "Reserved by the allocator."),
     Column("active_bytes", "int64", "In use or waiting for a stream."),
-    Column("mark", "string", "`forward_start` or `backward_end` at the point where these are; else null."),
+    Column("mark", "string", "`forward_start` or `backward_end` at these points; else null."),
     keep="time_ns total_bytes step node size_bytes allocated_bytes reserved_bytes name",
 )
 
@@ -36,13 +36,14 @@ def memory_usage(
     memory_curve: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
 ) -> pl.DataFrame:
-    """Give the curve of memory in use.
+    """List the curve of memory in use.
 
-    Of a compiled graph each node is a point: what was in use while it ran, as the source states it (`total_bytes`, with
-    the static part), else the static part and all tensors alive at it. Of an allocator each change is one.
+    For a compiled graph, each node is a point: the memory in use while it ran, as stated by the source (`total_bytes`,
+    including the static part), or else the static part plus all tensors alive. For an allocator, each change is a
+    point.
 
     Returns:
-        One row for each node of a graph, or for each change over time.
+        One row per node of a graph, or per change over time.
 
     Raises:
         Unavailable: If no memory was recorded.
@@ -54,5 +55,5 @@ def memory_usage(
         parts.append(of_times(memory_curve, steps))
     rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts]) if parts else pl.DataFrame()
     if rows.is_empty():
-        raise Unavailable("neither the memory of a compiled graph nor that of an allocator was recorded")
+        raise Unavailable("neither memory of a compiled graph nor of an allocator was recorded")
     return rows

@@ -1,1 +1,1 @@
-"""Methods that several questions share: arithmetic on tables, without a question of their own."""
+"""Computations that several analyses share."""

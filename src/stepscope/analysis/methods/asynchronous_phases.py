@@ -1,4 +1,4 @@
-"""Marked phases of ranks that mark launches, put where their operators ran.
+"""Phases of ranks whose marks show launches, moved to where their operators ran.
 
 In MindSpore's PyNative mode a call returns once its operators are queued. The mark of a backward pass therefore ends
 while most of its operators are still waiting to run, and the mark of the optimizer begins before they do.
@@ -14,13 +14,13 @@ UPDATE = (
     OPTIMIZER_SCOPE + r"|(?i)(^|/)"
     r"((assign|\w*(apply|adam|momentum|adagrad|ftrl|lamb)|lars|rprop)\w*|sgd)(-op\d+)?$"
 )
-"""Operators that write parameters or the count of steps. In PyNative those of optimizers carry no scope."""
+"""Operators that update parameters or the step counter. In PyNative mode, operators of optimizers have no scope."""
 
 _STEP = ["rank", "step"]
 
 
 def marks_launches(ranks: pl.LazyFrame | None, kernels: pl.LazyFrame | None) -> list[int]:
-    """The ranks whose marks of phases are those of launches, and whose operators tell when their work ran."""
+    """The ranks whose marks of phases show launches, and whose operators show when the work ran."""
     if ranks is None:
         return []
     eager = (pl.col("framework") == "mindspore") & (pl.col("mode") == "pynative")
@@ -31,15 +31,15 @@ def marks_launches(ranks: pl.LazyFrame | None, kernels: pl.LazyFrame | None) -> 
 
 
 def as_executed(marked: pl.DataFrame, operators: pl.LazyFrame | None, ranks: list[int]) -> pl.DataFrame:
-    """Phases whose backward pass lasts until its last operator, and whose optimizer begins after it.
+    """Phases in which backward lasts until its last operator, and the optimizer begins after it.
 
-    The last operator of the backward pass is the last one before the first that updates a parameter, of those that
-    start after the mark of the backward pass ended. Steps without such an update keep their marks.
+    The last operator of backward is the one before the first parameter update that starts after the end of backward's
+    mark. Steps without such an update keep their marks.
 
     Args:
         marked: `rank`, `step`, `phase`, `start_ns`, `end_ns`.
         operators: Host operators.
-        ranks: As of `marks_launches`.
+        ranks: From `marks_launches`.
     """
     backward = marked.filter((pl.col("phase") == "backward") & pl.col("rank").is_in(ranks)).drop_nulls("step")
     if operators is None or backward.is_empty():

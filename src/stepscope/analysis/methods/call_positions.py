@@ -1,4 +1,4 @@
-"""Positions of communication calls in their groups that mean the same call on every rank."""
+"""Positions of communication calls in their groups, the same on every rank."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ _OF_STEP = ["group", "step"]
 
 
 def positions(collectives: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.LazyFrame:
-    """Count the calls of a group anew, step by step, where its ranks did not record the same steps.
+    """Renumber the calls of a group step by step if its ranks did not record the same steps.
 
-    A recorder that spares time leaves operators out of some steps, and calls with them, on each rank out of others. The
-    k-th call that it recorded of a rank is another one than the k-th of its neighbour. Positions that leave gaps are
-    stated by the library that communicates, and stay.
+    To save time, a recorder may leave operators and their calls out of some steps, and out of different steps on each
+    rank, so that the k-th recorded calls of two ranks are different calls. Positions with gaps come from the
+    communication library itself and are kept.
 
     Args:
         collectives: The calls; `sequence` is the position.
-        steps: The steps, which say where operators were not recorded.
+        steps: The steps, which show in which ones operators were not recorded.
 
     Returns:
-        The same calls; in such groups `sequence` counts the calls of a step from where those of the steps before end.
+        The same calls; in such groups `sequence` continues from step to step.
     """
     if steps is None:
         return collectives
@@ -45,7 +45,7 @@ def positions(collectives: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.LazyF
 
 
 def _groups(calls: pl.DataFrame, left_out: list[int]) -> pl.DataFrame:
-    """The groups (`group`) to count anew."""
+    """The groups (`group`) to renumber."""
     step, sequence = pl.col("step"), pl.col("sequence")
     by_rank = calls.group_by(_OF_RANK).agg(
         steps=step.unique().sort().cast(pl.String).str.join(","),

@@ -1,4 +1,4 @@
-"""What devices can do at best, in floating point operations a second, dense, by data type of the inputs."""
+"""Peak FLOP/s of devices (dense, without sparsity), by data type of the inputs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PEAKS: dict[str, Mapping[str, float]] = {
     r"MI300X": {HALF: 1307e12, SINGLE: 163.4e12},
     r"MI250X": {HALF: 191.5e12, SINGLE: 23.95e12},
 }
-"""Name of a device to its peak without sparsity, from the makers' data sheets; the first that matches. `half` is fp16
-and bf16 on matrix units, `single` fp32 (of NVIDIA without TF32, which a program has to ask for). A device of MI250X is
-one of its two dies."""
+"""Device name to peak without sparsity, from the makers' data sheets; the first match counts. `half` is fp16 and bf16
+on matrix units, `single` is fp32 (on NVIDIA without TF32, which is opt-in). A device of an MI250X is one of its two
+dies."""
 
 _TYPES = {
     HALF: r"(?i)bfloat16|bf16|half|float16|fp16",
@@ -30,11 +30,11 @@ _TYPES = {
 }
 
 CUBE_OPERATIONS = 16**3 * 2
-"""Operations of one cube unit of an Ascend device in a cycle, fp16: 16 x 16 x 16 multiplications and additions."""
+"""Operations per cycle of a cube unit of an Ascend device, fp16: 16 x 16 x 16 multiplications and additions."""
 
 
 def peak_of(device: str | None, data_type: str | None) -> float | None:
-    """Peak of a device for inputs of a data type; None where either is not known.
+    """Peak of a device for inputs of a data type; None if either is unknown.
 
     Examples:
         >>> peak_of("NVIDIA H100 80GB HBM3", "c10::BFloat16") == 989e12, peak_of("NVIDIA H100 80GB HBM3", "double")

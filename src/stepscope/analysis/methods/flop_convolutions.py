@@ -1,7 +1,7 @@
 """Operations of convolutions: `2 |output| |weight| / C_out`, where |x| is the number of elements, and for gradients.
 
-The output is worked out from strides and padding where they are recorded, else taken from the gradient of the same
-convolution in the same recording.
+The output size is computed from strides and padding if recorded, else taken from the gradient of the same convolution
+in the same recording.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ GRADIENTS = {
     "aten::cudnn_convolution_backward": (1, 0, 2),
     "aten::miopen_convolution_backward": (1, 0, 2),
 }
-"""Places of the gradient of the output, the input and the weight."""
+"""Positions of the output's gradient, the input and the weight among the inputs."""
 
 STRIDE, PADDING, DILATION, TRANSPOSED = 3, 4, 5, 6
-"""Places of what `FORWARD` is given beside tensors."""
+"""Positions of the inputs of `FORWARD` that are not tensors."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Call:
     """One call of an operator that is counted.
 
     Args:
-        kind: What operator it is.
-        inputs: Shapes of its inputs by place.
-        values: Inputs that are no tensors, by place; empty where they are not recorded.
-        outputs: Shapes of its outputs; empty where they are not recorded.
+        kind: Kind of operator.
+        inputs: Shapes of its inputs by position.
+        values: Inputs that are not tensors, by position; empty if not recorded.
+        outputs: Shapes of its outputs; empty if not recorded.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Convolutions:
 
 
 def convolutions(calls: Iterable[Call]) -> Convolutions:
-    """Collect what gradients tell.
+    """Collect the shapes that gradients reveal.
 
     Args:
         calls: All calls that are counted.
@@ -95,7 +95,8 @@ def forward(call: Call, known: Convolutions) -> int | None:
 
 
 def backward(call: Call, _: Convolutions) -> int | None:
-    """Of PyTorch's gradients: each costs what the forward pass does. Both, unless the call tells which it asks for."""
+    """Of PyTorch's gradients: each costs as much as the forward pass. Both count unless the call shows which it
+    requests."""
     grad, data, weight = (call.inputs[place] for place in GRADIENTS[call.kind])
     one = _count(grad, data, weight)
     mask = call.values[-1] if call.values else None
@@ -126,7 +127,7 @@ def _output(data: Shape, weight: Shape, given: list[Any]) -> Shape:
     """Batch, channels and, of each dimension, `(size + 2 padding - dilation (kernel - 1) - 1) / stride + 1`.
 
     Raises:
-        ValueError: If what is given does not fit the shapes.
+        ValueError: If the values do not fit the shapes.
     """
     space = len(weight) - 2
     stride, padding, dilation = (_each(given[place], space) for place in (STRIDE, PADDING, DILATION))
@@ -142,7 +143,7 @@ def _output(data: Shape, weight: Shape, given: list[Any]) -> Shape:
 
 
 def _each(value: Any, dimensions: int) -> list[int]:
-    """One number for each dimension; a single one is for all."""
+    """One number per dimension; a single number applies to all."""
     if not isinstance(value, list) or not all(type(one) is int for one in value) or len(value) not in (1, dimensions):
         raise ValueError
     return value * dimensions if len(value) == 1 else value

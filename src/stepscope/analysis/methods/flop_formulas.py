@@ -10,13 +10,13 @@ from stepscope.analysis.methods.flop_convolutions import Call, Convolutions, con
 from stepscope.analysis.methods.shapes import Shape
 
 LARGEST = 2**63 - 1
-"""Operations that a column holds; a device that does 10^16 a second takes a quarter of an hour for so many."""
+"""Largest number that the column can hold: a device with 10^16 FLOP/s takes a quarter of an hour for it."""
 
 Formula = Callable[[Call, Convolutions], "int | None"]
 
 
 def _product(a: Shape, b: Shape) -> int:
-    """Of two matrices, or of two batches of them; either may be stored transposed, as MindSpore does not tell."""
+    """Of two matrices or batches of matrices; either may be transposed, which MindSpore does not record."""
     if a[:-2] != b[:-2]:
         raise ValueError
     (m, k), (p, n) = a[-2:], b[-2:]
@@ -27,7 +27,7 @@ def _product(a: Shape, b: Shape) -> int:
 
 
 def _matmul(call: Call, _: Convolutions) -> int:
-    """Of a matrix product of a device; its output tells which sizes are shared, however the inputs are stored.
+    """Of a matrix product on a device; its output shows which sizes are shared, however the inputs are stored.
 
     The sizes of a (m, k), b (k, n) and the output (m, n) make `|a| |b| |output| = (m k n)^2`, for tiled formats too.
     """
@@ -64,10 +64,10 @@ def _attention_backward(call: Call, _: Convolutions) -> int:
 
 
 def _sequence_attention(call: Call, _: Convolutions) -> int:
-    """Of an Ascend device: q and k are (sequence, batch, heads x size) or the first two the other way round.
+    """Of an Ascend device: q and k are (sequence, batch, heads x size) or (batch, sequence, heads x size).
 
-    Which one is told by the softmax sums (batch, heads, sequence, 8) among the outputs of the forward pass; else the
-    longer is taken for the sequence. Heads of four dimensions are (batch, heads, sequence, size).
+    The softmax sums (batch, heads, sequence, 8) among the outputs of the forward pass show which; without them, the
+    longer one is taken as the sequence. With four dimensions, they are (batch, heads, sequence, size).
     """
     q, k = call.inputs[:2]
     if len(q) == 4 and len(k) == 4:
@@ -80,7 +80,7 @@ def _sequence_attention(call: Call, _: Convolutions) -> int:
 
 
 def _sequence_attention_backward(call: Call, known: Convolutions) -> int:
-    """Five products instead of two; its outputs are gradients and tell no sequence."""
+    """Five products instead of two; its outputs are gradients, which do not show the sequence."""
     return _sequence_attention(Call(call.kind, call.inputs), known) * 5 // 2
 
 
@@ -122,7 +122,7 @@ COUNTED: dict[str, Formula] = {
 
 
 def count(call: Call, known: Convolutions) -> int | None:
-    """Operations of one call; None where its shapes are not those of its kind, or are more than any device can do."""
+    """FLOPs of one call; None if its shapes do not fit its kind, or the number is more than any device can do."""
     try:
         found = COUNTED[call.kind](call, known)
     except (IndexError, ValueError, ZeroDivisionError, TypeError):
@@ -131,11 +131,11 @@ def count(call: Call, known: Convolutions) -> int | None:
 
 
 def _has_negative(call: Call) -> bool:
-    """Whether a size is negative: it stands for one that is not known."""
+    """Whether a size is negative, which means unknown."""
     return any(size < 0 for shape in (*call.inputs, *call.outputs) for size in shape)
 
 
 def counts(calls: list[Call]) -> list[int | None]:
-    """Operations of each call of one recording."""
+    """FLOPs of each call of one recording."""
     known = convolutions(calls)
     return [count(call, known) for call in calls]

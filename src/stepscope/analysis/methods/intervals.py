@@ -1,7 +1,7 @@
-"""Arithmetic on time ranges: how long are which kinds of work active, alone and together, in which window.
+"""Arithmetic on time ranges: how long kinds of work are active, alone and together, in each window.
 
-One sweep over all range ends answers every question of overlap at once, without joins: sort the ends, count how
-many ranges of each layer are open, and sum the pieces between neighbouring ends.
+A single sweep computes all overlaps without joins: sort the range ends, count the open ranges of each layer, and sum
+the pieces between neighbouring ends.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame, by: Sequen
     """Cut the windows into pieces in which the set of active layers does not change.
 
     Args:
-        layers: Name to ranges (`start_ns`, `end_ns`), any number, overlapping as they like.
+        layers: Name to ranges (`start_ns`, `end_ns`), which may overlap.
         windows: Disjoint ranges with an integer `window`, `start_ns`, `end_ns`.
-        by: Columns, e.g. the rank, whose values have nothing to do with each other; layers and windows have them.
+        by: Columns of layers and windows, e.g. the rank, whose values are swept independently.
 
     Returns:
         `by`, `window`, `start_ns`, `duration_ns` (above 0) and one Boolean column for each layer. The pieces of a
@@ -32,13 +32,13 @@ def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame, by: Sequen
         [(2, True), (2, True), (2, True), (2, False)]
     """
     names = list(layers)
-    # Each end carries the number of its layer, above 0 where it opens and below 0 where it closes; windows are
-    # numbered behind the layers. So little is sorted.
+    # Each end carries the number of its layer, positive if it opens and negative if it closes; windows are numbered
+    # after the layers. This keeps the sorted rows small.
     parts = [_ends(ranges, number, by) for number, ranges in enumerate(layers.values(), 1)]
     parts.append(_window_ends(windows, len(names) + 1, by))
-    # At the same time, a window has to close before the next opens, as the last part lists them; other ends may come
-    # in any order. So nothing else needs sorting, which would cost most of the time.
-    # Where one value of `by` ends, all its ranges and windows are closed, so the sums below just go on.
+    # Among equal times, a window has to close before the next one opens, as listed in the last part; other ends may
+    # come in any order. So no other sort key is needed, which would take most of the time. Where one value of `by`
+    # ends, all its ranges and windows are closed, so the sums below just go on.
     swept = pl.concat(parts).sort(*by, "at", maintain_order=True)
     opened = (
         ((pl.col("end") == number).cast(pl.Int32) - (pl.col("end") == -number).cast(pl.Int32)).cum_sum() > 0
@@ -54,11 +54,11 @@ def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame, by: Sequen
 
 
 def union(ranges: pl.LazyFrame, by: Sequence[str] = ()) -> pl.LazyFrame:
-    """Merge ranges (`start_ns`, `end_ns`) that touch or overlap; the result is sorted and disjoint.
+    """Merge ranges (`start_ns`, `end_ns`) that touch or overlap. The result is sorted and disjoint.
 
     Args:
         ranges: Any ranges.
-        by: Columns, e.g. the rank; only ranges that agree in them are merged.
+        by: Columns, e.g. the rank; only ranges with equal values are merged.
     """
     reach = pl.col("end_ns").cum_max().shift(1)
     return (

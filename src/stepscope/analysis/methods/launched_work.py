@@ -6,13 +6,13 @@ import polars as pl
 
 
 def with_device_time(counted: pl.DataFrame, operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
-    """Add `device_ns`, the time of all work that an operator or one that it calls launched.
+    """Add `device_ns`, the time of all device work launched by an operator and its callees.
 
     The operators must not call each other.
 
     Args:
         counted: `rank`, `slice`, `thread`, `start_ns`, `duration_ns` and more.
-        operators: All operators, which kernels name by external id.
+        operators: All operators, to which kernels refer by external id.
         kernels: Device work.
 
     Returns:
@@ -44,12 +44,12 @@ def with_device_time(counted: pl.DataFrame, operators: pl.LazyFrame, kernels: pl
 
 
 def launch_times(kernels: pl.LazyFrame, operators: pl.LazyFrame | None) -> pl.DataFrame:
-    """When the host asked for each kernel: when its operator began, else when it was launched.
+    """When the host requested each kernel: when its operator began, else when it was launched.
 
-    A launch may come after its operator, where another thread makes it (Ascend's task queue).
+    A launch may come after its operator if another thread makes it (Ascend's task queue).
 
     Returns:
-        `rank`, `at_ns`, `start_ns`, `end_ns` of each kernel of which that is known, in order of `at_ns`.
+        `rank`, `at_ns`, `start_ns`, `end_ns` of each kernel with a known request, in order of `at_ns`.
     """
     rows = kernels.select(
         *("rank", "external_id", "launch_start_ns", "start_ns"), end_ns=pl.col("start_ns") + pl.col("duration_ns")
@@ -68,14 +68,14 @@ def launch_times(kernels: pl.LazyFrame, operators: pl.LazyFrame | None) -> pl.Da
 
 
 def launched_within(ranges: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
-    """From the first start to the last end of the kernels that were asked for in each of some disjoint host ranges.
+    """From the first start to the last end of the kernels requested in each of some disjoint host ranges.
 
     Args:
         ranges: `rank`, `start_ns`, `end_ns`.
         launches: See `launch_times`.
 
     Returns:
-        `rank`, `start_ns`, `end_ns` for each range that asked for any.
+        `rank`, `start_ns`, `end_ns` for each range that requested any.
     """
     bounds = ranges.sort("rank", "start_ns").select("rank", at_ns="start_ns", over_ns="end_ns").with_row_index("range")
     return (

@@ -9,7 +9,7 @@ from stepscope.analysis.methods.tensor_lifetimes import node_totals
 FORWARD_START, BACKWARD_END = "forward_start", "backward_end"
 
 PLACE = ("rank", "graph", "component", "device")
-"""What has a curve of its own."""
+"""Columns that identify a curve."""
 
 
 def of_nodes(nodes: pl.LazyFrame, graphs: pl.LazyFrame | None, tensors: pl.LazyFrame | None) -> pl.DataFrame:
@@ -70,7 +70,7 @@ def of_times(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
 
 
 def _first_in(phase: str, mark: str, later: str, later_mark: str) -> pl.Expr:
-    """A mark at the first point of a phase in its step and place."""
+    """A mark at the first point of a phase in its step and curve."""
     first = pl.int_range(pl.len()).over("step", "phase", "component", "device") == 0
     return (
         pl.when(first & (pl.col("phase") == phase))

@@ -1,4 +1,4 @@
-"""Where a step turns from backward to the next forward pass: several micro-batches, several losses."""
+"""Where a new turn of forward and backward begins within a step (micro-batches, several losses)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.analysis.methods.intervals import union
 
 ENGINE = "autograd::engine::"
-"""How the ranges of PyTorch's autograd begin, each of which holds all that one node of the graph does."""
+"""Prefix of PyTorch's autograd ranges, each of which covers one node of the graph."""
 
 _BOUND = {"rank": pl.Int32, "turn_ns": pl.Int64}
 
@@ -17,15 +17,15 @@ def turn_starts(
 ) -> pl.DataFrame:
     """Find where a new turn of forward and backward begins within steps; each step begins with its first turn.
 
-    A new one begins with the first operator of forward after a range of backward, behind an optimizer, and where a
-    closure that an optimizer calls sets gradients to zero: what lies between that and the backward pass before is the
-    optimizer's. Where neither autograd's own ranges nor marks tell backward, a step is one turn.
+    A turn begins with the first operator of forward after a range of backward, after an optimizer, and when a closure
+    called by an optimizer sets gradients to zero: the time between that and the previous backward belongs to the
+    optimizer. If neither autograd's ranges nor marks show backward, a step is one turn.
 
     Args:
-        operators: Of known steps; `forward` says which may be of a forward pass.
+        operators: Operators of known steps; `forward` marks those that may belong to a forward pass.
         marked: Ranges of the phases that annotations mark.
         resets: Ranges that set gradients to zero (`rank`, `start_ns`, `end_ns`).
-        others: Disjoint ranges in which an operator is of no forward pass (`rank`, `start_ns`, `end_ns`).
+        others: Disjoint ranges in which operators do not belong to a forward pass (`rank`, `start_ns`, `end_ns`).
 
     Returns:
         `rank`, `turn_ns`, in order of time.
@@ -57,7 +57,7 @@ def turn_starts(
 
 
 def in_turns(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the `turn_ns` of the turn in which they start, null before the first."""
+    """The rows with `turn_ns` of the turn in which they start; null before the first turn."""
     bounds = turns.sort("turn_ns").with_columns(start_ns="turn_ns")
     return rows.sort("start_ns", maintain_order=True).join_asof(
         bounds, on="start_ns", by="rank", check_sortedness=False
@@ -65,21 +65,21 @@ def in_turns(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def outside(rows: pl.LazyFrame, ranges: pl.LazyFrame) -> pl.LazyFrame:
-    """The rows that start in none of some disjoint ranges."""
+    """The rows that start outside some disjoint ranges."""
     bounds = ranges.sort("rank", "start_ns").select("rank", "start_ns", over_ns="end_ns")
     last = rows.sort("rank", "start_ns").join_asof(bounds, on="start_ns", by="rank", check_sortedness=False)
     return last.filter(pl.col("over_ns").is_null() | (pl.col("start_ns") >= pl.col("over_ns"))).drop("over_ns")
 
 
 def _within(rows: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
-    """The rows that start in one of some disjoint ranges."""
+    """The rows that start inside some disjoint ranges."""
     bounds = ranges.sort("start_ns").select("rank", "start_ns", over_ns="end_ns")
     last = rows.sort("start_ns").join_asof(bounds, on="start_ns", by="rank", check_sortedness=False)
     return last.filter(pl.col("start_ns") < pl.col("over_ns"))
 
 
 def _of_main_thread(operators: pl.LazyFrame) -> pl.LazyFrame:
-    """The operators on the thread that has most of them: those of loaders' threads are no forward pass."""
+    """The operators on the thread with the most; those on loaders' threads do not belong to a forward pass."""
     counts = operators.group_by("rank", "thread").len().sort("rank", "len", "thread", descending=[False, True, False])
     main = counts.group_by("rank", maintain_order=True).agg(pl.col("thread").first())
     return operators.join(main, on=["rank", "thread"], how="semi", nulls_equal=True)

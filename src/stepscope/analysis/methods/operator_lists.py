@@ -1,4 +1,4 @@
-"""What the lists of operators are made of: totals that a source states, else what each operator and kernel took."""
+"""The rows of operator lists: totals stated by a source, or else single operators and kernels."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ UNITS = ("AI_CORE", "AI_CPU", "MEMORY", "GPU", "CUDA", "PYNATIVE", "HOST_CPU", "
 """The lists, see `operator_totals.unit`; `MEMORY` has the copies of an Ascend device."""
 
 DEVICE_UNITS, HOST_UNITS = UNITS[:6], UNITS[6:]
-"""Of a rank of which one of these is stated, no list is made of its kernels, or of its operators."""
+"""If a source states one of these lists for a rank, none is built from its kernels, or from its operators."""
 
 PLACE = (
     *("type", "name", "full_name", "framework_name", "subgraph", "graph", "core", "kind", "stream"),
     *("block_dim", "block", "grid"),
 )
-"""Columns that tell one operator from the next, with its shapes."""
+"""Columns that identify an operator with its shapes."""
 
 SHAPES = ("inputs", "input_shapes", "input_types")
 
@@ -32,10 +32,10 @@ COLUMNS: dict[str, pl.DataType] = {
     "process": pl.Int64(),
     **dict.fromkeys(SHAPES, pl.String()),
 }
-"""Of every row; what a list does not know is null."""
+"""Columns of every row; null if a list does not have them."""
 
 _TEMPLATE = r"^(?:void |static void )?([^<(]+).*$"
-"""A kernel's name without what it returns, its template and its arguments."""
+"""A kernel's name without return type, template and arguments."""
 
 
 def stated_rows(totals: pl.LazyFrame | None) -> pl.DataFrame:
@@ -59,8 +59,8 @@ def stated_rows(totals: pl.LazyFrame | None) -> pl.DataFrame:
 def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFrame:
     """Kernels as operators: those of an Ascend device by core, its copies as `MEMORY`, those of a GPU as `CUDA`.
 
-    A kernel without type has that of its function, without template and arguments, or the one that its place in the
-    model ends in.
+    A kernel without a type gets its function name without template and arguments, or the type at the end of its
+    position in the model.
     """
     rows = kernels.with_columns(npu=pl.col("core").is_not_null())
     if ranks is not None:
@@ -92,7 +92,7 @@ def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFra
 
 
 def operator_rows(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.LazyFrame:
-    """Host operators, with the kernels that each launched itself (by external id)."""
+    """Host operators with the kernels that each launched directly (by external id)."""
     nothing = pl.lit(None, pl.Int64)
     if kernels is None:
         rows = operators.with_columns(unit=pl.lit("CPU"), activity_ns=nothing, activities=nothing)
@@ -117,12 +117,12 @@ def operator_rows(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.L
 
 
 def short(name: str) -> pl.Expr:
-    """The last part of an operator's place in the model; what is no such place stays as it is."""
+    """The last part of an operator's position in the model; other names are unchanged."""
     return pl.when(_is_place(name)).then(pl.col(name).str.split("/").list.last()).otherwise(pl.col(name))
 
 
 def full(name: str) -> pl.Expr:
-    """An operator's place in the model; null where its name is none."""
+    """An operator's position in the model; null if its name is not a position."""
     return pl.when(_is_place(name)).then(name)
 
 

@@ -1,4 +1,4 @@
-"""When a step went backward and updated its weights, by the operators that ran, where nothing marks it."""
+"""Backward and optimizer phases of steps without marks, from the operators that ran."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ OPERATORS = {
     + r"|Grad(V\d+)?(-op\d+)?$|Backprop(Filter|Input)(-op\d+)?$",
     "optimizer": OPTIMIZER_SCOPE + r"|(^|/)(Fused)?Apply[A-Z]\w*(-op\d+)?$",
 }
-"""Operators that tell a phase where nothing marks it: PyTorch's autograd, MindSpore's scopes."""
+"""Operators that identify a phase without marks: PyTorch's autograd, MindSpore's scopes."""
 
 OWN_GRADIENT = r"^SparseSoftmaxCrossEntropyWithLogits(-op\d+)?$"
-"""MindSpore's operators that compute their own gradient when they run again (`is_grad`). With a place in the model the
-scope tells which run it is, without one only their order does."""
+"""MindSpore's operators that compute their own gradient when they run again (`is_grad`). The scope shows which run it
+is; without one, only the order does."""
 
 _TURN = ["rank", "step", "turn_ns"]
 
@@ -25,12 +25,12 @@ _TURN = ["rank", "step", "turn_ns"]
 def phases_by_operators(operators: pl.LazyFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """The ranges of backward and optimizer in each turn of forward and backward.
 
-    Backward is from its first operator to its last. A graph may update a weight as soon as its gradient is there, so
-    the optimizer is from its first operator to its last with none of backward between.
+    Backward lasts from its first operator to its last. A graph may update a weight as soon as its gradient is ready, so
+    the optimizer lasts from its first operator to its last without operators of backward in between.
 
     Args:
-        operators: Of known steps.
-        turns: As of `turns.turn_starts`.
+        operators: Operators of known steps.
+        turns: From `micro_batches.turn_starts`.
 
     Returns:
         `rank`, `step`, `phase`, `start_ns`, `end_ns`.
@@ -51,7 +51,7 @@ def phases_by_operators(operators: pl.LazyFrame, turns: pl.DataFrame) -> pl.Data
 
 
 def _second_runs() -> pl.Expr:
-    """The later half of the runs of an operator that computes its own gradient, in turns that go backward."""
+    """The later half of the runs of an operator that computes its own gradient, in turns with backward."""
     keys = [*_TURN, "name"]
     count, place = pl.len().over(keys), pl.int_range(pl.len()).over(keys)
     is_later = (count % 2 == 0) & (2 * place >= count)

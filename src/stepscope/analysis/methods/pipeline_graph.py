@@ -1,4 +1,4 @@
-"""A dataset pipeline as a tree of operators, and what the fill of their queues says about them."""
+"""A dataset pipeline as a tree of operators, judged by how full their queues are."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from dataclasses import dataclass
 from stepscope.limits import limit
 
 SINGLE = frozenset(("Barrier", "Concat", "EpochCtrl", "Rename", "Repeat", "Shuffle", "Skip", "Take", "Zip"))
-"""Operators that run in one thread whatever the user sets, so nothing is said about their workers."""
+"""Operators that always run in one thread, so their workers are not judged."""
 
 OVERLOADED, IDLE, TOO_MANY_WORKERS = "workers overloaded", "workers idle", "too many workers"
 SLOW_READER, STARVED_DEVICE = "reader too slow", "queue before the device often empty"
 FULLER_INPUT, EMPTY_INPUT = "input much fuller than output", "input nearly empty"
-"""What may be observed of an operator."""
+"""Possible observations about an operator."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When the figures of a dataset operator tell something."""
+    """When the figures of a dataset operator are worth an observation."""
 
-    high_usage: float = limit(0.8, "of a queue's room, mean", "MindSpore Insight")
-    low_usage: float = limit(0.6, "of a queue's room, mean", "MindSpore Insight")
-    usage_gap: float = limit(0.1, "of a queue's room, input less output", "MindSpore Insight")
+    high_usage: float = limit(0.8, "of a queue's capacity, mean", "MindSpore Insight")
+    low_usage: float = limit(0.6, "of a queue's capacity, mean", "MindSpore Insight")
+    usage_gap: float = limit(0.1, "of a queue's capacity, input minus output", "MindSpore Insight")
     high_worker_cpu: float = limit(0.75, "of a processor, for each worker", "MindSpore's dataset profiling")
     low_worker_cpu: float = limit(0.20, "of a processor, for each worker", "MindSpore's dataset profiling")
     low_reader_usage: float = limit(0.5, "of a reader's queue, mean", "MindSpore's dataset profiling")
     empty_root: float = limit(
         0.6, "of the samples with an empty queue before the device", "MindSpore's dataset profiling"
     )
-    wide_gap: float = limit(0.5, "of a queue's room, input less output", "MindSpore's dataset profiling")
-    low_input: float = limit(0.1, "of a queue's room, input", "MindSpore's dataset profiling")
+    wide_gap: float = limit(0.5, "of a queue's capacity, input minus output", "MindSpore's dataset profiling")
+    low_input: float = limit(0.1, "of the input queue's capacity", "MindSpore's dataset profiling")
     min_cpu_samples: int = limit(
-        3, "samples of an operator's CPU use", "chosen by us: with fewer, one busy or idle moment would decide"
+        3, "samples of an operator's CPU use", "chosen by us: with fewer, a single busy or idle sample would decide"
     )
 
 
@@ -47,12 +47,12 @@ class Node:
         name: Type and number.
         kind: Type without a trailing `Op`.
         number: Its number.
-        workers: Threads or processes; None where unknown.
+        workers: Threads or processes; None if unknown.
         usage: Mean fill of its output queue, 0 to 1; None without a queue.
         empty: Share of samples in which that queue was empty.
-        worker_cpu: Processors that each of its workers used; None if unknown, or known from too few samples.
-        children: The operators that it takes from.
-        depth: Steps from the root, which has 0.
+        worker_cpu: Processors used by each worker; None if unknown or from too few samples.
+        children: The operators that provide its input.
+        depth: Distance from the root.
     """
 
     name: str
@@ -67,11 +67,11 @@ class Node:
 
 
 def bottlenecks(nodes: Sequence[Node], limits: Limits = LIMITS) -> list[str]:
-    """The operators that hold a pipeline up, from the readers to the root.
+    """The bottlenecks of a pipeline, from the readers to the root.
 
-    An operator does, if the queue before it is fuller than that behind it by more than `usage_gap`; a reader, if its
-    queue is filled to less than `low_usage`; the root, if all queues are filled to `high_usage` (MindSpore Insight's
-    rule).
+    An operator is a bottleneck if its input queue is fuller than its output queue by more than `usage_gap`; a reader,
+    if its queue is filled to less than `low_usage`; the root, if all queues are filled to `high_usage` (MindSpore
+    Insight's rule).
     """
     by_name = {node.name: node for node in nodes}
     found = {node.name for node in nodes if _is_slow(node, by_name, limits)}
@@ -91,13 +91,13 @@ def _is_slow(node: Node, by_name: Mapping[str, Node], limits: Limits) -> bool:
 
 
 def input_usage(node: Node, by_name: Mapping[str, Node]) -> float:
-    """Fill of the fullest queue before an operator; below 0 if there is none."""
+    """Fill of an operator's fullest input queue; negative if there is none."""
     used = [by_name[name].usage for name in node.children if name in by_name]
     return max((usage for usage in used if usage is not None), default=-1.0)
 
 
 def observations(node: Node, nodes: Sequence[Node], limits: Limits = LIMITS) -> list[str]:
-    """What MindSpore's own limits say about an operator.
+    """Observations about an operator by MindSpore's own limits.
 
     Returns:
         Any of `workers overloaded`, `workers idle`, `too many workers`, `reader too slow`, `queue before the device
@@ -124,7 +124,7 @@ def _is_idle(node: Node, limits: Limits) -> bool:
 
 
 def _starves(node: Node, by_name: Mapping[str, Node], limits: Limits) -> bool:
-    """Whether the root, which hands batches to the device, often finds nothing to hand on."""
+    """Whether the root, which sends batches to the device, often has none to send."""
     if node.depth != 0 or node.kind not in ("DataQueue", "DeviceQueue"):
         return False
     empty = [by_name[name].empty or 0.0 for name in node.children if name in by_name]

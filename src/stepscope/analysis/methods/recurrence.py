@@ -1,4 +1,4 @@
-"""Whether a cost comes back every so many steps."""
+"""Whether a cost recurs at a regular interval of steps."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from stepscope.limits import limit
 
 @dataclass(frozen=True)
 class Limits:
-    """When a cost is said to come back every so many steps."""
+    """When a cost counts as recurring regularly."""
 
     regular_ratio: float = limit(
         0.75,
-        "of the cost, on the beat; and of the beats, with a cost",
+        "of the cost, in periodic steps; and of the periodic steps, with a cost",
         "chosen by us: one odd step in four is still regular",
     )
-    beats: int = limit(3, "times that the cost comes back", "chosen by us: fewer prove nothing")
+    beats: int = limit(3, "occurrences of the cost", "chosen by us: fewer prove nothing")
     distances: int = limit(
-        3, "distances between costly steps that are tried, the most frequent first", "chosen by us: more find chance"
+        3, "intervals between costly steps tried, the most frequent first", "chosen by us: more would find coincidences"
     )
 
 
 def period(steps: Sequence[int], costs: Sequence[int], limits: Limits = Limits()) -> int | None:
-    """After how many steps a cost comes back, 1 if in every step; None if it does not come back regularly.
+    """The period in steps at which a cost recurs, 1 if in every step; None if it is irregular.
 
-    A period that is too short has beats without a cost, one that is too long leaves costs beside its beats.
+    If a period is too short, some of its steps have no cost; if it is too long, some costs lie outside its steps.
 
     Args:
         steps: Numbers of the steps in order; some may be missing.
-        costs: What each cost; 0 for nothing.
+        costs: Cost of each step; 0 for none.
         limits: What counts as regular.
 
     Examples:
@@ -54,7 +54,7 @@ def period(steps: Sequence[int], costs: Sequence[int], limits: Limits = Limits()
 
 
 def _distances(steps: Sequence[int], costs: Sequence[int], most: int) -> Iterator[int]:
-    """The most frequent distances between a costly step and the next, the short ones first."""
+    """The most frequent intervals between a costly step and the next, short ones first."""
     hits = [step for step, cost in zip(steps, costs, strict=True) if cost > 0]
     counted = Counter(later - step for step, later in itertools.pairwise(hits) if later > step)
     yield from sorted(length for length, _ in counted.most_common(most))

@@ -1,4 +1,4 @@
-"""In which step a moment on the host lies: known where the source says so, or where both go by one clock."""
+"""The step in which a host sample lies: as recorded, or from the time if both share a clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stepscope.selection import Choice, parse_selection
 
 
 def step_ranges(steps: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.DataFrame:
-    """Steps of the ranks whose recording has one clock, by which moments on the host can be sorted into them.
+    """Step ranges of the ranks whose recording has one clock, so that host samples can be assigned to steps.
 
     Returns:
         `rank`, `step`, `since_ns`, `end_ns`, in order of start.
@@ -28,11 +28,11 @@ def step_ranges(steps: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.Da
 
 
 def with_range(rows: pl.DataFrame, ranges: pl.DataFrame, time: str = "time_ns") -> pl.DataFrame:
-    """Rows with the `step` whose range holds their time; null for what lies between steps.
+    """Rows with the `step` whose range contains their time; null between steps.
 
     Args:
         rows: `rank` and the time.
-        ranges: As `step_ranges` gives them.
+        ranges: From `step_ranges`.
         time: The column with the time.
     """
     found = with_latest(rows, ranges, time)
@@ -40,7 +40,7 @@ def with_range(rows: pl.DataFrame, ranges: pl.DataFrame, time: str = "time_ns") 
 
 
 def with_latest(rows: pl.DataFrame, since: pl.DataFrame, time: str = "time_ns") -> pl.DataFrame:
-    """Rows joined with the last row of `since` that is not later (`since_ns`), in order of time."""
+    """Rows joined with the latest row of `since` at or before them (`since_ns`), in order of time."""
     ordered = rows.sort(time, maintain_order=True)
     return ordered.join_asof(since, left_on=time, right_on="since_ns", by="rank", check_sortedness=False).drop(
         "since_ns", strict=False
@@ -48,12 +48,12 @@ def with_latest(rows: pl.DataFrame, since: pl.DataFrame, time: str = "time_ns") 
 
 
 def of_steps(rows: pl.DataFrame, ranges: pl.DataFrame, chosen: Choice, time: str = "time_ns") -> pl.DataFrame:
-    """Rows with their `step`, and only those of the chosen steps, on each rank that can tell.
+    """Rows with their `step`, limited to the chosen steps on ranks whose steps are known.
 
     Args:
-        rows: `rank`, the time, and `step` if the source states it.
-        ranges: As `step_ranges` gives them.
-        chosen: Steps, e.g. `1-3`. All rows of a rank stay if the step of none of them is known.
+        rows: `rank`, the time, and `step` if recorded.
+        ranges: From `step_ranges`.
+        chosen: Steps, e.g. `1-3`. All rows of a rank are kept if none of their steps is known.
         time: The column with the time.
     """
     stated = rows.rename({"step": "stated"}) if "step" in rows.columns else rows.with_columns(stated=None)
@@ -67,5 +67,5 @@ def of_steps(rows: pl.DataFrame, ranges: pl.DataFrame, chosen: Choice, time: str
 
 
 def count_steps() -> pl.Expr:
-    """In how many steps rows lie; null if no step is known."""
+    """The number of steps in which rows lie; null if no step is known."""
     return pl.when(pl.col("step").count() > 0).then(pl.col("step").drop_nulls().n_unique().cast(pl.Int64))

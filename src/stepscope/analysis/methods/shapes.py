@@ -1,4 +1,4 @@
-"""Shapes and values of inputs as sources write them down: JSON, or `2,3;3,5`."""
+"""Shapes and values of inputs as sources write them: JSON, or `2,3;3,5`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Shapes = list[Shape]
 
 
 def tensors(text: str | None) -> Shapes:
-    """Shapes by position; what is no tensor is empty. Empty altogether where the text is unreadable.
+    """Shapes by position; empty for inputs that are not tensors. An empty list if the text is unreadable.
 
     Examples:
         >>> tensors("[[2, 3], [3, 5], []]"), tensors("2,3;3,5")
@@ -35,7 +35,7 @@ def _plain(text: str) -> Shapes:
 
 
 def values(text: str | None) -> list[Any]:
-    """Values by position, each as number, truth or list of them; None where it is a tensor, or unreadable.
+    """Values by position, each a number, a Boolean or a list of them; None if it is a tensor or unreadable.
 
     Examples:
         >>> values('["", "[2, 2]", "False", "[True, False]"]')
@@ -50,7 +50,7 @@ def _value(one: Any) -> Any:
 
 
 def read_json(text: str) -> Any:
-    """What JSON says; None where it is none."""
+    """The parsed JSON; None if it is invalid."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,5 @@
-"""Statistics that several analyses share: of durations, named the same in every table; robust ones; sums by group."""
+"""Statistics that several analyses share: duration statistics with the same names everywhere, robust scores, sums by
+group."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ MAD_TO_SIGMA = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 
 ROWS_AT_ONCE = 1_000_000
-"""About as many rows are grouped at a time; percentiles need them all in memory, some 100 bytes each."""
+"""Rows grouped at a time; percentiles need all of them in memory, about 100 bytes each."""
 
 
 def duration_statistics(column: str = "duration_ns") -> list[pl.Expr]:
@@ -31,34 +32,34 @@ def duration_statistics(column: str = "duration_ns") -> list[pl.Expr]:
 
 
 def share(column: str = "total_ns") -> pl.Expr:
-    """Share of each row in the sum of its rank, 0 to 1; 0 where the sum is 0."""
+    """Share of each row in the sum of its rank, 0 to 1; 0 if the sum is 0."""
     total = pl.col(column).sum().over("rank")
-    # Polars divides by one number with its reciprocal, and by several exactly: with the reciprocal, a rank's shares
-    # are the same to the last digit whichever ranks it is asked with.
+    # Polars divides by a scalar with its reciprocal, but by a column exactly. With the reciprocal, a rank's shares are
+    # the same to the last digit whichever ranks are computed together.
     return pl.when(total > 0).then(pl.col(column) * (1 / total)).otherwise(0.0).alias("share_ratio")
 
 
 def rounded(value: pl.Expr) -> pl.Expr:
-    """The nearest whole number; null where there is none, e.g. for the mean of what never ran."""
+    """The nearest integer; null if undefined, e.g. for the mean of no calls."""
     return value.round().cast(pl.Int64, strict=False)
 
 
 def sum_known(column: str) -> pl.Expr:
-    """Sum of what is known; null where nothing is."""
+    """Sum of the known values; null if none is known."""
     return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum()).alias(column)
 
 
 def median(frame: pl.DataFrame, value: pl.Expr) -> float:
-    """Median of an expression; 0 where there is nothing."""
+    """Median of an expression; 0 if there are no values."""
     return float(frame.select(value.median()).item() or 0)
 
 
 def log_score(column: str, over: str | list[str], floor: float) -> pl.Expr:
-    """How many robust deviations the logarithm of a value lies above the median of its class.
+    """How many robust deviations the logarithm of a value is above the median of its class.
 
     Args:
         column: Values above 0.
-        over: Columns that make a class.
+        over: Columns that define a class.
         floor: Relative spread below which differences are noise.
     """
     log = pl.col(column).log()
@@ -72,13 +73,13 @@ def row_count(table: pl.LazyFrame) -> int:
 
 
 def grouped(rows: pl.LazyFrame, keys: Sequence[str], statistics: Sequence[pl.Expr], count: int) -> pl.DataFrame:
-    """Sum up rows by `keys`; groups of a very large table are made a part of them at a time.
+    """Aggregate rows by `keys`, in parts if the table is very large.
 
     Args:
         rows: The rows.
-        keys: Columns that make a group.
+        keys: Columns that define a group.
         statistics: Aggregations.
-        count: About how many rows there are.
+        count: Approximate number of rows.
     """
     parts = 1 + count // ROWS_AT_ONCE
     if parts == 1:

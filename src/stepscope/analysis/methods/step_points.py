@@ -1,4 +1,4 @@
-"""Where forward starts and backward ends in each step: as the user names it, as stated, else by what ran when."""
+"""Where forward starts and backward ends in each step: as named by the user, as stated, or from the phases."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Side:
     """One of the two points.
 
     Args:
-        column: In `steps`, as the source states it.
-        stated: Name in `rank_figures` of the operator that stands there.
-        variable: The environment variable of MindSpore by which a user names it.
-        is_start: Whether it is where operators start, else where they end.
-        phases: Whose first start, or last end, it is where nothing names it.
+        column: Column of `steps` with the point as the source states it.
+        stated: Name in `rank_figures` of the operator at the point.
+        variable: MindSpore's environment variable with which a user names it.
+        is_start: Whether it is the start of an operator, else the end.
+        phases: Phases whose first start, or last end, is the point if nothing names it.
     """
 
     column: str
@@ -40,7 +40,7 @@ BACKWARD = Side("backward_end_ns", "backward_end_operator", "PROFILING_BP_END", 
 
 @dataclass(frozen=True)
 class NamedPoints:
-    """The operators at the points, as the environment of the user who asks names them; None if it does not.
+    """The operators at the points as named by the user's environment; None if it does not.
 
     Args:
         forward_start: `PROFILING_FP_START`.
@@ -52,20 +52,20 @@ class NamedPoints:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> NamedPoints:
-        """The operators that an environment names."""
+        """The operators named by an environment."""
         return cls(environment.get(FORWARD.variable) or None, environment.get(BACKWARD.variable) or None)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a rank's recording holds to find the points in; None where there is no such table or answer.
+    """The data of a rank in which to find the points; None if there is no such table or answer.
 
     Args:
         operators: Host operators.
         kernels: Device work.
         phases: See `phase_ranges`.
-        stated: Names that the source states.
-        ranks: With the environment that was recorded.
+        stated: Operator names that the source states.
+        ranks: For the recorded environment.
     """
 
     operators: pl.LazyFrame | None
@@ -76,7 +76,7 @@ class Evidence:
 
     @property
     def marks_launches(self) -> bool:
-        """Whether the end of backward is stated as a mark of launches (see `asynchronous_phases`)."""
+        """Whether the stated end of backward is only the end of launching (see `asynchronous_phases`)."""
         return bool(marks_launches(self.ranks, self.kernels))
 
     def environment(self) -> dict[str, str]:
@@ -98,11 +98,11 @@ def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None,
     """One of the points in each window of a rank.
 
     Args:
-        windows: `window_start_ns`, `window_end_ns`, `graph` and the point's own column as stated; disjoint.
+        windows: `window_start_ns`, `window_end_ns`, `graph` and the stated point's column; disjoint.
         side: Which point.
         known: Where to look.
-        named: The operator that the user names by argument, if any.
-        variable: The operator that the user's environment names, if any; it goes before the recorded environment's.
+        named: The operator named by argument, if any.
+        variable: The operator named by the user's environment, if any; it precedes the recorded environment's.
 
     Returns:
         For each window `at_ns`, `by` (how it was found: `argument`, `environment`, `stated`, `phases`) and
@@ -135,7 +135,8 @@ def _told(at: pl.Series, by: str, operators: list[str | None] | list[str]) -> pl
 
 
 def _named(windows: pl.DataFrame, known: Evidence, side: Side, name: str) -> pl.Series:
-    """Where kernels of a name, or what operators of that name launched, first start or last end in each window."""
+    """The first start or last end, in each window, of kernels of a name or kernels launched by operators of that
+    name."""
     is_named = _is_named(name)
     kernels = None if known.kernels is None else _ranges(known.kernels.filter(is_named)).collect()
     if kernels is not None and kernels.height:
@@ -149,7 +150,7 @@ def _named(windows: pl.DataFrame, known: Evidence, side: Side, name: str) -> pl.
 
 
 def _not_found(known: Evidence, name: str) -> str:
-    """Why a point cannot be where the user wants it, and what to do."""
+    """Why the operator named by the user cannot be used, and what to do."""
     tables = [table for table in (known.operators, known.kernels) if table is not None]
     if any(table.filter(_is_named(name)).head(1).collect().height for table in tables):
         return f"{name!r} was recorded outside of all steps, or without the kernels that it launched. Name a kernel"
@@ -171,13 +172,13 @@ _NOTHING = pl.DataFrame(schema={"rank": pl.Int32, "start_ns": pl.Int64, "end_ns"
 
 
 def _of_phases(windows: pl.DataFrame, known: Evidence, side: Side) -> pl.Series:
-    """Where the first phase starts, or the last ends, in each window."""
+    """The start of the first phase, or the end of the last one, in each window."""
     found = _NOTHING if known.phases is None else known.phases.filter(pl.col("phase").is_in(side.phases))
     return _in_windows(windows, found, side)
 
 
 def _in_windows(windows: pl.DataFrame, ranges: pl.DataFrame, side: Side) -> pl.Series:
-    """The first start, or last end, of the ranges that start in each window; null where none does."""
+    """The first start, or last end, of the ranges that start in each window; null if none does."""
     numbered = windows.with_row_index("number")
     bounds = numbered.select("number", "window_end_ns", start_ns="window_start_ns").sort("start_ns")
     inside = (
@@ -201,19 +202,19 @@ def _stated_names(windows: pl.DataFrame, side: Side, known: Evidence) -> list[st
 
 
 def _standing_at(at: pl.Series, known: Evidence, side: Side) -> list[str | None]:
-    """The work that starts first at or after each point, or ends last at or before it."""
+    """The first work to start at or after each point, or the last to end at or before it."""
     table = known.operators if known.kernels is None else known.kernels.filter(pl.col("kind") == "compute")
     if table is None:
         return [None] * len(at)
     end = pl.col("start_ns") + pl.col("duration_ns")
-    if side is FORWARD:  # a graph may run an operator of its optimizer, such as the count of steps, before all others
+    if side is FORWARD:  # a graph may run an operator of its optimizer, such as the step counter, before all others
         table = table.filter(~pl.col("name").str.contains(OPTIMIZER_SCOPE))
     work = table.select("name", "duration_ns", at_ns=pl.col("start_ns") if side.is_start else end)
     times = work.select("at_ns", found_ns="at_ns").sort("at_ns").collect()
     asked = pl.DataFrame({"at_ns": at}).with_row_index("number")
     strategy = "forward" if side.is_start else "backward"
     nearest = asked.drop_nulls().sort("at_ns").join_asof(times, on="at_ns", strategy=strategy)  # type: ignore[arg-type]
-    # Of several at one moment it is the outermost that starts, and the innermost that ends.
+    # If several coincide, the outermost one starts and the innermost one ends.
     there = work.filter(pl.col("at_ns").is_in(nearest["found_ns"].implode())).sort(-pl.col("duration_ns"), "name")
     names = there.unique("at_ns", keep="first" if side.is_start else "last").select("name", found_ns="at_ns").collect()
     found = nearest.join(names, on="found_ns", how="left").select("number", "name")

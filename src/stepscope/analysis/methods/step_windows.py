@@ -8,17 +8,17 @@ from stepscope.tables.steps import WHOLE_RECORDING
 
 
 def known_steps(steps: pl.LazyFrame) -> pl.LazyFrame:
-    """Steps without those in which nothing was recorded, though it was in others: they were not idle, but unknown."""
+    """Steps without those in which nothing was recorded although other steps have data: they are unknown, not idle."""
     return steps.filter(pl.col("recorded").fill_null(True))
 
 
 def is_whole_recording() -> pl.Expr:
-    """Whether a row of `steps` is no step, but stands for a recording that marks none."""
+    """Whether a row of `steps` is a whole recording without marked steps."""
     return pl.col("window") == WHOLE_RECORDING
 
 
 def step_windows(steps: pl.LazyFrame) -> pl.DataFrame:
-    """Windows as the source set them, in order, those of several ranks one rank after the other.
+    """The steps' windows, rank by rank in order.
 
     Returns:
         `window` (number), `rank`, `step`, `start_ns`, `end_ns`, `window_kind` (`steps.window`) and `preparing_ns`

@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 WHOLE, FROM_START, TO_END = "LifeLongGraphAll", "LifeLongGraphStart", "LifeLongGraphEnd"
-"""Lifetimes as MindSpore states them; others live from `life_start` to `life_end`."""
+"""Lifetimes that MindSpore names; others last from `life_start` to `life_end`."""
 
 
 def lives(tensors: pl.LazyFrame) -> pl.LazyFrame:
-    """Tensors with `first` and `last`, the nodes of their lives; null is the beginning, or the end, of the graph."""
+    """Tensors with `first` and `last`, the nodes of their lifetime; null means the beginning or end of the graph."""
     lifetime = pl.col("lifetime")
     return tensors.with_columns(
         first=pl.when(~lifetime.is_in([WHOLE, FROM_START]).fill_null(False)).then("life_start"),
@@ -23,11 +23,11 @@ def alive_at(node: pl.Expr) -> pl.Expr:
 
 
 def node_totals(nodes: pl.DataFrame, tensors: pl.LazyFrame | None) -> pl.DataFrame:
-    """What the tensors alive at each node hold.
+    """The memory of the tensors alive at each node.
 
     Args:
         nodes: `rank`, `graph`, `node` in the order of execution.
-        tensors: Rows of `graph_tensors`; None where they are not known.
+        tensors: Rows of `graph_tensors`; None if unknown.
 
     Returns:
         `rank`, `graph`, `node`, `live_bytes` (null without tensors).
@@ -36,7 +36,7 @@ def node_totals(nodes: pl.DataFrame, tensors: pl.LazyFrame | None) -> pl.DataFra
     if tensors is None:
         return nodes.select(*key, "node", live_bytes=pl.lit(None, pl.Int64))
     living = lives(tensors).select(*key, "first", "last", "size_bytes").collect()
-    # a tensor adds its size where its life begins, and takes it away behind its end
+    # a tensor adds its size at its first node and removes it after its last
     begins = living.select(*key, node=pl.col("first").fill_null(0), change="size_bytes")
     ends = living.filter(pl.col("last").is_not_null()).select(
         *key, node=pl.col("last") + 1, change=-pl.col("size_bytes")

@@ -1,4 +1,4 @@
-"""Operators whose shapes change from step to step: what each took, step by step, with which shapes."""
+"""Operators whose shapes change from step to step: their time in each step by shape."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
 
 OPERATOR = ["rank", "unit", "type", "name", "full_name"]
-"""What makes an operator; of PyTorch, which does not tell the place in the model, all calls of one name."""
+"""Columns that identify an operator; in PyTorch, without positions in the model, all calls of one name."""
 
 _EXECUTION = [*OPERATOR, "step", "input_shapes", "duration_ns"]
 
@@ -27,16 +27,16 @@ def shape_executions(
     """Collect the executions of operators whose shapes may change.
 
     Args:
-        operator_steps: Executions by step as a source states them; taken as they are.
-        operators: Of other ranks, operators whose set of shapes is not the same in all steps.
-        kernels: Likewise kernels, of sources that record their shapes.
-        ranks: What each rank computes on.
+        operator_steps: Executions by step as the source states them; used unchanged.
+        operators: For other ranks, operators whose set of shapes differs between steps.
+        kernels: Likewise kernels, if the source records their shapes.
+        ranks: Device kind of each rank.
 
     Returns:
-        One row an execution, in order.
+        One row per execution, in order.
 
     Raises:
-        Unavailable: If shapes were not recorded, or are the same in all steps.
+        Unavailable: If shapes were not recorded or never change.
     """
     parts: list[pl.DataFrame] = []
     if operator_steps is not None:
@@ -58,10 +58,10 @@ def shape_executions(
 
 
 def _why_none(steps: int) -> str:
-    """Why no operator with changing shapes was found in so many steps with shapes."""
+    """Why no operator with changing shapes was found, given the number of steps with shapes."""
     if steps == 1:
-        return "shapes were recorded of one step, or where no steps are marked, so whether they change is not known"
-    recorded = "operators have the same shapes throughout" if steps else "no shapes of operators were recorded"
+        return "shapes were recorded in one step only, or without marked steps, so it is unknown whether they change"
+    recorded = "operators have the same shapes in all steps" if steps else "operator shapes were not recorded"
     return f"{recorded}, so there are no dynamic shapes to show"
 
 
@@ -73,7 +73,7 @@ def _recorded(
 
 
 def _changing(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of operators that have not the same set of shapes in all the steps in which they run."""
+    """Rows of operators whose set of shapes differs between the steps in which they run."""
     sets = rows.group_by(*OPERATOR, "step").agg(shapes=pl.col("input_shapes").unique().sort().str.join("|"))
     changing = sets.group_by(OPERATOR).agg(pl.col("shapes").n_unique()).filter(pl.col("shapes") > 1)
     return rows.join(changing, on=OPERATOR, how="semi", nulls_equal=True, maintain_order="left")
@@ -89,10 +89,10 @@ def _changing(rows: pl.DataFrame) -> pl.DataFrame:
     together=True,
 )
 def dynamic_shapes(shape_executions: pl.DataFrame) -> pl.DataFrame:
-    """Tell what operators with changing shapes took in each step, by shape.
+    """Sum the time of operators with changing shapes by step and shape.
 
     Returns:
-        One row for each operator, step and shapes, by operator and step.
+        One row per operator, step and shapes, by operator and step.
     """
     keys = [*OPERATOR, "step", "input_shapes"]
     first = pl.col("step").min().over(*OPERATOR, "input_shapes")
@@ -114,10 +114,10 @@ def dynamic_shapes(shape_executions: pl.DataFrame) -> pl.DataFrame:
     together=True,
 )
 def dynamic_shape_types(shape_executions: pl.DataFrame) -> pl.DataFrame:
-    """Tell what types of operators with changing shapes took in each step.
+    """Sum the time of operators with changing shapes by type and step.
 
     Returns:
-        One row for each type and step, by type.
+        One row per type and step, by type.
     """
     keys = ["rank", "unit", "type", "step"]
     shapes = shape_executions.group_by(keys).agg(shapes=pl.col("input_shapes").drop_nulls().n_unique().cast(pl.Int64))

@@ -1,4 +1,4 @@
-"""Which device kernels cost the time, by name, by operator type and by core."""
+"""Which device kernels take the time, by name, operator type and core."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def kernel_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
     """Sum up device work by kernel name.
 
     Returns:
-        One row for each name, type and core, longest total first.
+        One row per name, type and core, longest total first.
     """
     return _totals(kernels, ["rank", "kind", "name", "type", "core"])
 

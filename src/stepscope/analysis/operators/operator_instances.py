@@ -1,4 +1,4 @@
-"""Which operators cost the time: every place in the model, every kernel, with all that is known of it."""
+"""Which operators and kernels take the time, each with its position in the model, shapes and launch geometry."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _NAMES = ("full_name", "name")
 
 INSTANCE_COLUMNS = columns(
     "rank unit type name full_name",
-    Column("framework_name", "string", "Framework operator that it was compiled from; null if not stated."),
-    Column("subgraph", "string", "Part of the model, e.g. `Default`, `Gradients`; null if not stated."),
+    Column("framework_name", "string", "Framework operator that it was compiled from; null if not recorded."),
+    Column("subgraph", "string", "Part of the model, e.g. `Default`, `Gradients`; null if not recorded."),
     "graph core",
-    meaning("kind", "Kind of device work; null for operators of the host."),
+    meaning("kind", "Kind of device work; null for host operators."),
     "stream",
     Column("block_dim", "int64", "Blocks or cores used."),
     Column("block", "string", "Thread block of the launch."),
     Column("grid", "string", "Grid of the launch."),
     "count total_ns mean_ns min_ns max_ns",
-    meaning("share_ratio", "Share of its list; of the self time if operators call each other."),
+    meaning("share_ratio", "Share of its list's time (self time if operators call each other)."),
     "self_ns wait_ns",
     Column("mean_wait_ns", "int64", "`wait_ns` over `count`."),
     "activity_ns activities cube_flops cube_flops_per_s vector_flops vector_flops_per_s",
@@ -52,22 +52,23 @@ def operator_instances(
     operators: pl.LazyFrame | None,
     ranks: pl.LazyFrame | None,
 ) -> pl.DataFrame:
-    """List operators and kernels with what they took, list by list (`unit`).
+    """List operators and kernels with their times, list by list (`unit`).
 
-    A list that a source states is taken as it is. Where none is stated of the device, or of the host, its kernels, or
-    operators, are summed up by name, type, core, stream, launch geometry and shapes, each in one list only.
+    Lists that a source states are used unchanged. If none is stated for the device, its kernels are summed by name,
+    type, core, stream, launch geometry and shapes; likewise operators if none is stated for the host. Each is in one
+    list only.
 
     Args:
         operator_totals: Stated lists.
         kernels: Device work.
-        operators: Host operators; beside a device they are the list `HOST_CPU`, else `CPU`.
+        operators: Host operators; list `HOST_CPU` if there is a device, else `CPU`.
         ranks: What each rank computes on.
 
     Returns:
-        One row for each operator or kernel, list by list, the dearest of a list first.
+        One row per operator or kernel, list by list, longest total first.
 
     Raises:
-        Unavailable: If there is none of these.
+        Unavailable: If none of these was recorded.
     """
     stated = stated_rows(operator_totals)
     parts = [stated]
@@ -77,12 +78,12 @@ def operator_instances(
         parts.append(_summed(operator_rows(_unstated(operators, stated, HOST_UNITS), kernels), row_count(operators)))
     found = pl.concat(parts)
     if found.is_empty():
-        raise Unavailable("neither totals of operators nor operators or kernels were recorded")
+        raise Unavailable("neither operators, kernels nor totals of operators were recorded")
     return _told(found)
 
 
 def _unstated(rows: pl.LazyFrame, stated: pl.DataFrame, units: tuple[str, ...]) -> pl.LazyFrame:
-    """The rows of ranks of which no such list is stated."""
+    """The rows of ranks for which no such list is stated."""
     known = stated.filter(pl.col("unit").is_in(units))["rank"].unique().to_list()
     return rows.filter(~pl.col("rank").is_in(known)) if known else rows
 
@@ -107,7 +108,7 @@ def _summed(rows: pl.LazyFrame, count: int) -> pl.DataFrame:
 def _told(rows: pl.DataFrame) -> pl.DataFrame:
     own = pl.coalesce("self_ns", "total_ns")
     whole = own.sum().over("rank", "unit")
-    # With the reciprocal, as in `share`: the same to the last digit, with however many ranks it is asked.
+    # With the reciprocal, as in `share`: the same to the last digit for any number of ranks.
     per_s = pl.when(pl.col("total_ns") > 0).then(1 / pl.col("total_ns")) * pl.col("count") * 1e9
     derived = rows.with_columns(
         mean_ns=rounded(pl.col("total_ns") / pl.col("count")),

@@ -1,4 +1,4 @@
-"""Which framework operators cost the host's time, and the device time that they launch."""
+"""Which framework operators take the host's time, and the device time that they launch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stepscope.tables.base import Column
         "rank",
         meaning("name", "Name of the operator."),
         "count total_ns mean_ns min_ns median_ns p95_ns max_ns self_ns",
-        Column("device_ns", "int64", "Time of the kernels that it launched itself; null without device work."),
+        Column("device_ns", "int64", "Time of the kernels that it launched directly; null without device work."),
         "share_ratio",
         nulls="device_ns",
     ),
@@ -25,11 +25,10 @@ from stepscope.tables.base import Column
 def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
     """Sum up host operators by name.
 
-    Device time is that of the kernels whose launch the operator itself made (by external id), without its
-    children's.
+    Device time is that of the kernels launched by the operator itself (by external id), not by its children.
 
     Returns:
-        One row a name, longest self time first.
+        One row per name, longest self time first.
     """
     rows = operators.select("rank", "name", "duration_ns", "self_ns", "external_id")
     if kernels is None:

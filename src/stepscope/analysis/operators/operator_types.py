@@ -1,4 +1,4 @@
-"""Which types of operators cost the time, list by list."""
+"""Which types of operators take the time, list by list."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _SUMS = ("total_ns", "self_ns", "wait_ns", "activity_ns", "activities")
         Column("type", "string", "Operator type."),
         Column("operators", "int64", "Number of operators or kernels of the type."),
         "count total_ns mean_ns",
-        meaning("share_ratio", "Share of its list; of the self time if operators call each other."),
+        meaning("share_ratio", "Share of its list's time (self time if operators call each other)."),
         "self_ns wait_ns activity_ns activities",
         keep="type total_ns share_ratio unit count self_ns mean_ns",
     ),
     together=True,
 )
 def operator_types(operator_instances: pl.DataFrame, operator_totals: pl.LazyFrame | None) -> pl.DataFrame:
-    """Sum up each list of operators by type; where a source states a list by type, that is taken.
+    """Sum each list of operators by type; a list that a source states by type is used unchanged.
 
     Args:
         operator_instances: The operators.
         operator_totals: Stated lists.
 
     Returns:
-        One row for each type, list by list, the dearest of a list first.
+        One row per type, list by list, longest total first.
     """
     keys = ["rank", "unit", "type"]
     operators = pl.col("full_name").n_unique().cast(pl.Int64)
@@ -62,8 +62,7 @@ def operator_types(operator_instances: pl.DataFrame, operator_totals: pl.LazyFra
 
 
 def _with_stated(made: pl.DataFrame, totals: pl.LazyFrame) -> pl.DataFrame:
-    """The types as stated, and of lists that are not stated by type those that were made; what the one lacks is the
-    other's."""
+    """The stated types, completed with the computed ones of other lists and with figures that the source lacks."""
     stated = totals.filter((pl.col("level") == "type") & pl.col("unit").is_in(UNITS)).collect()
     columns = made.columns
     types = stated.select(

@@ -15,36 +15,36 @@ _SHAPE = [*OPERATOR, "input_shapes"]
 
 COLUMNS = columns(
     "rank unit type name full_name shapes",
-    Column("once", "int64", "Those shapes that occur once."),
+    Column("once", "int64", "Number of shapes that occur once."),
     "steps count total_ns",
-    Column("fastest_ns", "int64", "Mean of the fastest shape."),
-    Column("slowest_ns", "int64", "Mean of the slowest shape."),
-    Column("spread_ns", "int64", "Time beyond all calls at the fastest shape; null if a step has several shapes."),
-    Column("first_call_ns", "int64", "Time of the first calls with a shape beyond the median of its later ones."),
+    Column("fastest_ns", "int64", "Mean time of the fastest shape."),
+    Column("slowest_ns", "int64", "Mean time of the slowest shape."),
+    Column("spread_ns", "int64", "Extra time over all calls at the fastest shape; null if a step has several."),
+    Column("first_call_ns", "int64", "Extra time of each shape's first call over the median of its later calls."),
     keep="name shapes total_ns spread_ns count type slowest_ns fastest_ns",
 )
 
 
 @analysis("rank", COLUMNS, together=True)
 def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
-    """Sum up operators with changing shapes over all steps.
+    """Summarise operators with changing shapes over all steps.
 
-    * `spread_ns`: the time above what all calls would take with the shape that is fastest on average. It is what
-      bucketing or padding to that shape could save at most, and only if the work allowed it. Null where an operator
-      has several shapes within a step: then it stands for several places in the model.
-    * `first_call_ns`: the time by which the first calls with a shape are longer than the median of its later calls. It
-      is what new shapes cost on top: compiling, choosing algorithms, growing memory. Shapes that come once are not
-      counted, as nothing tells what they take otherwise.
+    * `spread_ns`: the extra time compared with all calls at the shape that is fastest on average: an upper bound of
+      what bucketing or padding to that shape could save. Null if an operator has several shapes within a step, as it is
+      then used at several positions in the model.
+    * `first_call_ns`: the extra time of the first call with each shape compared with the median of its later calls: the
+      cost of new shapes (compiling, choosing algorithms, growing memory). Shapes that occur once do not count, as there
+      is nothing to compare with.
 
     Returns:
-        One row an operator, those with the most shapes first.
+        One row per operator, most shapes first.
 
     Raises:
         Unavailable: If executions were recorded without shapes.
     """
     rows = shape_executions.filter(pl.col("input_shapes").is_not_null())
     if rows.is_empty():
-        raise Unavailable("executions were recorded step by step, but without their shapes")
+        raise Unavailable("executions were recorded by step, but without shapes")
     by_shape = rows.group_by(_SHAPE, maintain_order=True).agg(
         count=pl.len().cast(pl.Int64),
         mean=pl.col("duration_ns").mean(),

@@ -1,7 +1,7 @@
-"""When a rank was computing, communicating, moving memory, loading data...: the ranges that all splits of time use.
+"""When a rank was computing, communicating, moving memory, loading data and so on, as all time splits use it.
 
 On an accelerator the first three are its kernels. In a CPU-only recording, computing is the framework's operators on
-any thread, communication is the collective work of the backend (e.g. `gloo:*`) and the calls that start or await it.
+any thread, communication is the backend's collective work (e.g. `gloo:*`) and the calls that start or await it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stepscope.tables.base import Column
 WORK = ("computing", "communication", "memory")
 KINDS = (*WORK, *MARKS)
 SPLIT = (*WORK, "data", "phase", "compile", "gc")
-"""The kinds that tell what a piece of time is, with `computing`."""
+"""The kinds that classify a piece of time, besides `computing`."""
 
 COMMUNICATION_CALL = r"^(c10d::|gloo:|nccl:|hccl:|mpi:|ucc:|record_param_comms|_c10d_functional)"
 """Host operators that start or await communication."""
@@ -37,9 +37,9 @@ KERNELS = {"compute": "computing", "communication": "communication", "memory": "
     "rank",
     columns(
         "rank",
-        Column("what", "string", "What the rank did, or its host (see `marks`).", values=KINDS),
+        Column("what", "string", "What the rank, or its host (see `marks`), was doing.", values=KINDS),
         "start_ns end_ns",
-        meaning("on_device", "True if the rank's work was recorded on a device; else it is the host's."),
+        meaning("on_device", "True if the rank's work was recorded on a device, false if on the host."),
         nulls="",
     ),
     together=True,
@@ -55,24 +55,24 @@ def activity(
     slices: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
-    """Merge each rank's ranges by what it was doing.
+    """Merge each rank's ranges by kind.
 
     Args:
-        steps: For the ranks' numbers, and to know in which operators were not recorded.
-        kernels: Device work; without any, the host's operators and collectives count.
+        steps: For the rank numbers and the steps without recorded operators.
+        kernels: Device work; if there is none, the host's operators and collectives count.
         collectives: Communication calls.
         operators: Host operators, for CPU-only recordings.
-        marks: What explains idle time.
-        ranks: What each rank computes on.
+        marks: Host ranges that explain idle time.
+        ranks: Device kind of each rank.
         slices: Host ranges, for calls that launch device work and for garbage collections.
-        limits: When phases stand for operators of steps in which none were recorded.
+        limits: When phases replace operators in steps without recorded operators.
 
     Returns:
-        One row for each merged range of one kind.
+        One row per merged range.
 
     Raises:
-        Unavailable: If nothing of a rank's work was recorded, or its communication but not what its device computed:
-            nothing recorded is not the same as nothing done.
+        Unavailable: If no work of a rank was recorded, or only its communication but not what its device computed:
+            nothing recorded does not mean nothing done.
     """
     device = _collected(kernels, "kind", "start_ns", "duration_ns")
     calls = _collected(collectives, "on_device", "start_ns", "duration_ns")
@@ -87,7 +87,7 @@ def activity(
     if operators is not None and not on_device.issuperset(ranks_of(steps)):
         _not_launched(slices, is_host)
         host = _collected(operators.filter(is_host), "name", "start_ns", "duration_ns", "thread")
-        # MindSpore's collectives are operators like any other, and stand as such beside their call
+        # MindSpore also records a collective as an operator, in addition to its call
         others = host.join(calls, on=["rank", "start_ns", "duration_ns"], how="anti")
         is_call = pl.col("name").str.contains(COMMUNICATION_CALL)
         what = pl.when(is_call).then(pl.lit("communication")).otherwise(pl.lit("computing"))
@@ -97,12 +97,12 @@ def activity(
         found = pl.concat([found, _explaining(marks, found, on_device, ranks, steps, limits)])
     told = found.filter(pl.col("what").is_in([*WORK, "phase"]))["rank"]
     if {*ranks_of(steps)} - {*told}:
-        raise Unavailable("nothing of what ran was recorded")
+        raise Unavailable("no work of the rank was recorded")
     return found.with_columns(on_device=~is_host)
 
 
 def _not_launched(slices: pl.LazyFrame | None, is_host: pl.Expr) -> None:
-    """See to it that ranks without recorded device work gave no device any.
+    """Check that ranks without recorded device work launched none.
 
     Raises:
         Unavailable: If they did.
@@ -111,7 +111,7 @@ def _not_launched(slices: pl.LazyFrame | None, is_host: pl.Expr) -> None:
         return
     launches = (pl.col("category") == "runtime") & pl.col("name").str.contains(LAUNCH)
     if slices.filter(is_host & launches).head(1).collect().height:
-        raise Unavailable("kernels were launched and their times not recorded, so what the device did is unknown")
+        raise Unavailable("kernels were launched but their times were not recorded, so what the device did is unknown")
 
 
 def _explaining(
@@ -122,7 +122,7 @@ def _explaining(
     steps: pl.LazyFrame,
     limits: Limits,
 ) -> pl.DataFrame:
-    """`marks` without the phases where work was recorded: only of other ranks and steps they are all that is known."""
+    """`marks` without phases in ranks and steps whose work was recorded: elsewhere the phases are all that is known."""
     is_phase = pl.col("what") == "phase"
     working = [*on_device, *found.filter(pl.col("what") == "computing")["rank"].unique()]
     on_host = found.filter(~pl.col("rank").is_in(sorted(on_device)))
@@ -138,19 +138,19 @@ def _explaining(
 def split(
     activity: pl.DataFrame, windows: pl.LazyFrame, kinds: Iterable[str] = SPLIT, **more: pl.LazyFrame
 ) -> pl.LazyFrame:
-    """Cut windows into pieces by what each rank was doing.
+    """Cut windows into pieces by each rank's activity.
 
     Args:
-        activity: When that was.
+        activity: The ranges of each kind.
         windows: Disjoint ranges of each `rank`, with an integer `window`, `start_ns`, `end_ns`.
-        kinds: The kinds that tell pieces apart; those of `SPLIT` among them.
-        **more: Other ranges (`rank`, `start_ns`, `end_ns`) that do.
+        kinds: The kinds that distinguish pieces, including those of `SPLIT`.
+        **more: Other ranges (`rank`, `start_ns`, `end_ns`) that distinguish pieces.
 
     Returns:
         As `intervals.pieces`: `rank`, `window`, `start_ns`, `duration_ns` and a Boolean column for each kind and each
-        of `more`. On a CPU, operators inside the data loader are loading and not `computing`, and those around a
-        compiler are compiling; where no operators were recorded, phases of the step are computing as far as they do
-        not communicate and Python collects no garbage.
+        of `more`. On a CPU, operators inside the data loader count as loading, not `computing`, and those around a
+        compiler as compiling; if no operators were recorded, phases of the step count as computing except during
+        communication and garbage collection.
     """
     ranges = activity.lazy().select("rank", "what", "start_ns", "end_ns")
     layers = {what: ranges.filter(pl.col("what") == what).drop("what") for what in kinds}
@@ -160,20 +160,20 @@ def split(
 
 
 def is_on_device(activity: pl.DataFrame) -> pl.Expr:
-    """Whether a rank's work runs on an accelerator; false for a CPU-only recording."""
+    """Whether a rank's work runs on an accelerator; false if the recording is CPU-only."""
     return pl.col("rank").is_in(activity.filter("on_device")["rank"].unique().to_list())
 
 
 def _not_stopped(work: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
-    """`work` (with its `thread`) of the host without the time in which Python collects garbage within it, on the same
-    thread, as in the backward pass of a function that is written in Python. Other threads go on computing."""
+    """`work` (with its `thread`) of the host without Python's garbage collection inside it on the same thread, e.g. in
+    the backward of a function written in Python. Other threads continue computing."""
     result, where = ["rank", "what", "start_ns", "end_ns"], ["rank", "thread"]
     if slices is None:
         return work.select(result)
     end = pl.col("start_ns") + pl.col("duration_ns")
     collected = slices.filter((pl.col("category") == "gc") & pl.col("thread").is_not_null())
     garbage = collected.select(*where, "start_ns", end_ns=end).sort("start_ns", "end_ns").collect()
-    if garbage.is_empty():  # as a rule; operators may be millions
+    if garbage.is_empty():  # the usual case; there may be millions of operators
         return work.select(result)
     last = garbage.select(*where, from_ns="start_ns", until_ns="end_ns")
     found = work.sort("end_ns").join_asof(
@@ -200,7 +200,7 @@ def _named(table: pl.DataFrame, what: pl.Expr, *more: str) -> pl.DataFrame:
 
 
 def _collected(table: pl.LazyFrame | None, *columns: str) -> pl.DataFrame:
-    """Columns of a table with the rank, empty where there is no table."""
+    """Columns of a table with the rank; empty if there is no table."""
     if table is None:
         types = {"rank": pl.Int32, "kind": pl.String, "on_device": pl.Boolean, "thread": pl.String}
         return pl.DataFrame(schema={name: types.get(name, pl.Int64) for name in ("rank", *columns)})

@@ -1,4 +1,4 @@
-"""Where the time of each step goes: computing, communication, memory operations, nothing."""
+"""Where the time of each step goes: computing, communication, memory operations, idle."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SUMS: dict[str, pl.Expr] = {
     "free_ns": ~(pl.col("computing") | pl.col("communication") | pl.col("memory")),
     "data_loading_ns": pl.col("data"),
 }
-"""Each sum is the time during which its condition holds; the four that end in `computing`,
-`communication_not_overlapped`, `memory_not_overlapped` and `free` split the window without remainder."""
+"""Each sum is the time during which its condition holds; `computing`, `communication_not_overlapped`,
+`memory_not_overlapped` and `free` add up to the window."""
 
 COLUMNS = columns(
     "rank step window window_start_ns window_ns computing_ns communication_ns overlapped_ns",
@@ -34,12 +34,12 @@ COLUMNS = columns(
         "From the step's start on the host to its first device task; null without one.",
         title="preparing",
     ),
-    Column("stage_ns", "int64", "`window_ns` less `bubble_ns`."),
+    Column("stage_ns", "int64", "`window_ns` minus `bubble_ns`."),
     Column("bubble_ns", "int64", "Time in receive calls (pipeline bubbles)."),
     Column(
         "communication_not_overlapped_exclude_receive_ns",
         "int64",
-        "`communication_not_overlapped_ns` less `bubble_ns`, at least 0.",
+        "`communication_not_overlapped_ns` minus `bubble_ns`, at least 0.",
     ),
     nulls="preparing_ns",
 )
@@ -52,7 +52,7 @@ def breakdown(
     collectives: pl.LazyFrame | None,
     whole_recording: bool = False,
 ) -> pl.DataFrame:
-    """Split each step's window by what the rank was doing.
+    """Split each step's window by the rank's activity.
 
     `computing + communication_not_overlapped + memory_not_overlapped + free = window`, exactly.
 
@@ -61,14 +61,14 @@ def breakdown(
     operators inside a data-loading annotation count as loading (`free_ns`), not as computing.
 
     Args:
-        steps: The steps; their windows are used as the source set them.
-        activity: What the rank was doing when.
-        collectives: Communication calls, for receives.
+        steps: The steps with their windows as the source sets them.
+        activity: What the rank was doing, and when.
+        collectives: Communication calls, to find receives.
         whole_recording: Use one window from the first to the last device task, step 0, instead of steps
             (as HTA's temporal breakdown does).
 
     Returns:
-        One row a step, in order. `bubble_ns`, `stage_ns` and `communication_not_overlapped_exclude_receive_ns` are
+        One row per step, in order. `bubble_ns`, `stage_ns` and `communication_not_overlapped_exclude_receive_ns` are
         as the Ascend profiler defines them.
     """
     windows = _windows(steps, activity.filter("on_device") if whole_recording else None)
@@ -97,7 +97,7 @@ def breakdown(
 
 
 def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame:
-    """Numbered windows with their step; one for the whole recording of the ranks in `activity`, if given."""
+    """Numbered windows with their step; one window over the whole recording of each rank in `activity`, if given."""
     windows = step_windows(known_steps(steps))
     if activity is None or activity.is_empty():
         return windows

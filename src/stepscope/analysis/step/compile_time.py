@@ -15,30 +15,30 @@ from stepscope.tables.base import Column
     "rank",
     columns(
         "rank step compile_ns",
-        Column("times", "int64", "How often the compiler began."),
+        Column("times", "int64", "How often the compiler started."),
         Column("recorded_steps", "int64", "Number of steps of the rank; null if none are marked."),
-        meaning("recorded_ns", "What was recorded on the host, the compiler before and after the steps included."),
+        meaning("recorded_ns", "Recorded host time, including compiling before and after the steps."),
         nulls="step recorded_steps",
     ),
     together=True,
 )
 def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFrame) -> pl.DataFrame:
-    """Sum up the time in which a compiler ran, by the step in which it began.
+    """Sum the time spent compiling, by the step in which it began.
 
     Args:
-        marks: When it ran.
-        steps: The steps, by their ranges on the host.
-        all_steps: Also those that the user did not select; what ran in these does not count.
+        marks: When a compiler ran.
+        steps: The steps and their ranges on the host.
+        all_steps: All steps, as compiling in steps that the user did not select does not count.
 
     Returns:
-        One row for each step in which a compiler began, in order; `step` is null outside of all steps.
+        One row per step in which a compiler began, in order; `step` is null outside all steps.
 
     Raises:
         Unavailable: If no compiler ran.
     """
     ran = _in_selected(marks.filter(pl.col("what") == "compile"), steps, all_steps).sort("start_ns")
     if ran.is_empty():
-        raise Unavailable("no compiler ran while this was recorded")
+        raise Unavailable("no compiler ran during the recording")
     ranges = steps.select("rank", "step", "window", since_ns="start_ns", until_ns="end_ns").sort("since_ns").collect()
     marked = ~is_whole_recording()
     whole = ranges.group_by("rank").agg(
@@ -68,7 +68,7 @@ def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFra
 
 
 def _in_selected(ran: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFrame) -> pl.DataFrame:
-    """Ranges that begin in selected steps; all of a rank of which all steps are selected."""
+    """Ranges that begin in selected steps; all ranges of a rank if all of its steps are selected."""
     selected = steps.select("rank", "step", selected=True).collect()
     known = all_steps.join(selected, on=["rank", "step"], how="left", maintain_order="left")
     narrowed = known.filter(pl.col("selected").is_null())["rank"].unique().to_list()

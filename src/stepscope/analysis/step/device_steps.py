@@ -1,4 +1,4 @@
-"""Which steps a table of the device states."""
+"""The steps that a device's step table states."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from stepscope.errors import Unavailable
 
 @analysis("job", columns("rank step", nulls=""))
 def device_steps(steps: pl.LazyFrame) -> pl.DataFrame:
-    """Find the steps that a step table of the device states, rather than a timeline.
+    """Find the steps that come from a device's step table, not from a timeline.
 
-    What is about these alone asks this first: most recordings have none, and the rest takes long to find out.
+    Asked first by rules about these steps only: most recordings have none, and the rest is slow to compute.
 
     Returns:
-        One row a step, in order.
+        One row per step, in order.
 
     Raises:
         Unavailable: If there are none.
     """
     found = steps.filter(pl.col("window") == "stated").select("rank", "step").sort("rank", "step").collect()
     if found.is_empty():
-        raise Unavailable("no step table of a device was recorded")
+        raise Unavailable("no device step table was recorded")
     return found

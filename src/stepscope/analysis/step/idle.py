@@ -1,4 +1,4 @@
-"""Why the device, or in a CPU-only recording the framework, had nothing to do."""
+"""Why the device, or the framework in a CPU-only recording, was idle."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ CAUSES = (
     "other",
     "not_recorded",
 )
-"""Causes of idle time: a compiler runs; Python collects garbage; the training loop waits for a batch; a checkpoint is
-written; the host waits for the device and so gives it no work; the host launches the next kernel too late; the next
-kernel was launched in time but waits for another stream, an event or the hardware; (CPU) Python code outside any
-operator; none of these is visible; only the device was recorded, so that no cause could be."""
+"""Causes of idle time, in this order: a compiler runs; Python collects garbage; the training loop waits for a batch; a
+checkpoint is written; the host waits for the device and launches nothing; the host launches the next kernel too late;
+the next kernel was launched in time but waits for another stream, an event or the hardware; Python code outside
+operators (CPU); none of these is visible; only the device was recorded, so the cause is unknown."""
 
 SEEN_STEPS = 0.5
-"""Share of the steps with host operators from which the host counts as recorded, chosen by us: graphs run a few
-operators on the host, which say nothing about the thread that launches."""
+"""Share of steps with host operators from which the host counts as recorded, chosen by us: compiled graphs run a few
+operators on the host, which do not show what the launching thread does."""
 
 
 _ORDER = ("rank", "next_ns", "launch_end_ns", "launch_start_ns")
-"""Columns of `_launches`, and their order."""
+"""Columns of `_launches`, in order."""
 
 
 @analysis(
@@ -52,8 +52,8 @@ def idle(idle_pieces: pl.DataFrame) -> pl.DataFrame:
     """Split the free time of each step by its cause.
 
     Returns:
-        One row for each cause in a step, the longest first. Over the causes of a step, `idle_ns` sums to the
-        `free_ns` of `breakdown`.
+        One row per cause and step, longest first. Over the causes of a step, `idle_ns` sums to `free_ns` of
+        `breakdown`.
     """
     return (
         idle_pieces.group_by("rank", "step", "cause")
@@ -80,18 +80,18 @@ def idle_pieces(
     marks: pl.DataFrame | None = None,
     next_work: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Cut the free time of each step into pieces of one cause.
+    """Cut the free time of each step into pieces with one cause each.
 
     Args:
         steps: The steps.
         activity: What the rank was doing when.
-        kernels: Device work, with the calls that launched it.
-        operators: Host operators; with `marks` they show that the host was recorded.
+        kernels: Device work and the calls that launched it.
+        operators: Host operators; like `marks`, they show that the host was recorded.
         marks: What the host did.
-        next_work: What a step at the end of a selection waits for.
+        next_work: The work for which the last step of a selection waits.
 
     Returns:
-        One row a piece, in order of time.
+        One row per piece, in order of time.
     """
     windows = step_windows(known_steps(steps))
     launches = None if kernels is None else _launches(kernels)
@@ -106,17 +106,17 @@ def idle_pieces(
         "rank",
         Column("next_ns", "int64", "Start of the task.", moment=True),
         Column("launch_end_ns", "int64", "End of the host call that launched it; null if not recorded.", moment=True),
-        Column("launch_start_ns", "int64", "Start of that call.", moment=True),
+        Column("launch_start_ns", "int64", "Start of the host call that launched it.", moment=True),
         nulls="launch_end_ns launch_start_ns",
     ),
     together=True,
     every_step=True,
 )
 def next_work(steps: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
-    """Find the first device task after the window of each step, also if the step that it belongs to is not selected.
+    """Find the first device task after each step's window, even if its own step is not selected.
 
     Returns:
-        At most one row a step, in order of time.
+        At most one row per step, in order of time.
     """
     ends = steps.select("rank", "window_end_ns").sort("rank", "window_end_ns")
     tasks = _launches(kernels).sort(_ORDER, nulls_last=True)
@@ -129,8 +129,8 @@ def next_work(steps: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
 def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
     """Device tasks and the calls that launched them: `rank`, `next_ns`, `launch_start_ns`, `launch_end_ns`.
 
-    Copies are left out: not every source records the call that starts them, and what the device waits for in a gap is
-    its next real work.
+    Copies are left out: not every source records the call that starts them, and in a gap the device waits for its next
+    real work.
     """
     return kernels.filter(pl.col("kind") != "memory").rename({"start_ns": "next_ns"}).select(_ORDER)
 
@@ -146,14 +146,14 @@ def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
     together=True,
 )
 def idle_marked(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
-    """Cut the time beside the phases of steps of which only these are known into pieces of one cause.
+    """Cut the time outside phases, in steps of which only phases are known, into pieces with one cause each.
 
     Args:
         steps: The steps.
         activity: What the rank was doing when.
 
     Returns:
-        As `idle_pieces`.
+        The columns of `idle_pieces`.
     """
     return _pieces(step_windows(marked_steps(steps, activity)), activity, None, pl.lit(True))
 
@@ -203,11 +203,11 @@ def _pieces(
 
 
 def unbroken(pieces: pl.DataFrame, *alike: str) -> pl.DataFrame:
-    """Join pieces of idle time that follow on each other without a break.
+    """Join pieces of idle time that directly follow each other.
 
     Args:
-        pieces: As of `idle_pieces`.
-        *alike: Columns in which pieces must be the same to be joined.
+        pieces: Rows of `idle_pieces`.
+        *alike: Columns that must be equal in joined pieces.
 
     Returns:
         `rank`, those columns, `start_ns`, `duration_ns`, in order of time.
@@ -227,7 +227,7 @@ def unbroken(pieces: pl.DataFrame, *alike: str) -> pl.DataFrame:
 def _host_recorded(
     windows: pl.DataFrame, kernels: pl.LazyFrame | None, operators: pl.LazyFrame | None, marks: pl.DataFrame | None
 ) -> pl.Expr:
-    """Whether anything is known of what a rank's host did: launches, marks, or operators in most steps."""
+    """Whether a rank's host was recorded: launches, marks, or operators in most steps."""
     found = [] if marks is None else marks["rank"].unique().to_list()
     if kernels is not None:
         launched = kernels.filter(pl.col("launch_end_ns").is_not_null()).select(pl.col("rank").unique())

@@ -1,4 +1,4 @@
-"""Which iterations a recording without marked steps holds, where the repetition of its operators leaves no doubt."""
+"""The iterations of a recording without marked steps, if its operators repeat beyond doubt."""
 
 from __future__ import annotations
 
@@ -20,23 +20,27 @@ ONCE = {
     **{phase: f"(?:{OPERATORS[phase]})|(?:{MARKED[phase]})" for phase in ("backward", "optimizer")},
     "loading": r"__next__",
 }
-"""What an iteration of training does at least once: repetition without any of these may be that of a model's layers."""
+"""What a training iteration does at least once: other repetition may come from the layers of a model."""
 
 MOST_TRIED = 20
-"""Numbers of iterations that are tried, the largest first."""
+"""How many numbers of iterations are tried, largest first."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When repetition is certain."""
+    """When a repetition is certain."""
 
-    repeats: int = limit(3, "iterations", "two alike may be chance")
-    covered_ratio: float = limit(0.9, "of the operators at the top, in iterations", "the rest is start and end")
-    differing_ratio: float = limit(0.1, "of an iteration's operators, more or fewer than usual", "logging, first use")
+    repeats: int = limit(3, "iterations", "two equal ones may be chance")
+    covered_ratio: float = limit(
+        0.9, "of the top-level operators, inside iterations", "the rest is start-up and shutdown"
+    )
+    differing_ratio: float = limit(
+        0.1, "of an iteration's operators, more or fewer than usual", "logging and first use cause differences"
+    )
     multiples_ratio: float = limit(
         0.5,
-        "of the calls, of operators that ran as often as there are iterations, or a multiple of it; more are needed",
-        "chosen by us: with less it is another number",
+        "of the calls, by operators that run a whole number of times per iteration; more are needed",
+        "chosen by us: with fewer, the number of iterations is a different one",
     )
 
 
@@ -50,7 +54,7 @@ LIMITS = Limits()
         meaning("step", "Number of the iteration, from 1."),
         "start_ns",
         meaning("end_ns", "Start of the next iteration, or end of the last operator."),
-        Column("operators", "int64", "Operators inside no other, in the median iteration."),
+        Column("operators", "int64", "Number of top-level operators in the median iteration."),
         nulls="",
     ),
     as_recorded=True,
@@ -58,24 +62,24 @@ LIMITS = Limits()
 def iterations(
     steps: pl.LazyFrame, operators: pl.LazyFrame, slices: pl.LazyFrame | None, limits: Limits = LIMITS
 ) -> pl.DataFrame:
-    """Find iterations by the operators at the top (inside no other) of the main thread, else of all threads.
+    """Find iterations by the top-level operators (inside no other) of the main thread, else of all threads.
 
-    The number of iterations is the largest that is the count of some operator of which it is certain: cut where that
-    operator starts, all have nearly the same operators (but the first, which may build things, and the last, which may
-    finish them); together they hold nearly all; and each has what an iteration of training has (`ONCE`), as far as
-    anything was recorded of it.
+    The number of iterations is the largest call count of an operator at whose starts the recording can be cut so that
+    all iterations have nearly the same operators (except the first, which may set things up, and the last, which may
+    finish them), together contain nearly all operators, and each has what a training iteration has (`ONCE`), as far as
+    that was recorded.
 
     Args:
-        steps: Only a rank whose steps are not marked has any.
-        operators: What repeats.
+        steps: Only ranks without marked steps can have iterations.
+        operators: Operators, which repeat.
         slices: Annotations, which mark optimizer and data loader.
-        limits: When it is certain.
+        limits: When a repetition is certain.
 
     Returns:
-        One row an iteration, in order.
+        One row per iteration, in order.
 
     Raises:
-        Unavailable: If steps are marked, or no repetition is certain.
+        Unavailable: If steps are marked or no repetition is certain.
     """
     if not steps.select(is_whole_recording().all()).collect().item():
         raise Unavailable("the recording marks its steps")
@@ -91,7 +95,7 @@ def iterations(
             rank = pl.lit(rows["rank"][0], pl.Int32).alias("rank")
             step = pl.int_range(1, pl.len() + 1, dtype=pl.Int32).alias("step")
             return found.select(rank, step, "start_ns", ends.alias("end_ns"), "operators")
-    raise Unavailable("no sequence of operators repeats so regularly that iterations are certain")
+    raise Unavailable("no sequence of operators repeats regularly enough to be certain of iterations")
 
 
 def _marks(rows: pl.DataFrame, slices: pl.LazyFrame | None) -> list[pl.Series]:
@@ -106,7 +110,7 @@ def _marks(rows: pl.DataFrame, slices: pl.LazyFrame | None) -> list[pl.Series]:
 
 
 def _tops(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Operators inside no other, of the thread with the most that are not of backward, then of all threads."""
+    """Top-level operators of the thread with the most outside backward, then of all threads."""
     before = pl.col("end_ns").cum_max().shift(1).over("thread")
     top = rows.filter((pl.col("start_ns") >= before).fill_null(value=True))
     forward = top.filter(~pl.col("name").str.contains(ONCE["backward"]))
@@ -137,25 +141,25 @@ def _repeated(top: pl.DataFrame, marks: list[pl.Series], limits: Limits) -> pl.D
 
 
 def _share_of_multiples(counts: pl.DataFrame, number: int) -> float:
-    """Share of the calls that are of operators which ran a whole number of times in each of so many iterations.
+    """Share of the calls by operators that ran a whole number of times per iteration, given the number of iterations.
 
-    One call more is no hindrance, where that says anything.
+    One extra call is allowed with more than four iterations.
     """
     whole = (pl.col("len") >= number) & (pl.col("len") % number <= (1 if number > 4 else 0))
     return float(counts.select(pl.col("len").filter(whole).sum() / pl.col("len").sum()).item())
 
 
 def _cut(top: pl.DataFrame, anchor: str, each: int, limits: Limits) -> pl.DataFrame | None:
-    """The iterations that begin with every so many-th call of an operator, None if they are not nearly alike.
+    """The iterations that begin with every `each`-th call of an operator; None if they are not nearly equal.
 
-    The first one may build what the others use: up to as many operators as an iteration has. What the last one has
-    besides, and what comes before the first, counts as outside of iterations.
+    The first iteration may set up what the others use, with up to as many extra operators as an iteration has. Extra
+    operators of the last iteration, and those before the first, count as outside iterations.
 
     Args:
         top: The operators.
         anchor: Name of the operator.
-        each: How many calls of it an iteration has.
-        limits: What is nearly alike.
+        each: Number of its calls in an iteration.
+        limits: What counts as nearly equal.
     """
     parts = top.with_columns(part=((pl.col("name") == anchor).cum_sum() + each - 1) // each).filter(pl.col("part") > 0)
     calls = parts.group_by("part", "name").len("calls")
@@ -179,5 +183,5 @@ def _cut(top: pl.DataFrame, anchor: str, each: int, limits: Limits) -> pl.DataFr
 
 
 def _in_each(times: pl.Series, starts: pl.Series) -> bool:
-    """Whether some of the times lie in each part; the last one has no end."""
+    """Whether each part contains some of the times; the last part has no end."""
     return len({*starts.search_sorted(times, side="right").to_list()} - {0}) == starts.len()

@@ -1,4 +1,4 @@
-"""What each cause of idle time cost over the whole recording, and in which steps."""
+"""What each cause of idle time costs over the whole recording, and in which steps."""
 
 from __future__ import annotations
 
@@ -17,38 +17,42 @@ from stepscope.limits import limit
 from stepscope.tables.base import Column
 
 STEP_COSTS = ("rank", "cause", "step", "lost_ns", "judged_ns", "paused_ns", "step_ns")
-"""What `summed` takes: of each step what each cause cost in it, what of that is known of all steps alike, what in
-pauses, and how long it took."""
+"""Input of `summed`: for each step and cause the cost, the part known for all steps alike, the part in pauses, and the
+step's length."""
 
 
 @dataclass(frozen=True)
 class Limits(Regularity):
-    """When a step counts as stalled, and a piece of idle time as a pause: all limits of each must be exceeded; and when
-    stalls come back."""
+    """When a step counts as stalled and idle time as a pause (all limits of each must be exceeded), and when stalls
+    recur."""
 
     ordinary_factor: float = limit(2.0, "times the rank's lower quartile", "chosen by us: beyond ordinary variation")
-    excess_ratio: float = limit(0.05, "of the mean step, beyond that quartile", "chosen by us: below it nobody looks")
-    pause_ns: int = limit(5_000_000, "ns without a break", "measured: Python between operators of small models is less")
+    excess_ratio: float = limit(
+        0.05, "of the mean step, beyond that quartile", "chosen by us: smaller losses are not worth a finding"
+    )
+    pause_ns: int = limit(
+        5_000_000, "ns without a break", "measured: Python between operators of small models takes less"
+    )
     pause_ratio: float = limit(0.1, "of the mean step, without a break", "chosen by us: twice `excess_ratio`")
-    least_ratio: float = limit(0.25, "of the excess of the costliest step", "chosen by us: less is another matter")
+    least_ratio: float = limit(0.25, "of the most expensive step's excess", "chosen by us: less has another cause")
 
 
 LIMITS = Limits()
 
 COLUMNS = columns(
     "rank cause",
-    meaning("steps", "Number of steps that count."),
-    Column("lost_ns", "int64", "Idle time of all these steps with this cause."),
+    meaning("steps", "Number of steps counted."),
+    Column("lost_ns", "int64", "Idle time with this cause over these steps."),
     meaning("recorded_ns", "Length of these steps."),
-    Column("lost_ratio", "float64", "`lost_ns` over `recorded_ns`."),
-    Column("paused_ns", "int64", "Part of `lost_ns` in pauses: long pieces without a break."),
-    Column("paused_ratio", "float64", "`paused_ns` over `recorded_ns`."),
-    meaning("mean_ns", "Mean idle time of a step with this cause."),
-    meaning("median_ns", "Median idle time of a step with this cause."),
-    Column("stalled_steps", "list[int32]", "Numbers of the steps in which it costs far more than usual."),
-    Column("stalled_ns", "int64", "What it costs in these steps beyond the lower quartile of all steps."),
-    Column("stalled_ratio", "float64", "`stalled_ns` over `recorded_ns`."),
-    Column("period", "int64", "Steps after which the cost comes back; null if it does not come back regularly."),
+    Column("lost_ratio", "float64", "`lost_ns` divided by `recorded_ns`."),
+    Column("paused_ns", "int64", "Part of `lost_ns` in pauses: long uninterrupted pieces."),
+    Column("paused_ratio", "float64", "`paused_ns` divided by `recorded_ns`."),
+    meaning("mean_ns", "Mean idle time with this cause per step."),
+    meaning("median_ns", "Median idle time with this cause per step."),
+    Column("stalled_steps", "list[int32]", "Steps in which it costs far more than usual."),
+    Column("stalled_ns", "int64", "Its cost in these steps above the lower quartile of all steps."),
+    Column("stalled_ratio", "float64", "`stalled_ns` divided by `recorded_ns`."),
+    Column("period", "int64", "Steps between recurrences of the cost; null if irregular."),
     nulls="period",
 )
 
@@ -63,22 +67,22 @@ def lost_time(
     single_pauses: pl.DataFrame,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
-    """Sum up what each cause of idle time cost, with the steps in which it did.
+    """Sum what each cause of idle time costs, and find the steps that stall.
 
-    Where only the phases of a step are marked, what is idle beside them is known; within them the share of idle time
-    is taken to be that of the steps with operators. Which steps stall is judged by what is known of all.
+    In steps of which only phases are marked, the idle time outside phases is known; within phases, the idle share is
+    assumed to be that of the steps with operators. Stalled steps are judged by what is known of all steps.
 
     Args:
         idle_pieces: Idle time of each step by cause.
-        idle_marked: The same beside the phases of the other steps.
+        idle_marked: Idle time outside the phases of the other steps.
         timed_steps: The steps' lengths.
         outer_steps: The first and the last step of the recording.
         marks: Phases, for the time within them.
-        single_pauses: Pauses of recordings without steps that do not come back; they are no loss.
+        single_pauses: Pauses that occur once in recordings without steps; they do not count as lost.
         limits: When a step counts as stalled.
 
     Returns:
-        One row for each cause, greatest loss first.
+        One row per cause, greatest loss first.
     """
     once = single_pauses.group_by("rank").agg(once_ns=pl.col("duration_ns").sum())
     steps = (
@@ -100,9 +104,9 @@ def lost_time(
 def _with_phases(
     rows: pl.DataFrame, idle_pieces: pl.DataFrame, timed_steps: pl.DataFrame, marks: pl.DataFrame
 ) -> pl.DataFrame:
-    """Rows of ranks with marked steps, in which what is lost within phases is known of the steps with operators only.
+    """Rows of ranks with marked steps, for which the loss within phases is known only in steps with operators.
 
-    Marked steps are taken to lose as much of their phases. Single steps are judged by what is lost beside phases.
+    Steps with phases only are assumed to lose the same share of them. Each step is judged by its loss outside phases.
     """
     phases = phase_time(timed_steps, marks)
     mixed = phases.filter("by_phases")["rank"].unique().to_list()
@@ -127,7 +131,8 @@ def _with_phases(
 
 
 def _by_step(pieces: pl.DataFrame, steps: pl.DataFrame, limits: Limits) -> pl.DataFrame:
-    """What each cause cost in each step, and in its pauses: pieces of one cause that follow on each other are one."""
+    """The cost of each cause in each step, and in pauses: pieces of one cause that directly follow each other are
+    joined."""
     keys = ["rank", "step", "cause"]
     means = steps.group_by("rank").agg(mean_ns=pl.col("step_ns").mean())
     is_long = pl.col("duration_ns") >= pl.max_horizontal(limits.pause_ns, limits.pause_ratio * pl.col("mean_ns"))
@@ -140,17 +145,17 @@ def _by_step(pieces: pl.DataFrame, steps: pl.DataFrame, limits: Limits) -> pl.Da
 
 
 def _without(pieces: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
-    """The pieces that lie in none of some pauses."""
+    """The pieces outside some pauses."""
     bounds = pauses.sort("start_ns").select("rank", "start_ns", over_ns=pl.col("start_ns") + pl.col("duration_ns"))
     last = pieces.sort("start_ns").join_asof(bounds, on="start_ns", by="rank", check_sortedness=False)
     return last.filter((pl.col("start_ns") >= pl.col("over_ns")).fill_null(True)).drop("over_ns")
 
 
 def _whole_steps(timed_steps: pl.DataFrame, outer_steps: pl.DataFrame) -> pl.DataFrame:
-    """The steps in order, without a recording's first and last where these are not like the others.
+    """The steps in order, without a recording's first and last if these differ from the others.
 
-    The first one starts things up, and no batch can be ready for it. The last one, where windows are those of the
-    device, ends with the device's work and so lacks the wait before the next step.
+    The first step is start-up, and no batch can be ready for it. The last one, if windows are the device's, ends with
+    the device's work and so lacks the wait before the next step.
     """
     start = pl.col("window_start_ns")
     rows = timed_steps.sort("rank", "window_start_ns").join(outer_steps, on="rank", how="left", maintain_order="left")
@@ -161,14 +166,14 @@ def _whole_steps(timed_steps: pl.DataFrame, outer_steps: pl.DataFrame) -> pl.Dat
 
 
 def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
-    """Sum up costs by step.
+    """Summarise costs over steps.
 
     Args:
-        rows: `STEP_COSTS`, in order of time; a step without a cost has 0.
+        rows: `STEP_COSTS`, in order of time; 0 for a step without a cost.
         limits: When a step counts as stalled.
 
     Returns:
-        The columns of `lost_time`; one row for each rank and cause, greatest loss first.
+        The columns of `lost_time`; one row per rank and cause, greatest loss first.
     """
     keys, lost, judged = ["rank", "cause"], pl.col("lost_ns"), pl.col("judged_ns")
     ordinary = judged.quantile(0.25, "lower").over(keys)

@@ -1,7 +1,7 @@
-"""Steps in which operators were not recorded, though in others, and whose phases are marked.
+"""Steps without recorded operators whose phases are marked, in recordings where other steps have operators.
 
-A recorder that has to spare time leaves operators out of most steps of some models, but marks the phases of all. On the
-host alone these say what such a step was busy with; what a device did in it stays unknown.
+To save time, a recorder leaves operators out of most steps of some models but marks the phases of all steps. On a CPU,
+the phases show what such a step was doing; what a device did remains unknown.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from stepscope.limits import limit
 
 @dataclass(frozen=True)
 class Limits:
-    """When marked phases stand for operators that were not recorded."""
+    """When marked phases can replace operators that were not recorded."""
 
     unmarked_ratio: float = limit(
         0.05,
-        "of the steps with operators, at most, with operators outside of all marks",
-        "chosen by us: where it is more, marks do not tell when other steps computed",
+        "of the steps with operators, with operators outside all marks, at most",
+        "chosen by us: with more, marks do not show when other steps computed",
     )
 
 
 LIMITS = Limits()
 
 MARKS = ("phase", "data", "compile", "checkpoint")
-"""Kinds of marks within which operators may run."""
+"""Kinds of marks inside which operators may run."""
 
 
 def unrecorded_steps(steps: pl.LazyFrame) -> pl.LazyFrame:
-    """The steps on the host whose operators were not recorded, though those of others were."""
+    """The steps on the host without recorded operators, if other steps have them."""
     return steps.filter(~pl.col("recorded") & (pl.col("window") == "host"))
 
 
 def marked_steps(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.LazyFrame:
-    """Those of `unrecorded_steps` in which `activity` knows phases: only there are these in it beside operators."""
+    """The `unrecorded_steps` for which `activity` has phases."""
     unrecorded = unrecorded_steps(steps)
     if activity is None:
         return unrecorded.head(0)
@@ -53,16 +53,16 @@ def marked_steps(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.LazyF
 def phases_of_unrecorded(
     marks: pl.DataFrame, working: pl.DataFrame, steps: pl.LazyFrame, limits: Limits = LIMITS
 ) -> pl.DataFrame:
-    """The marked phases in `unrecorded_steps`, of ranks whose marks hold nearly all operators of the other steps.
+    """The marked phases in `unrecorded_steps`, of ranks whose marks contain nearly all operators of the other steps.
 
     Args:
-        marks: As of `marks.marks`.
-        working: `rank`, `what`, `start_ns`, `end_ns`: what ranks without a device did by their operators.
+        marks: Rows of `marks.marks`.
+        working: `rank`, `what`, `start_ns`, `end_ns`: the operators of ranks without a device.
         steps: The steps.
-        limits: What nearly all is.
+        limits: What counts as nearly all.
 
     Returns:
-        As `marks`, as far as they lie within those steps.
+        The columns of `marks`, clipped to those steps.
     """
     unrecorded = step_windows(unrecorded_steps(steps))
     if unrecorded.is_empty():
@@ -80,14 +80,14 @@ def phases_of_unrecorded(
 
 @analysis("rank", columns("rank step window window_start_ns window_ns by_phases", nulls=""), together=True)
 def timed_steps(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
-    """List the steps of which it is known when they were busy: by what ran, or by their marked phases alone.
+    """List the steps whose busy time is known, from what ran or only from marked phases.
 
     Args:
         steps: The steps.
-        activity: What the rank was doing when.
+        activity: What the rank was doing, and when.
 
     Returns:
-        One row a step, in order of time.
+        One row per step, in order of time.
     """
     parts = [
         step_windows(rows).with_columns(by_phases=pl.lit(by_phases))
@@ -108,7 +108,7 @@ def timed_steps(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
 
 
 def phase_time(timed_steps: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """How long the marked phases of each step are.
+    """The total length of the marked phases of each step.
 
     Returns:
         `rank`, `step`, `by_phases`, `phase_ns`.
@@ -125,7 +125,7 @@ def phase_time(timed_steps: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
 
 
 def idle_in_phases(idle_pieces: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """How long each rank was idle within marked phases, by step and cause: `rank`, `step`, `cause`, `within_ns`."""
+    """Each rank's idle time within marked phases, by step and cause: `rank`, `step`, `cause`, `within_ns`."""
     numbered = idle_pieces.with_row_index("number").with_columns(window=pl.col("number").cast(pl.Int64))
     windows = numbered.select("rank", "window", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     found = _phases_in(windows, marks).collect().join(numbered.select("window", "step", "cause"), on="window")
@@ -133,7 +133,7 @@ def idle_in_phases(idle_pieces: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFra
 
 
 def _phases_in(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.LazyFrame:
-    """The marked phases as far as they lie within some windows: `rank`, `window`, `start_ns`, `duration_ns`."""
+    """The marked phases, clipped to some windows: `rank`, `window`, `start_ns`, `duration_ns`."""
     return pieces({"phase": _ranges(marks, "phase")}, windows.lazy(), by=["rank"]).filter("phase")
 
 

@@ -10,21 +10,21 @@ from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
 
 DATA_LOADING = r"(?i)dataloader.*__next__|^data: |^## ?(data|wait_for_batch|dataload\w*) ?##$"
-"""Annotations during which the training loop waits for its next batch: PyTorch names its own
-`enumerate(DataLoader)#<iterator>.__next__`, stepscope's recorder `data: <iterator>`; the bare words are what training
-scripts commonly mark."""
+"""Annotations during which the training loop waits for its next batch: PyTorch's own
+`enumerate(DataLoader)#<iterator>.__next__`, `data: <iterator>` of stepscope's recorder, and words commonly used by
+training scripts."""
 
 SYNCHRONISATION = r"(?i)synchronize|^(aten::item|aten::_local_scalar_dense)$"
 """Host calls that wait for the device."""
 
 PHASES = r"^(forward|backward|optimizer)(: |$)|^(validation|warm_up): "
-"""Annotations by which stepscope's recorder marks what a step computes: of validation, its forward passes."""
+"""Annotations with which stepscope's recorder marks what a step computes (for validation: its forward passes)."""
 
 COMPILING = r"^compile(: |$)"
-"""Annotations by which stepscope's recorder marks a compiler that runs."""
+"""Annotations with which stepscope's recorder marks compiling."""
 
 CHECKPOINTS = r"^checkpoint(: |$)"
-"""Annotations by which stepscope's recorder marks that a checkpoint is written."""
+"""Annotations with which stepscope's recorder marks the writing of a checkpoint."""
 
 ANNOTATIONS = {"data": DATA_LOADING, "phase": PHASES, "compile": COMPILING, "checkpoint": CHECKPOINTS}
 """Kind to the annotations that mark it."""
@@ -36,7 +36,7 @@ KINDS = ("data", "compile", "sync", "gc", "checkpoint", "python", "phase")
     "rank",
     columns(
         "rank",
-        Column("what", "string", "What the host did.", values=KINDS),
+        Column("what", "string", "What the host was doing.", values=KINDS),
         "start_ns end_ns",
         nulls="",
     ),
@@ -44,13 +44,13 @@ KINDS = ("data", "compile", "sync", "gc", "checkpoint", "python", "phase")
     every_step=True,
 )
 def marks(slices: pl.LazyFrame) -> pl.DataFrame:
-    """Find the host ranges that explain why a device, or the framework, had nothing to do.
+    """Find the host ranges that explain why a device, or the framework, was idle.
 
     Returns:
-        One row for each range; ranges of one kind are merged.
+        One row per range; ranges of one kind are merged.
     """
     category, name = pl.col("category"), pl.col("name")
-    # Names are few and slices many, so the names are matched, not the slices.
+    # There are few names and many slices, so match the names.
     names = slices.select(name.unique()).collect(engine="streaming")["name"]
     annotated = {kind: names.filter(names.str.contains(words)).to_list() for kind, words in ANNOTATIONS.items()}
     waiting = names.filter(names.str.contains(SYNCHRONISATION)).to_list()
@@ -61,7 +61,7 @@ def marks(slices: pl.LazyFrame) -> pl.DataFrame:
             for kind, words in annotated.items()
         ),
         pl.when(category.is_in(["compile", "gc"])).then(category),
-        # The outermost Python frames of a recording are the script itself and tell nothing.
+        # The outermost Python frames of a recording are the script itself and explain nothing.
         pl.when((category == "python") & (pl.col("depth") > 1)).then(category),
         pl.when(called & name.is_in(waiting)).then(pl.lit("sync")),
     )

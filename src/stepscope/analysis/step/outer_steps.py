@@ -1,4 +1,4 @@
-"""The steps that a rank recorded, also if the user selects some of them."""
+"""The steps that a rank recorded, regardless of the user's selection."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from stepscope.tables.base import Column
 def outer_steps(steps: pl.LazyFrame) -> pl.DataFrame:
     """Find the first and the last step of each rank.
 
-    The first step of a recording starts things up, and the last one is often cut; the first and last of a selection are
-    steps like the others.
+    The first step of a recording is start-up and the last one is often incomplete; this is not true of the first and
+    last step of a selection.
 
     Args:
-        steps: All steps. On a device those whose work was not recorded do not count.
+        steps: All steps. On a device, steps without recorded work do not count.
 
     Returns:
-        One row a rank.
+        One row per rank.
     """
     devices = steps.filter(pl.col("window") == "device").select("rank").unique()
     marked = unrecorded_steps(steps).join(devices, on="rank", how="anti")
@@ -49,10 +49,10 @@ def outer_steps(steps: pl.LazyFrame) -> pl.DataFrame:
 
 @analysis("rank", columns("rank step window start_ns end_ns", nulls=""), together=True, every_step=True)
 def all_steps(steps: pl.LazyFrame) -> pl.DataFrame:
-    """List the steps that were recorded, by their ranges on the host.
+    """List the recorded steps and their ranges on the host.
 
     Returns:
-        One row a step, in order of rank and start.
+        One row per step, by rank and start.
     """
     return (
         steps.select("rank", "step", "window", "start_ns", "end_ns")

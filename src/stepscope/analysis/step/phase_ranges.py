@@ -1,4 +1,4 @@
-"""When each rank went forward, backward and updated its weights, where the work ran."""
+"""When each rank ran forward, backward and optimizer, where the work ran (host or device)."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ MARKED = {
     "warm_up": r"(?i)^warm_up(: |$)",
     "checkpoint": r"(?i)^checkpoint(: |$)|^## ?(checkpoint|save_checkpoint) ?##$",
 }
-"""Annotations of the phases: PyTorch marks its wrappers' forward and every optimizer's step by itself, stepscope's
-recorder all of them; the words between `##` are what training scripts commonly mark."""
+"""Annotations of the phases: PyTorch marks its wrappers' forward and every optimizer's step, stepscope's recorder marks
+all phases, and the words between `##` are commonly used by training scripts."""
 
 OWN = ("validation", "warm_up")
-"""Phases in which a forward pass, or what is on its way, belongs to no training step."""
+"""Phases whose forward passes do not belong to a training step."""
 
 ON_HOST = ("checkpoint",)
-"""Phases that a device waits for: they last as long as on the host."""
+"""Phases for which the device waits: they last as long as on the host."""
 
 RESETS = r"(?i)^Optimizer\.zero_grad#|^## ?zero_grad ?##$"
-"""Annotations within which gradients are set to zero."""
+"""Annotations inside which gradients are set to zero."""
 
 UPDATES = r"^Optimizer\.step#"
-"""PyTorch's own range of an optimizer, which holds all that its closure does."""
+"""PyTorch's own range of an optimizer step, which includes its closure."""
 
 NO_FORWARD = (
     r"(?i)^Optimizer\.(step|zero_grad)#|__next__|^(data|validation|warm_up|checkpoint)(: |$)"
     r"|^## ?(data|zero_grad|wait_for_batch|dataload\w*) ?##$"
 )
-"""Annotations within which an operator is not the first of the forward pass."""
+"""Annotations inside which an operator does not start the forward pass."""
 
 _RANGE = ["rank", "step", "phase", "start_ns", "end_ns"]
 
@@ -63,31 +63,30 @@ def phase_ranges(
 ) -> pl.DataFrame:
     """Find the ranges of the phases.
 
-    On the host a phase is what marks it. What an optimizer runs by its closure, forward and backward, is that: only the
-    rest is the optimizer. Without a mark, backward is from the first to the last operator of autograd in
-    a step, and forward what lies before it, from the first operator that neither loads data nor sets gradients to
-    zero; in a step without backward, to its last operator. Where no steps are known, only marks tell phases: first and
-    last operators are those of the recording, not of a step. On a device a phase lasts from the first to the last
-    kernel that was launched within the host's range.
+    On the host, a phase is the range of its mark. Forward and backward inside an optimizer's closure count as such;
+    only the rest is the optimizer. Without a mark, backward lasts from the first to the last operator of autograd in a
+    step, and forward from the first operator that neither loads data nor sets gradients to zero until backward (in a
+    step without backward, until its last operator). Without known steps, only marks define phases. On a device, a phase
+    lasts from the first to the last kernel launched within the host's range.
 
     Args:
         slices: Annotations.
         operators: Operators, for phases that are not marked.
         kernels: Device work.
-        steps: The steps, to know of which ranks none are.
-        ranks: Framework and mode: in MindSpore's PyNative mode marks show launches (see `asynchronous_phases`).
+        steps: The steps, to know which ranks have none.
+        ranks: Framework and mode: in MindSpore's PyNative mode, marks show launches (see `asynchronous_phases`).
 
     Returns:
-        One row for each range of a phase, in order of time.
+        One row per range of a phase, in order of time.
 
     Raises:
-        Unavailable: If nothing tells any phase.
+        Unavailable: If no phase can be found.
     """
     marked = as_executed(_marked(slices), operators, marks_launches(ranks, kernels))
     known = _in_steps(operators, steps, marked)
     host = pl.concat([marked, *_unmarked(marked, slices, known)])
     if host.is_empty():
-        raise Unavailable("neither annotations nor operators tell forward, backward and optimizer")
+        raise Unavailable("neither annotations nor operators show forward, backward or optimizer")
     merged = pl.concat(
         union(host.lazy().filter(pl.col("phase") == phase), by=["rank"]).select(
             "rank", pl.lit(phase).alias("phase"), "start_ns", "end_ns"
@@ -102,7 +101,7 @@ def phase_ranges(
 
 
 def _in_steps(operators: pl.LazyFrame | None, steps: pl.LazyFrame | None, marked: pl.DataFrame) -> pl.LazyFrame | None:
-    """The operators of ranks whose steps are known, and of others those in closures that an optimizer calls."""
+    """The operators of ranks with known steps; of other ranks, those inside an optimizer's closure."""
     if operators is None or steps is None:
         return operators
     whole = steps.filter(is_whole_recording()).select("rank").unique()
@@ -118,7 +117,7 @@ def _in_steps(operators: pl.LazyFrame | None, steps: pl.LazyFrame | None, marked
 
 
 def _marked(slices: pl.LazyFrame | None) -> pl.DataFrame:
-    """What annotations mark."""
+    """The ranges that annotations mark."""
     if slices is None:
         types = {"rank": pl.Int32, "step": pl.Int32, "phase": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
         return pl.DataFrame(schema=types)
@@ -129,7 +128,7 @@ def _marked(slices: pl.LazyFrame | None) -> pl.DataFrame:
 
 
 def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.LazyFrame | None) -> list[pl.DataFrame]:
-    """The phases of steps in which operators were recorded and no mark tells the phase."""
+    """The phases of steps with operators but without marks of the phase."""
     if operators is None:
         return []
     rows = operators.filter(pl.col("step").is_not_null())
@@ -147,13 +146,13 @@ def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.L
 
 
 def _annotated(slices: pl.LazyFrame, words: str) -> pl.LazyFrame:
-    """The ranges of annotations with such names."""
+    """The ranges of annotations whose names match."""
     named = slices.filter((pl.col("category") == "annotation") & pl.col("name").str.contains(words))
     return named.select("rank", "name", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
 
 
 def _without(ranges: pl.DataFrame, marked: pl.DataFrame, phase: str) -> pl.DataFrame:
-    """Ranges of the steps in which no mark tells the phase."""
+    """Ranges of the steps without marks of the phase."""
     told = marked.filter(pl.col("phase") == phase)
     return ranges.join(told, on=["rank", "step"], how="anti").select(_RANGE)
 
@@ -161,7 +160,7 @@ def _without(ranges: pl.DataFrame, marked: pl.DataFrame, phase: str) -> pl.DataF
 def _forward(
     operators: pl.LazyFrame, later: pl.DataFrame, slices: pl.LazyFrame | None, turns: pl.DataFrame
 ) -> pl.DataFrame:
-    """The operators of each turn before its backward pass; of a step without any, those before its optimizer."""
+    """The operators of each turn before backward; in a step without backward, those before the optimizer."""
     backward = pl.col("phase") == "backward"
     keys = ["rank", "step", "turn_ns"]
     first = in_turns(later, turns).filter(backward).group_by(keys).agg(until_ns=pl.col("start_ns").min())
@@ -185,7 +184,7 @@ def _forward(
 
 
 def _but_closures(others: pl.LazyFrame, backward: pl.LazyFrame) -> pl.LazyFrame:
-    """Ranges but those of optimizers in which a backward pass begins: forward stands in their closure, too."""
+    """Ranges without those of optimizers in which backward begins, as their closure contains forward, too."""
     starts = backward.select("rank", "start_ns", turn_ns="start_ns").sort("rank", "start_ns")
     next_turn = others.sort("rank", "start_ns").join_asof(
         starts, on="start_ns", by="rank", strategy="forward", check_sortedness=False
@@ -195,7 +194,7 @@ def _but_closures(others: pl.LazyFrame, backward: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _without_closures(merged: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
-    """Phases whose optimizers are without what runs forward and backward within them, in a closure that they call.
+    """Phases with forward and backward inside an optimizer's closure cut out of the optimizer.
 
     Args:
         merged: The phases, disjoint ranges of each.
@@ -208,7 +207,7 @@ def _without_closures(merged: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFram
     ends_inside = inner.join_asof(around, on="end_ns", by="rank", check_sortedness=False).filter(
         pl.col("end_ns") <= pl.col("over_ns"), pl.col("end_ns") > pl.col("began_ns")
     )
-    # a forward pass that nothing marks is taken to begin with the step's first operator, perhaps before the optimizer
+    # an unmarked forward is assumed to begin with the step's first operator, perhaps before the optimizer
     nested = ends_inside.filter((pl.col("start_ns") >= pl.col("began_ns")) | (pl.col("phase") == "forward"))
     if not nested.height:
         return merged
@@ -223,7 +222,7 @@ def _without_closures(merged: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFram
 def _on_device(
     host: pl.DataFrame, kernels: pl.LazyFrame | None, operators: pl.LazyFrame | None
 ) -> tuple[pl.DataFrame, list[int]]:
-    """The same phases where their kernels ran, and the ranks that compute on a device."""
+    """The phases by the time their kernels ran, and the ranks that compute on a device."""
     if kernels is None:
         return host.clear(), []
     computing = kernels.filter(pl.col("kind") == "compute").select(pl.col("rank").unique()).collect()["rank"].to_list()

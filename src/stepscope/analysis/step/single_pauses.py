@@ -1,4 +1,4 @@
-"""Long pauses of a recording without steps that happened once: what starts up, and not what each step waits for."""
+"""Long pauses that occur once in a recording without steps: start-up, not a wait of each step."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from stepscope.limits import limit
 
 @dataclass(frozen=True)
 class Limits:
-    """When a pause counts as one that does not come back: both limits must be reached."""
+    """When a pause counts as occurring once: both limits must be reached."""
 
-    recorded_ratio: float = limit(0.2, "of what is recorded beside longer ones", "chosen by us: less may come back")
-    next_factor: float = limit(2.0, "times the next shorter pause", "chosen by us: pauses of steps are alike")
+    recorded_ratio: float = limit(
+        0.2, "of the recording without longer pauses", "chosen by us: shorter pauses may recur"
+    )
+    next_factor: float = limit(
+        2.0, "times the next shorter pause", "chosen by us: pauses in steps are of similar length"
+    )
 
 
 LIMITS = Limits()
@@ -28,10 +32,10 @@ COLUMNS = columns("rank start_ns duration_ns recorded_ns", nulls="")
 
 @analysis("rank", COLUMNS, together=True)
 def single_pauses(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
-    """Find pauses that are far longer than all others, longest first; of marked steps there are none.
+    """Find pauses that are far longer than all others; recordings with marked steps have none.
 
     Returns:
-        One row a pause, longest first.
+        One row per pause, longest first.
     """
     whole = breakdown.filter(is_whole_recording()).select("rank", recorded_ns="window_ns")
     gaps = (

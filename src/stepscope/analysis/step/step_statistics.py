@@ -1,4 +1,4 @@
-"""What a step costs as a rule, phase by phase, and which steps are out of it."""
+"""Typical times of a step and its phases, and the steps that are outliers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class Limits:
 
     score: float = limit(3.5, "robust deviations above the median", "modified z-scores, Iglewicz and Hoaglin, 1993")
     excess_ratio: float = limit(
-        0.05, "of the median step, beyond the phase's median", "where steps are alike, deviations say nothing"
+        0.05,
+        "of the median step, beyond the phase's median",
+        "if steps are nearly equal, small deviations mean nothing",
     )
 
 
@@ -30,12 +32,16 @@ class Limits:
     "rank",
     columns(
         "rank graph",
-        meaning("phase", "`step`, or a part of it: a column of `step_trace` without `_ns`."),
-        Column("split", "string", "How the step is split: by `points` or `phases`; null for the step itself."),
-        meaning("steps", "Number of steps of which the phase is known."),
+        meaning("phase", "`step`, or a part of it (a column of `step_trace` without `_ns`)."),
+        Column("split", "string", "Split to which the phase belongs: `points` or `phases`; null for the step itself."),
+        meaning("steps", "Number of steps with a known value of the phase."),
         "mean_ns mean_without_first_ns min_ns median_ns p95_ns max_ns",
         meaning("share_ratio", "Share of the steps' time; the shares of one `split` sum to 1."),
-        Column("share_without_first_ratio", "float64", "The same without the first step; null if there is no other."),
+        Column(
+            "share_without_first_ratio",
+            "float64",
+            "`share_ratio` without the first step; null if there is only one.",
+        ),
         Column("limit_ns", "int64", "Limit for outliers; null if operators were recorded in some steps only."),
         Column("outlier_steps", "list[int32]", "Numbers of the steps that are outliers."),
         keep="phase mean_ns share_ratio median_ns max_ns outlier_steps mean_without_first_ns",
@@ -44,14 +50,14 @@ class Limits:
     passes=POINTS,
 )
 def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
-    """Sum up the phases of `step_trace` over the steps of each graph.
+    """Summarise the phases of `step_trace` over the steps of each graph.
 
     Args:
         step_trace: The steps.
-        limits: When a step is an outlier.
+        limits: When a step counts as an outlier.
 
     Returns:
-        One row for each graph and each phase that is known of any step.
+        One row per graph and phase that is known in any step.
 
     Raises:
         Unavailable: If no steps are known.
@@ -74,7 +80,7 @@ def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.D
 
 
 def _split(phase: pl.Expr) -> pl.Expr:
-    """Which decomposition of the step a phase is part of: the shares of each add up to 1, those of both do not."""
+    """The split of the step to which a phase belongs; only the shares of one split add up to 1."""
     return pl.when(phase.is_in(SECTIONS)).then(pl.lit("points")).when(phase.is_in(PHASES)).then(pl.lit("phases"))
 
 
@@ -106,6 +112,6 @@ def _summed(rows: pl.DataFrame, keys: list[str], limits: Limits) -> pl.DataFrame
 
 
 def _share(chosen: pl.Expr) -> pl.Expr:
-    """Share of the phase in the time of the chosen steps; null where there are none."""
+    """Share of the phase in the time of the chosen steps; null if there are none."""
     total = pl.col("whole_ns").filter(chosen).sum()
     return pl.when(total > 0).then(pl.col("ns").filter(chosen).sum() / total)

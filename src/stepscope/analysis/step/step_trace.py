@@ -1,4 +1,4 @@
-"""What each step spends its time on: waiting for data, compiling, forward, backward, communication, update."""
+"""What each step spends its time on: waiting for data, compiling, forward, backward, communication, optimizer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from stepscope.analysis.step.phase_ranges import PHASES as RANGES
 from stepscope.tables.base import Column
 
 SECTIONS = ("interval_ns", "forward_backward_ns", "tail_ns")
-"""What two points cut a step into."""
+"""The parts into which two points cut a step."""
 
 NO_NAMES = NamedPoints()
 
 POINTS = ("forward_start", "backward_end")
-"""Options by which a user names the operators at the points."""
+"""Options with which a user names the operators at the points."""
 
 PHASES = (
     "data_wait_ns",
@@ -33,7 +33,7 @@ PHASES = (
     "checkpoint_ns",
     "other_ns",
 )
-"""What a recorded timeline tells; together they are the step."""
+"""The phases of a recorded timeline, which add up to the step."""
 
 
 @analysis(
@@ -50,26 +50,26 @@ PHASES = (
             title="forward, backward",
         ),
         Column("tail_ns", "int64", "From the end of backward to the end of the window; null without backward."),
-        Column("data_wait_ns", "int64", "Waiting for data."),
+        Column("data_wait_ns", "int64", "Time spent waiting for data."),
         "compile_ns",
-        Column("forward_ns", "int64", "In forward; without backward, all from the start of forward."),
+        Column("forward_ns", "int64", "Time in forward; without backward, all time from the start of forward."),
         Column("backward_ns", "int64", "In backward."),
         Column(
             "exposed_communication_ns",
             "int64",
-            "Communication that no computing hides; null if unknown.",
+            "Communication not hidden by computing; null if unknown.",
             title="comm. exposed",
         ),
-        Column("optimizer_ns", "int64", "In the optimizer."),
-        Column("validation_ns", "int64", "In validation, the loading of its batches included."),
+        Column("optimizer_ns", "int64", "Time in the optimizer."),
+        Column("validation_ns", "int64", "Time in validation, including loading its batches."),
         Column("warm_up_ns", "int64", "In warm-up."),
         "checkpoint_ns",
-        Column("other_ns", "int64", "What is left; null if neither phases nor waiting for data are marked."),
+        Column("other_ns", "int64", "The rest; null if neither phases nor waiting for data are marked."),
         Column("forward_start_ns", "int64", "Start of forward.", moment=True),
-        Column("forward_start_by", "string", "How it was found: `argument`, `environment`, `stated` or `phases`."),
+        Column("forward_start_by", "string", "How that was found: `argument`, `environment`, `stated` or `phases`."),
         Column("forward_start_operator", "string", "Operator at that point."),
         Column("backward_end_ns", "int64", "End of backward.", moment=True),
-        Column("backward_end_by", "string", "How it was found, as `forward_start_by`."),
+        Column("backward_end_by", "string", "How that was found, as in `forward_start_by`."),
         Column("backward_end_operator", "string", "Operator at that point."),
         keep=(
             "step step_ns exposed_communication_ns data_wait_ns backward_ns forward_ns "
@@ -89,30 +89,29 @@ def step_trace(
     backward_end: str | None = None,
     environment: NamedPoints = NO_NAMES,
 ) -> pl.DataFrame:
-    """Split each step's window at the start of forward and the end of backward, and by what the rank did.
+    """Split each step's window at the start of forward and the end of backward, and by phases.
 
     Args:
-        steps: The steps, with the points where the source states them. Of those in which no operators were recorded,
-            only what a step table states or marks of phases show is told.
-        activity: What the rank was doing when.
-        phase_ranges: When it went forward, backward and updated.
+        steps: The steps, with the points if the source states them. Steps without recorded operators only have what a
+            step table states or marks of phases show.
+        activity: What the rank was doing, and when.
+        phase_ranges: When each phase ran.
         operators: Host operators, for names.
         kernels: Device work, for names.
         rank_figures: Names of the operators at the points.
-        ranks: With the recorded environment, which may name them.
+        ranks: For the recorded environment, which may name these operators.
         forward_start: Name of the operator or kernel at which forward starts.
         backward_end: Likewise at which backward ends.
-        environment: The operators that the environment of whoever asks names; used where they were recorded.
+        environment: The operators named by the caller's environment; used if they were recorded.
 
     Returns:
-        One row a step. `interval_ns + forward_backward_ns + tail_ns` is the step; in a step without backward,
-        `interval_ns + forward_ns`. If what ran is recorded, the columns of `PHASES` are the step, too:
-        communication that computing does not hide comes first, then what belongs to no training step (checkpoint,
-        validation with the loading of its batches, warm-up), waiting for data, compiling, and what lies in the
-        optimizer, in backward, in forward.
+        One row per step. `interval_ns + forward_backward_ns + tail_ns` is the step; in a step without backward,
+        `interval_ns + forward_ns`. If the work was recorded, the columns of `PHASES` also add up to the step, in this
+        precedence: exposed communication, work outside training steps (checkpoint, validation including loading its
+        batches, warm-up), waiting for data, compiling, optimizer, backward, forward.
 
     Raises:
-        Unavailable: If no step has an operator that is named by argument.
+        Unavailable: If no step has an operator named by argument.
     """
     named = bool(forward_start or backward_end)
     windows = _windows(steps, None if named else activity)
@@ -136,7 +135,7 @@ def step_trace(
     whole = pl.concat([plain, *points], how="horizontal").with_columns(step_ns=pl.col("end_ns") - pl.col("start_ns"))
     names = [side.stated for side in (FORWARD, BACKWARD)]
     whole = whole.with_columns(pl.when(~pl.col("by_phases")).then(pl.col(names)))
-    if not named:  # where a recording begins and ends, no step does
+    if not named:  # the start and end of a recording are not those of a step
         points_known = ~is_whole_recording()
         whole = whole.with_columns(pl.when(points_known).then(name) for one in points for name in one.columns)
     found = _sections(whole).with_columns(_phases(whole, activity, phase_ranges, named=named))
@@ -148,7 +147,7 @@ def step_trace(
 
 
 def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame:
-    """The steps of which anything is known, in order of time, with `by_phases`."""
+    """The steps with any known activity, in order of time, with `by_phases`."""
     marked = marked_steps(steps, activity).select("rank", "step", by_phases=pl.lit(True))
     every = steps.join(marked, on=["rank", "step"], how="left").with_columns(pl.col("by_phases").fill_null(False))
     known = (pl.col("window") == "stated") | pl.col("recorded").fill_null(True) | pl.col("by_phases")
@@ -156,7 +155,7 @@ def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame
 
 
 def _sections(steps: pl.DataFrame) -> pl.DataFrame:
-    """The lengths between start, points and end; the points may lie in no other order."""
+    """The lengths between start, points and end, which must be in this order."""
     first = pl.col("forward_start_ns").clip("start_ns", "end_ns")
     last = pl.max_horizontal(pl.col("backward_end_ns").clip("start_ns", "end_ns"), first)
     last = pl.when(pl.col("backward_end_ns").is_not_null() & first.is_not_null()).then(last)
@@ -171,7 +170,7 @@ def _sections(steps: pl.DataFrame) -> pl.DataFrame:
 def _phases(
     steps: pl.DataFrame, activity: pl.DataFrame | None, ranges: pl.DataFrame | None, *, named: bool
 ) -> list[pl.Series]:
-    """The columns of `PHASES`; null where what ran is not recorded, and for what nothing marks."""
+    """The columns of `PHASES`; null if the work was not recorded, and for phases that nothing marks."""
     if activity is None or activity.filter(~pl.col("what").is_in(["sync", "gc", "python", "compile"])).is_empty():
         return [pl.Series(name, [None] * steps.height, dtype=pl.Int64) for name in PHASES]
     phases = _adjusted(ranges, steps) if named else ranges
@@ -210,7 +209,7 @@ def _phases(
     every = numbered.join(sums, on="window", how="left", maintain_order="left").select(
         pl.when(steps["recorded"].fill_null(True) | steps["by_phases"]).then(pl.col(PHASES).fill_null(0))
     )
-    # calls that an operator makes, as DDP's are, are known where operators are; else they are part of their phase
+    # calls made by an operator, like DDP's, are known if operators are; else they are part of their phase
     calls = pl.col("exposed_communication_ns")
     communicates = not activity.filter(pl.col("what") == "communication").is_empty()
     every = every.with_columns(pl.when(~(steps["by_phases"] & communicates & (calls == 0))).then(calls))
@@ -218,7 +217,7 @@ def _phases(
     for mark, column in (("data", "data_wait_ns"), ("compile", "compile_ns")):
         if activity.filter(pl.col("what") == mark).is_empty():
             unmarked.append(column)
-    if len(unmarked) == len(PHASES) - 2:  # nothing is told apart but communication, so there is no rest either
+    if len(unmarked) == len(PHASES) - 2:  # only communication is known, so the rest is unknown as well
         unmarked.append("other_ns")
     return [column if column.name not in unmarked else column.clear(steps.height) for column in every]
 
@@ -230,9 +229,9 @@ def _layer(ranges: pl.DataFrame | None, phase: str) -> pl.LazyFrame:
 
 
 def _adjusted(ranges: pl.DataFrame | None, steps: pl.DataFrame) -> pl.DataFrame | None:
-    """The phases with forward from, and backward to, the points that the user named.
+    """The phases with the start of forward and the end of backward moved to the points that the user named.
 
-    Of a step, backward starts where it did; without any, all between the points is forward.
+    The start of backward is unchanged; without backward, all between the points is forward.
     """
     if ranges is None:
         return None
