@@ -139,6 +139,13 @@ def _changed(holder: Any, key: int | str, node: ast.AST) -> Iterator[Callable[[]
             yield from _changed(inner, place, part)
 
 
+DECLARED = {"limit": 1, "Column": 2, "meaning": 1}
+"""Arguments of a declaration that code goes by; those behind are documentation."""
+
+DISPLAYED = ("title", "titles", "importance", "keep")
+"""What a declaration of columns says about displays alone."""
+
+
 def _below(node: ast.AST) -> Iterator[tuple[Any, int | str]]:
     """The places below a node where changes count: no types, decorators, statements, and no words about a limit."""
     skipped = {"annotation", "returns", "decorator_list", "body", "orelse", "finalbody", "handlers", "bases", "ctx"}
@@ -148,12 +155,13 @@ def _below(node: ast.AST) -> Iterator[tuple[Any, int | str]]:
         skipped.add("targets")
     if isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.For, ast.comprehension)):
         skipped.add("target")
-    is_limit = isinstance(node, ast.Call) and ast.unparse(node.func) == "limit"
+    called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
     for name, value in ast.iter_fields(node):
         if name in skipped:
             continue
         if isinstance(value, list):
-            # A limit's unit and source are documentation.
-            yield from ((value, number) for number in range(1 if is_limit and name == "args" else len(value)))
+            counted = DECLARED.get(called, len(value)) if name == "args" else len(value)
+            shown = called in ("Column", "columns", "meaning") and name == "keywords"
+            yield from ((value, n) for n, part in enumerate(value[:counted]) if not (shown and part.arg in DISPLAYED))
         else:
             yield node, name
