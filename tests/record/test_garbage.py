@@ -242,12 +242,12 @@ def test_a_failure_within_a_collection_stays_there(
 _INTERRUPTED = """
 import gc, os, signal, sys, threading, time
 from stepscope.record.garbage import GarbageMarks
-from stepscope.record.marks import Marks
-from stepscope.record.steps import Steps
+from stepscope.record.marks import MarkBuffer
+from stepscope.record.steps import StepTracker
 
 kept = [[] for _ in range(500_000)]
 hook = sys.unraisablehook
-steps = Steps(Marks(), None)
+steps = StepTracker(MarkBuffer(), None)
 steps.begin()
 marks = GarbageMarks(steps)
 marks.begin()
