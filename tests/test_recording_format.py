@@ -95,8 +95,8 @@ def test_a_description_is_read_as_it_was_written(tmp_path: Path) -> None:
     [
         ("{", "is cut off or damaged"),
         ('{"format": "other"}', "does not describe a recording"),
-        ('{"format": "stepscope-recording", "version": 2}', "is of version 2 of the format"),
-        ('{"format": "stepscope-recording"}', "is of version None of the format"),
+        ('{"format": "stepscope-recording", "version": 2}', "has format version 2"),
+        ('{"format": "stepscope-recording"}', "has format version None"),
     ],
 )
 def test_another_description_is_refused_with_the_reason(tmp_path: Path, content: str, problem: str) -> None:

@@ -92,12 +92,12 @@ def test_what_is_missing_is_said_too(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_without_any_step_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = "nothing was recorded: steps 90 to 99 never came; 30 steps ended"
+    problem = "nothing was recorded: steps 90 to 99 never began; 30 steps ended"
     line = (signs.RECORDING, str(recording(tmp_path, 0, 0, problems=[problem])))
 
     told = outcome(said(tmp_path, monkeypatch, line), None)
 
-    assert told == "no step was recorded in prof/: steps 90 to 99 never came; 30 steps ended"
+    assert told == "no step was recorded in prof/: steps 90 to 99 never began; 30 steps ended"
 
 
 def test_a_recorder_that_could_not_start_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,4 +58,4 @@ def test_a_disk_that_is_full_from_the_start(backend: StandIn, small_disk: Path, 
     backend.train(3)
     profiler.stop()
     profiler.analyse()
-    assert "training goes on" in caplog.text
+    assert "training continues" in caplog.text

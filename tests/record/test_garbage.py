@@ -147,7 +147,7 @@ def test_short_collections_are_summed_up(
     profiler.stop()
 
     assert marked(profiler, rows) == []
-    assert "4 short garbage collections of Python (the longest took " in caplog.text
+    assert "4 short Python garbage collections (the longest took " in caplog.text
 
 
 def test_little_time_in_short_collections_is_not_reported(
@@ -177,7 +177,7 @@ def test_marks_are_bounded_and_long_collections_have_theirs(
     profiler.stop()
 
     assert [row["step"] for row in marked(profiler, rows)] == ["1", "2", "3", "6", "7"]
-    assert "2 short garbage collections" in caplog.text
+    assert "2 short Python garbage collections" in caplog.text
 
 
 def test_profilers_one_after_the_other_and_again(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
@@ -236,7 +236,7 @@ def test_a_failure_within_a_collection_stays_there(
     backend.train(3, before=lambda _: gc.collect())  # what a callback raises would be a warning, and so an error here
     profiler.stop()
 
-    assert caplog.text.count("garbage collections are not recorded any more (RuntimeError: broken)") == 1
+    assert caplog.text.count("garbage collections are no longer recorded (RuntimeError: broken)") == 1
 
 
 _INTERRUPTED = """

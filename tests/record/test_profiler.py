@@ -168,7 +168,7 @@ def test_a_path_that_cannot_be_made_ends_nothing_but_the_recording(
     profiler.analyse()
     with stepscope.Profiler(output_path=str(tmp_path / "file" / "out")):
         pass
-    assert "training goes on" in caplog.text
+    assert "training continues" in caplog.text
     assert str(tmp_path / "file" / "out") in caplog.text
     assert not commands
 
@@ -211,7 +211,7 @@ def test_in_a_worker_of_a_loader_nothing_is_recorded(backend: StandIn, tmp_path:
     backend.worker = True
     profiler = stepscope.Profiler(output_path=str(tmp_path))
     profiler.stop()
-    assert "serves others" in caplog.text
+    assert "helper process" in caplog.text
     assert not list(tmp_path.iterdir())
 
 
@@ -270,7 +270,7 @@ def test_analyse_stops_and_passes_its_arguments_on(backend: StandIn, tmp_path: P
     [
         ({"step_list": 3}, "step_list", False),
         ({"step_list": [1, "2"]}, "step_list", False),
-        ({"step_list": [1, 3]}, "follow one another", False),
+        ({"step_list": [1, 3]}, "consecutive steps", False),
         ({"offline_path": 3}, "offline_path", False),
         ({"offline_path": "/nowhere/at/all"}, "no recordings", False),
         ({"pretty": "yes"}, "pretty", True),

@@ -169,7 +169,7 @@ def test_windows_that_the_disk_does_not_take_are_left_out(
     backend.train(20)
     held.set()
     profiler.stop()
-    assert "faster than the disk takes them" in caplog.text
+    assert "faster than the disk can write them" in caplog.text
     assert len(rows(recorded(profiler) / "windows.csv")) == windows_module.MOST_WAITING + 1
     assert steps_of(recorded(profiler), rows) == list(range(1, 21))
 
@@ -194,7 +194,7 @@ def test_a_framework_that_refuses_is_told_once_and_marks_go_on(
     assert caplog.text.count("another profiler is active") == 1
     assert about(recorded(profiler))["problems"] == [
         "operators are not recorded: another profiler is active",
-        "operators are missing in 3 of 3 steps (1-3), since they could not be recorded there (another "
+        "operators are missing in 3 of 3 steps (1-3), because they could not be recorded there (another "
         "message gives the reason)",
     ]
 
@@ -243,7 +243,7 @@ def test_a_full_disk_ends_the_recording_and_not_the_training(
     profiler.stop()
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 1
-    assert "training goes on" in errors[0].message
+    assert "training continues" in errors[0].message
 
 
 def test_a_hook_that_meets_a_broken_session_is_not_harmed(
@@ -366,10 +366,10 @@ def test_the_function_for_traces_is_called_once_for_each(
 @pytest.mark.parametrize(
     ("options", "steps", "told"),
     [
-        ({"steps": (100, 200)}, 4, "steps 100 to 200 never came; 4 steps ended"),
-        ({"epochs": (2, 3)}, 4, "epochs 2 to 3 never came"),
-        ({"schedule": stepscope.schedule(wait=9)}, 4, "the schedule's first active step never came"),
-        ({}, 0, "no step was seen"),
+        ({"steps": (100, 200)}, 4, "steps 100 to 200 never began; 4 steps ended"),
+        ({"epochs": (2, 3)}, 4, "epochs 2 to 3 never began"),
+        ({"schedule": stepscope.schedule(wait=9)}, 4, "the schedule's first active step never began"),
+        ({}, 0, "no steps were detected"),
     ],
 )
 def test_nothing_recorded_is_told(
@@ -414,12 +414,12 @@ def test_a_sampler_that_fails_ends_alone(backend: StandIn, tmp_path: Path, rows:
         profiler = stepscope.Profiler(output_path=str(tmp_path))
         backend.train(2)
         for _ in range(100):
-            if "host.csv ends here" in caplog.text:
+            if "sampling for host.csv stopped" in caplog.text:
                 break
             time.sleep(0.02)
         backend.train(1)
         profiler.stop()
-    assert "host.csv ends here" in caplog.text
+    assert "sampling for host.csv stopped" in caplog.text
     assert steps_of(recorded(profiler), rows) == [1, 2, 3]
 
 

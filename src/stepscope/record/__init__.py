@@ -1,1 +1,1 @@
-"""Recording a training job: the Profiler, its backends and samplers. Loads neither Polars nor any surface."""
+"""Recording a training job: the Profiler, its backends and samplers. Imports neither Polars nor any surface."""

@@ -1,4 +1,4 @@
-"""Analysis of recordings in a process of its own: training carries none of its weight and none of its errors."""
+"""Analysis of recordings in a separate process, so that its memory and errors never affect training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger("stepscope")
 
 MODES = ("sync", "async")
 _PATIENCE_S = 2
-"""As long an interrupted analysis may take to clear up."""
+"""How long an interrupted analysis may take to clean up."""
 
 
 def analyse(
@@ -31,10 +31,10 @@ def analyse(
     step_list: Any,
     mode: Any,
 ) -> None:
-    """Check the arguments as `Profiler.analyse` takes them, and have the recordings exported; trouble is logged.
+    """Check the arguments of `Profiler.analyse` and export the recordings. Errors are logged, not raised.
 
     Args:
-        limit_mb: Largest timeline; None for what each recording says.
+        limit_mb: Largest timeline; None for the limit stored in each recording.
         directories: Recordings, unless `offline_path` is given.
         offline_path: See `Profiler.analyse`.
         pretty: See `Profiler.analyse`.
@@ -48,7 +48,7 @@ def analyse(
                 raise TypeError(f"offline_path must be a path, not {offline_path!r}")
             directories = recordings_below(Path(offline_path))
     except (TypeError, ValueError, ProfilerPathError) as error:
-        log.error("Profiler.analyse: %s. Nothing is analysed; the recording is kept for offline_analyse", error)
+        log.error("Profiler.analyse: %s. Nothing is analysed; the recording is kept: use offline_analyse", error)
         return
     if mode not in MODES:
         log.warning('Profiler.analyse: mode must be "sync" or "async", not %r; "sync" is used', mode)
@@ -70,7 +70,7 @@ def operators(directory: Path, names: Sequence[str]) -> str:
     """Times and shapes of operators of one recording, as JSON.
 
     Raises:
-        RuntimeError: If nothing was recorded, or there is no such operator.
+        RuntimeError: If nothing was recorded, or the operator does not exist.
     """
     command = [*_exporter(), "--operator", ",".join(names), str(directory)]
     done = subprocess.run(command, env=_environment(), cwd=directory, capture_output=True, text=True, check=False)
@@ -96,24 +96,24 @@ def recordings_below(path: Path) -> list[Path]:
 
 
 def checked_steps(step_list: Any) -> list[int]:
-    """The wanted steps in order; empty for all.
+    """The requested steps in order; empty for all.
 
     Raises:
-        TypeError: If it is no list of whole numbers.
-        ValueError: If the steps do not follow one another.
+        TypeError: If it is not a list of integers.
+        ValueError: If the steps are not consecutive.
     """
     if step_list is None:
         return []
     if not isinstance(step_list, list) or any(isinstance(n, bool) or not isinstance(n, int) for n in step_list):
-        raise TypeError(f"step_list must be a list of whole numbers, not {step_list!r}")
+        raise TypeError(f"step_list must be a list of integers, not {step_list!r}")
     steps = sorted(step_list)
     if steps and steps != list(range(steps[0], steps[0] + len(steps))):
-        raise ValueError(f"step_list must hold steps that follow one another, not {step_list!r}")
+        raise ValueError(f"step_list must hold consecutive steps, not {step_list!r}")
     return steps
 
 
 def _exports_before(directories: Sequence[Path]) -> list[str]:
-    """What has to run before the exporter: nothing, unless the device's profiler left raw data."""
+    """The command to run before the exporter if the device's profiler left raw data."""
     raw = [str(directory) for directory in directories if any(raw_windows(directory))]
     module = [sys.executable or "python3", "-m", "stepscope.record.device_exports"]
     return [*module, *raw, "--"] if raw else []
@@ -124,7 +124,7 @@ def _exporter() -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment without what would start a recorder there, and with this very stepscope."""
+    """The environment without the variables that start a recorder, and with this stepscope on the path."""
     kept = {k: v for k, v in os.environ.items() if k not in (OPTIONS_VARIABLE, CLASSIC_VARIABLE, "LD_PRELOAD")}
     home = str(Path(__file__).resolve().parents[2])
     places = [str(Path(place).absolute()) for place in kept.get("PYTHONPATH", "").split(os.pathsep) if place]
@@ -133,7 +133,7 @@ def _environment() -> dict[str, str]:
 
 
 def _run(command: list[str], directory: Path, *, wait: bool) -> None:
-    """Run the exporter; what it says goes to a file beside the raw data, and to the log where it failed."""
+    """Run the exporter. Its output goes to a file next to the raw data, and to the log if it fails."""
     output = directory / ANALYSIS_LOG
     try:
         descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -141,7 +141,7 @@ def _run(command: list[str], directory: Path, *, wait: bool) -> None:
             process = subprocess.Popen(
                 command,
                 env=_environment(),
-                cwd=directory,  # not the job's: Python would import what lies there
+                cwd=directory,  # not the job's: Python would import modules from there
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -154,7 +154,7 @@ def _run(command: list[str], directory: Path, *, wait: bool) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes], directory: Path) -> int:
-    """Wait for the analysis, and end it on Ctrl-C.
+    """Wait for the analysis; terminate it on Ctrl-C.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C.
@@ -165,7 +165,7 @@ def _wait(process: subprocess.Popen[bytes], directory: Path) -> int:
     except KeyboardInterrupt:
         log.warning("Profiler.analyse: interrupted; the recording is kept: %s", directory)
         try:
-            process.terminate()  # it had the same signal if it came from the terminal
+            process.terminate()  # it already got the signal if that came from the terminal
             process.wait(_PATIENCE_S)
         except (KeyboardInterrupt, subprocess.TimeoutExpired):
             process.kill()

@@ -1,8 +1,8 @@
-"""Starting with the environment, without a line in the script.
+"""Starting the recorder from the environment, without a change to the script.
 
-Python runs `arm` at its start where `STEPSCOPE_OPTIONS` or `MS_PROFILER_OPTIONS` is set. It waits until torch or
-mindspore is loaded, places the hooks, and records from the first sign of training on: launchers, data-loader workers
-and other helpers that merely load a framework leave nothing on disk.
+Python runs `arm` at start-up if `STEPSCOPE_OPTIONS` or `MS_PROFILER_OPTIONS` is set. It waits until torch or mindspore
+is imported, installs the hooks, and records from the first sign of training on: launchers, data-loader workers and
+other helpers that merely import a framework leave nothing on disk.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger("stepscope")
 
 
 def arm() -> None:
-    """Wait for a framework, if the environment asks for a recording. Never raises."""
+    """Wait for a framework to be imported if the environment asks for a recording. Never raises."""
     try:
         if any(isinstance(f, _Waiting) for f in sys.meta_path):
             return
@@ -50,23 +50,23 @@ def arm() -> None:
         else:
             sys.meta_path.insert(0, _Waiting(options))
     except Exception:
-        log.exception("the Profiler could not be started by the environment; the program goes on")
+        log.exception("the Profiler could not be started from the environment; the program continues")
 
 
 def start(options: dict[str, Any], framework: str) -> None:
-    """Place the hooks. Never raises."""
-    from stepscope.record.profiler import EnvironmentProfiler  # noqa: PLC0415 - only where something is recorded
+    """Install the hooks. Never raises."""
+    from stepscope.record.profiler import EnvironmentProfiler  # noqa: PLC0415 - only if something is recorded
 
     signs.give(signs.FRAMEWORK, framework)
     try:
         EnvironmentProfiler(**{"framework": framework, **options})
     except Exception as error:
         signs.give(signs.FAILED, f"the recorder could not start ({error})")
-        log.error("the Profiler could not be started by the environment (%s); the program goes on", error)
+        log.error("the Profiler could not be started from the environment (%s); the program continues", error)
 
 
 def _take_over(options: dict[str, Any]) -> None:
-    """MindSpore has a profiler of its own that reads this variable too; both at once would spoil each other."""
+    """Hide the variable from MindSpore's own profiler, which reads it too: both at once would disturb each other."""
     resolved = {
         **options,
         "start": True,
@@ -80,7 +80,7 @@ def _take_over(options: dict[str, Any]) -> None:
 
 
 class _Waiting(importlib.abc.MetaPathFinder):
-    """Lets a framework load as it would, and starts when it is there."""
+    """Lets a framework be imported as usual, then starts the recorder."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -89,10 +89,10 @@ class _Waiting(importlib.abc.MetaPathFinder):
     def find_spec(
         self,
         fullname: str,
-        path: Sequence[str] | None,  # noqa: ARG002 - the interface's words
+        path: Sequence[str] | None,  # noqa: ARG002 - names of the interface
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
-        """The framework's own spec, with a loader that tells when it has loaded."""
+        """The framework's own spec, with a loader that starts the recorder afterwards."""
         if fullname not in FRAMEWORKS or self._asking:
             return None
         wanted = self._options.get("framework")
@@ -110,7 +110,7 @@ class _Waiting(importlib.abc.MetaPathFinder):
 
 
 class _Telling(importlib.abc.Loader):
-    """The framework's own loader, and then the start."""
+    """Wraps the framework's loader and starts the recorder afterwards."""
 
     def __init__(self, loader: Any, options: dict[str, Any], framework: str, waiting: _Waiting) -> None:
         self._loader = loader
@@ -122,11 +122,11 @@ class _Telling(importlib.abc.Loader):
         return getattr(self._loader, name)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        """As the framework's own."""
+        """Delegate to the framework's loader."""
         return self._loader.create_module(spec)  # type: ignore[no-any-return]
 
     def exec_module(self, module: ModuleType) -> None:
-        """As the framework's own, and then the start."""
+        """Load the framework, then start the recorder."""
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader

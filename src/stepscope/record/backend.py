@@ -1,4 +1,4 @@
-"""What a backend is: the part of the recorder that knows one framework."""
+"""The backend interface: the part of the recorder that knows one framework."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Identity:
-    """Who this process is, as far as the framework knows now; None is unknown."""
+    """Who this process is, as far as the framework knows yet; None is unknown."""
 
     rank: int | None = None
     world_size: int | None = None
@@ -24,7 +24,7 @@ class Identity:
 
 @dataclass
 class Surroundings:
-    """What `recording.json` says of framework, device and job. Asked at the start, after the process group was made,
+    """Framework, device and job as stored in `recording.json`. Queried at the start, when the process group changes
     and at each stop."""
 
     framework: str
@@ -39,69 +39,68 @@ class Surroundings:
 
 
 class WindowLost(Exception):
-    """What a window recorded is lost, and why, for people. Recording goes on."""
+    """The data of a window is lost; the message gives the reason. Recording continues."""
 
 
 class Backend(Protocol):
     """One framework. All methods run on the training thread unless they say otherwise."""
 
     target: Target
-    """Where the operators run; decides which options are valid."""
+    """Device of the operators; decides which options are valid."""
     window_kind: str
     """`kind` in `windows.csv`."""
 
     counts_events: bool
-    """Whether what `end_window` returns sets `window_events`."""
+    """Whether writing a window sets `window_events`."""
     window_events: int
-    """How many events the window held that was written last."""
+    """Number of events in the window written last."""
 
     @property
     def window_cut(self) -> tuple[int, int] | None:
-        """Where the last window had to end before `end_window`, since another profiler began: the last step that had
-        ended, and the time, of `time.perf_counter_ns`; None where it had not to."""
+        """Last completed step and time (`time.perf_counter_ns`) at which the last window ended early because another
+        profiler began; None if it did not."""
 
     def identity(self) -> Identity:
-        """Rank and world size. Cheap; may change when the process group is made."""
+        """Rank and world size. Cheap; may change when the process group is created."""
 
     def surroundings(self) -> Surroundings:
-        """What is known of framework, device and job."""
+        """Framework, device and job, as far as known."""
 
     def lacks(self, options: Options) -> dict[str, str]:
-        """Options that were asked for and that this framework or device cannot give, with the reason."""
+        """Requested options that this framework or device does not support, with the reason."""
 
     def attach(self, steps: StepTracker, options: Options) -> None:
-        """Put the hooks in place, perhaps again after `detach`. They call `steps`, which ignores them while nothing is
-        recorded."""
+        """Install the hooks, also again after `detach`. They report to `steps`, which ignores them unless recording."""
 
     def detach(self) -> None:
-        """Take all hooks away again."""
+        """Remove all hooks."""
 
     def started(self, directory: Path) -> None:
-        """`start()` was called: begin what runs from start to stop (not operator windows).
+        """`start()` was called: begin recording everything but operator windows.
 
         Args:
             directory: The recording's directory.
         """
 
     def stopped(self, directory: Path) -> None:
-        """`stop()` was called: end that and write it below `directory`."""
+        """`stop()` was called: stop what `started` began and write it below `directory`."""
 
     def begin_window(self, directory: Path) -> None:
-        """Begin to record operators. `directory` exists and is empty; may raise if another profiler is active."""
+        """Begin recording operators. `directory` exists and is empty; may raise if another profiler is active."""
 
     def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
         """Stop recording operators, as fast as possible.
 
         Returns:
-            What is left to do, on another thread: it writes the files into `directory` and returns their names.
-            None if the window held nothing.
+            A function to call on another thread: it writes the files into `directory` and returns their names.
+            None if the window is empty.
 
         Raises:
-            WindowLost: If what it held is lost.
+            WindowLost: If its data is lost.
         """
 
     def worker_pids(self) -> dict[int, str]:
-        """Processes of the input pipeline that are alive, with a name. Called from the sampler's thread."""
+        """Living worker processes of the input pipeline, with names. Called from the sampler's thread."""
 
     def in_data_worker(self) -> bool:
-        """Whether this process is a worker of a data loader, or another that trains nothing and must never record."""
+        """Whether this process is a data-loader worker or another helper that does not train and must never record."""

@@ -1,7 +1,7 @@
 """`python -m stepscope.record.device_exports RECORDING... [-- COMMAND...]`: export raw windows, then run the command.
 
-The profiler of an Ascend device writes raw data that only its own software turns into tables. That takes longer than
-a window lasts, starts processes, and may fail, so it has a process of its own for each window, after training.
+The profiler of an Ascend device writes raw data that only the vendor's software can export as tables. That takes longer
+than the window itself, starts processes and may fail, so each window is exported in its own process after training.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _MINDSPORE = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Export what is raw, telling on standard error what cannot be, and become the command, if there is one.
+    """Export raw windows, report failures on standard error, then exec the command, if any.
 
     Args:
-        arguments: Directories of recordings; behind `--` the command.
+        arguments: Directories of recordings; after `--` the command.
 
     Returns:
-        1 if anything stays raw, else 0.
+        1 if any window is still raw, else 0.
     """
     split = arguments.index("--") if "--" in arguments else len(arguments)
     recordings, command = [Path(place) for place in arguments[:split]], list(arguments[split + 1 :])
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _export(window: Path, *, simplify: bool) -> None:
-    """Have one window exported; what the software says goes where this process writes."""
+    """Export one window; the output of the vendor's software goes to the output of this process."""
     is_torch = any(path.name.endswith("_pt") for path in written_by_device(window))
     code = _TORCH if is_torch else _MINDSPORE
     framework = "torch_npu" if is_torch else "mindspore"
@@ -55,16 +55,16 @@ def _export(window: Path, *, simplify: bool) -> None:
         _tell(window, str(error))
         return
     if done.returncode or any(is_raw(path) for path in written_by_device(window)):
-        _tell(window, f"{framework} did not export it (exit status {done.returncode})")
+        _tell(window, f"{framework} failed to export it (exit status {done.returncode})")
     protect(window)
 
 
 def _tell(window: Path, problem: str) -> None:
-    print(f"stepscope: {window} stays raw data: {problem}", file=sys.stderr, flush=True)
+    print(f"stepscope: {window} is not exported: {problem}", file=sys.stderr, flush=True)
 
 
 def _simplifies(recording: Path) -> bool:
-    """Whether raw data may go once it is exported, as the user chose; if that is not known it stays."""
+    """Whether raw data may be deleted after the export; kept if the user's choice is unknown."""
     try:
         return read_about(recording).options.get("data_simplification") is True
     except UnreadableInput:

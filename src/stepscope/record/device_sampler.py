@@ -10,21 +10,21 @@ from stepscope.recording_format.rows import DEVICE, row_lines
 
 
 class DeviceSampler:
-    """Reads the counters of one GPU at every call. A counter that the GPU refuses is left out.
+    """Reads the counters of one GPU at every call. Counters that the GPU does not support are left out.
 
     Args:
-        device: Index among the visible devices, as the framework counts.
+        device: Index among the visible devices, as in the framework.
         pcie: Also sample PCIe throughput; NVML measures it for 20 ms each way.
 
     Raises:
         ImportError: If `nvidia-ml-py` is not installed.
-        RuntimeError: If there is no driver, or no such device.
+        RuntimeError: If the driver or the device is missing.
     """
 
     file = DEVICE
 
     def __init__(self, device: int, *, pcie: bool) -> None:
-        import pynvml  # noqa: PLC0415 - only where there is a GPU
+        import pynvml  # noqa: PLC0415 - needed only with a GPU
 
         self._nvml = pynvml
         self._device = device
@@ -34,7 +34,7 @@ class DeviceSampler:
             find = pynvml.nvmlDeviceGetHandleByIndex if isinstance(chosen, int) else pynvml.nvmlDeviceGetHandleByUUID
             self._handle = find(chosen)
         except pynvml.NVMLError as error:
-            raise RuntimeError(f"NVML gives no GPU {device} ({error})") from error
+            raise RuntimeError(f"NVML cannot open GPU {device} ({error})") from error
         self._readings = self._all_readings()
         if not pcie:
             self._readings = {name: read for name, read in self._readings.items() if not name.startswith("pcie")}
@@ -68,7 +68,7 @@ class DeviceSampler:
 
 
 def visible_device(device: int, visible: str | None) -> int | str:
-    """The device among all of the machine, by index or UUID, for an index among those that CUDA shows.
+    """Machine-wide index or UUID of the device with this index among the visible ones.
 
     Examples:
         >>> visible_device(1, "4,6"), visible_device(0, "GPU-8932f937"), visible_device(2, None)

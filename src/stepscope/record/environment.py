@@ -1,4 +1,4 @@
-"""What the environment says: ranks, options, and what of it is worth keeping with a recording."""
+"""Ranks and options from the environment, and the part of it that is stored with a recording."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ RUN_VARIABLE = "MS_PROFILER_RUN_CONFIG"
 PATH_VARIABLE = "MS_DIAGNOSTIC_DATA_PATH"
 FORBIDDEN_VARIABLE = "PROFILING_MODE"
 EXTERNAL_VARIABLE = "PROFILER_SAMPLECONFIG"
-"""Set where an external collector (msprof) already records; the Profiler then does nothing."""
+"""Set if an external collector (msprof) already records; the Profiler then does nothing."""
 CLASSIC_KEYS = (
     *("start", "output_path", "profile_memory", "profile_communication", "aicore_metrics", "l2_cache"),
     *("sync_enable", "data_process", "timeline_limit", "parallel_strategy", "op_time", "profile_framework"),
 )
-"""What `MS_PROFILER_OPTIONS` may hold."""
+"""Keys allowed in `MS_PROFILER_OPTIONS`."""
 
 _KEPT = re.compile(
     r"^(RANK|RANK_ID|RANK_SIZE|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|GROUP_RANK|NODE_RANK|DEVICE_ID|MASTER_(ADDR|PORT)"
@@ -38,11 +38,11 @@ _MAX_TEXT = 1024
 
 
 def stated_identity(environment: Mapping[str, str] | None = None, *, quiet: bool = False) -> Identity:
-    """Rank, world size, local rank and device as launchers state them; what is no number counts as 0.
+    """Rank, world size, local rank and device as set by launchers; a value that is not a number counts as 0.
 
     Args:
-        environment: The variables; the process's own by default.
-        quiet: Do not tell what is no number.
+        environment: Default: the environment of this process.
+        quiet: Do not warn about values that are not numbers.
     """
     values = os.environ if environment is None else environment
 
@@ -67,10 +67,10 @@ def stated_identity(environment: Mapping[str, str] | None = None, *, quiet: bool
 
 
 def output_root(given: str | None) -> Path:
-    """The `profiler` directory for an output path as the user gave it.
+    """The `profiler` directory for the given output path.
 
     Raises:
-        RuntimeError: If the path is empty, or holds characters that the reference tools do not take.
+        RuntimeError: If the path is empty or contains characters that MindSpore's tools do not accept.
     """
     stated = os.environ.get(PATH_VARIABLE)
     if given is None:
@@ -80,18 +80,18 @@ def output_root(given: str | None) -> Path:
         if stated:
             log.warning("Profiler: both output_path and %s are set; output_path %r is used", PATH_VARIABLE, given)
     if not chosen:
-        raise RuntimeError("Profiler: output_path is empty. Give a directory, or leave the option out")
+        raise RuntimeError("Profiler: output_path is empty. Give a directory or omit the option")
     real = os.path.realpath(chosen)
     if not re.fullmatch(r"[A-Za-z0-9\-_./\\@]+", real):
         odd = "".join(sorted(set(re.findall(r"[^A-Za-z0-9\-_./\\@]", real))))
         raise RuntimeError(
-            f"Profiler: output_path {real!r} holds {odd!r}. Letters, digits and - _ . / \\ @ are possible"
+            f"Profiler: output_path {real!r} contains {odd!r}. Only letters, digits and - _ . / \\ @ are allowed"
         )
     return Path(real) / "profiler"
 
 
 def options_from_environment() -> dict[str, Any] | None:
-    """Options of a start by environment; None if none is asked for. Anything wrong is told and means none."""
+    """Options of a start from the environment; None if not requested, or invalid, which is logged."""
     own = _parsed(OPTIONS_VARIABLE)
     if own is not None:
         return own if _starts(own, default=True, name=OPTIONS_VARIABLE) else None
@@ -100,7 +100,7 @@ def options_from_environment() -> dict[str, Any] | None:
         return None
     for name in [name for name in classic if name not in CLASSIC_KEYS]:
         log.warning(
-            "%s: %r is not an option of it and has no effect; %s takes all options",
+            "%s: %r is not an option of MindSpore's Profiler and has no effect; %s accepts all options",
             CLASSIC_VARIABLE,
             name,
             OPTIONS_VARIABLE,
@@ -137,7 +137,7 @@ def _starts(options: dict[str, Any], *, default: bool, name: str) -> bool:
 
 
 def kept_environment() -> dict[str, str]:
-    """The variables that explain how a job ran, without secrets."""
+    """The variables that affect how a job runs, without secrets."""
     return {
         name: value[:_MAX_TEXT]
         for name, value in sorted(os.environ.items())

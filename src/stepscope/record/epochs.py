@@ -1,4 +1,4 @@
-"""Epochs of a plain training loop: passes over the data set that is trained on."""
+"""Epochs of a plain training loop: passes over the training data set."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from stepscope.record.steps import StepTracker
 
 
 class Epochs:
-    """Counts passes over the data set of the first step; other loaders, as those that validate, are none.
+    """Counts passes over the data set of the first step; other loaders, e.g. for validation, do not count.
 
-    The first epoch is known as one only where its first step has ended.
+    The first epoch is recognized only when its first step ends.
 
     Args:
-        steps: Told where one begins and ends, unless a trainer tells it.
+        steps: Receives the epochs, unless a trainer reports them.
     """
 
     def __init__(self, steps: StepTracker) -> None:
@@ -27,7 +27,7 @@ class Epochs:
         self._began_ns: int | None = None
 
     def begins(self, dataset: Any) -> None:
-        """A loader is about to give the first batch of a pass over `dataset`."""
+        """A loader is about to return the first batch of a pass over `dataset`."""
         now_ns = perf_counter_ns()
         if self._dataset is None:
             self._latest = (_weakly(dataset), now_ns)
@@ -41,7 +41,7 @@ class Epochs:
             self._end()
 
     def step_ended(self) -> None:
-        """What was loaded last before the first step is trained on."""
+        """The data set loaded last before the end of the first step is the training data set."""
         if self._dataset is None and self._latest is not None:
             self._dataset, began_ns = self._latest
             self._begin(began_ns)

@@ -1,4 +1,4 @@
-"""Writing files of a recording: private to the user, whole or not at all, or valid up to the last newline."""
+"""Writing files of a recording: private to the user, and either atomic or valid up to the last newline."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ DIRECTORY_MODE = 0o700
 
 
 def make_private(directory: Path) -> None:
-    """Make `directory` and what lacks above it, for this user alone. Existing directories stay as they are.
+    """Create `directory` and missing parents, accessible to this user only. Existing directories are unchanged.
 
     Raises:
-        OSError: If that is not possible.
+        OSError: If a directory cannot be created.
     """
     missing = []
     place = directory
@@ -27,13 +27,13 @@ def make_private(directory: Path) -> None:
 
 
 def protect(directory: Path) -> list[Path]:
-    """Have all that somebody else wrote below `directory` be for this user alone. What links lead to stays as it is.
+    """Restrict all files below `directory` to this user. Targets of symbolic links are unchanged.
 
     Returns:
-        What lies there, in order of names.
+        All paths below `directory`, sorted.
 
     Raises:
-        OSError: If that is not possible.
+        OSError: If permissions cannot be changed.
     """
     found = sorted(directory.rglob("*"))
     for path in found:
@@ -43,10 +43,10 @@ def protect(directory: Path) -> list[Path]:
 
 
 def append_text(path: Path, header: str, text: str) -> None:
-    """Add whole lines to a file; a new file begins with `header`. A line that was half written is taken back.
+    """Append whole lines to a file; a new file begins with `header`.
 
     Raises:
-        OSError: If the disk does not take all of it; the file is then as before.
+        OSError: If writing fails; the file is then as before.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
     try:
@@ -63,10 +63,10 @@ def append_text(path: Path, header: str, text: str) -> None:
 
 
 def replace_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON file in one step: a reader sees the old text or the new one.
+    """Write a JSON file atomically: a reader sees the old content or the new one.
 
     Raises:
-        OSError: If the disk does not take it.
+        OSError: If writing fails.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -11,20 +11,20 @@ FRAMEWORKS = ("torch", "mindspore")
 
 
 def backend_for(framework: str | None = None) -> Backend:
-    """The backend of the framework that is loaded; of the one that is installed, if none is loaded yet.
+    """The backend of the imported framework; if none is imported yet, of the installed one.
 
     Args:
-        framework: `torch` or `mindspore`; needed only where both are loaded.
+        framework: `torch` or `mindspore`; needed only if both are imported.
 
     Raises:
-        RuntimeError: If that cannot be told, or it is not installed.
+        RuntimeError: If the framework is ambiguous or not installed.
     """
     chosen = framework or _found()
     if chosen == "torch":
-        from stepscope.record.torch.backend import TorchBackend  # noqa: PLC0415 - loads its framework
+        from stepscope.record.torch.backend import TorchBackend  # noqa: PLC0415 - imports its framework
 
         return TorchBackend()
-    from stepscope.record.mindspore.backend import MindSporeBackend  # noqa: PLC0415 - loads its framework
+    from stepscope.record.mindspore.backend import MindSporeBackend  # noqa: PLC0415 - imports its framework
 
     return MindSporeBackend()
 
@@ -38,5 +38,5 @@ def _found() -> str:
         raise RuntimeError("Profiler: neither torch nor mindspore is installed in this environment")
     raise RuntimeError(
         f"Profiler: {' and '.join(candidates)} are both {'loaded' if loaded else 'installed'}. "
-        'Say which one trains: Profiler(framework="torch") or Profiler(framework="mindspore")'
+        'Name the one that trains: Profiler(framework="torch") or Profiler(framework="mindspore")'
     )

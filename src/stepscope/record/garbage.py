@@ -1,4 +1,4 @@
-"""Garbage collections of Python: while one runs, no thread runs Python, the one that trains included."""
+"""Python's garbage collections: while one runs, no thread runs Python code, so training stops too."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from stepscope.record.interrupts import Interrupts
 from stepscope.record.steps import StepTracker
 
 LEAST_NS = 100_000
-"""Shorter collections get no mark: those of the young generations are many and take some microseconds each."""
+"""Shorter collections get no mark: young generations are collected often, in a few microseconds each."""
 LONG_NS = 10_000_000
 """Longer ones always get a mark: there are at most 100 a second."""
 AT_ONCE = 10_000
-"""Of those in between so many get a mark, and one more for every `ANOTHER_NS`: 1 MB, and 6 kB a second
-at most."""
+"""Of those in between, this many get a mark, plus one for every `ANOTHER_NS`: at most 1 MB, and 6 kB a second."""
 ANOTHER_NS = 10_000_000
 WORTH_RATIO = 0.05
-"""Of the time recorded: what collections without a mark took in sum is reported from here on. Half of what idle time
-must take to become a finding."""
+"""Share of the recorded time from which collections without a mark are reported: half of the limit for findings about
+idle time."""
 
 
 class GarbageMarks:
-    """Marks collections, whoever asked for them, while `steps` are recorded.
+    """Marks collections, explicit and automatic, while `steps` are recorded.
 
-    Python calls it before and after each, on the thread that collects; there is one collection at a time. Code that
-    runs there may interrupt any other, so it only adds to a queue.
+    Python calls it before and after each, on the collecting thread; only one collection runs at a time. The callback
+    may interrupt any other code, so it only appends to a queue.
 
     Args:
-        steps: Takes the marks.
+        steps: Receives the marks.
     """
 
     def __init__(self, steps: StepTracker) -> None:
@@ -38,7 +37,7 @@ class GarbageMarks:
         self._switch = Switch("garbage collections")
         self._interrupts = Interrupts(GarbageMarks._called)
         self._began_ns = 0
-        """When the collection began that runs now; 0 if there is none to mark."""
+        """When the running collection began; 0 if there is none to mark."""
         self._clear()
 
     def _clear(self) -> None:
@@ -48,32 +47,32 @@ class GarbageMarks:
         self._unmarked = self._unmarked_ns = self._longest_unmarked_ns = 0
 
     def begin(self) -> None:
-        """Mark collections from now on, perhaps again after `end`."""
+        """Mark collections from now on. May be called again after `end`."""
         self._began_ns = 0
         if self._called not in gc.callbacks:
             self._interrupts.watch()
             gc.callbacks.append(self._called)
 
     def end(self) -> None:
-        """Mark none any more. May be called twice, and from any thread."""
+        """Stop marking. May be called twice, and from any thread."""
         if self._called in gc.callbacks:
             gc.callbacks.remove(self._called)
             self._interrupts.leave()
 
     def forget(self) -> None:
-        """This is a forked copy: what was collected so far is another process's matter."""
+        """In a forked child: drop the counts of the parent process."""
         self.end()
         self._clear()
 
     def told(self, recorded_ns: int) -> Iterator[str]:
-        """What collections without a mark took, if that is much.
+        """A message about the time taken by collections without a mark, if it is significant.
 
         Args:
-            recorded_ns: How long was recorded so far.
+            recorded_ns: Length of the recording so far.
         """
         if self._unmarked_ns and self._unmarked_ns >= WORTH_RATIO * recorded_ns:
             yield (
-                f"{self._unmarked} short garbage collections of Python (the longest took "
+                f"{self._unmarked} short Python garbage collections (the longest took "
                 f"{self._longest_unmarked_ns / 1e6:.2f} ms) are not marked; together they took "
                 f"{self._unmarked_ns / 1e9:.2f} of {recorded_ns / 1e9:.2f} s"
             )

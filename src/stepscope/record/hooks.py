@@ -14,14 +14,14 @@ log = logging.getLogger("stepscope")
 Enter = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 """Called with the arguments before the function; returns a token, or None if there is nothing to do afterwards."""
 Leave = Callable[[Any, bool], None]
-"""Called with the token after the function, and with whether it returned (and did not raise)."""
+"""Called after the function with the token and whether the function returned normally."""
 
 
 class Switch:
     """Whether a hook still works.
 
     Args:
-        subject: What is lost if it fails, for people.
+        subject: What is no longer recorded if it fails, for the warning.
     """
 
     __slots__ = ("off", "subject")
@@ -29,13 +29,13 @@ class Switch:
     def __init__(self, subject: str) -> None:
         self.subject = subject
         self.off = False
-        """Taken away, or failed: calls go straight through."""
+        """Removed or failed: calls go straight through."""
 
     def failed(self, error: Exception) -> None:
-        """The hook's own code failed: say so, and use it no more. Training must not notice."""
+        """The hook's own code failed: warn and switch it off. Training must not notice."""
         if not self.off:
             self.off = True
-            log.warning("Profiler: %s are not recorded any more (%s: %s)", self.subject, type(error).__name__, error)
+            log.warning("Profiler: %s are no longer recorded (%s: %s)", self.subject, type(error).__name__, error)
 
 
 class Hooks(Patches):
@@ -50,11 +50,11 @@ class Hooks(Patches):
         self.put(owner, name, self._hooked(getattr(owner, name), enter, leave))
 
     def around_everywhere(self, function: Any, enter: Enter, leave: Leave) -> None:
-        """Have `enter` and `leave` put around a function, in all modules that have it, by `apply`."""
+        """Put `enter` and `leave` around a function in all modules that import it; takes effect with `apply`."""
         self.put_everywhere(function, self._hooked(function, enter, leave))
 
     def undo(self) -> None:
-        """Put everything back. What cannot be, since others stand on top of it, goes straight through."""
+        """Restore everything. Hooks that others have wrapped stay in place, but go straight through."""
         switches, self._switches = self._switches, []
         for switch in switches:
             switch.off = True

@@ -13,10 +13,10 @@ _LOAD = Path("/proc/loadavg")
 
 
 class HostSampler:
-    """Reads a row for each of them at every call.
+    """Reads one row for each of them at every call.
 
     Args:
-        workers: The processes of the input pipeline that are alive, with their names.
+        workers: Returns the living processes of the input pipeline, with names.
 
     Raises:
         ImportError: If psutil is not installed.
@@ -25,7 +25,7 @@ class HostSampler:
     file = HOST
 
     def __init__(self, workers: Callable[[], dict[int, str]]) -> None:
-        import psutil  # noqa: PLC0415 - a training process pays for it only when it records
+        import psutil  # noqa: PLC0415 - imported only in processes that record
 
         self._psutil = psutil
         self._workers = workers
@@ -75,7 +75,7 @@ class HostSampler:
             try:
                 traffic = process.io_counters()
                 row |= {"read_bytes": traffic.read_bytes, "written_bytes": traffic.write_bytes}
-            except (self._psutil.AccessDenied, AttributeError, OSError):  # not everywhere allowed
+            except (self._psutil.AccessDenied, AttributeError, OSError):  # not allowed everywhere
                 pass
         return row
 
@@ -85,7 +85,7 @@ def _ns(seconds: float) -> int:
 
 
 def _runnable() -> int | None:
-    """Threads that run or want to."""
+    """Number of runnable threads."""
     try:
         return int(_LOAD.read_text().split()[3].partition("/")[0])
     except (OSError, IndexError, ValueError):

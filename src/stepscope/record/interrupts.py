@@ -1,7 +1,7 @@
-"""Ctrl-C within a function that Python calls by itself, such as those of `gc.callbacks`.
+"""Ctrl-C inside a function that the interpreter calls, such as one of `gc.callbacks`.
 
-The handler of a signal runs where Python code runs next. After a collection that is the function called then, and what
-is raised there Python prints and forgets: training would go on as if nobody had asked it to end.
+A signal handler runs before the next Python instruction. After a collection that may be inside the callback, and an
+exception raised there is only printed: training would continue despite Ctrl-C.
 """
 
 from __future__ import annotations
@@ -17,11 +17,7 @@ from typing import Any
 
 
 class Interrupts:
-    """Has Ctrl-C raised again, in the script, if it was lost in a function.
-
-    Args:
-        function: The function.
-    """
+    """Raises Ctrl-C again in the script if it was lost in `function`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._code: CodeType = function.__code__
@@ -29,13 +25,13 @@ class Interrupts:
         self._again: weakref.ref[_Last] | None = None
 
     def watch(self) -> None:
-        """Look at what Python forgets from now on."""
+        """Watch unraisable exceptions from now on."""
         if self._before is None:
             self._before = sys.unraisablehook
             sys.unraisablehook = self._unraisable
 
     def leave(self) -> None:
-        """No longer look at it. If another hook has been put on top of this one, it stays and passes everything on."""
+        """Stop watching. If another hook has been installed over this one, it stays and passes everything on."""
         if self._before is not None and sys.unraisablehook == self._unraisable:
             sys.unraisablehook, self._before = self._before, None
 
@@ -44,11 +40,11 @@ class Interrupts:
         if unraisable.exc_type is not KeyboardInterrupt or trace is None or trace.tb_frame.f_code is not self._code:
             (self._before or sys.__unraisablehook__)(unraisable)
             return
-        # The handler would run again in the next instruction of this function, and be lost as well. So what calls for
-        # it has no instructions: it is compiled code, and runs when `last` goes, which is after this function.
+        # Raised here, the exception would be lost again. So compiled code without Python instructions raises it, when
+        # `last` is destroyed, which is after this function returns.
         last = _Last()
         self._again = weakref.ref(last, partial(next, map(interrupt_main, (signal.SIGINT,))))
 
 
 class _Last:
-    """Goes when a function is over."""
+    """Destroyed when the function that holds it returns."""

@@ -1,4 +1,4 @@
-"""Marks and batches on their way to disk: taken on the training thread, written by the recorder's own."""
+"""Marks and batches on their way to disk: queued on the training thread, written by the recorder's thread."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from stepscope.record.files import append_text
 from stepscope.recording_format.rows import BATCHES, MARKS, Batch, CsvFile, Mark, batch_lines, mark_lines
 
 _AT_ONCE = 1000
-"""Rows that are written at once: a full disk costs no more than these."""
+"""Rows per write: the most that a full disk can lose."""
 _T = TypeVar("_T")
 
 
 class MarkBuffer:
-    """Keeps marks until `flush` writes them. `add` and `add_batch` may be called from any thread; they are the
-    queues' own methods, for marks are taken between any two operators."""
+    """Keeps marks until `flush` writes them. `add` and `add_batch` may be called from any thread; for speed they are
+    the queues' own methods."""
 
     def __init__(self) -> None:
         self._marks: deque[Mark] = deque()
@@ -28,22 +28,22 @@ class MarkBuffer:
         self._flushing = Lock()
         self._threads = _NativeThreads()
         self.add = self._marks.append
-        """Takes one mark."""
+        """Adds one mark."""
         self.add_batch = self._batches.append
-        """Takes one batch."""
+        """Adds one batch."""
 
     def forget(self) -> None:
-        """This is a forked copy: what waits here is written by the other, whose lock may be held for ever."""
+        """In a forked child: the parent writes the queued rows, and the copy of its lock may never be released."""
         self._marks.clear()
         self._batches.clear()
         self._threads.clear()
         self._flushing = Lock()
 
     def flush(self, directory: Path) -> None:
-        """Write what came since the last time.
+        """Write all queued rows.
 
         Raises:
-            OSError: If the disk does not take it; what was not written is kept for the next time.
+            OSError: If writing fails; rows that were not written stay queued.
         """
         with self._flushing:
             shift = epoch_shift_ns()
@@ -52,7 +52,7 @@ class MarkBuffer:
 
 
 class _NativeThreads(dict[int, int]):
-    """The numbers by which the system knows threads; asked here, since asking is a system call."""
+    """Native ids of threads; looked up when rows are written, since each lookup is a system call."""
 
     def __missing__(self, thread: int) -> int:
         known = next((t.native_id for t in threading.enumerate() if t.ident == thread), None) or thread
@@ -61,10 +61,10 @@ class _NativeThreads(dict[int, int]):
 
 
 def _drain(queue: deque[_T], text: Callable[[list[_T]], str], directory: Path, file: CsvFile) -> None:
-    """Write what waits in a queue, some of it at a time; what the disk does not take stays in the queue.
+    """Write a queue to a file in pieces.
 
     Raises:
-        OSError: If the disk does not take it.
+        OSError: If writing fails; rows that were not written stay in the queue.
     """
     while queue:
         taken = [queue.popleft() for _ in range(min(len(queue), _AT_ONCE))]
@@ -76,10 +76,10 @@ def _drain(queue: deque[_T], text: Callable[[list[_T]], str], directory: Path, f
 
 
 def epoch_shift_ns() -> int:
-    """What is added to `time.perf_counter_ns` to get the time since the epoch, now.
+    """Current difference between the time since the epoch and `time.perf_counter_ns`.
 
-    Asked at each flush and not once, since the two clocks drift apart and the wall clock may be set. Of a few readings
-    the one with the least time between both clocks counts.
+    Measured at each flush, since the two clocks drift apart and the wall clock may be adjusted. Of three readings, the
+    one that took the least time is used.
     """
     best: tuple[int, int] | None = None
     for _ in range(3):

@@ -1,31 +1,31 @@
-"""The steps whose operators were not recorded, for what is reported at the end."""
+"""Steps whose operators were not recorded, for the report at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 _MOST_RANGES = 5
-"""So many ranges are named; the others are counted."""
+"""Number of ranges to list; the rest are counted."""
 
 _SPARED = (
-    "so that recording takes about half of the time at most. The phases of these steps are marked all the same. To "
-    "record operators in every step of a range, give steps=(first, last)"
+    "so that recording takes at most about half of the time. The phases of these steps are still marked. To record "
+    "operators in every step of a range, give steps=(first, last)"
 )
-_REFUSED = "since they could not be recorded there (another message gives the reason)"
+_REFUSED = "because they could not be recorded there (another message gives the reason)"
 
 
 class Missing:
-    """Collects steps that were recorded without operators, though operators were asked for."""
+    """Collects steps that were recorded without operators although operators were requested."""
 
     def __init__(self) -> None:
         self._ranges: dict[bool, list[list[int]]] = {True: [], False: []}
 
     def add(self, step: int, *, spared: bool) -> None:
-        """Step `step` has none. Steps come in order.
+        """Note that step `step` has no operators. Steps come in order.
 
         Args:
             step: Its number.
-            spared: They were left out to save time; else they could not be recorded.
+            spared: They were left out to save time; otherwise they could not be recorded.
         """
         ranges = self._ranges[spared]
         if ranges and ranges[-1][1] + 1 == step:
@@ -34,7 +34,7 @@ class Missing:
             ranges.append([step, step])
 
     def told(self, steps: int) -> Iterator[str]:
-        """What is missing of so many steps, why, and what to do."""
+        """Messages about what is missing in `steps` steps, why, and what to do."""
         for spared, ranges in self._ranges.items():
             if ranges:
                 count = sum(last - first + 1 for first, last in ranges)

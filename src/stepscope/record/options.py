@@ -1,7 +1,7 @@
-"""The options of the Profiler: types, defaults, where each is valid, and what happens to a bad value.
+"""The options of the Profiler: types, defaults, supported devices, and what happens to a bad value.
 
-Names, defaults and reactions are those of MindSpore's Profiler (2.3), so that its users find what they know; where
-stepscope can honour an option on a device on which that one cannot, it does (`also`). Options of our own stand below.
+Names, defaults and reactions are those of MindSpore's Profiler (2.3). stepscope supports some options on more devices
+(`also`). Options that only stepscope has come last.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stepscope.record.schedule import Action, as_schedule
 log = logging.getLogger("stepscope")
 
 Target = Literal["cpu", "gpu", "ascend"]
-"""Where operators run; decides which options are valid."""
+"""Device of the operators; decides which options are valid."""
 
 _EVERYWHERE: frozenset[Target] = frozenset({"cpu", "gpu", "ascend"})
 _ASCEND: frozenset[Target] = frozenset({"ascend"})
@@ -32,21 +32,21 @@ class Options:
     """The options in effect, after checks and fallbacks."""
 
     output_path: str | None = None
-    """Where to write; None is `MS_DIAGNOSTIC_DATA_PATH`, else `./data`. `/profiler` is added."""
+    """Output directory; None: `MS_DIAGNOSTIC_DATA_PATH`, else `./data`. `/profiler` is appended."""
     start_profile: bool = True
-    """Start with the object, not with `start()`."""
+    """Start recording on construction instead of with `start()`."""
     op_time: bool = True
-    """Record operators; without, only marks and samples."""
+    """Record operators; if False, only marks and samples."""
     timeline_limit: int = 500
     """Largest timeline file in MB (2^20 bytes)."""
     profile_framework: str | None = "all"
-    """Host side: `all`, `time`, `memory` or None."""
+    """What to record of the host side: `all`, `time`, `memory` or None."""
     data_process: bool = True
     """Record the input pipeline."""
     sync_enable: bool = True
-    """GPU: wait for the device where a window of operators begins and ends."""
+    """GPU: synchronize with the device at the start and end of a window of operators."""
     profile_memory: bool = False
-    """Record allocations."""
+    """Record memory allocations."""
     profile_communication: bool = False
     """Ascend: record communication tasks."""
     parallel_strategy: bool = True
@@ -62,15 +62,15 @@ class Options:
     profiler_level: str | None = None
     """Ascend: `Level0`, `Level1` or `Level2`."""
     data_simplification: bool = True
-    """Keep only what cannot be made again from the rest."""
+    """Leave out files that can be derived from the others."""
     host_stack: bool = True
-    """Record Python stacks; on CPU and GPU only if asked for."""
+    """Record Python stacks; on CPU and GPU only if given explicitly."""
     ascend_job_id: str = ""
     """Ascend: directory of an earlier collection."""
     schedule: Callable[[int], Action] | None = None
-    """Which steps to record, see `stepscope.schedule`."""
+    """Steps to record, see `stepscope.schedule`."""
     on_trace_ready: Callable[[Any], object] | None = None
-    """Called with the profiler where a cycle of the schedule, or the recording, is over."""
+    """Called with the profiler at the end of each cycle of the schedule, or of the recording."""
     steps: tuple[int, int] | None = None
     """First and last step to record, counted from 1."""
     epochs: tuple[int, int] | None = None
@@ -78,23 +78,23 @@ class Options:
     record_shapes: bool = True
     """Record input shapes of operators."""
     window_seconds: float = 5.0
-    """Operators are written to disk in windows of this length at most (they end with a step)."""
+    """Maximum length of the windows in which operators are written to disk (a window ends with a step)."""
     sampling_interval: int = 1000
-    """Time between two samples of host and device, ms."""
+    """Time between samples of host and device, ms."""
     runtime_detail: bool = False
-    """MindSpore: also record its runtime in detail (costly; MindSpore prints a summary of its own)."""
+    """MindSpore: also record its runtime in detail (costly; MindSpore also prints a summary)."""
     framework: str | None = None
-    """`torch` or `mindspore`, where both are loaded."""
+    """`torch` or `mindspore`; needed if both are imported."""
     given: frozenset[str] = field(default=frozenset(), compare=False)
-    """Names of those that the user gave and that are in effect."""
+    """Names of the options that the user gave and that are in effect."""
 
     @property
     def with_stack(self) -> bool:
-        """Whether Python stacks were asked for."""
+        """Whether Python stacks were requested."""
         return self.host_stack and "host_stack" in self.given
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON takes them."""
+        """The options as JSON values."""
         shown = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "given"}
         for name in ("schedule", "on_trace_ready"):
             shown[name] = None if shown[name] is None else str(shown[name])
@@ -103,15 +103,15 @@ class Options:
 
 @dataclass(frozen=True)
 class Spec:
-    """What is known of one option.
+    """Rules for one option.
 
     Args:
-        check: Gives the value to use; raises ValueError, with what is wanted, for a bad one.
-        targets: Where MindSpore's Profiler takes it.
-        also: Where stepscope takes it besides.
+        check: Returns the value to use; raises ValueError, naming what is expected, for a bad one.
+        targets: Devices on which MindSpore's Profiler accepts it.
+        also: More devices on which stepscope accepts it.
         raises: A bad value is a TypeError, not a warning.
-        alone: Valid without `op_time` as well.
-        instead: What a user gets, or can do, where it is not valid.
+        alone: Also valid without `op_time`.
+        instead: What a user gets, or can do, on other devices.
     """
 
     check: Callable[[Any], Any]
@@ -138,7 +138,7 @@ def _path(value: Any) -> str | None:
 
 def _limit(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-        raise ValueError("must be a number of MB above 0")
+        raise ValueError("must be a positive integer (MB)")
     return value
 
 
@@ -150,7 +150,7 @@ def _framework_part(value: Any) -> str | None:
 
 def _metrics(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value not in _AICORE_METRICS:
-        raise ValueError("must be a whole number from -1 to 6")
+        raise ValueError("must be an integer from -1 to 6")
     return value
 
 
@@ -165,13 +165,13 @@ def _level(value: Any) -> str | None:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be a text")
+        raise ValueError("must be a string")
     return value
 
 
 def _callable(value: Any) -> Any:
     if value is not None and not callable(value):
-        raise ValueError("must be a function of the profiler")
+        raise ValueError("must be a function that takes the profiler")
     return value
 
 
@@ -186,19 +186,19 @@ def _range(value: Any) -> tuple[int, int] | None:
         or any(isinstance(n, bool) or not isinstance(n, int) for n in pair)
         or not 1 <= pair[0] <= pair[1]
     ):
-        raise ValueError("must be (first, last), whole numbers from 1")
+        raise ValueError("must be (first, last), integers with 1 <= first <= last")
     return (pair[0], pair[1])
 
 
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MOST_SECONDS:
-        raise ValueError("must be a number of seconds above 0 and below a day")
+        raise ValueError("must be a number of seconds above 0 and at most a day")
     return float(value)
 
 
 def _interval(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000 * _MOST_SECONDS:
-        raise ValueError("must be a whole number of milliseconds, from 1 to a day")
+        raise ValueError("must be an integer number of milliseconds, from 1 to a day")
     return value
 
 
@@ -218,14 +218,14 @@ SPECS: dict[str, Spec] = {
     "timeline_limit": Spec(_limit),
     "profile_framework": Spec(_framework_part, alone=True),
     "data_process": Spec(_bool, frozenset({"gpu", "ascend"}), _CPU, alone=True),
-    "sync_enable": Spec(_bool, _GPU, instead="operators are timed where they run"),
+    "sync_enable": Spec(_bool, _GPU, instead="operators are timed on their own device"),
     "profile_memory": Spec(_bool, _ASCEND, _CPU_GPU),
-    "profile_communication": Spec(_bool, _ASCEND, instead="calls of collectives are recorded in any case"),
-    "parallel_strategy": Spec(_bool, _ASCEND, alone=True, instead="process groups are recorded in any case"),
+    "profile_communication": Spec(_bool, _ASCEND, instead="collective calls are always recorded"),
+    "parallel_strategy": Spec(_bool, _ASCEND, alone=True, instead="process groups are always recorded"),
     "aicore_metrics": Spec(_metrics, _ASCEND, instead="there are no AI cores"),
-    "l2_cache": Spec(_bool, _ASCEND, alone=True, instead="its cache cannot be observed from here"),
-    "hbm_ddr": Spec(_bool, _ASCEND, alone=True, instead="its memory bandwidth cannot be observed from here"),
-    "pcie": Spec(_bool, _ASCEND, _GPU, alone=True, instead="its bus cannot be observed from here"),
+    "l2_cache": Spec(_bool, _ASCEND, alone=True, instead="its cache cannot be measured here"),
+    "hbm_ddr": Spec(_bool, _ASCEND, alone=True, instead="its memory bandwidth cannot be measured here"),
+    "pcie": Spec(_bool, _ASCEND, _GPU, alone=True, instead="its bus cannot be measured here"),
     "profiler_level": Spec(_level, _ASCEND, alone=True, instead="use op_time and record_shapes to record less"),
     "data_simplification": Spec(_bool, _ASCEND, _CPU_GPU),
     "host_stack": Spec(_bool, _ASCEND, _CPU_GPU),
@@ -245,19 +245,19 @@ SPECS: dict[str, Spec] = {
 _DEFAULT = Options()
 
 ALWAYS_IGNORED = ("start",)
-"""Key of the environment variable, which older scripts pass as an option too."""
+"""Key of the environment variable; older scripts also pass it as an option."""
 
 
 def resolve(given: Mapping[str, Any], target: Target, *, lenient: bool = False) -> Options:
-    """Check options as a user gave them; what is not right is told once, by a warning in the log.
+    """Check the given options. Problems are logged once, as warnings.
 
     Args:
         given: Options by name.
-        target: Where operators run.
-        lenient: Never raise: a bad value is a warning, whatever the option.
+        target: Device of the operators.
+        lenient: Never raise: warn about a bad value of any option.
 
     Raises:
-        TypeError: For a bad value of an option that decides whether or where anything is recorded at all.
+        TypeError: For a bad value of an option that decides whether or where to record.
     """
     default = _DEFAULT
     values: dict[str, Any] = {}
@@ -288,7 +288,7 @@ def resolve(given: Mapping[str, Any], target: Target, *, lenient: bool = False) 
 
 
 def _without_operators(values: dict[str, Any]) -> None:
-    """Drop what needs operators if none are recorded."""
+    """Drop options that need operators if none are recorded."""
     if values.get("op_time", True):
         return
     for name in [name for name in values if not SPECS[name].alone]:
@@ -297,9 +297,9 @@ def _without_operators(values: dict[str, Any]) -> None:
 
 
 def is_default(name: str, value: Any) -> bool:
-    """Whether a value is the option's default, and so asks for nothing: guides and scripts spell defaults out.
+    """Whether a value is the option's default and needs no warning: scripts often spell defaults out.
 
-    1 is not True. The default of `host_stack` asks for something where it is given: stacks, on CPU and GPU too.
+    1 is not True. An explicit `host_stack` is never a default: it requests stacks on CPU and GPU too.
     """
     if name == "host_stack":
         return False
@@ -308,7 +308,7 @@ def is_default(name: str, value: Any) -> bool:
 
 
 def _by_level(values: dict[str, Any], given: Mapping[str, Any]) -> None:
-    """Lower levels of the Ascend profiler switch other options off."""
+    """Lower levels of the Ascend profiler switch off other options."""
     level = values.get("profiler_level")
     forced: dict[str, Any] = {
         "Level0": {"data_process": False, "aicore_metrics": -1},

@@ -1,4 +1,4 @@
-"""The threads that the recorder starts: what Python does in them is not the user's, and the recording lists them."""
+"""The recorder's own threads. The recording lists them, since Python code on them is not the user's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ids: set[int] = set()
 
 
 def own_thread(target: Callable[..., object], name: str, *args: Any) -> threading.Thread:
-    """A daemon thread of the recorder, not yet started."""
+    """A daemon thread of the recorder, not started yet."""
 
     def run() -> None:
         _ids.add(threading.get_native_id())
@@ -20,5 +20,5 @@ def own_thread(target: Callable[..., object], name: str, *args: Any) -> threadin
 
 
 def own_thread_ids() -> list[int]:
-    """The native ids of those that have run so far."""
+    """Native ids of the recorder's threads so far."""
     return sorted(_ids)

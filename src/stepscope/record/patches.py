@@ -1,4 +1,4 @@
-"""Replacing functions of a framework by ours, and putting them back."""
+"""Replacing functions of a framework with wrappers, and restoring them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _ALL: weakref.WeakSet[Patches] = weakref.WeakSet()
 
 
 class Patches:
-    """What was replaced. `undo` puts everything back, in whatever order several are undone: where another of these has
-    replaced ours in the meantime, its wrapper calls from then on what ours called. Only where somebody else replaced
-    ours, that stays, and ours, which is then called by theirs, must go straight through.
+    """Replaced functions and attributes. `undo` restores them, also if several `Patches` are undone in any order: a
+    wrapper put on top of ours then calls what ours called. If other code has wrapped ours, ours stays in place and must
+    go straight through.
 
-    A wrapper has what it calls in its closure, as `functools.wraps` and the like need it.
+    A wrapper holds what it calls in its closure.
     """
 
     def __init__(self) -> None:
@@ -33,24 +33,24 @@ class Patches:
         setattr(owner, name, ours)
 
     def take_back(self, owner: Any, name: str) -> None:
-        """Put one attribute back now."""
+        """Restore one attribute now."""
         gone = [entry for entry in self._attributes if entry.owner is owner and entry.name == name]
         self._attributes = [entry for entry in self._attributes if entry not in gone]
         _restore(gone)
 
     def put_everywhere(self, original: Callable[..., Any], ours: Callable[..., Any]) -> None:
-        """Have a function replaced in every loaded module that has it, under whatever name, by `apply`."""
+        """Replace a function in every loaded module, under any name; takes effect with `apply`."""
         self._waiting.append(_Patch(original, ours))
 
     def apply(self) -> None:
-        """Replace what `put_everywhere` was told. Looking through all modules takes some milliseconds, so this is
-        done once for all."""
+        """Replace all functions given to `put_everywhere`, in one search through all modules, which takes some
+        milliseconds."""
         _swap([(entry.before, entry.ours) for entry in self._waiting])
         self._functions += self._waiting
         self._waiting = []
 
     def undo(self) -> None:
-        """Put everything back, also in modules that were loaded since."""
+        """Restore everything, also in modules loaded since."""
         attributes, self._attributes = self._attributes, []
         functions, self._functions, self._waiting = self._functions, [], []
         _restore(attributes)
@@ -58,7 +58,7 @@ class Patches:
         _unlink(functions)
 
     def _relink(self, gone: _Gone) -> None:
-        """What is gone here is no longer what the wrappers of this object replace and call."""
+        """Make the wrappers of this object call what was below the removed ones."""
         for entry in (*self._attributes, *self._functions, *self._waiting):
             while (below := _found(entry.before, gone)) is not None:
                 entry.before = below.before
@@ -67,7 +67,7 @@ class Patches:
 
 @dataclass(eq=False, slots=True)
 class _Patch:
-    """What was replaced, in one place (an attribute of `owner`) or everywhere (a function; `owner` is None)."""
+    """One replacement: an attribute of `owner`, or a function everywhere (`owner` is None)."""
 
     before: Any
     ours: Any
@@ -76,21 +76,21 @@ class _Patch:
 
     @property
     def called(self) -> Any:
-        """What others call who have ours from there."""
+        """The wrapper as callers get it from `owner`."""
         return _taken(self.owner, self.ours)
 
     @property
     def below(self) -> Any:
-        """What they are to call instead."""
+        """What callers should call instead."""
         return inherited(self.owner, self.name) if self.before is _INHERITED else _taken(self.owner, self.before)
 
 
 _Gone = dict[int, tuple[Any, _Patch]]
-"""Wrappers that were taken back, by their ids."""
+"""Removed wrappers by their ids."""
 
 
 def inherited(owner: type, name: str) -> Callable[..., Any]:
-    """A method of the classes above `owner`, looked up at each call: others replace it too."""
+    """A method of the base classes of `owner`, looked up at each call, since others may replace it too."""
     above = next(cls for cls in owner.__mro__[1:] if name in vars(cls))
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -100,12 +100,12 @@ def inherited(owner: type, name: str) -> Callable[..., Any]:
 
 
 def _taken(owner: Any, value: Any) -> Any:
-    """What a class gives of something that stands in it: the function of a static method, for instance."""
+    """An entry of a class as attribute access returns it, e.g. the function of a static method."""
     return value.__get__(None, owner) if isinstance(owner, type) and hasattr(value, "__get__") else value
 
 
 def _restore(entries: list[_Patch]) -> None:
-    """Put attributes back, the last first, and those of a module also where others imported them since."""
+    """Restore attributes, last first, and those of modules also in other modules that imported them."""
     for entry in reversed(entries):
         if vars(entry.owner).get(entry.name) is not entry.ours:
             continue
@@ -118,7 +118,7 @@ def _restore(entries: list[_Patch]) -> None:
 
 
 def _unlink(entries: list[_Patch]) -> None:
-    """Take wrappers out from under those that were put on them."""
+    """Remove wrappers from below others that wrap them."""
     gone: _Gone = {}
     for entry in entries:
         for ours in (entry.ours, entry.called):
@@ -128,7 +128,7 @@ def _unlink(entries: list[_Patch]) -> None:
 
 
 def _relink(wrapper: Any, gone: _Gone) -> None:
-    """Have a wrapper call what is below, which it knows by its closure."""
+    """Make a wrapper call what is below the removed ones, by editing its closure."""
     for cell in getattr(wrapper, "__closure__", None) or ():
         while isinstance(cell, CellType) and (entry := _found(cell.cell_contents, gone)) is not None:
             cell.cell_contents = entry.below
@@ -142,7 +142,7 @@ def _found(value: Any, gone: _Gone) -> _Patch | None:
 
 
 def _swap(pairs: list[tuple[Any, Any]]) -> None:
-    """Replace the first of each pair by the second in all loaded modules."""
+    """Replace the first of each pair with the second in all loaded modules."""
     if not pairs:
         return
     new = {id(old): (old, replacement) for old, replacement in pairs}

@@ -1,4 +1,4 @@
-"""Who a process is and where it runs, as far as was ever known of it."""
+"""Identity and host of a process, as far as they were ever known."""
 
 from __future__ import annotations
 
@@ -16,12 +16,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ProcessFacts:
-    """Asks the backend whenever something may have changed. What is not known any more, since the process group was
-    left, stays known.
-
-    Args:
-        backend: The framework's part.
-    """
+    """Facts from the backend, updated by `look`. Values stay known after the process group is destroyed."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -38,7 +33,7 @@ class ProcessFacts:
         }
 
     def look(self) -> None:
-        """Ask once more."""
+        """Query the backend again."""
         self._stated = stated_identity(quiet=True)
         for name, value in {**vars(self._backend.identity()), **vars(self._backend.surroundings())}.items():
             if value in (None, [], {}):
@@ -48,11 +43,11 @@ class ProcessFacts:
 
     @property
     def rank(self) -> int:
-        """Its rank; 0 where nobody says."""
+        """Its rank; 0 if unknown."""
         return self._known("rank") or 0
 
     def known(self) -> dict[str, Any]:
-        """The fields of `About` that say who and where."""
+        """The fields of `About` about process, host and job."""
         identity = {name: self._known(name) for name in vars(self._stated)}
         identity["rank"] = self.rank
         identity["world_size"] = identity["world_size"] or 1
@@ -65,7 +60,7 @@ class ProcessFacts:
 
 
 def boot_id() -> str | None:
-    """Tells machines, and boots of one, apart; processes with the same one share their clocks."""
+    """Id of the machine since its last boot; processes with the same id share their clocks."""
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:

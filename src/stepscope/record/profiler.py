@@ -1,4 +1,4 @@
-"""The Profiler: what a training script sees of the recorder."""
+"""The Profiler: the recorder's interface for training scripts."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ log = logging.getLogger("stepscope")
 
 
 class Profiler:
-    """Records a training job in PyTorch or MindSpore, from two lines in its script.
+    """Records a training job in PyTorch or MindSpore, with two lines in its script.
 
-    It records from its making, or from `start()`, to `stop()`; `analyse()` then writes the files that people and other
-    tools read. Raw data is on disk all the time, so a job that is killed loses the last window only. What goes wrong
-    in recording is logged once and never reaches training; wrong use of this class is an error.
+    It records from construction, or `start()`, to `stop()`; `analyse()` then writes the files for people and other
+    tools. Raw data is written continuously, so a job that is killed loses only the last window. Errors while recording
+    are logged once and never affect training; wrong use of this class raises.
 
-    All arguments are options, by keyword; `docs/profiler.md` and `stepscope.record.options.Options` describe them. A
-    warning reports options that the device cannot give, and names that are no option.
+    All arguments are keyword options, described in `docs/profiler.md` and `stepscope.record.options.Options`. Options
+    that the device does not support and unknown options are reported as warnings.
 
     Raises:
-        TypeError: For a bad value that decides whether, what or where is recorded: `start_profile`, `output_path`,
+        TypeError: For a bad value that decides whether, what or where to record: `start_profile`, `output_path`,
             `schedule`, `on_trace_ready`, `steps`, `epochs`, `framework`.
-        RuntimeError: If `output_path` is empty or has odd characters, `PROFILING_MODE` is set, or the framework
-            cannot be told.
+        RuntimeError: If `output_path` is empty or has invalid characters, `PROFILING_MODE` is set, or the framework
+            is ambiguous.
 
     Examples:
         Around a training loop, or between any two of its steps::
@@ -86,15 +86,15 @@ class Profiler:
         self._owner = os.getpid()
         lenient = self.is_by_environment
         if os.environ.get(FORBIDDEN_VARIABLE):
-            raise RuntimeError(f"Profiler: {FORBIDDEN_VARIABLE} is set, so another profiler records. Unset it")
+            raise RuntimeError(f"Profiler: {FORBIDDEN_VARIABLE} is set, so another profiler is active. Unset it")
         if self._external:
-            log.warning("Profiler: %s is set, so an external collector records; nothing is done", EXTERNAL_VARIABLE)
+            log.warning("Profiler: %s is set, so an external collector records; stepscope does not", EXTERNAL_VARIABLE)
             return
         backend = backend_for(_framework_of(options))
         self.options = resolve(options, backend.target, lenient=lenient)
         self.root = output_root(self.options.output_path)
         if backend.in_data_worker():
-            log.warning("Profiler: this process serves others (data loader, scheduler); nothing is recorded here")
+            log.warning("Profiler: this is a helper process (data loader, scheduler); nothing is recorded here")
         elif lenient or _writable(self.root):
             over, woke = WeakMethod(self._cycle_over), WeakMethod(self._woke)  # the hooks must not hold this object
             self._recorder = Recorder(
@@ -106,14 +106,14 @@ class Profiler:
 
     @property
     def directory(self) -> Path | None:
-        """The directory of raw data; None before anything was recorded."""
+        """The directory of raw data; None until something is recorded."""
         return None if self._recorder is None else self._recorder.session.directory
 
     def start(self) -> None:
-        """Begin to record. May be called again after `stop()`.
+        """Start recording. May be called again after `stop()`.
 
         Raises:
-            RuntimeError: If it has begun already, or another Profiler records in this process.
+            RuntimeError: If already started, or if another Profiler records in this process.
         """
         if self._external:
             return
@@ -121,8 +121,8 @@ class Profiler:
             raise RuntimeError("Profiler: start() was called already. Call stop() before the next start()")
         if self._owner != os.getpid():
             log.warning(
-                "Profiler: it was made in process %d and this is a forked copy, %d; nothing is recorded here. "
-                "Make a Profiler in the process that trains",
+                "Profiler: it was created in process %d and this is a forked child, %d; nothing is recorded here. "
+                "Create a Profiler in the process that trains",
                 self._owner,
                 os.getpid(),
             )
@@ -132,22 +132,22 @@ class Profiler:
         self._started = True
 
     def stop(self) -> None:
-        """Record no more. Raw data is complete on disk afterwards; nothing is analysed.
+        """Stop recording. Raw data is then complete on disk; nothing is analysed.
 
         Raises:
-            RuntimeError: If it has not begun.
+            RuntimeError: If not started.
         """
         if self._external:
             return
         if not self._started:
-            raise RuntimeError("Profiler: stop() was called, but nothing is recorded. Call start() first")
+            raise RuntimeError("Profiler: stop() was called, but nothing is being recorded. Call start() first")
         self._started = False
         running.leave(self)
         if self._recorder is not None and self._owner == os.getpid():
             self._recorder.stop()
 
     def step(self) -> None:
-        """Say that a step is over. From the first call on, steps end here and not with the optimizer."""
+        """Mark the end of a step. From the first call on, steps end here instead of with the optimizer."""
         if self._recorder is not None:
             self._recorder.steps.user_step()
 
@@ -158,15 +158,13 @@ class Profiler:
         step_list: Sequence[int] | None = None,
         mode: str = "sync",
     ) -> None:
-        """Write the files that people and other tools read, from what was recorded; stops recording first.
-
-        Nothing that is wrong here reaches training: it is logged.
+        """Stop recording, and write the files for people and other tools. Errors are logged, not raised.
 
         Args:
-            offline_path: Analyse the recordings below this directory instead, as `offline_analyse`.
+            offline_path: Analyse the recordings below this directory instead, as `offline_analyse` does.
             pretty: Indent JSON files.
-            step_list: Only these steps, which must follow one another; all by default.
-            mode: `sync` waits for the end, `async` does not.
+            step_list: Consecutive steps to analyse. Default: all.
+            mode: `sync` waits for the analysis, `async` does not.
         """
         if self._external:
             return
@@ -186,10 +184,10 @@ class Profiler:
         Args:
             path: The `output_path` of the job.
             pretty: Indent JSON files.
-            step_list: Only these steps, which must follow one another; all by default.
+            step_list: Consecutive steps to analyse. Default: all.
 
         Raises:
-            ProfilerPathError: If there are none.
+            ProfilerPathError: If there are no recordings.
         """
         directories = analysing.recordings_below(Path(path))
         analysing.analyse(None, directories, None, pretty, step_list, "sync")
@@ -198,21 +196,21 @@ class Profiler:
         """Times and shapes of operators, as JSON.
 
         Args:
-            op_name: An operator type, e.g. `Conv2D` or `aten::mm`, or several.
-            device_id: Device; only this process's own has data.
+            op_name: One or more operator types, e.g. `Conv2D` or `aten::mm`.
+            device_id: Only this process's own device has data.
 
         Raises:
-            TypeError: If an argument is of another type, or no name is given.
-            RuntimeError: If nothing was recorded, or there is no such operator; on Ascend.
+            TypeError: If an argument has the wrong type, or no name is given.
+            RuntimeError: If nothing was recorded, or the operator does not exist; always on Ascend.
         """
         names = _operator_names(op_name)
         if device_id and (isinstance(device_id, bool) or not isinstance(device_id, int)):
-            raise TypeError(f"op_analyse: device_id must be a whole number, not {device_id!r}")
+            raise TypeError(f"op_analyse: device_id must be an integer, not {device_id!r}")
         if self._recorder is None or self.directory is None:
-            raise RuntimeError("op_analyse: nothing was recorded yet. Call start() before")
+            raise RuntimeError("op_analyse: nothing was recorded yet. Call start() first")
         backend = self._recorder.backend
         if backend.target == "ascend":
-            raise RuntimeError("op_analyse: not on Ascend; use analyse() and its operator tables")
+            raise RuntimeError("op_analyse is not available on Ascend; use analyse() and its operator tables")
         own = backend.identity().device_id or 0
         if device_id not in (None, own):
             return f"op_analyse: this process records device {own}; ask the process of device {device_id}"
@@ -233,7 +231,7 @@ class Profiler:
 
     @property
     def is_by_environment(self) -> bool:
-        """Whether the environment made it, not the script."""
+        """Whether the environment created it, not the script."""
         return False
 
     @property
@@ -241,7 +239,7 @@ class Profiler:
         return None if self._external else self.options.timeline_limit
 
     def _woke(self) -> None:
-        """Training begins in this process, which may be a forked copy of the one that was told to wait for it."""
+        """Training begins in this process, which may be a forked child of the one that was waiting for it."""
         self._owner = os.getpid()
         running.take(self)
 
@@ -253,14 +251,14 @@ class Profiler:
         try:
             ready(self)
         except Exception:
-            log.exception("Profiler: on_trace_ready failed; training goes on")
+            log.exception("Profiler: on_trace_ready failed; training continues")
         finally:
             self._in_callback = False
 
 
 class EnvironmentProfiler(Profiler):
-    """The Profiler that the environment starts: it waits for the first sign of training, raises nothing, gives way to
-    one that the script makes, and is analysed when the process ends."""
+    """The Profiler that the environment starts: it waits for the first sign of training, never raises, yields to one
+    that the script creates, and analyses when the process ends."""
 
     @property
     def is_by_environment(self) -> bool:
@@ -269,15 +267,15 @@ class EnvironmentProfiler(Profiler):
 
 
 def _call(method: WeakMethod[Callable[[], None]]) -> None:
-    """Call a method whose object may be gone."""
+    """Call a method if its object still exists."""
     if (bound := method()) is not None:
         bound()
 
 
 def _asked(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The options among some arguments that ask for something else than the default.
+    """The options among `arguments` that differ from their defaults.
 
-    `host_stack` has none of its own: on Ascend stacks are recorded unless it is False, elsewhere if it is True.
+    `host_stack` has no fixed default: on Ascend stacks are recorded unless it is False, elsewhere only if it is True.
     """
     asked = {name: arguments[name] for name in SPECS if not is_default(name, arguments[name])}
     if asked["host_stack"] is None:
@@ -292,7 +290,7 @@ def _framework_of(options: dict[str, Any]) -> str | None:
 
 def _operator_names(op_name: Any) -> list[str]:
     if not isinstance(op_name, (str, list)):
-        raise TypeError(f"op_analyse: op_name must be a text or a list of texts, not {op_name!r}")
+        raise TypeError(f"op_analyse: op_name must be a string or a list of strings, not {op_name!r}")
     names = [op_name] if isinstance(op_name, str) else op_name
     if not names or not all(isinstance(name, str) and name for name in names):
         raise TypeError("op_analyse: op_name must name at least one operator")
@@ -300,19 +298,19 @@ def _operator_names(op_name: Any) -> list[str]:
 
 
 def _writable(root: Path) -> bool:
-    """Whether the directory can be used; made if it is not there."""
+    """Whether the directory is writable; created if missing."""
     if (root / "recording").exists():
-        log.warning("Profiler: %s holds earlier recordings; they are kept, new ones are added", root)
+        log.warning("Profiler: %s contains earlier recordings; they are kept, new ones are added", root)
     try:
         make_private(root)
         if os.access(root, os.W_OK | os.X_OK):
             return True
         log.error(
-            "Profiler: %s cannot be written. Nothing is recorded; training goes on. Choose another output_path", root
+            "Profiler: %s is not writable. Nothing is recorded; training continues. Choose another output_path", root
         )
     except OSError as error:
         log.error(
-            "Profiler: %s cannot be made (%s). Nothing is recorded; training goes on. Choose another output_path",
+            "Profiler: %s cannot be created (%s). Nothing is recorded; training continues. Choose another output_path",
             root,
             error.strerror or error,
         )

@@ -1,4 +1,4 @@
-"""Windows of an Ascend device that are still raw data. Training processes look for them, so nothing else is loaded."""
+"""Windows of an Ascend device that are still raw data. Used in training processes, so it imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OUTPUT = "ASCEND_PROFILER_OUTPUT"
 
 
 def raw_windows(recording: Path) -> Iterator[Path]:
-    """The finished windows of a recording whose directories of the device's profiler hold no export."""
+    """The finished windows of a recording whose device data is not exported yet."""
     try:
         with (recording / WINDOWS.name).open(encoding="utf-8", errors="replace", newline="") as file:
             listed = [row["window"] for row in csv.DictReader(file) if row.get("kind") == ASCEND]
@@ -26,11 +26,11 @@ def raw_windows(recording: Path) -> Iterator[Path]:
 
 
 def is_raw(written: Path) -> bool:
-    """Whether there is no export; one that failed leaves an empty folder."""
+    """Whether there is no export; a failed one leaves an empty directory."""
     output = written / _OUTPUT
     return not (output.is_dir() and any(output.iterdir()))
 
 
 def written_by_device(window: Path) -> list[Path]:
-    """What the device's profiler made in a window."""
+    """Directories that the device's profiler wrote in a window."""
     return sorted(path for ending in ("pt", "ms") for path in window.glob(f"*_ascend_{ending}"))

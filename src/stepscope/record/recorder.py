@@ -1,4 +1,4 @@
-"""Turns what hooks and users say (steps, epochs, start, stop) into spans and windows of a recording."""
+"""Turns reports of hooks and users (steps, epochs, start, stop) into spans and windows of a recording."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _ALL: weakref.WeakSet[Recorder] = weakref.WeakSet()
 
 
 class Recorder:
-    """What a Profiler drives. None of its methods raises for a reason that lies in recording.
+    """The engine of a Profiler. None of its methods raises because of a recording failure.
 
     Args:
         root: The `profiler` directory.
-        backend: The framework's part.
+        backend: The backend of the framework.
         options: The options in effect.
-        cycle_over: Called where a cycle of the schedule is over and on disk.
-        lazy: Make nothing on disk before training shows its first sign of life.
-        woke: Called where it does.
+        cycle_over: Called when a cycle of the schedule is over and on disk.
+        lazy: Write nothing to disk before the first sign of training.
+        woke: Called at the first sign of training.
     """
 
     def __init__(
@@ -55,19 +55,19 @@ class Recorder:
         """Between `start` and `stop`."""
         self._plan = Plan(options.schedule, options.steps, options.epochs)
         self._marks_only = self._plan.is_always and not options.op_time
-        """There is nothing to do at the end of a step."""
+        """Nothing needs to be done at the end of a step."""
         self._action = Action.NONE
         self._cycle_over = cycle_over
         self._saves = options.on_trace_ready is not None
         self._unsaved = False
-        """Something was recorded since the user's function was called."""
+        """Something was recorded since the last call of `on_trace_ready`."""
         self._first_number = 0
         self._timing = WindowTiming(
             round(options.window_seconds * 1e9), counts=backend.counts_events, spares=self._plan.is_always
         )
         self._missing = Missing()
         self._pauses = False
-        """No window is open, so that recording takes no more than its share of the time."""
+        """No window is open, to limit the share of time that recording takes."""
         self.session = Session(root, backend, options, marks, self._failed, self._timing.counted)
         self.is_by_environment = lazy
         self._lazy = lazy
@@ -84,7 +84,7 @@ class Recorder:
         return self.session.failed
 
     def start(self) -> None:
-        """Begin to record, as the plan says."""
+        """Start recording, according to the plan."""
         if not self._attached and not self.is_quiet:
             self._attach()
         if self.is_quiet:
@@ -101,7 +101,7 @@ class Recorder:
         self._turn(self._plan.action(self.steps.number + 1))
 
     def stop(self) -> None:
-        """Record no more; all is on disk afterwards."""
+        """Stop recording; everything is then on disk."""
         was_running, self.running = self.running, False
         self._garbage.end()
         if not was_running or not self.session.is_open:
@@ -124,40 +124,40 @@ class Recorder:
             self._cycle_over()
 
     def _tell_of_nothing(self) -> None:
-        """Say why there is nothing to see, if there is nothing."""
+        """If nothing was recorded, report why."""
         if not self.session.has_spans:
-            self.session.problem(f"nothing was recorded: {self._plan} never came; {self.steps.number} steps ended")
+            self.session.problem(f"nothing was recorded: {self._plan} never began; {self.steps.number} steps ended")
         elif self.steps.number == self._first_number:
-            self.session.problem("no step was seen; call step() where one ends, if training took any")
+            self.session.problem("no steps were detected; call step() at the end of each training step")
 
     def rest(self) -> None:
-        """Another Profiler is made. If this one has recorded and was stopped, its hooks go until it starts again: else
-        those of all that a script keeps would pile up."""
+        """Another Profiler is created. If this one has recorded and is stopped, remove its hooks until it starts again:
+        otherwise the hooks of all Profilers that a script keeps would pile up."""
         if self.session.has_spans and not self.running:
             self.detach()
 
     def _attach(self) -> None:
-        """Place the hooks."""
+        """Install the hooks."""
         self._attached = True
         try:
             self.backend.attach(self.steps, self.options)
             for name, reason in self.backend.lacks(self.options).items():
                 self.session.problem(f"{name} has no effect here: {reason}")
         except Exception as error:
-            self._fail("its hooks could not be placed", error)
+            self._fail("its hooks could not be installed", error)
 
     def detach(self) -> None:
-        """Take the hooks away."""
+        """Remove the hooks."""
         if not self._attached:
             return
         self._attached = False
         try:
             self.backend.detach()
         except Exception as error:
-            self._fail("its hooks could not be taken away", error)
+            self._fail("its hooks could not be removed", error)
 
     def step_ended(self, number: int, now_ns: int) -> None:
-        """Step `number` is over: go on, roll the window, or turn to what the plan says of the next one."""
+        """Step `number` is over: continue, roll the window, or do what the plan requires for the next step."""
         if self._marks_only or not self.running or not self.session.is_open:
             return
         if self.is_quiet:
@@ -168,7 +168,7 @@ class Recorder:
             if self._action is Action.RECORD_AND_SAVE:
                 self._turn(Action.NONE)
                 self._save()
-                if not self.running:  # the user's function has stopped it
+                if not self.running:  # stopped by `on_trace_ready`
                     return
             if (following.records, following is Action.WARMUP) != (self._action.records, self._action is Action.WARMUP):
                 self._turn(following)
@@ -187,21 +187,21 @@ class Recorder:
         self._epoch(number, over=True)
 
     def identity_changed(self) -> None:
-        """The process group was made or left: write down who this is now."""
+        """The process group was created or destroyed: store the new rank and groups."""
         try:
             self.session.look_again()
         except Exception as error:
-            self._fail("the process group could not be looked at", error)
+            self._fail("the process group could not be inspected", error)
 
     def forget(self) -> None:
-        """This is a forked copy of the process: what is being recorded is recorded there."""
+        """In a forked child: the recording belongs to the parent process."""
         self.running = False
         self.steps.active = False
         self._garbage.forget()
         self.session.forget()
 
     def wait_again(self) -> None:
-        """This is a forked copy of a process that the environment has recorded: it may train as well."""
+        """In a forked child of a process recorded from the environment: it may train as well."""
         self.forget()
         self._action = Action.NONE
         self._lazy = True
@@ -220,7 +220,7 @@ class Recorder:
                 self._fail("recording an epoch failed", error)
 
     def _wake(self) -> None:
-        """Training shows its first sign of life."""
+        """The first sign of training."""
         self.steps.on_activity = None
         if self.backend.in_data_worker():
             self.forget()
@@ -239,12 +239,12 @@ class Recorder:
             self.session.open()
             self._garbage.begin()
         except OSError as error:
-            self.session.fail(f"nothing can be written to {error.filename or self.session.root} ({error.strerror})")
+            self.session.fail(f"{error.filename or self.session.root} is not writable ({error.strerror})")
         except Exception as error:
             self._fail("recording could not begin", error)
 
     def _turn(self, action: Action, *, begun: bool = False) -> None:
-        """End what is recorded now, and begin what `action` says."""
+        """End the current span or window, and begin what `action` requires."""
         windows = self.session.windows
         if self.is_quiet or windows is None:
             self._go_quiet()
@@ -268,7 +268,7 @@ class Recorder:
                 self.steps.begin()
 
     def _roll(self, number: int, now_ns: int) -> None:
-        """End the operator window if it is long enough, and begin the next. The cost of that belongs to no step."""
+        """End the operator window if it is long enough, and begin the next. The time this takes belongs to no step."""
         windows = self.session.windows
         assert windows is not None
         if not self.options.op_time:
@@ -307,7 +307,7 @@ class Recorder:
             self._timing.refused(now_ns)
 
     def _save(self) -> None:
-        """A cycle is over: have it on disk, and tell the user's function."""
+        """A cycle is over: write it to disk and call `on_trace_ready`."""
         if not self._saves:
             return
         assert self.session.windows is not None
@@ -317,7 +317,7 @@ class Recorder:
         self._cycle_over()
 
     def _go_quiet(self) -> None:
-        """What a failure on another thread has left open is ended here, on the training thread."""
+        """After a failure on another thread: close the open window here, on the training thread."""
         windows, self.steps.active = self.session.windows, False
         if windows is not None and windows.is_open:
             windows.abandon()

@@ -1,4 +1,4 @@
-"""Which Profiler records in this process: one at a time; and the one still running when the process ends is stopped."""
+"""The Profiler that records in this process: one at a time. One still running when the process ends is stopped."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ log = logging.getLogger("stepscope")
 
 
 class RunningProfiler(Protocol):
-    """What is needed here of a Profiler."""
+    """The part of a Profiler that is used here."""
 
     @property
     def is_by_environment(self) -> bool:
-        """Whether the environment made it."""
+        """Whether the environment created it."""
 
     @property
     def directory(self) -> Path | None:
-        """Where it records; None while there was nothing to record."""
+        """Where it records; None until something is recorded."""
 
     def stop(self) -> None:
-        """Record no more."""
+        """Stop recording."""
 
     def analyse(self) -> None:
         """Write files for people."""
 
 
 class _Place:
-    """Where the one that records is kept, so that one without a name in the script is not forgotten."""
+    """Holds the recording Profiler, so that one the script keeps no reference to is not lost."""
 
     process = 0
     profiler: RunningProfiler | None = None
@@ -43,7 +43,7 @@ def take(profiler: RunningProfiler) -> None:
     """`profiler` begins to record.
 
     Raises:
-        RuntimeError: If another one does, unless that was made by the environment and gives way.
+        RuntimeError: If another one records, unless the environment created that one: it yields.
     """
     other = current()
     if other is not None and other is not profiler:
@@ -51,7 +51,7 @@ def take(profiler: RunningProfiler) -> None:
             raise RuntimeError(
                 "Profiler: another Profiler records in this process. Call its stop() first, or use one for both"
             )
-        log.warning("Profiler: the script's own Profiler takes over from the one that the environment started")
+        log.warning("Profiler: the script's own Profiler replaces the one started from the environment")
         other.stop()
     if not _Place.watched or _Place.process != os.getpid():
         _at_end()
@@ -59,18 +59,18 @@ def take(profiler: RunningProfiler) -> None:
 
 
 def leave(profiler: RunningProfiler) -> None:
-    """`profiler` does not record any more."""
+    """`profiler` has stopped recording."""
     if _Place.profiler is profiler:
         _Place.profiler = None
 
 
 def current() -> RunningProfiler | None:
-    """The Profiler that records in this process, which may be a forked copy of one where another does."""
+    """The Profiler that records in this process; one inherited by a fork does not count."""
     return _Place.profiler if _Place.process == os.getpid() else None
 
 
 def _at_end() -> None:
-    """Have `_end` called when the process ends, also where it ends as multiprocessing's children do."""
+    """Call `_end` when the process ends, also in children of multiprocessing, which skip atexit."""
     atexit.register(_end)
     util = sys.modules.get("multiprocessing.util")
     process = sys.modules.get("multiprocessing.process")
@@ -79,11 +79,11 @@ def _at_end() -> None:
 
 
 def _end() -> None:
-    """The process ends: what is recorded is completed; what the environment started is analysed as well."""
+    """The process ends: complete the recording, and analyse it if the environment started it."""
     profiler = current()
     if profiler is None:
         return
     profiler.stop()
     if profiler.is_by_environment and profiler.directory is not None:
-        with suppress(KeyboardInterrupt):  # said where it happens; the process ends in any case
+        with suppress(KeyboardInterrupt):  # already logged; the process ends anyway
             profiler.analyse()

@@ -1,4 +1,4 @@
-"""Which steps of a training are recorded."""
+"""Which steps of a training run are recorded."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Action(Enum):
 
     NONE = 0
     WARMUP = 1
-    """Record operators and throw them away, so that the cost of the first ones is over."""
+    """Record operators and discard them, to get the one-time costs of the profiler out of the way."""
     RECORD = 2
     RECORD_AND_SAVE = 3
-    """The last step of a cycle: what was recorded is complete after it."""
+    """The last step of a cycle: the recording is complete after it."""
 
     @property
     def records(self) -> bool:
@@ -26,17 +26,17 @@ class Action(Enum):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Cycles of `wait` steps without, `warmup` steps for nothing, and `active` steps with recording.
+    """Cycles of `wait` steps that are skipped, `warmup` steps that are discarded and `active` steps that are recorded.
 
     Args:
         wait: Steps at the start of a cycle that are not recorded.
-        warmup: Steps that are recorded and thrown away.
+        warmup: Steps that are recorded and discarded.
         active: Steps that are kept, at least 1.
-        repeat: Number of cycles; 0 is no end.
+        repeat: Number of cycles; 0 for no limit.
         skip_first: Steps before the first cycle.
 
     Raises:
-        ValueError: For anything that is not a whole number in range.
+        ValueError: If a value is not an integer in range.
 
     Examples:
         >>> plan = Schedule(wait=1, warmup=1, active=2, repeat=1)
@@ -54,7 +54,7 @@ class Schedule:
         for name, least in (("wait", 0), ("warmup", 0), ("active", 1), ("repeat", 0), ("skip_first", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"schedule: {name} must be a whole number, at least {least}, not {value!r}")
+                raise ValueError(f"schedule: {name} must be an integer >= {least}, not {value!r}")
 
     def __call__(self, step: int) -> Action:
         """The action for a step, counted from 0.
@@ -63,7 +63,7 @@ class Schedule:
             ValueError: If `step` is negative.
         """
         if step < 0:
-            raise ValueError(f"schedule: a step is a number from 0, not {step}")
+            raise ValueError(f"schedule: step must be >= 0, not {step}")
         if step < self.skip_first:
             return Action.NONE
         length = self.wait + self.warmup + self.active
@@ -76,16 +76,16 @@ class Schedule:
 
 
 def schedule(*, wait: int = 0, warmup: int = 0, active: int = 1, repeat: int = 0, skip_first: int = 0) -> Schedule:
-    """Record some steps of many, as `Profiler(schedule=schedule(wait=10, warmup=2, active=5, repeat=1))`.
+    """Record selected steps, e.g. `Profiler(schedule=schedule(wait=10, warmup=2, active=5, repeat=1))`.
 
     Raises:
-        ValueError: For anything that is not a whole number in range.
+        ValueError: If a value is not an integer in range.
     """
     return Schedule(wait, warmup, active, repeat, skip_first)
 
 
 def as_schedule(value: Any) -> Callable[[int], Action] | None:
-    """A schedule of ours, of another library (its actions by name), or as an object of numbers.
+    """A schedule from ours, another library's (actions matched by name), or a dict of numbers.
 
     Raises:
         ValueError: If it is none of these.
@@ -96,9 +96,9 @@ def as_schedule(value: Any) -> Callable[[int], Action] | None:
         try:
             return Schedule(**value)
         except TypeError:
-            raise ValueError("takes wait, warmup, active, repeat and skip_first") from None
+            raise ValueError("accepts only wait, warmup, active, repeat and skip_first") from None
     if not callable(value):
-        raise ValueError("must be made by stepscope.schedule(...)")
+        raise ValueError("must be made with stepscope.schedule(...)")
 
     def translated(step: int) -> Action:
         name = str(getattr(value(step), "name", "NONE")).replace("WARM_UP", "WARMUP")
@@ -108,12 +108,12 @@ def as_schedule(value: Any) -> Callable[[int], Action] | None:
 
 
 class Plan:
-    """What to record, by the number of a step.
+    """What to record, by step number.
 
     Args:
-        schedule: A schedule; its step 0 is the first after `began`.
+        schedule: Its step 0 is the first after `began`.
         steps: First and last step.
-        epochs: First and last epoch; steps outside are not recorded.
+        epochs: First and last epoch; steps outside of them are not recorded.
     """
 
     def __init__(
@@ -134,14 +134,14 @@ class Plan:
         return self._schedule is None and self._steps is None and self._epochs is None
 
     def __str__(self) -> str:
-        """What is wanted, for people."""
+        """The plan as text for messages."""
         wanted = [f"steps {self._steps[0]} to {self._steps[1]}"] if self._steps else []
         wanted += [f"epochs {self._epochs[0]} to {self._epochs[1]}"] if self._epochs else []
         wanted += ["the schedule's first active step"] if self._schedule else []
         return " of ".join(wanted) or "training"
 
     def began(self, number: int) -> None:
-        """Recording was asked for while step `number` was the next one."""
+        """Recording was started; step `number` is the next one."""
         self._first = number
 
     def epoch(self, number: int, *, over: bool) -> None:

@@ -1,4 +1,4 @@
-"""One recording in progress: its directory, what is written there, and the thread that writes it."""
+"""One recording in progress: its directory, its files and the thread that writes them."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from stepscope.recording_format.layout import ABOUT, RECORDER_LOG, RECORDINGS, r
 log = logging.getLogger("stepscope")
 
 FLUSH_SECONDS = 0.5
-"""Marks are on disk after this time, or one and a half of it at the latest; the contract says a second."""
+"""Marks are on disk after this time, at the latest after 1.5 times this; the documented limit is one second."""
 _PASSING = {errno.EMFILE, errno.ENFILE, errno.EINTR, errno.EAGAIN, errno.ENOMEM}
-"""What may be over soon: nothing is lost meanwhile."""
+"""Errors that may be temporary; nothing is lost meanwhile."""
 _PATIENCE = 40
-"""So often it is tried again, some 20 seconds."""
+"""Number of retries, about 20 seconds."""
 
 
 class Session:
-    """Raw data of one rank on its way to disk. Nothing is made on disk before `open`.
+    """Raw data of one rank on its way to disk. Nothing is written before `open`.
 
     Args:
         root: The `profiler` directory.
-        backend: The framework's part.
+        backend: The backend of the framework.
         options: The options in effect.
         marks: Where the hooks report to.
-        failed: Called once, from any thread, where the recording cannot go on.
+        failed: Called once, from any thread, if the recording cannot continue.
         counted: See `Windows`.
     """
 
@@ -83,10 +83,10 @@ class Session:
         return self._thread is not None
 
     def open(self) -> None:
-        """Make the directory, if there is none yet, and begin to write.
+        """Create the directory if missing, and start writing.
 
         Raises:
-            OSError: If nothing can be written there.
+            OSError: If the directory is not writable.
         """
         self._facts.look()
         if self.directory is None:
@@ -101,7 +101,7 @@ class Session:
         self._thread.start()
 
     def close(self) -> None:
-        """Everything is on disk afterwards."""
+        """Write everything to disk and end the thread."""
         assert self.directory is not None
         assert self.windows is not None
         self._facts.look()
@@ -117,17 +117,17 @@ class Session:
             self.fail(f"the last rows could not be written to {self.directory} ({error.strerror or error})")
 
     def flush(self) -> None:
-        """Write what has been reported so far, now."""
+        """Write all marks now."""
         assert self.directory is not None
         self._marks.flush(self.directory)
 
     def span_began(self) -> None:
-        """What is recorded begins."""
+        """A recorded span begins."""
         self._spans.append((time.time_ns(), None))
         self._dirty = True
 
     def span_ended(self) -> None:
-        """What is recorded ends."""
+        """A recorded span ends."""
         self._spans[-1] = (self._spans[-1][0], time.time_ns())
         self._dirty = True
 
@@ -138,11 +138,11 @@ class Session:
 
     @property
     def recorded_ns(self) -> int:
-        """How long was recorded in all, but for what is recorded now."""
+        """Total length of all finished spans."""
         return sum(end - start for start, end in self._spans if end is not None)
 
     def forget(self) -> None:
-        """This process is a forked copy: what is being written belongs to the other. Locks may be held for ever."""
+        """In a forked child: the recording belongs to the parent, and copies of its locks may never be released."""
         self._marks.forget()
         self.directory = self.windows = self._thread = None
         self._spans, self._problems, self._samplers = [], [], []
@@ -151,10 +151,10 @@ class Session:
         self.failed = False
 
     def describe(self) -> None:
-        """Write `recording.json` as things are now.
+        """Write `recording.json` with the current state.
 
         Raises:
-            OSError: If the disk does not take it.
+            OSError: If writing fails.
         """
         assert self.directory is not None
         with self._lock:
@@ -162,19 +162,19 @@ class Session:
         self._dirty = False
 
     def look_again(self) -> None:
-        """The process group was made, or is about to be left: note who this is now, and have it written soon."""
+        """The process group was created or is about to be destroyed: update the facts and write them soon."""
         self._facts.look()
         self._dirty = True
 
     def problem(self, text: str) -> None:
-        """Keep, and log, what the recorder could not do. Training goes on."""
+        """Log and store what the recorder could not do. Training continues."""
         if text in self._problems:
             return
         log.warning("Profiler: %s", text)
         self._keep(text)
 
     def _keep(self, text: str) -> None:
-        """Keep what was told, for those who read the recording."""
+        """Store a logged problem in the recording."""
         self._problems.append(text)
         self._dirty = True
         if self.directory is not None:
@@ -185,12 +185,12 @@ class Session:
                 log.warning("Profiler: %s cannot be written: %s", self.directory / RECORDER_LOG, error)
 
     def fail(self, text: str) -> None:
-        """The recording cannot go on; said once."""
+        """The recording cannot continue; logged once."""
         if not self.failed:
             self.failed = True
             self._state = FAILED
             self._on_failure()
-            log.error("Profiler: %s. Nothing more is recorded; training goes on", text)
+            log.error("Profiler: %s. Nothing more is recorded; training continues", text)
             self._keep(text)
 
     def _about(self, directory: Path) -> About:
@@ -258,11 +258,11 @@ class Session:
         try:
             self._samplers.append(HostSampler(self._backend.worker_pids))
         except ImportError:
-            self.problem("host samples need psutil; install it with: pip install psutil")
+            self.problem("host samples require psutil; install it with: pip install psutil")
         self._wants_device = self._backend.target == "gpu"
 
     def _make_device_sampler(self) -> None:
-        """Once training uses a device it is known which; before, all ranks would take the first."""
+        """Wait until training uses a device: before that, all ranks would sample the first one."""
         device = self._backend.identity().device_id
         if device is None:
             return
@@ -270,7 +270,7 @@ class Session:
         try:
             self._samplers.append(DeviceSampler(device, pcie=self._options.pcie))
         except ImportError:
-            self.problem("GPU counters need NVML; install it with: pip install nvidia-ml-py")
+            self.problem("GPU counters require NVML; install it with: pip install nvidia-ml-py")
         except RuntimeError as error:
             self.problem(f"GPU counters are not recorded: {error}")
 
@@ -284,7 +284,7 @@ class Session:
                 text = sampler.read(now)
             except Exception as error:
                 self._samplers.remove(sampler)
-                self.problem(f"{sampler.file.name} ends here ({type(error).__name__}: {error})")
+                self.problem(f"sampling for {sampler.file.name} stopped ({type(error).__name__}: {error})")
                 continue
             if text:
                 append_text(self.directory / sampler.file.name, sampler.file.header, text)

@@ -1,4 +1,4 @@
-"""What processes of a recorded command say to `stepscope record`, which started it: one line each, in a file."""
+"""Messages from the processes of a recorded command to `stepscope record`: one line each, in a file."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def give(kind: str, text: str = "") -> None:
 
 @dataclass
 class Signs:
-    """What was said so far.
+    """The messages so far.
 
     Args:
-        file: Where; made empty.
+        file: The file, created empty.
     """
 
     file: Path
@@ -42,7 +42,7 @@ class Signs:
         self.file.touch(mode=0o600)
 
     def look(self) -> None:
-        """Read what is new."""
+        """Read new messages."""
         with suppress(OSError), self.file.open("rb") as file:
             file.seek(self._read)
             for line in file:
@@ -54,5 +54,5 @@ class Signs:
                     self._said.append((int(process), str(kind), str(text)))
 
     def of(self, kind: str) -> list[str]:
-        """The different texts of a kind, in order."""
+        """The distinct texts of a kind, in order."""
         return list(dict.fromkeys(text for _, said, text in self._said if said == kind))

@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 MOST_COST_NS = 500_000_000
-"""Ending a window costs time in proportion to what it recorded. Windows that cost more than this are made shorter: what
-is lost in a crash, the memory they take and the longest pause in training get less, while the sum of costs stays."""
+"""Ending a window takes time in proportion to its events. If it takes longer than this, windows are made shorter: this
+reduces the loss in a crash, the memory and the longest pause in training; the total cost stays the same."""
 LEAST_NS = 250_000_000
-"""They do not get shorter than this, or as asked for if that is less: there would be too many files."""
-
+"""Windows do not get shorter than this (or than requested, if less): there would be too many files."""
 
 FIRST_NS = 50_000_000
-"""Windows are so long while it is not known how many events a step has: it takes some 1.5 us at least to record one, so
-that none of these holds more than `MOST_EVENTS` by much."""
+"""Length of windows while the number of events per step is unknown: recording an event takes at least 1.5 us, so these
+windows hardly exceed `MOST_EVENTS`."""
 MOST_EVENTS = 50_000
-"""A window holds about so many at most: ended, each takes some 2.2 kB (torch 2.13, with shapes), in the process and, as
-far as it is changed there, in the one that writes. A window is one step at least."""
+"""Approximate maximum of events in a window: each takes about 2.2 kB (torch 2.13, with shapes) when the window ends, in
+the process and, for changed pages, in the one that writes. A window is at least one step."""
 MOST_SHARE = 0.5
-"""Of the time since a window began, what ending it may take. If it takes more, the next one waits until it does not."""
-
+"""Largest share of the time since a window began that ending it may take. If it takes more, the next one is delayed."""
 
 WORTH_NS = 50_000_000
-"""A window that takes less processor time to end is followed by no pause."""
+"""If ending a window takes less processor time than this, no pause follows."""
 
 
 class WindowTiming:
-    """Says after which step a window ends, and after which the next one begins.
+    """Decides after which step a window ends, and after which the next one begins.
 
-    Ranks of one job take their steps together, so a rank that pauses to end its window makes the others wait. Windows
-    therefore end with steps whose number is a multiple of a power of two, of which ranks with about the same length of
-    step choose the same: they pause together.
+    The ranks of a job run in lockstep, so a rank that pauses to end its window makes the others wait. Windows therefore
+    end with steps whose number is a multiple of a power of two: ranks with about the same step time choose the same
+    power and pause together.
 
     Args:
-        window_ns: Length of a window, at most.
-        counts: The number of events in windows will be told. Until it is, windows are as short as can be.
-        spares: Windows may wait, where ending them takes longer than `MOST_SHARE`; else all steps are in one.
+        window_ns: Maximum length of a window.
+        counts: The number of events will be reported by `counted`. Until then, windows are as short as possible.
+        spares: Skip steps if ending windows takes longer than `MOST_SHARE`; otherwise every step is in a window.
     """
 
     def __init__(self, window_ns: int, *, counts: bool = False, spares: bool = False) -> None:
         self._asked_ns = self._window_ns = window_ns
         self.awaits_count = counts
-        """It is not known yet how many events a step has: the first window is not written yet."""
+        """The number of events per step is still unknown: the first window is not written yet."""
         self._spares = spares
         self._start_ns = 0
         self._first_step = 1
@@ -63,7 +61,7 @@ class WindowTiming:
         return step % _power_of_two(fitting) == 0
 
     def counted(self, events: int, steps: int) -> None:
-        """A window of so many steps held so many events. Called from any thread."""
+        """A window of `steps` steps held `events` events. May be called from any thread."""
         if steps > 0 and events > 0:
             self._most_steps = _power_of_two(MOST_EVENTS * steps // events)
             self.awaits_count = False
@@ -73,8 +71,8 @@ class WindowTiming:
 
         Args:
             cost_ns: How long that took.
-            now_ns: Now.
-            worked_ns: Processor time that it took: a thread that waits for a busy machine is no reason to record less.
+            now_ns: Current time.
+            worked_ns: Its processor time: waiting for a busy machine is no reason to record less.
         """
         if cost_ns > MOST_COST_NS:
             least_ns = min(LEAST_NS, self._asked_ns)
@@ -84,14 +82,14 @@ class WindowTiming:
         self._resume_ns = resume_ns if may_pause and resume_ns > now_ns else 0
 
     def refused(self, now_ns: int) -> None:
-        """No window could begin: try again later."""
+        """The window could not begin: try again later."""
         self._resume_ns = now_ns + min(LEAST_NS, self._asked_ns)
 
     def resumes(self, step: int, now_ns: int) -> bool:
         """Whether the next window begins after `step`, which ends now.
 
-        After a pause it begins behind a multiple of a power of two about as long as the pause, so that most windows of
-        one rank are windows of the others, too: a call is matched over ranks where all of them recorded it.
+        After a pause it begins after a multiple of a power of two about as long as the pause, so that windows of the
+        ranks mostly coincide: a call can be matched across ranks only if all of them recorded it.
         """
         if not self._resume_ns:
             return True
@@ -100,5 +98,5 @@ class WindowTiming:
 
 
 def _power_of_two(number: int) -> int:
-    """The largest that is not above `number`; 1 at least."""
+    """The largest power of two up to `number`; at least 1."""
     return 1 << max(number.bit_length() - 1, 0)

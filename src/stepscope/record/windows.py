@@ -1,4 +1,4 @@
-"""Operator windows: begun and ended with steps on the training thread, written to disk by another one."""
+"""Operator windows: begun and ended with steps on the training thread, written to disk by another thread."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from stepscope.recording_format.rows import WINDOWS, row_lines
 log = logging.getLogger("stepscope")
 
 MOST_WAITING = 1
-"""Windows that may wait to be written; while there are more, no new one begins, so that memory stays bounded."""
+"""Windows that may wait to be written; with more, no new one begins, so that memory stays bounded."""
 PATIENCE_S = 30.0
-"""Where no step is to be missing, training waits so long for the disk."""
+"""How long training waits for the disk if no step may be missing."""
 _POLL_S = 0.01
 
 
 @dataclass
 class OpenWindow:
-    """One window. Times are of `time.perf_counter_ns`."""
+    """One window. Times are `time.perf_counter_ns`."""
 
     number: int
     directory: Path
@@ -45,8 +45,8 @@ class Windows:
     Args:
         backend: Records them.
         directory: The recording's directory.
-        problem: Takes what went wrong, as a text for people.
-        counted: Takes the number of events and of steps of each window that was written, on the thread that writes.
+        problem: Called with a message if something fails.
+        counted: Called with the numbers of events and steps of each window written, on the writing thread.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Windows:
         self._discards = False
         self._skipped = False
         self._gave_way = False
-        """The last window ended early, which was told."""
+        """The last window ended early, which was reported."""
         self._jobs: queue.Queue[tuple[OpenWindow, Callable[[], list[str]]] | None] = queue.Queue()
         self._waiting = 0
         self._thread: threading.Thread | None = None
@@ -80,8 +80,8 @@ class Windows:
 
         Args:
             step: Its first step.
-            discard: What it records is thrown away.
-            patient: While too many windows wait for the disk, wait with them; else this one is left out.
+            discard: Discard its data.
+            patient: If too many windows wait for the disk, wait for them; otherwise skip this one.
         """
         if self._open is not None:
             return
@@ -90,14 +90,14 @@ class Windows:
             time.sleep(_POLL_S)
         if self._waiting > MOST_WAITING:
             if not self._skipped:
-                self._problem("operators are recorded faster than the disk takes them; some windows are left out")
+                self._problem("operators are recorded faster than the disk can write them; some windows are left out")
             self._skipped = True
             return
         directory = window_directory(self._directory, self._next)
         make_private(directory)
         try:
             self._backend.begin_window(directory)
-        except Exception as error:  # e.g. another profiler is active; where the next window would begin it may be gone
+        except Exception as error:  # e.g. another profiler is active; it may be gone by the next window
             shutil.rmtree(directory)
             if not self._gave_way:
                 self._problem(f"operators are not recorded: {error}")
@@ -108,11 +108,11 @@ class Windows:
         self._next += 1
 
     def end(self, step: int) -> int:
-        """End the open window, if any, with step `step`, and have it written.
+        """End the open window, if any, with step `step`, and queue it for writing.
 
         Returns:
-            The last step that it holds: an earlier one where another profiler took over. Of one that is lost, which is
-            reported by itself, `step`.
+            The last step that it holds: an earlier one if another profiler took over. For a lost window, which is
+            reported separately, `step`.
         """
         window, self._open = self._open, None
         if window is None:
@@ -135,13 +135,13 @@ class Windows:
             thread = own_thread(self._work, "stepscope-export")
             try:
                 thread.start()
-            except RuntimeError:  # the interpreter is about to end; `wait` does the work
+            except RuntimeError:  # the interpreter is shutting down; `wait` does the work
                 return window.last_step
             self._thread = thread
         return step if lost else window.last_step
 
     def abandon(self) -> None:
-        """End the open window and forget it: what it recorded cannot be kept."""
+        """End the open window and discard its data."""
         self._discards = True
         self.end(0)
 
@@ -155,7 +155,7 @@ class Windows:
             self._thread = None
 
     def _stop(self, window: OpenWindow) -> tuple[Callable[[], list[str]] | None, bool]:
-        """End what records. What is lost by then is entered and told where the others are, after them."""
+        """Stop recording. A lost window is listed and reported in turn, after those still being written."""
         try:
             return self._backend.end_window(window.directory), False
         except WindowLost as error:
@@ -181,7 +181,7 @@ class Windows:
             try:
                 self._enter(window, state, files)
             except OSError as error:
-                self._problem(f"window {window.number} could not be entered: {error}")
+                self._problem(f"window {window.number} could not be added to {WINDOWS.name}: {error}")
 
     def _enter(self, window: OpenWindow, state: str, files: list[str]) -> None:
         shift = epoch_shift_ns()

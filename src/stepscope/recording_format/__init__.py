@@ -1,7 +1,6 @@
-"""The format of our own recordings (docs/recording.md): what the recorder writes, sources read and the exporter lists.
+"""The format of our own recordings (docs/recording.md), shared by the recorder, the sources and the exporter.
 
-`layout.py` has names of files and directories, `about.py` the keys of `recording.json`, `rows.py` the columns of the
-CSV files and how a row becomes text, `marks.py` what stands in a mark, `export_list.py` the list of exported files;
-`reading.py` reads the JSON files. All but the last is loaded in training processes, so it needs the standard library
-alone.
+`layout.py` has names of files and directories, `about.py` the keys of `recording.json`, `rows.py` columns and rows of
+the CSV files, `marks.py` the content of a mark, `export_list.py` the list of exported files; `reading.py` reads the
+JSON files. All but the last are imported in training processes, so they use only the standard library.
 """

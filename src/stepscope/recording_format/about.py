@@ -1,4 +1,4 @@
-"""`recording.json`: who recorded, where and how. Its keys are the fields of `About`."""
+"""`recording.json`: process, job and options of a recording. Its keys are the fields of `About`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from stepscope.recording_format.layout import rank_in_name
 FORMAT = "stepscope-recording"
 VERSION = 1
 RECORDING, STOPPED, FAILED = "recording", "stopped", "failed"
-"""States of a recording; a process that was killed leaves the first."""
+"""States of a recording; it stays in the first if the process is killed."""
 
 Span = tuple[int, "int | None"]
-"""From start() to stop(), in ns since the epoch; None is not over."""
+"""From start() to stop(), in ns since the epoch; the end is None while recording."""
 
 
 @dataclass(frozen=True)
 class About:
-    """What a recording says of itself; docs/recording.md has the meaning of each key. None is unknown.
+    """The metadata of a recording; docs/recording.md describes each key. None is unknown.
 
     Args:
-        directory: The recording; all others are keys of the file.
+        directory: The recording's directory; all other fields are keys of the file.
     """
 
     directory: Path
@@ -64,7 +64,7 @@ class About:
 
     @classmethod
     def of(cls, directory: Path, values: Mapping[str, Any]) -> About:
-        """From the content of the file; values of another kind than expected are unknown."""
+        """From the content of the file; values of an unexpected type are unknown."""
         texts = ["host", "boot_id", "framework", "framework_version", "stepscope_version", "python_version"]
         texts += ["device_kind", "device_name", "mode", "backend"]
         small = ("rank", "world_size", "local_rank", "device_id")
@@ -87,7 +87,7 @@ class About:
 
     @property
     def named_rank(self) -> tuple[int | None, str | None]:
-        """Its rank, and whether the `content` of the file or the `file name` of the directory has it."""
+        """Its rank, and where it is from: the `content` of the file or the `file name` of the directory."""
         if self.rank is not None and self.rank >= 0:
             return self.rank, "content"
         named = rank_in_name(self.directory.name)
@@ -95,22 +95,22 @@ class About:
 
     @property
     def shift_ns(self) -> int:
-        """Added to all times, so that they are of rank 0's clock."""
+        """Offset to add to all times to get rank 0's clock."""
         return whole_number((self.clock or {}).get("offset_ns")) or 0
 
     @property
     def process(self) -> str | None:
-        """The process, as events name it."""
+        """The process id as in events."""
         return None if self.pid is None else str(self.pid)
 
     @property
     def was_stopped(self) -> bool:
-        """Whether the recorder came to its end."""
+        """Whether the recorder has finished."""
         return self.state != RECORDING
 
     @property
     def closed_spans(self) -> list[tuple[int, int]]:
-        """Every start() to stop(), by this rank's own clock; the last sign of life ends an open one."""
+        """Every start() to stop(), on this rank's own clock; an open span ends with the last update of the file."""
         ends = [(start, end or self.updated_ns or start) for start, end in self.spans]
         return [(start, max(start, end)) for start, end in ends]
 

@@ -1,4 +1,4 @@
-"""`exported-<R>.json`: which files stepscope made, and from which of its recordings."""
+"""`exported-<R>.json`: which files stepscope exported, and from which recording."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from stepscope.json_values import list_of
 
 FORMAT = "stepscope-exported"
 EARLIER = "earlier"
-"""The directory of exports of earlier recordings of a rank, beside that of the newest."""
+"""The directory for exports of earlier recordings of a rank, next to the newest export."""
 UNFINISHED = ".exporting-"
-"""How the name of the directory of an export in progress begins; readers ignore names that begin with a dot."""
+"""Prefix of the directory of an export in progress; readers ignore names that begin with a dot."""
 NOWHERE = "-"
-"""Stands for the recording where a list does not name one."""
+"""Placeholder for the recording if a list does not name one."""
 _MOST_STEPS = 2**31
 
 
 def list_name(rank: int) -> str:
-    """The file that lists what was made of a rank."""
+    """The file that lists the exported files of a rank."""
     return f"exported-{rank}.json"
 
 
 def is_list_name(name: str) -> bool:
-    """Whether a file may be such a list."""
+    """Whether a file with this name may be an export list."""
     return name.startswith("exported-") and name.endswith(".json")
 
 
 @dataclass(frozen=True)
 class ExportList:
-    """One list.
+    """One list of exported files.
 
     Args:
-        path: Where it is.
+        path: Path of the list.
         recording: The recording, relative to the `profiler` directory.
-        files: What was made, relative to the directory of the list.
-        complete: Whether all of it is there.
-        steps: The recorded number of each step of the files, which count from 1; empty if they are not known.
-        left_out: What was not made, and why.
+        files: The exported files, relative to the directory of the list.
+        complete: Whether all of them are in place.
+        steps: The recorded number of each step of the files, which count from 1; empty if unknown.
+        left_out: What was not exported, and why.
     """
 
     path: Path
@@ -62,7 +62,7 @@ class ExportList:
 
     @classmethod
     def of(cls, path: Path, values: Mapping[str, Any]) -> ExportList | None:
-        """From the content of a file; None if it is another one."""
+        """From the content of a file; None if it is not an export list."""
         if values.get("format") != FORMAT:
             return None
         steps = list_of(values, "steps")
@@ -76,7 +76,7 @@ class ExportList:
 
     @property
     def entries(self) -> set[str]:
-        """Names of the entries of the directory that the files are, or lie in."""
+        """Names of the directory entries that are, or contain, the files."""
         return {_first(file) for file in self.files} - {_first(self.recording), ""}
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Final
 
 RECORDINGS = "recording"
-"""The directory in `profiler` that holds the recordings."""
+"""The directory in `profiler` that contains the recordings."""
 ABOUT = "recording.json"
-"""The file that makes a directory a recording."""
+"""A directory with this file is a recording."""
 RECORDER_LOG = "recorder.log"
 ANALYSIS_LOG = "analysis.log"
-"""What the exporter printed."""
+"""Output of the exporter."""
 WINDOWS = "windows"
 """The directory of the operator windows."""
 MINDDATA = "minddata"
@@ -45,12 +45,12 @@ def rank_in_name(name: str) -> int | None:
 
 
 def stamp_in_name(name: str) -> str:
-    """The time of its start in the name of a recording's directory."""
+    """The start time in the name of a recording's directory."""
     return name.rsplit("_", 1)[-1]
 
 
 def window_directory(recording: Path, number: int) -> Path:
-    """Where the files of an operator window are."""
+    """The directory of an operator window's files."""
     return recording / WINDOWS / f"{number:06d}"
 
 

@@ -1,4 +1,4 @@
-"""What stands in a mark: its kinds, and what `detail` says of forward passes and of collectives."""
+"""The content of a mark: its kind, and `detail` of forward passes and collectives."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ def collective_text(
     *,
     is_async: bool | None,
 ) -> str:
-    """The `detail` of a collective, as written: the JSON text of what is known. It is made for each call, by hand.
+    """The `detail` of a collective as JSON text, with the known values. Formatted by hand for speed.
 
     Args:
         group_json: The group's key as JSON.
-        group_size: Its members.
-        size_bytes: What this rank contributes.
+        group_size: Number of its members.
+        size_bytes: Contribution of this rank.
         element_type: Type of the elements, a plain word.
-        peer: The other side's rank.
-        is_async: Whether the call only starts it.
+        peer: Rank of the other side.
+        is_async: Whether the call only starts the collective.
     """
     parts = []
     if group_json is not None:

@@ -16,7 +16,7 @@ _REMEDY = "Copy the recording again"
 
 
 def is_recording(directory: Path) -> bool:
-    """Whether a directory with a `recording.json` is a recording of ours, of any version; it may be damaged."""
+    """Whether a directory with a `recording.json` is our recording, of any version; it may be damaged."""
     try:
         return read_object(directory / ABOUT).get("format") == FORMAT
     except UnreadableInput:
@@ -24,10 +24,10 @@ def is_recording(directory: Path) -> bool:
 
 
 def read_about(directory: Path) -> About:
-    """What a recording says of itself.
+    """Read `recording.json`.
 
     Raises:
-        UnreadableInput: If that is damaged, or of a version that is not known here.
+        UnreadableInput: If it is damaged or has an unknown version.
     """
     path = directory / ABOUT
     values = read_object(path, _REMEDY)
@@ -37,14 +37,14 @@ def read_about(directory: Path) -> About:
     if version is None or version > VERSION:
         raise UnreadableInput(
             path,
-            f"is of version {values.get('version')} of the format; this stepscope reads up to {VERSION}",
+            f"has format version {values.get('version')}; this stepscope reads up to version {VERSION}",
             "Update stepscope to at least the version that recorded it",
         )
     return About.of(directory, values)
 
 
 def read_export_list(path: Path) -> ExportList | None:
-    """What a list of exported files says; None if the file is none, or damaged."""
+    """Read a list of exported files; None if the file is not one, or is damaged."""
     try:
         return ExportList.of(path, read_object(path)) if is_list_name(path.name) else None
     except UnreadableInput:

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 Mark = tuple[str, str, int, int, int, int, str]
-"""Kind, name, start and end (of `time.perf_counter_ns`), step, thread (of `get_ident`), detail."""
+"""Kind, name, start and end (`time.perf_counter_ns`), step, thread (`get_ident`), detail."""
 Batch = tuple[int, str, int, int, int, "int | None", "int | None", "int | None"]
-"""When it came (of `time.perf_counter_ns`), pipeline, number, step, time waited for it in ns, batches ready, room for
-them, workers."""
+"""Arrival (`time.perf_counter_ns`), pipeline, number, step, wait in ns, batches ready, queue capacity, workers."""
 
 _QUOTED = re.compile('[",\r\n]').search
-"""Finds what a text in a CSV file must not hold, unless in quotes."""
+"""Finds characters that must be quoted in a CSV file."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +23,8 @@ class CsvFile:
 
     Args:
         name: Its name.
-        columns: Names and types, in the order of the file.
-        required: Columns without which a row says nothing.
+        columns: Names and types, in file order.
+        required: Columns without which a row is useless.
     """
 
     name: str
@@ -98,24 +97,24 @@ WINDOWS = CsvFile(
 )
 
 TIMES = ("time_ns", "start_ns", "end_ns")
-"""Columns that are moments; others in ns are lengths."""
+"""Columns that are moments; others in ns are durations."""
 CSV_FILES = (MARKS, BATCHES, HOST, DEVICE, WINDOWS)
 
 
 def row_lines(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as CSV text, each with its newline; None is empty."""
+    """Rows as CSV text, each with a newline; None becomes an empty field."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
 def mark_lines(marks: Iterable[Mark], shift_ns: int, threads: Mapping[int, int]) -> str:
-    """Marks as lines of `MARKS`. Made by hand, at a third of what the `csv` module costs, for training waits meanwhile.
+    """Marks as lines of `MARKS`. Formatted by hand, in a third of the time of the `csv` module, since training waits.
 
     Args:
         marks: The marks.
-        shift_ns: Makes their times those since the epoch.
-        threads: The system's number of each thread.
+        shift_ns: Offset of their times to the epoch.
+        threads: Native id of each thread.
     """
     texts = _Texts()
     return "".join(
@@ -131,7 +130,7 @@ def batch_lines(batches: Iterable[Batch], shift: int) -> str:
 
     Args:
         batches: The batches.
-        shift: Makes their times those since the epoch, in ns.
+        shift: Offset of their times to the epoch, in ns.
     """
     texts = _Texts()
     return "".join(
@@ -143,7 +142,7 @@ def batch_lines(batches: Iterable[Batch], shift: int) -> str:
 
 
 class _Texts(dict[object, str]):
-    """Values as they stand in a CSV file, each worked out once."""
+    """Values as CSV fields, each formatted once."""
 
     def __missing__(self, value: object) -> str:
         text = "" if value is None else str(value)

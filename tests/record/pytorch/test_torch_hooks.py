@@ -164,7 +164,7 @@ def test_a_hook_that_fails_goes_quiet_and_training_goes_on(
     assert recorder.ended == [1, 2, 3, 4]
     assert len(recorder.of("forward")) == 4
     assert [r.message for r in caplog.records] == [
-        "Profiler: backward passes are not recorded any more (ValueError: broken)"
+        "Profiler: backward passes are no longer recorded (ValueError: broken)"
     ]
 
 

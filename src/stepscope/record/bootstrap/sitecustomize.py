@@ -1,4 +1,4 @@
-"""Put in front of a program's path by `stepscope record`: arms the recorder, then runs the site's own customization."""
+"""Put first on a program's path by `stepscope record`: arms the recorder, then runs the site's own customization."""
 
 import importlib.machinery
 import importlib.util

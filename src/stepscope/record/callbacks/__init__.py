@@ -1,1 +1,1 @@
-"""Callbacks that users give to the trainers of frameworks; each makes a Profiler when training begins."""
+"""Callbacks for the trainers of frameworks; each creates a Profiler when training begins."""

@@ -1,4 +1,4 @@
-"""`LightningCallback`: a Profiler for Lightning's Trainer. The class is made on Lightning's own when asked for."""
+"""`LightningCallback`: a Profiler for Lightning's Trainer. Created on first access, as it needs Lightning."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def __getattr__(name: str) -> Any:
 
 @cache
 def _callback_class() -> type:
-    """The class, on the `Callback` of the package that is loaded; of both, if both are."""
+    """The class, derived from the `Callback` of the imported package; of both if both are imported."""
     bases = [importlib.import_module(f"{package}.callbacks").Callback for package in _packages()]
     return type(
         "LightningCallback", (_LightningMethods, *bases), {"__module__": __name__, "__doc__": _LightningMethods.__doc__}
@@ -41,17 +41,17 @@ def _packages() -> list[str]:
         except ModuleNotFoundError:
             continue
         return [package]
-    raise ModuleNotFoundError("LightningCallback needs Lightning; install it with: pip install lightning")
+    raise ModuleNotFoundError("LightningCallback requires Lightning; install it with: pip install lightning")
 
 
 class _LightningMethods:
     """Records training by Lightning's Trainer: `Trainer(callbacks=[stepscope.LightningCallback(steps=(11, 20))])`.
 
-    It records from the begin of training to its end, also if that is an exception, and then writes the files that
-    people and other tools read. A step is an update of the model, however many batches it took.
+    It records from the start of training to its end, also if training raises, and then writes the files for people and
+    other tools. A step is an update of the model, however many batches it takes.
 
     Args:
-        **options: Of `stepscope.Profiler`, `steps` and `epochs` among them.
+        **options: Options of `stepscope.Profiler`, e.g. `steps` and `epochs`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -62,11 +62,11 @@ class _LightningMethods:
 
     @property
     def profiler(self) -> Any:
-        """The Profiler of this training, or of the last; None before the first."""
+        """The Profiler of the current or last training run; None before the first."""
         return self._recording.profiler
 
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 - Lightning's words, here and below
-        """Begin to record."""
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 - Lightning's names, here and below
+        """Start recording."""
         self._updates = trainer.global_step
         self._recording.begin()
 
@@ -79,7 +79,7 @@ class _LightningMethods:
         self._recording.epoch_ended(trainer.current_epoch + 1)
 
     def on_train_batch_end(self, trainer: Any, *_: Any, **__: Any) -> None:
-        """A batch is over, and perhaps a step."""
+        """A batch is over, and possibly a step."""
         if trainer.global_step != self._updates:
             self._updates = trainer.global_step
             self._recording.step()
@@ -97,9 +97,9 @@ class _LightningMethods:
         self._recording.end()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002
-        """The same, before the exception goes on."""
+        """Stop and write the files before the exception propagates."""
         self._recording.end()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002
-        """The same, if nothing else told."""
+        """Stop and write the files if no other hook was called."""
         self._recording.end()

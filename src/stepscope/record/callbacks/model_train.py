@@ -4,10 +4,10 @@
 
     model.train(10, data, callbacks=[ProfileSteps(100, 110, output_path="./profile")])
 
-`ProfileSteps(first, last, **options)` records steps `first` to `last`, counted from 1 as `cur_step_num`;
-`ProfileEpochs(first, last, **options)` epochs, which also suits data sinks, where steps are not seen. The options are
-those of `stepscope.Profiler`. Both analyse when they are done, also if training ends or fails before `last`. Both raise
-ValueError if first and last are not whole numbers with 1 <= first <= last, besides what `Profiler` raises.
+`ProfileSteps(first, last, **options)` records steps `first` to `last`, counted from 1 like `cur_step_num`;
+`ProfileEpochs(first, last, **options)` records epochs, which also works with data sinks, where steps are invisible. The
+options are those of `stepscope.Profiler`. Both analyse when done, also if training ends or fails before `last`. Both
+raise ValueError if first and last are not integers with 1 <= first <= last, and whatever `Profiler` raises.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _made: dict[str, type] = {}
 
 
 def __getattr__(name: str) -> Any:
-    """The classes are made where they are first asked for, since their base loads MindSpore."""
+    """Create the classes on first access, since their base class imports MindSpore."""
     if name not in _UNITS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name not in _made:
@@ -31,16 +31,16 @@ def __getattr__(name: str) -> Any:
 
 
 class _Range:
-    """Starts and stops a Profiler; what both callbacks share."""
+    """Starts and stops a Profiler; the base of both callbacks."""
 
     unit: str
 
     def __init__(self, first: int, last: int, **options: Any) -> None:
-        from stepscope.record.profiler import Profiler  # noqa: PLC0415 - where this module loads, no recorder is needed yet
+        from stepscope.record.profiler import Profiler  # noqa: PLC0415 - not needed when this module is imported
 
         whole = all(isinstance(number, int) and not isinstance(number, bool) for number in (first, last))
         if not whole or not 1 <= first <= last:
-            raise ValueError(f"first and last must be whole numbers with 1 <= first <= last, not {first!r}, {last!r}")
+            raise ValueError(f"first and last must be integers with 1 <= first <= last, not {first!r}, {last!r}")
         self.first = first
         self.last = last
         self.profiler = Profiler(**{**options, "start_profile": False})
@@ -68,14 +68,14 @@ class _Range:
             self.profiler.analyse()
 
     def _training_over(self) -> None:
-        """Finish; say so where there is nothing to finish. Training may tell of its end twice."""
+        """Finish; warn if the range was not reached. Training may report its end twice."""
         self._finish()
         if self._done or self._told or self._last_ended is None:
             return
         self._told = True
         text = f"{self.unit}s {self.first} to {self.last} were not reached; training ended with {self.unit}"
         sunk = self.unit == "step" and self._last_ended >= self.first
-        hint = ". A data sink does not show its steps: use ProfileEpochs" if sunk else ""
+        hint = ". Steps are invisible with a data sink: use ProfileEpochs" if sunk else ""
         log.warning("Profiler: %s %d%s", text, self._last_ended, hint)
 
 

@@ -1,4 +1,4 @@
-"""What the callbacks of trainers share: a Profiler from the begin of training to its end."""
+"""Shared by the callbacks of trainers: a Profiler from the start of training to its end."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class TrainerRecording:
-    """Records one training after the other. Copies of it, also in other processes, begin anew.
+    """Records one training run after the other. Copies, also in other processes, start fresh.
 
     Args:
-        options: Of `stepscope.Profiler`.
+        options: Options of `stepscope.Profiler`.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
         self._epoch_began_ns = 0
         self.profiler: Profiler | None = None
-        """The Profiler of this training, or of the last."""
+        """The Profiler of the current or last training run."""
         self._runs = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -33,12 +33,12 @@ class TrainerRecording:
         """Training begins.
 
         Raises:
-            TypeError: For a bad option that decides whether, what or where is recorded.
+            TypeError: For a bad option that decides whether, what or where to record.
             RuntimeError: If another Profiler records in this process.
         """
-        from stepscope.record.profiler import Profiler  # noqa: PLC0415 - only where something is recorded
+        from stepscope.record.profiler import Profiler  # noqa: PLC0415 - only if something is recorded
 
-        self.end()  # one that ended by an exception of which nobody told
+        self.end()  # of a run that ended with an unreported exception
         self.profiler = Profiler(**{**self._options, "start_profile": False})
         if self.profiler._recorder is not None:
             self.profiler._recorder.steps.epochs_told = True
@@ -47,7 +47,7 @@ class TrainerRecording:
         atexit.register(self.end)
 
     def step(self) -> None:
-        """The optimizer has updated the model, once for all its batches."""
+        """The optimizer has updated the model, after one or more batches."""
         if self._runs and self.profiler is not None:
             self.profiler.step()
 
@@ -71,7 +71,7 @@ class TrainerRecording:
             recorder.steps.mark(VALIDATION, name, start_ns, perf_counter_ns())
 
     def end(self) -> None:
-        """Training has ended, somehow: stop and analyse. A second call does nothing."""
+        """Training has ended, normally or not: stop and analyse. A second call does nothing."""
         if not self._runs or self.profiler is None:
             return
         self._runs = False

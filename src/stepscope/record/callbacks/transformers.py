@@ -1,5 +1,4 @@
-"""`TransformersCallback`: a Profiler for the Trainer of Hugging Face. The class is made when it is asked for, on
-Transformers' own."""
+"""`TransformersCallback`: a Profiler for Hugging Face's Trainer. Created on first access, as it needs Transformers."""
 
 from __future__ import annotations
 
@@ -22,12 +21,12 @@ def __getattr__(name: str) -> Any:
 
 @cache
 def _callback_class() -> type:
-    """The class, on `transformers.TrainerCallback`."""
+    """The class, derived from `transformers.TrainerCallback`."""
     try:
         base = importlib.import_module("transformers.trainer_callback").TrainerCallback
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "TransformersCallback needs Transformers; install it with: pip install transformers"
+            "TransformersCallback requires Transformers; install it with: pip install transformers"
         ) from error
     names = {"__module__": __name__, "__doc__": _TransformersMethods.__doc__}
     return type("TransformersCallback", (_TransformersMethods, base), names)
@@ -36,12 +35,12 @@ def _callback_class() -> type:
 class _TransformersMethods:
     """Records training by Transformers' Trainer: `Trainer(..., callbacks=[stepscope.TransformersCallback()])`.
 
-    It records from the begin of training to its end and then writes the files that people and other tools read. Where
-    training ends by an exception, of which that Trainer tells nobody, this is done when the next training begins or
-    the process ends. A step is an update of the model, however many batches it took.
+    It records from the start of training to its end and then writes the files for people and other tools. If training
+    raises, which the Trainer does not report to callbacks, this happens when the next run begins or the process
+    ends. A step is an update of the model, however many batches it takes.
 
     Args:
-        **options: Of `stepscope.Profiler`, `steps` and `epochs` among them.
+        **options: Options of `stepscope.Profiler`, e.g. `steps` and `epochs`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -53,15 +52,15 @@ class _TransformersMethods:
 
     @property
     def profiler(self) -> Any:
-        """The Profiler of this training, or of the last; None before the first."""
+        """The Profiler of the current or last training run; None before the first."""
         return self._recording.profiler
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 - Trainer's words
-        """Begin to record."""
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 - Trainer's names
+        """Start recording."""
         self._recording.begin()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """An epoch begins; the Trainer counts them in parts, from 0."""
+        """An epoch begins; the Trainer counts fractional epochs from 0."""
         self._epoch = int(state.epoch or 0) + 1
         self._recording.epoch_began(self._epoch)
 
@@ -80,8 +79,8 @@ class _TransformersMethods:
         self._told_ns = perf_counter_ns()
 
     def on_prediction_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """A batch of validation is over. That Trainer does not tell where validation begins: where it last told of
-        something else."""
+        """A validation batch is over. The Trainer does not report the start of validation, so the last other event
+        counts as its start."""
         if self._validates_from_ns is None:
             self._validates_from_ns = self._told_ns
 

@@ -1,4 +1,4 @@
-"""The PyTorch backend: which hooks there are, and what they tell."""
+"""The PyTorch backend: its hooks, and what they report."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ class TorchBackend:
         return identity.identity()
 
     def surroundings(self) -> Surroundings:
-        """What is known of framework, device and job."""
+        """Framework, device and job, as far as known."""
         return identity.surroundings(self._clock.result(), left=self._left_group)
 
     def lacks(self, options: Options) -> dict[str, str]:
-        """What torch cannot give of what was asked for."""
+        """Requested options that torch does not support."""
         lacking = {}
         if "profile_framework" in options.given and options.profile_framework == "memory":
-            lacking["profile_framework"] = "torch's host side has no memory of its own; use profile_memory"
+            lacking["profile_framework"] = "torch has no separate host memory data; use profile_memory"
         if "sync_enable" in options.given and not options.sync_enable and self.target == "gpu":
-            lacking["sync_enable"] = "the GPU times its operators itself, which holds up nothing"
+            lacking["sync_enable"] = "the GPU times its operators itself, without delaying anything"
         if options.runtime_detail:
-            lacking["runtime_detail"] = "it is a recorder of MindSpore's"
+            lacking["runtime_detail"] = "it is a MindSpore feature"
         return lacking
 
     def attach(self, steps: StepTracker, options: Options) -> None:
-        """Put the hooks in place."""
+        """Install the hooks."""
         self._steps = steps
         self._is_first_step = True
         self._windows = (
@@ -91,7 +91,7 @@ class TorchBackend:
         self._clock.attach()
 
     def detach(self) -> None:
-        """Take all hooks away again."""
+        """Remove all hooks."""
         if self._steps is None:
             return
         self._steps = None
@@ -101,13 +101,13 @@ class TorchBackend:
         self._clock.stop()
 
     def started(self, directory: Path) -> None:
-        """Nothing runs from start to stop but the hooks."""
+        """Nothing to start besides the hooks."""
 
     def stopped(self, directory: Path) -> None:
-        """Nothing is left to write but marks and windows."""
+        """Nothing to write besides marks and windows."""
 
     def begin_window(self, directory: Path) -> None:
-        """Begin to record operators.
+        """Start recording operators.
 
         Raises:
             RuntimeError: If another profiler is active.
@@ -127,7 +127,7 @@ class TorchBackend:
 
     @property
     def window_cut(self) -> tuple[int, int] | None:
-        """Where the last window had to end early, since a profiler of the script's began."""
+        """Where the last window ended early because the script's own profiler began."""
         return self._windows.cut if isinstance(self._windows, TorchWindows) else None
 
     def worker_pids(self) -> dict[int, str]:
@@ -135,7 +135,7 @@ class TorchBackend:
         return {} if self._steps is None else self._loader.worker_pids()
 
     def in_data_worker(self) -> bool:
-        """Whether a data loader made this process."""
+        """Whether a data loader started this process."""
         from torch.utils.data import get_worker_info
 
         return get_worker_info() is not None or os.environ.get(WORKER_VARIABLE) is not None
@@ -147,7 +147,7 @@ class TorchBackend:
         if self._is_first_step:
             self._is_first_step = False
             self._loader.step_ended()
-            self._checkpoint.attach()  # what training imported since
+            self._checkpoint.attach()  # modules imported since
             self._patches.apply()
 
     def _backward_over(self) -> None:
@@ -165,7 +165,7 @@ class TorchBackend:
             self._steps.identity_changed()
 
     def _forget(self) -> None:
-        """This is a forked copy of the process."""
+        """Called in a forked child."""
         self._clock.forget()
         if self._windows is not None:
             self._windows.in_child()

@@ -1,7 +1,7 @@
-"""How far this rank's clock is from rank 0's, found out beside training.
+"""The offset of this rank's clock to rank 0's, measured in the background.
 
-Everything goes through the store by which the ranks found each other, never through collectives, on a thread and (for
-TCP) a connection of its own. One rank of each foreign host asks; the others of its host share the answer.
+Communication uses the rendezvous store, never collectives, on a separate thread and (for TCP) a separate connection.
+One rank of each other host measures; the other ranks of its host share the result.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from stepscope.record.process_facts import boot_id
 log = logging.getLogger("stepscope")
 
 PATIENCE_S = 60.0
-"""After this time nobody is waited for any more; hosts may begin some time apart."""
+"""How long to wait for other ranks; hosts may start some time apart."""
 CONNECT_S = 5.0
 ROUNDS = 24
-"""Questions of one host. The one with the shortest way there and back counts, so it takes some."""
+"""Round trips per host; the shortest one counts."""
 _IDLE_S = 0.05
 _BUSY_S = 0.0001
 _LEAVING_S = 2 * CONNECT_S
@@ -71,7 +71,7 @@ class ClockOffset:
         return self._result
 
     def has_news(self) -> bool:
-        """Whether the result is there since the last question."""
+        """Whether there is a new result since the last call."""
         news, self.news = self.news, False
         return news
 
@@ -84,12 +84,12 @@ class ClockOffset:
         atexit.unregister(self.stop)
 
     def left(self) -> None:
-        """The process group is gone."""
+        """The process group was destroyed."""
         self._leaving.set()
         self._thread = None if self._thread is None or not self._thread.is_alive() else self._thread
 
     def forget(self) -> None:
-        """This is a forked copy of the process: its thread is not here."""
+        """In a forked child: the thread does not exist here."""
         self._thread = None
         self._leaving = threading.Event()
 
@@ -104,14 +104,14 @@ class ClockOffset:
                 self._answer(talk, size)
             else:
                 self._ask(talk)
-        except Exception as error:  # the store may go at any time, with rank 0
+        except Exception as error:  # the store may vanish at any time, with rank 0
             if not leaving.is_set() and self._result is None:
                 log.info("Profiler: the clock could not be compared with rank 0's: %s", error)
         finally:
             self._thread = None if self._thread is threading.current_thread() else self._thread
 
     def _ask(self, talk: _Talk) -> None:
-        """Find out this rank's offset."""
+        """Determine this rank's offset."""
         if talk.wait("host") == self._host:
             self._tell(0, 0, "same host")
         elif talk.add(f"leader/{self._host}") == 1:
@@ -155,12 +155,12 @@ class ClockOffset:
 
 
 class _Talk:
-    """The store, as this module uses it: no call blocks, so that nobody else who uses it is held up.
+    """Access to the store without blocking calls, so that other users of it are not delayed.
 
     Args:
-        store: The process group's.
+        store: The process group's store.
         generation: How many process groups this process has been in; the same on all ranks.
-        leaving: Set when there is no time left.
+        leaving: Set when the measurement must stop.
     """
 
     def __init__(self, store: Any, generation: int, leaving: threading.Event) -> None:
@@ -176,22 +176,22 @@ class _Talk:
         return not self._leaving.is_set() and time.monotonic() < self._end
 
     def set(self, key: str, value: str) -> None:
-        """Say something."""
+        """Set a key."""
         self._store.set(key, value)
 
     def add(self, key: str, amount: int = 1) -> int:
-        """Count."""
+        """Increase a counter and return it."""
         return int(self._store.add(key, amount))
 
     def has(self, key: str) -> bool:
-        """Whether somebody said that."""
+        """Whether a key is set."""
         return bool(self._store.check([key]))
 
     def wait(self, key: str, *, busy: bool = False) -> str:
-        """What somebody said, once they have.
+        """Wait for a key and return its value.
 
         Raises:
-            TimeoutError: If nobody does.
+            TimeoutError: If it is not set in time.
         """
         while not self.has(key):
             if not self.goes_on():
@@ -201,7 +201,7 @@ class _Talk:
 
 
 def _own_connection(store: Any) -> Any:
-    """Another connection to the same store, where it is a server; else the store below all prefixes."""
+    """A new connection to the same store for TCP; otherwise the store below all prefixes."""
     from torch import distributed
 
     while isinstance(store, distributed.PrefixStore):

@@ -1,7 +1,7 @@
-"""Collectives that Python code calls: functions of `torch.distributed` that are wrapped wherever they are known.
+"""Collectives called from Python: functions of `torch.distributed`, wrapped in every module that imports them.
 
-What DDP's reducer and other compiled code send does not pass here; operator windows show it. `isend` and `irecv` are
-left alone, since `batch_isend_irecv` tells its operations apart by the very functions.
+Communication of DDP's reducer and other compiled code does not pass here; operator windows show it. `isend` and `irecv`
+are not wrapped, since `batch_isend_irecv` identifies its operations by these function objects.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ OPERATIONS: dict[str, tuple[str, str | None, str | None]] = {
     "recv": ("recv", "tensor", "src"),
     "batch_isend_irecv": ("send_recv", "p2p_op_list", None),
 }
-"""Function: operation, its parameter with this rank's payload, its parameter with the other side."""
+"""Function: operation, its parameter with this rank's payload, its parameter with the peer."""
 MAKERS = ("init_process_group", "destroy_process_group", "new_group", "split_group", "shrink_group")
-"""Functions after which this process is in other groups than before."""
+"""Functions that change the groups of this process."""
 
 
 class CollectiveHooks:
-    """Marks collectives, and tells when process groups are made or left.
+    """Marks collectives, and reports when process groups are created or destroyed.
 
     Args:
-        steps: Takes the marks.
-        patches: Puts the wrappers in place.
+        steps: Receives the marks.
+        patches: Installs the wrappers.
         groups_changed: Called after a function of `MAKERS`, with its name.
     """
 
@@ -80,11 +80,11 @@ class CollectiveHooks:
                 self._patches.put_everywhere(original, self._telling(original, name))
 
     def detach(self) -> None:
-        """Wrappers that cannot be taken away go straight through from now on."""
+        """Wrappers that cannot be removed go straight through from now on."""
         self._hook.off = True
 
     def _telling(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """`original`, and then the news."""
+        """`original`, followed by a report of the change."""
 
         @functools.wraps(original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -116,10 +116,10 @@ class _Call:
 
     Args:
         operation: As in the table `collectives`.
-        payload: Parameter that holds what this rank contributes.
-        peer: Parameter that holds the other side's rank.
+        payload: Parameter with this rank's contribution.
+        peer: Parameter with the rank of the other side.
         original: The function.
-        group: Gives key and size of a group.
+        group: Returns key and size of a group.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class _Call:
 
 
 def _size(payload: Any) -> tuple[int, str]:
-    """Bytes and element type of a tensor, or of several."""
+    """Bytes and element type of one or more tensors."""
     tensors = payload if isinstance(payload, (list, tuple)) else () if payload is None else (payload,)
     size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
     return size_bytes, str(tensors[0].dtype).removeprefix("torch.") if tensors else ""

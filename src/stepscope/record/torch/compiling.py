@@ -1,4 +1,4 @@
-"""Compilers: `torch.compile` compiles where a function is first called, which takes longer than many steps."""
+"""`torch.compile`, which compiles a function when it is first called; this takes longer than many steps."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _DYNAMO = "torch._dynamo.callback"
 
 
 class CompileHooks:
-    """Marks each time torch.compile is at work, by the callbacks that it has for this.
+    """Marks each compilation of torch.compile, through the compiler's own callbacks.
 
-    Its package takes a second to load, so it is left alone until the script uses it.
+    The compiler takes a second to import, so nothing is registered until the script uses it.
 
     Args:
-        steps: Takes the marks.
-        patches: Puts in place what sees that `torch.compile` is used.
+        steps: Receives the marks.
+        patches: Installs the wrapper that detects the use of `torch.compile`.
     """
 
     def __init__(self, steps: StepTracker, patches: Patches) -> None:
@@ -35,7 +35,7 @@ class CompileHooks:
         self._leave: list[Callable[[], None]] = []
 
     def attach(self) -> None:
-        """Register now if the compiler is loaded, else where it is used first."""
+        """Register now if the compiler is imported, else when it is first used."""
         import torch
 
         if self._register() or not hasattr(torch, "compile"):
@@ -51,14 +51,14 @@ class CompileHooks:
         self._patches.put(torch, "compile", compile)
 
     def detach(self) -> None:
-        """Leave the compiler."""
+        """Remove the callbacks."""
         self._hook.off = True
         leave, self._leave = self._leave, []
         for remove in leave:
             remove()
 
     def _register(self) -> bool:
-        """Be called where compiling begins and ends. Whether there is anything to register with."""
+        """Register for the start and end of compilations; return whether the compiler is imported."""
         callbacks = getattr(sys.modules.get(_DYNAMO), "callback_handler", None)
         if callbacks is None or self._leave or self._hook.off:
             return callbacks is not None
@@ -84,7 +84,7 @@ class CompileHooks:
             self._hook.report("compile", _name, (), {}, began_ns, perf_counter_ns())
 
 
-def _name(args: Any, kwargs: Any) -> tuple[str, str]:  # noqa: ARG001 - the form that all descriptions have
+def _name(args: Any, kwargs: Any) -> tuple[str, str]:  # noqa: ARG001 - signature of `Describe`
     return "torch.compile", ""
 
 

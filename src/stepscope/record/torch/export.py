@@ -1,13 +1,13 @@
-"""Writing a window's trace without holding up training.
+"""Writing a window's trace without delaying training.
 
-Kineto turns its results into JSON with the interpreter's lock held, some 2 us an event: as much as a second for a
-window of a busy job, in which no Python code of the training loop runs. So a forked child does that, as data loaders
-fork theirs: it has the results in its copy of the memory, writes, compresses, and ends. Measured for 166,000 events
-(torch 2.13, CPU): written by a thread, training stands still for 0.41 s; by a child 0.23 s, of which 0.03 s are the
-fork and the rest is freeing the results, which nothing avoids. Processor time is the same.
+Kineto converts its results to JSON while holding the GIL, about 2 us per event: up to a second for a window of a busy
+job, during which the training loop cannot run. So a forked child does that, as data loaders do: it has the results in
+its copy of the memory, writes, compresses and exits. Measured for 166,000 events (torch 2.13, CPU): training stands
+still for 0.41 s if a thread writes, for 0.23 s with a child, of which 0.03 s are the fork and the rest is freeing the
+results, which cannot be avoided. Processor time is the same.
 
-The child touches neither the device nor any lock of the framework but those of the results at hand; should it hang
-nevertheless, it is killed and the thread that waits for it writes the trace itself. It dies with that thread.
+The child touches neither the device nor any lock of the framework except those of its results; if it hangs
+nevertheless, it is killed and the waiting thread writes the trace itself. It dies with that thread.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ log = logging.getLogger("stepscope")
 
 TRACE = "trace.json.gz"
 PATIENCE_S = 120.0
-"""A child that takes longer is taken to hang: writing takes about a second, a minute on a machine under heavy load."""
+"""A child that takes longer is considered hung: writing takes about a second, up to a minute under heavy load."""
 _NICENESS = 10
 _PR_SET_PDEATHSIG = 1
 _COMPRESSION = 1
 _RANGE = b'"ph": "X"'
-"""What stands in each range of a trace as Kineto writes it."""
+"""Occurs in each range of a trace as Kineto writes it."""
 
-# Since Python 3.12 forking warns where there are threads; here that is what is wanted, and the module says why.
+# Since Python 3.12, forking a process with threads warns; here it is intended (see the module's docstring).
 warnings.filterwarnings("ignore", r".*multi-threaded, use of fork.*", DeprecationWarning, r"stepscope\.record\.torch")
 
 
@@ -47,10 +47,10 @@ def export(
     """Write the trace of a window as `trace.json.gz`.
 
     Args:
-        results: What Kineto recorded: an object with `save(path)`.
-        directory: The window's.
+        results: Kineto's results: an object with `save(path)`.
+        directory: The window's directory.
         patience_s: How long the child may take.
-        counted: Takes the number of events, if they could be counted.
+        counted: Called with the number of events, if known.
 
     Returns:
         The names of the files.
@@ -58,10 +58,9 @@ def export(
     Raises:
         OSError: If they cannot be written.
     """
-
     events = in_child(lambda: write_trace(results, directory), patience_s)
     if events is None and not (directory / TRACE).exists():
-        log.info("Profiler: a window is written by a thread, since the child that should have done it did not end well")
+        log.info("Profiler: a thread writes a window because the child process failed to")
         events = write_trace(results, directory)
     if events is not None and counted is not None:
         counted(events)
@@ -69,10 +68,10 @@ def export(
 
 
 def write_trace(results: Any, directory: Path) -> int:
-    """Write the trace, compressed, whole or not at all.
+    """Write the compressed trace, atomically.
 
     Returns:
-        How many events it holds.
+        Number of events.
 
     Raises:
         OSError: If it cannot be written; no draft is left.
@@ -94,7 +93,7 @@ def write_trace(results: Any, directory: Path) -> int:
 
 
 def _copied(source: IO[bytes], target: Any) -> int:
-    """Copy a trace, and how many ranges are in it. What a border between two pieces cuts in two is not counted."""
+    """Copy a trace and count its ranges. Ranges cut by the border of two chunks are not counted."""
     ranges = 0
     while piece := source.read(1 << 20):
         ranges += piece.count(_RANGE)
@@ -103,14 +102,14 @@ def _copied(source: IO[bytes], target: Any) -> int:
 
 
 def in_child(work: Callable[[], int], patience_s: float) -> int | None:
-    """Do `work` in a forked child and wait for it. Called from a thread that may wait.
+    """Do `work` in a forked child and wait for it. Called from a thread that may block.
 
     Args:
         work: Leaves its result on disk, and returns a number.
         patience_s: After this time the child is killed.
 
     Returns:
-        The number; None where it was not done.
+        The number; None if the child failed.
     """
     libc, parent = ctypes.CDLL(None), os.getpid()
     # the child keeps all signals blocked: those for the job must not run the script's handlers a second time in it
@@ -145,7 +144,7 @@ def _be_child(work: Callable[[], int], libc: Any, parent: int, tell: int) -> Non
             os.write(tell, str(work()).encode())
             status = 0
     finally:
-        os._exit(status)  # nothing of the parent's exit handlers, whatever happened
+        os._exit(status)  # never run the parent's exit handlers
 
 
 def _wait(child: int, patience_s: float) -> bool:
@@ -154,7 +153,7 @@ def _wait(child: int, patience_s: float) -> bool:
     while time.monotonic() < end:
         try:
             pid, status = os.waitpid(child, os.WNOHANG)
-        except ChildProcessError:  # somebody else waits for all children of this process
+        except ChildProcessError:  # other code waits for all children of this process
             return False
         if pid:
             return os.waitstatus_to_exitcode(status) == 0

@@ -1,8 +1,8 @@
-"""What torch's profiler (Kineto), once used, means for forked copies of the process.
+"""Forked children of a process in which torch's profiler (Kineto) has been used.
 
-A copy has Kineto's memory, but not its thread. Two things follow. What recorded at the fork would go on recording, into
-memory that nobody reads. And where the copy ends, a destructor of Kineto's waits for that thread, for ever: so copies
-end without the destructors of compiled code, after everything of Python's (exit handlers, output) is done.
+A child has Kineto's memory, but not its thread. A recording that was active at the fork would continue in the child,
+into memory that nobody reads. And when the child exits, a destructor of Kineto waits for that thread forever: so
+children exit without the destructors of compiled code, after Python's exit handlers and output.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _exporting = threading.local()
 
 @cache
 def guard_exits() -> None:
-    """Kineto is used from now on: copies of this process are to end well.
+    """Make forked children of this process exit cleanly, once Kineto is used.
 
-    Where the C library cannot tell an exit handler the exit status (it is not glibc), copies end as they would.
+    Without glibc, whose exit handlers get the exit status, children exit as usual.
     """
     libc: Any = ctypes.CDLL(None)
     if not hasattr(libc, "on_exit") or not hasattr(libc, "__cxa_atexit"):
@@ -35,10 +35,10 @@ def guard_exits() -> None:
 
 
 def stop_recording(*, all_threads: bool) -> None:
-    """In a copy: no more events, at no cost that grows with those there are, and nothing that touches a device."""
+    """In a forked child: stop recording events, in constant time and without touching a device."""
     from torch.autograd import _enable_record_function
 
-    _enable_record_function(False)  # of this thread, which is the only one now
+    _enable_record_function(False)  # for this thread, now the only one
     if all_threads and not is_export():
         import torch
 
@@ -47,22 +47,22 @@ def stop_recording(*, all_threads: bool) -> None:
 
 
 def mute() -> None:
-    """No more events of what records now, which is not ended thereby."""
+    """Stop the events of the active recording without ending it."""
     import torch
 
     toggle = getattr(torch._C._autograd, "_toggle_collection_dynamic", None)
     kinds = torch._C._profiler.ProfilerActivity
-    if toggle is not None:  # all kinds at once: of fewer, it warns
+    if toggle is not None:  # all kinds at once: it warns about fewer
         toggle(False, {kinds.CPU, kinds.CUDA, kinds.XPU})
 
 
 def export_begins() -> None:
-    """The next fork of this thread only writes a trace; locks of the framework are not to be touched in it."""
+    """The next fork of this thread only writes a trace; it must not touch locks of the framework."""
     _exporting.now = True
 
 
 def export_over() -> None:
-    """So much for that."""
+    """The fork for a trace is done."""
     _exporting.now = False
 
 

@@ -1,8 +1,7 @@
 """Forward passes: calls of the outermost modules.
 
-Hooks on modules would be saved with the model and take every module off its fast path. Instead all calls of modules
-are watched during the first steps, to see which classes are called outermost; from then on only calls of those
-classes pass through a wrapper.
+Module hooks would be saved with the model and take every module off its fast path. Instead, all module calls are
+watched during the first steps to find the classes called outermost; from then on only their calls are wrapped.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ from stepscope.record.torch.hook import Hook, asks_compiler, marked
 from stepscope.recording_format.marks import EVALUATES, FORWARD, NO_GRADIENT
 
 _is_compiling: Callable[[], bool] | None = None
-"""Whether torch.compile traces now. Known to the module and not to a closure: what torch.compile meets in a closure
-of ours while it traces a model, it checks before each call of what it compiled, and compiles again once it is gone."""
+"""Whether torch.compile is tracing. A module global rather than a closure variable: torch.compile guards on closure
+variables that it meets while tracing, checks them before each call, and recompiles when they are gone."""
 
 WATCHED_STEPS = 2
 """All modules are watched until this many steps have ended; the first may be cut short by a warm-up."""
 
-
 MOST_IN_VAIN = 3
-"""So often in a row all modules are watched again, for a step with a backward pass and no forward pass of a module."""
+"""How often in a row to watch all modules again after a step with a backward pass but no forward pass of a module."""
 
 
 class ForwardHooks:
@@ -60,7 +58,7 @@ class ForwardHooks:
         self._hook.off = True
 
     def step_ended(self) -> None:
-        """After the first steps, watch only the classes that were called outermost; all again where others are."""
+        """After the first steps, watch only the classes called outermost; if others are called, watch all again."""
         missed = self.backward_seen and not self._forward
         if self._forward:
             self._vain = 0
@@ -85,12 +83,12 @@ class ForwardHooks:
         self._patches.put(Module, "__call__", self._wrapped(Module, vars(Module)["__call__"], self._roots.add))
 
     def _place(self) -> None:
-        """Watch the classes that were called outermost, and no more all modules."""
+        """Watch only the classes that were called outermost."""
         from torch.nn import Module
 
         self._patches.take_back(Module, "__call__")
         for root in self._roots - self._placed:
-            own = vars(root).get("__call__")  # as the modules that torch.compile makes have
+            own = vars(root).get("__call__")  # e.g. modules created by torch.compile
             if own is not None:
                 call = marked(own, self._hook, FORWARD, _class_of_first)
             else:
@@ -101,14 +99,14 @@ class ForwardHooks:
     def _wrapped(
         self, above: type, call: Callable[..., Any] | None = None, seen: Callable[[type], None] | None = None
     ) -> Callable[..., Any]:
-        """A `__call__` that marks outermost calls, and tells `seen` their class.
+        """A `__call__` that marks outermost calls and passes their class to `seen`.
 
-        While it stands for `Module.__call__`, torch's tracer of Python stacks takes the module from its `self`.
+        In place of `Module.__call__`, torch's tracer of Python stacks takes the module from its `self`.
 
         Args:
-            above: The class whose `__call__` it calls, looked up each time, for others replace that too.
-            call: What it calls instead.
-            seen: Told.
+            above: The class whose `__call__` it calls, looked up each time, since others may replace it too.
+            call: Called instead, if given.
+            seen: Called with the class.
         """
         hook, steps, inside = self._hook, self._steps, self._hook.inside
         marked_one = self._marked
@@ -142,7 +140,7 @@ def _class_of_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str,
 
 
 def _manner(module: Any) -> str:
-    """What sets a forward pass apart from those that train: words of the `detail` of its mark."""
+    """The `detail` of a forward pass that does not train, in words; empty for one that trains."""
     import torch
 
     evaluates = getattr(module, "training", True) is False

@@ -1,4 +1,4 @@
-"""What all hooks share: they stay out of the way, mark only the outermost call, and go quiet if they fail."""
+"""Shared by all hooks: they stay out of the way, mark only the outermost call, and switch off if they fail."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import MarkKind
 
 Describe = Callable[[tuple[Any, ...], dict[str, Any]], tuple[str, str]]
-"""From the arguments of a call to the mark's name and detail."""
+"""Maps the arguments of a call to the mark's name and detail."""
 
 
 class Hook(Switch):
     """One kind of hook: where it reports to, and whether it still works.
 
     Args:
-        steps: Takes the marks.
-        subject: What is lost if the hook fails, for people.
+        steps: Receives the marks.
+        subject: What is no longer recorded if the hook fails, for the warning.
         over: Called after a mark.
-        alone: Of calls in two threads at once, only the first is marked, since it made the other.
+        alone: Of concurrent calls in two threads, mark only the first, since it caused the other.
     """
 
     __slots__ = ("alone", "inside", "over", "steps")
@@ -36,13 +36,13 @@ class Hook(Switch):
         self.over = over
         self.alone = alone
         self.inside: set[int] = set()
-        """The threads that are in a call, in which no call is outermost."""
+        """Threads inside a marked call; calls nested there are not marked."""
 
     def begins(self) -> int:
-        """A call begins that will be marked. What is to be recorded of it must be recorded from here on.
+        """A call that will be marked begins; if it starts a recording, that must be active from here on.
 
         Returns:
-            When it begins, of `time.perf_counter_ns`.
+            Its start (`time.perf_counter_ns`).
         """
         try:
             self.steps.activity(perf_counter_ns())
@@ -62,10 +62,9 @@ class Hook(Switch):
 
 
 def marked(original: Callable[..., Any], hook: Hook, kind: MarkKind, describe: Describe) -> Callable[..., Any]:
-    """`original`, whose outermost calls are marked. A call that raises leaves no mark.
+    """Wrap `original` to mark its outermost calls. A call that raises leaves no mark.
 
-    The question whether torch.compile traces this comes first: for it the answer is a constant, so that it sees
-    nothing but the original.
+    The check for torch.compile comes first: while tracing it is a constant, so the compiler sees only the original.
     """
     compiling, steps = asks_compiler(), hook.steps
 
@@ -89,7 +88,7 @@ def marked(original: Callable[..., Any], hook: Hook, kind: MarkKind, describe: D
 
 
 def asks_compiler() -> Callable[[], bool]:
-    """The framework's function that says whether torch.compile traces now: the one that costs one call, where known."""
+    """The framework's function that reports whether torch.compile is tracing; the cheapest one available."""
     import torch
 
     compiler = getattr(torch, "compiler", None)

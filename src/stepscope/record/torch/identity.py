@@ -1,4 +1,4 @@
-"""Who this process is and what surrounds it, as torch knows."""
+"""Identity and environment of this process, as known to torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stepscope.record.backend import Identity, Surroundings
 
 
 def identity() -> Identity:
-    """Rank and world size of the process group; what the launcher said where there is none."""
+    """Rank and world size of the process group; without one, as set by the launcher."""
     return Identity(
         rank=_rank(),
         world_size=_world_size(),
@@ -23,8 +23,8 @@ def surroundings(clock: dict[str, Any] | None, *, left: bool = False) -> Surroun
     """Framework, device and job.
 
     Args:
-        clock: What is known of this rank's clock.
-        left: Whether this process was in a process group that is gone.
+        clock: Offset of this rank's clock, if known.
+        left: Whether this process was in a process group that was destroyed.
     """
     import torch
 
@@ -57,7 +57,7 @@ def device_kind() -> str:
 
 
 def groups() -> list[dict[str, Any]]:
-    """The process groups that this process knows, in the form and with the keys of Kineto's `pg_config`."""
+    """The process groups known to this process, in the format of Kineto's `pg_config`."""
     if not _initialized():
         return []
     from torch.distributed import distributed_c10d as c10d
@@ -81,7 +81,7 @@ def groups() -> list[dict[str, Any]]:
 
 
 def distributed_info() -> dict[str, Any] | None:
-    """What Kineto's `distributedInfo` says; None for a process alone."""
+    """The content of Kineto's `distributedInfo`; None for a single process."""
     rank = _rank()
     if rank is None:
         return None
@@ -120,15 +120,14 @@ def _backend() -> str | None:
 
 
 def _parallel(*, left: bool) -> dict[str, Any]:
-    """How the job is parallel; empty where that is not known yet, or no more."""
+    """The parallel mode of the job; empty if not known yet, or no longer."""
     if not _initialized() and (left or (_world_size() or 1) > 1):
         return {}
     return {"parallel_mode": "data_parallel" if (_world_size() or 1) > 1 else "stand_alone"}
 
 
 def _device_index() -> int | None:
-    """The device in use. On a GPU that is not in use yet, nothing is asked: it would be set up by asking, and which
-    one will be in use is not known."""
+    """The device in use. Before CUDA is initialized it is unknown, and a query would initialize it."""
     import torch
 
     kind = device_kind()
