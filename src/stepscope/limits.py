@@ -1,4 +1,4 @@
-"""Limits that decide: frozen dataclasses whose fields say their unit and where they come from, and their overriding.
+"""Limits: frozen dataclasses whose fields declare their unit and source, and how they are overridden.
 
 A file of limits is TOML with a table for each rule or analysis, e.g.
 
@@ -51,10 +51,10 @@ def described(limits: Any) -> list[dict[str, Any]]:
 
 
 def read_limits(file: Path) -> dict[str, Any]:
-    """The tables of a file of limits, as they stand there.
+    """The tables of a limits file, unchecked.
 
     Raises:
-        StepscopeError: If it cannot be read or is no TOML.
+        StepscopeError: If it cannot be read or is not valid TOML.
     """
     try:
         with file.open("rb") as opened:
@@ -63,22 +63,22 @@ def read_limits(file: Path) -> dict[str, Any]:
         raise StepscopeError(f"{file}: cannot read the limits: {error.strerror or error}. Check the path") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StepscopeError(
-            f"{file}: is no TOML: {error}. Write a table for each rule, e.g. [idle-time], and under it its limits, "
+            f"{file}: is not valid TOML: {error}. Write a table for each rule, e.g. [idle-time], with its limits, "
             "e.g. idle_ratio = 0.2"
         ) from error
     return content
 
 
 def overridden(known: Mapping[str, Any], changes: Mapping[str, Any], where: str = "limits") -> dict[str, Any]:
-    """The sets of limits that some values change.
+    """The sets of limits with some values changed.
 
     Args:
         known: Rule or analysis to its set with the default values.
-        changes: Rule or analysis to limit to value; or to a whole set of the right kind.
-        where: Who says so, for errors.
+        changes: Rule or analysis to limit to value, or to a whole set of limits.
+        where: Origin of the changes, for errors.
 
     Raises:
-        StepscopeError: For a rule or limit that there is not, and for a value that is no number above or equal 0.
+        StepscopeError: If a rule or limit is unknown, or a value is not a number of at least 0.
     """
     sets: dict[str, Any] = {}
     for name, values in changes.items():
@@ -97,7 +97,7 @@ def overridden(known: Mapping[str, Any], changes: Mapping[str, Any], where: str 
 
 
 def _checked(default: Any, name: str, key: str, value: Any, where: str) -> int | float:
-    """A value fit for a limit."""
+    """The value, checked for a limit."""
     there = {one.name for one in fields(default)}
     if key not in there:
         raise StepscopeError(f"{where}: {name} has no limit {key!r}. {_hint(key, there)}")

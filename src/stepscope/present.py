@@ -1,4 +1,4 @@
-"""How figures are shown to people: titles, units and counts, the same on every surface."""
+"""How figures are formatted: titles, units and counts, the same on every surface."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 SUFFIXES = {"_ns": "", "_ratio": " %", "_factor": "", "_bytes_per_s": "", "_bytes": ""}
-"""Unit suffixes, and what replaces them in a title: a share needs a mark to tell it from its figure."""
+"""Unit suffixes and their replacement in titles: a share needs a mark to distinguish it from its figure."""
 
 
 def title(column: str) -> str:
-    """The title that a column's name gives: without unit suffix and underscores.
+    """The title made from a column's name, without unit suffix and underscores.
 
     Examples:
         >>> title("cost_ns"), title("cost_ratio")
@@ -41,7 +41,7 @@ def duration(ns: float) -> str:
         ('0 us', '40 ns', '1.00 ms', '1.50 s')
     """
     magnitude = abs(ns)
-    if magnitude >= 0.999995e9:  # what would be shown as 1000.00 ms
+    if magnitude >= 0.999995e9:  # would round to 1000.00 ms
         return f"{ns / 1e9:.2f} s"
     if magnitude >= 0.99995e6:
         return f"{ns / 1e6:.2f} ms"
@@ -80,7 +80,7 @@ TEXTS: dict[str, Callable[[Any], str]] = {
     "flops_per_s": lambda rate: f"{operations(rate)}/s",
     "flops": operations,
 }
-"""Unit suffixes, and how such a value is shown."""
+"""Unit suffixes and their formatting functions."""
 
 
 _TYPES = {
@@ -97,11 +97,11 @@ _TYPES = {
     "unsigned char": "uint8",
     "byte": "uint8",
 }
-"""Names of types that frameworks write, in small letters and without what stands before them, and their usual names."""
+"""Frameworks' names of data types (lower case, without prefix) and the usual names."""
 
 
 def data_type(name: str) -> str:
-    """The usual name of a type of numbers.
+    """The usual name of a data type.
 
     Examples:
         >>> data_type("float"), data_type("c10::BFloat16"), data_type("DT_BF16"), data_type("FLOAT16")
@@ -125,7 +125,7 @@ def plural(count: int, noun: str, nouns: str | None = None) -> str:
 
 
 def listed(words: list[str], last: str = "and") -> str:
-    """Words as a sentence lists them.
+    """Words listed as in a sentence.
 
     Examples:
         >>> listed(["a", "b", "c"])
@@ -135,11 +135,11 @@ def listed(words: list[str], last: str = "and") -> str:
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Text without what a terminal would obey: control, format and unpaired surrogate characters become escapes.
+    r"""Text made safe for a terminal: control, format and unpaired surrogate characters become escapes.
 
     Args:
         text: Any text; names of files and operators may hold anything.
-        keep: Control characters that are meant.
+        keep: Control characters to keep.
 
     Examples:
         >>> printable("a\x1b[31m\n")
@@ -156,6 +156,6 @@ def _is_obeyed(character: str) -> bool:
 
 
 def _escape(character: str) -> str:
-    if "\udc80" <= character <= "\udcff":  # a byte of a file name that is no UTF-8
+    if "\udc80" <= character <= "\udcff":  # a byte of a file name that is not UTF-8
         return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")

@@ -18,7 +18,7 @@ _ALL = ("all", ":", "*")
 
 @dataclass(frozen=True)
 class Selection:
-    """Numbers chosen by closed ranges; a range whose end is None goes on for ever."""
+    """Numbers chosen by closed ranges; a range whose end is None has no upper bound."""
 
     ranges: tuple[tuple[int, int | None], ...]
 
@@ -39,18 +39,18 @@ class Selection:
 
 
 Choice = str | int | Iterable[int] | Selection | None
-"""What a caller may give to choose ranks or steps; None is all."""
+"""How a caller chooses ranks or steps; None means all."""
 
 
 def parse_selection(chosen: Choice, what: str) -> Selection | None:
-    """Understand a choice of ranks or steps.
+    """Parse a choice of ranks or steps.
 
     Args:
         chosen: `0,3-5`, `7-` (7 and all above), `all`, a number, numbers, or None for all.
-        what: What is chosen, for the error: `ranks` or `steps`.
+        what: `ranks` or `steps`, for the error.
 
     Returns:
-        The selection, or None where everything is chosen.
+        The selection, or None if everything is chosen.
 
     Raises:
         StepscopeError: If the text is not a selection.
@@ -86,7 +86,7 @@ def _parse_part(part: str, whole: str, what: str) -> tuple[int, int | None]:
 
 
 def _merge(ranges: Iterable[tuple[int, int | None]]) -> tuple[tuple[int, int | None], ...]:
-    """Sort ranges and join those that touch, so that a selection has one spelling."""
+    """Sort ranges and join adjacent ones, so that equal selections have the same text."""
     merged: list[tuple[int, int | None]] = []
     for first, last in sorted(ranges, key=lambda r: r[0]):
         if merged:
@@ -108,7 +108,7 @@ def describe_ranges(ranges: Iterable[tuple[int, int | None]]) -> str:
 
 
 def describe_numbers(numbers: Iterable[int]) -> str:
-    """Numbers in the shortest spelling: `0-3,7`.
+    """Numbers as compact text: `0-3,7`.
 
     Examples:
         >>> describe_numbers([7, 0, 1, 2, 3])

@@ -1,4 +1,4 @@
-"""Rules that turn results into advice, one a module, the words of what they find, and the function that asks them."""
+"""The rules, the words of their findings, and `advise`, which runs them."""
 
 from stepscope.advice.advise import advise, worded
 from stepscope.advice.finding import Finding, Severity

@@ -1,4 +1,4 @@
-"""Ask every rule, and rank what they find by what it would save."""
+"""Run every rule and rank the findings by saving."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def advise(run: Run) -> list[Finding]:
     """All findings about a run, greatest saving first, then by severity; no saving is claimed twice (`claims`).
 
-    A rule whose data is missing finds nothing; what is missing is reported by the run's coverage.
+    A rule whose data is missing finds nothing; the run's coverage reports missing data.
     """
     findings: list[Finding] = []
     for name, rule in RULES.items():
@@ -31,13 +31,13 @@ def advise(run: Run) -> list[Finding]:
         except Unavailable:
             continue
         findings.extend(_checked(finding, rule) for finding in found)
-    per = run.analyse(unit_of).per  # also of those that claim no saving, which leave it open
+    per = run.analyse(unit_of).per  # also for those that claim no saving and leave it open
     findings = [finding if finding.saving_ns else replace(finding, per=per) for finding in findings]
     return sorted(claimed_once(findings), key=_place)
 
 
 def _checked(finding: Finding, rule: Rule) -> Finding:
-    """A finding that has words.
+    """The finding, if its message exists.
 
     Raises:
         StepscopeError: If its rule has no such message.
@@ -51,16 +51,16 @@ def _checked(finding: Finding, rule: Rule) -> Finding:
 
 
 def _place(finding: Finding) -> tuple[int, int, str, bool, list[int], str]:
-    """By which findings are ordered: of one rule, those of one rank first. Others stay in the order of their rule."""
+    """Sort key of a rule's findings: those about a single rank first, others in the rule's order."""
     severity, ranks = SEVERITIES.index(finding.severity), finding.ranks
     return (-finding.saving_ns, severity, finding.rule, len(ranks) > 1, ranks, finding.message)
 
 
 def message_of(finding: Finding) -> Message:
-    """The message that states a finding."""
+    """The message of a finding."""
     return RULES[finding.rule].messages[finding.message]
 
 
 def worded(finding: Finding, language: Language = "en") -> Words:
-    """A finding in words."""
+    """The texts of a finding."""
     return words_of(finding, message_of(finding), language)

@@ -1,4 +1,4 @@
-"""No saving is claimed twice: time that several findings are about is claimed by the first of them."""
+"""No saving is claimed twice: the first of several findings about the same time claims it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from stepscope.advice.registry import RULES, Claim
 def claimed_once(findings: Iterable[Finding]) -> list[Finding]:
     """The findings, with savings less what findings of earlier turns claim of the same time on the same ranks.
 
-    Which time a rule claims, and in which turn, it declares (`Claim`). Findings of one rule are about different times.
-    What is left may be too little, as only lengths are known and not whether they are of the same moments; it is never
-    too much. Who claims instead is in the evidence (`claimed_by`).
+    Each rule declares which time it claims, and in which turn (`Claim`). Findings of one rule are about different
+    times. As only lengths are known, not whether times overlap, the remaining saving may be too small but never too
+    large. The evidence names the rules that claim the rest (`claimed_by`).
     """
     given = list(findings)
     settled = [finding for finding in given if _claim(finding) is None]
@@ -30,7 +30,7 @@ def _claim(finding: Finding) -> Claim | None:
 
 
 def _takes_from(other: Finding, finding: Finding, claim: Claim) -> bool:
-    """Whether a finding that is settled may be about the same time as one with this claim."""
+    """Whether an already settled finding may be about the same time as one with this claim."""
     earlier = _claim(other)
     return (
         earlier is not None
@@ -41,12 +41,12 @@ def _takes_from(other: Finding, finding: Finding, claim: Claim) -> bool:
 
 
 def _share_a_rank(one: Finding, other: Finding) -> bool:
-    """Whether both are about some rank; a finding that names none is about all."""
+    """Whether both are about a common rank; a finding without ranks is about all."""
     return not (one.ranks and other.ranks) or not set(one.ranks).isdisjoint(other.ranks)
 
 
 def _less(finding: Finding, before: list[Finding]) -> Finding:
-    """The finding with what is left of its saving; the most that it saves stays, as the times may not overlap."""
+    """The finding with its remaining saving; the upper bound stays, as the times may not overlap."""
     claimed = sum(other.saving_ns for other in before)
     left = max(finding.saving_ns - claimed, 0)
     share = left / finding.saving_ns if finding.saving_ns else 0.0

@@ -1,4 +1,4 @@
-"""What a finding is: data; its words stand in the catalogue of its rule."""
+"""A finding is data; its words are in the catalogue of its rule."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Finding:
 
     Args:
         rule: Name of the rule that found it.
-        message: Which of the rule's messages states it, e.g. `data_loading`.
-        parameters: What the message's texts name: plain values, None if unknown.
-        saving_ns: Time by which each step of the job would be shorter, estimated; see `per`.
+        message: Key of its message in the rule's catalogue, e.g. `data_loading`.
+        parameters: Values for the message's texts; None if unknown.
+        saving_ns: Estimated time by which each step of the job would be shorter; see `per`.
         saving_ratio: The same as a share of the median step, 0 to 1.
-        saving_low_ns: The least that it saves; `saving_ns` unless given.
-        saving_high_ns: The most that it saves; `saving_ns` unless given. The message states the basis of both.
-        per: What `saving_ns` is of: each step; where none are marked, each iteration or the whole recording; where
-            only batches were recorded, each batch.
-        where: Ranks, links or steps that it is about.
-        evidence: The figures behind it, with units in their names.
-        platform: What its ranks run on, which decides the words.
-        least: Severity that it has in any case, for what threatens more than time.
+        saving_low_ns: Lower bound of the saving. Default: `saving_ns`.
+        saving_high_ns: Upper bound of the saving. Default: `saving_ns`. The message states the basis of both.
+        per: Unit of `saving_ns`: step; iteration or recording if no steps are marked; batch if only batches were
+            recorded.
+        where: Ranks, links or steps concerned.
+        evidence: Supporting figures, with units in their names.
+        platform: Framework and device of its ranks, which select the texts.
+        least: Minimum severity, for problems that threaten more than time.
     """
 
     rule: str
@@ -50,21 +50,21 @@ class Finding:
     least: Severity = "low"
 
     def __post_init__(self) -> None:
-        """A saving without a range is its own."""
+        """Use the saving itself if there is no range."""
         for bound in ("saving_low_ns", "saving_high_ns"):
             if getattr(self, bound) < 0:
                 object.__setattr__(self, bound, self.saving_ns)
 
     @property
     def severity(self) -> Severity:
-        """How much it matters, by its saving."""
+        """Severity by its saving."""
         if self.saving_ratio >= HIGH_RATIO:
             return "high"
         return "medium" if self.saving_ratio >= MEDIUM_RATIO else self.least
 
     @property
     def ranks(self) -> list[int]:
-        """The ranks that it is about, in order; none if it is about all."""
+        """The ranks concerned, in order; empty if it is about all."""
         if "rank" in self.where:
             return [self.where["rank"]]
         ranks = self.where.get("ranks")

@@ -1,4 +1,4 @@
-"""How parameters of texts are written, in English and Chinese."""
+"""Formatters for the parameters of texts, in English and Chinese."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 Formatter = Callable[[Any, str, Language, Per], str]
-"""Writes a value; given are also the words behind the formatter's name, the language, and what times are of."""
+"""Formats a value, given the words after the formatter's name, the language and the unit of times (`per`)."""
 
 NOUNS: Mapping[Language, Mapping[Per, str]] = {
     "en": {"step": "step", "iteration": "iteration", "recording": "recording", "batch": "batch"},
@@ -23,19 +23,19 @@ EACH: Mapping[Language, Mapping[Per, str]] = {
     "en": {"step": "per step", "iteration": "per iteration", "recording": "in the recording", "batch": "per batch"},
     "zh": {"step": "每步", "iteration": "每次迭代", "recording": "整段记录中", "batch": "每批"},
 }
-"""With a time that each of them takes."""
+""""Each" for the unit of times."""
 
 TIME: Mapping[Language, Mapping[Per, str]] = {
     "en": {"step": "step time", "iteration": "iteration time", "recording": "the recording", "batch": "batch time"},
     "zh": {"step": "步时间", "iteration": "迭代时间", "recording": "整段记录", "batch": "批次间隔"},
 }
-"""What a share is of."""
+"""What a share refers to."""
 
 STAGES_ZH = {"data processing": "数据处理", "data transmission": "数据传输", "data obtaining": "数据获取"}
 """Stages of the input (`input_stages`)."""
 
 NAMED = 6
-"""Steps that are named before they are only counted."""
+"""Up to this number, steps are listed; above it, they are counted."""
 
 
 def ms(ns: float) -> str:
@@ -54,7 +54,7 @@ def ms(ns: float) -> str:
 
 
 def ordinal(number: int) -> str:
-    """A number as a place in a row.
+    """An ordinal number.
 
     Examples:
         >>> [ordinal(number) for number in (2, 3, 4, 11, 21)]
@@ -88,7 +88,7 @@ def _count(value: int, words: str, language: Language, per: Per) -> str:
 
 
 def _windows(value: int, _: str, language: Language, per: Per) -> str:
-    """So many of what times are of: `3 steps`."""
+    """A number of steps (or iterations, batches...): `3 steps`."""
     return f"{value} {NOUNS[language][per]}{_plural(value, language, per)}"
 
 
@@ -119,7 +119,7 @@ def _when(value: Mapping[str, Any], _: str, language: Language, per: Per) -> str
 
 
 def _whole(value: float, _: str, language: Language, per: Per) -> str:
-    """What a time is a part of: `a 20.0 ms step`, `the 20.0 ms recording`."""
+    """The whole to which a time belongs: `a 20.0 ms step`, `the 20.0 ms recording`."""
     if language == "zh":
         return f"{'整段记录' if per == 'recording' else EACH['zh'][per]} {ms(value)}"
     return f"{'the' if per == 'recording' else 'a'} {ms(value)} {per}"
@@ -173,4 +173,4 @@ FORMATTERS: dict[str, Formatter] = {
     "whole": _whole,
     "functions": _functions,
 }
-"""Formatter by the name that texts use."""
+"""Formatters by the name used in texts."""

@@ -1,4 +1,4 @@
-"""Which Python functions ran while a rank had nothing to do."""
+"""Which Python functions ran while a rank was idle."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 import polars as pl
 
 NAMED = 3
-"""So many functions are named: more are not read."""
+"""Number of functions that are named."""
 
 _FUNCTION = re.compile(r"^<built-in function (.*)>$")
 _METHOD = re.compile(r"^<built-in method (\S*) ?of (.*) object>$")
 _MODULES = {"sleep": "time.sleep"}
-"""Built-in functions are recorded without their module; these names stand for one function only."""
+"""Built-in functions are recorded without their module; these names are unambiguous."""
 
 
 def functions_of(functions: pl.DataFrame | None, rank: int, cause: str, least_ratio: float) -> list[dict[str, Any]]:
-    """The functions that ran on a rank while it was idle for a cause, the longest first; empty if none is known.
+    """The functions that ran on a rank during idle time of a cause, longest first; empty if none is known.
 
     Args:
         functions: Result of `idle_functions`.
         rank: The rank.
         cause: The cause of idle time.
-        least_ratio: Share of the idle time that a function must have to be named.
+        least_ratio: Smallest share of the idle time for a function to be named.
 
     Returns:
         Of each its `name` (None of a C++ function without one), `idle_ns`, and where it is: `file` and `line` (of the
@@ -46,7 +46,7 @@ def _function(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _built_in(name: str) -> str | None:
-    """A built-in function as one would write it; None of one of C++ that has no name.
+    """A built-in function as written in Python; None for a C++ function without a name.
 
     Examples:
         >>> _built_in("<built-in function sleep>"), _built_in("<built-in method acquire of _thread.lock object>")

@@ -1,4 +1,4 @@
-"""All limits of rules, of the analyses that they use and of the verdict, and how they are overridden."""
+"""The limits of rules, of the analyses that they use and of the verdict, and how to override them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMA = {
 
 
 def limit_sets() -> dict[str, Any]:
-    """Rule or analysis to its limits, of those that have any."""
+    """Limits by rule or analysis."""
     plugins.install()
     found: dict[str, Any] = {verdict_limits.NAME: verdict_limits.LIMITS}
     functions = {name: one.function for name, one in ANALYSES.items()}
@@ -41,27 +41,28 @@ def limit_sets() -> dict[str, Any]:
 
 
 def limits_from(changes: Mapping[str, Any], where: str = "limits") -> dict[str, Any]:
-    """Limits to give to `Run.with_limits`.
+    """Limits for `Run.with_limits`.
 
     Args:
         changes: Rule or analysis to limit to value, e.g. `{"input_stages": {"host_empty_ratio": 0.2}}`.
-        where: Who says so, for errors.
+        where: Origin of the changes, for errors.
 
     Raises:
-        StepscopeError: For a rule or limit that there is not, and for a value that is no number above or equal 0.
+        StepscopeError: If a rule or limit is unknown, or a value is not a number of at least 0.
     """
     return overridden(limit_sets(), changes, where)
 
 
 def rule_table(limits: Mapping[str, Any] | None = None) -> pl.DataFrame:
-    """Every rule with the limits that decide it.
+    """Every rule with its limits.
 
     Args:
-        limits: Sets that take the place of the default ones.
+        limits: Sets that replace the defaults.
 
     Returns:
-        One row a limit, or a rule without any: `rule` (null for limits of analyses behind no rule alone), `limits_of`
-        (the rule or analysis to override it for), `limit`, `value`, `unit`, `source`, `says` (what the rule reports).
+        One row per limit, or per rule without limits: `rule` (null for limits of analyses that no single rule uses),
+        `limits_of` (the rule or analysis to override it for), `limit`, `value`, `unit`, `source`, `says` (what the rule
+        reports).
     """
     sets = {**limit_sets(), **(limits or {})}
     rows: list[dict[str, Any]] = []
@@ -77,6 +78,6 @@ def rule_table(limits: Mapping[str, Any] | None = None) -> pl.DataFrame:
 
 
 def _analyses(function: Any) -> list[str]:
-    """The analyses that a rule is about: those that it cannot do without."""
+    """The analyses that a rule requires."""
     parameters = inspect.signature(function).parameters.values()
     return [p.name for p in parameters if p.name in ANALYSES and "None" not in str(p.annotation)]

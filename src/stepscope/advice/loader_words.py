@@ -1,4 +1,4 @@
-"""What to change about a data loader, by what is known of its workers and of the framework."""
+"""What to change about a data loader, given its workers and the framework."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stepscope.advice.templates import Text
 from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
 
 GENERAL = "general"
-"""Where nothing is known of the workers."""
+"""If nothing is known about the workers."""
 
 _READ = Text(
     "use faster or nearer storage, larger files, more workers to overlap reads, ",
@@ -19,7 +19,7 @@ _READ = Text(
 
 
 def _who(en: str, zh: str) -> Text:
-    """The workers as a subject, and what they do."""
+    """The workers as the subject of a sentence."""
     return Text("Its {workers:count worker is|workers are} " + en, "它的 {workers} 个工作进程" + zh)
 
 
@@ -98,12 +98,12 @@ ACTIONS: dict[str, Choices] = {
 
 
 def loader_key(row: dict[str, Any] | None) -> str:
-    """Which of `ACTIONS` fits a row of `loader`; general where nothing is known of its workers."""
+    """The key in `ACTIONS` for a row of `loader`; the general one if nothing is known about its workers."""
     return row["limited_by"] if row is not None and row["limited_by"] in ACTIONS else GENERAL
 
 
 def loader_parameters(row: dict[str, Any] | None) -> dict[str, Any]:
-    """What the actions name."""
+    """The parameters of the actions."""
     if loader_key(row) in (GENERAL, NO_WORKERS) or row is None:
         return {}
     used = row["processors_per_worker"] or 0.0
@@ -111,7 +111,7 @@ def loader_parameters(row: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def loader_facts(row: dict[str, Any] | None) -> dict[str, Any]:
-    """The figures of the loader, as evidence."""
+    """The loader's figures, as evidence."""
     names = (
         "loader",
         "limited_by",

@@ -1,4 +1,4 @@
-"""The words of findings: a catalogue of messages for each rule, and how a finding is put into words."""
+"""The words of findings: a catalogue of messages per rule, and how texts are chosen and filled in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepscope.advice.platforms import Platform
 from stepscope.advice.templates import Text, fill
 
 Choices = Mapping[tuple[str | None, str | None], Text]
-"""Texts by framework and device, see `Platform.pick`; each has one for any."""
+"""Texts by framework and device, see `Platform.pick`; each has a general one."""
 
 MEASURED = Text("measured in this recording", "本次记录中的实测值")
 OVERLAPS = Text(
@@ -33,14 +33,14 @@ UNKNOWN_SAVING = Text("How much it would save is unknown", "可节省多少未�
 
 @dataclass(frozen=True)
 class Message:
-    """The texts of one thing that a rule finds; each the same on any platform, or by framework and device.
+    """The texts of one kind of finding; each is general or by framework and device.
 
     Args:
         summary: Who, what, how much: one sentence.
         cause: Why, as far as the data shows: the evidence in one sentence.
         action: What to do, as an imperative, the most likely fix first.
-        short: Who is slow at what, in half a sentence; of rules that accuse.
-        basis: Why the saving has a range, in a phrase; None if it is as measured.
+        short: Who is slow at what, in half a sentence; for rules that accuse.
+        basis: Why the saving has a range, as a phrase; None if it is as measured.
     """
 
     summary: Text | Choices
@@ -55,7 +55,7 @@ Messages = Mapping[str, Message]
 
 @dataclass(frozen=True)
 class Words:
-    """A finding in words, in one language; of what they are, see `Message`."""
+    """The texts of a finding in one language, see `Message`."""
 
     summary: str
     cause: str
@@ -70,7 +70,7 @@ def pick(text: Text | Choices, platform: Platform) -> Text:
 
 
 def written(finding: Finding, text: Text | Choices | None, language: Language = "en") -> str:
-    """One of the texts of a finding's message; empty if there is none."""
+    """One text of a finding's message; empty if there is none."""
     return "" if text is None else fill(pick(text, finding.platform), finding.parameters, language, finding.per)
 
 
@@ -87,7 +87,7 @@ def words_of(finding: Finding, message: Message, language: Language = "en") -> W
 
 
 def _basis(finding: Finding, message: Message, language: Language) -> str:
-    """What the range of the saving rests on."""
+    """The basis of the saving's range."""
     own = written(finding, message.basis, language)
     overlaps = OVERLAPS.of(language) if "claimed_by" in finding.evidence else ""
     phrases = [phrase for phrase in (own, overlaps) if phrase]
@@ -95,7 +95,7 @@ def _basis(finding: Finding, message: Message, language: Language) -> str:
 
 
 def _saving(finding: Finding, basis: str, language: Language) -> str:
-    """What fixing it would save, or why that is not given."""
+    """The saving, or why none is given."""
     if finding.saving_ns <= 0:
         claimants = finding.evidence.get("claimed_by")
         return fill(COUNTED_ELSEWHERE if claimants else UNKNOWN_SAVING, {"claimants": claimants}, language)

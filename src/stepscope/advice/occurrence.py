@@ -10,19 +10,19 @@ from stepscope.limits import limit
 
 @dataclass(frozen=True)
 class Limits:
-    """When the steps in which a cost lies are named; of rules that do."""
+    """When a rule names the steps in which a cost occurs."""
 
     stalled_ratio: float = limit(
-        0.5, "of a cost, in stalled steps, from which these are named", "chosen by us: else it is in all steps"
+        0.5, "of a cost, in stalled steps, for these to be named", "chosen by us: with less, all steps share the cost"
     )
 
 
 def is_stalling(row: dict[str, Any], limits: Limits) -> bool:
-    """Whether most of a cost lies in steps that stall.
+    """Whether most of a cost lies in stalled steps.
 
     Args:
-        row: Of `lost_time`.
-        limits: What most of it is.
+        row: A row of `lost_time`.
+        limits: What counts as most.
     """
     return bool(0 < row["stalled_ns"] >= limits.stalled_ratio * row["lost_ns"] and row["period"] != 1)
 
@@ -31,8 +31,8 @@ def occurrence(row: dict[str, Any], limits: Limits) -> dict[str, Any] | None:
     """In which steps most of a cost lies, for the formatter `when`; None if all steps share it.
 
     Args:
-        row: Of `lost_time`.
-        limits: What most of it is.
+        row: A row of `lost_time`.
+        limits: What counts as most.
 
     Returns:
         `period` (4 if it is every 4th step, or None), `steps` (which steps), `of` (how many steps there are).
@@ -43,6 +43,6 @@ def occurrence(row: dict[str, Any], limits: Limits) -> dict[str, Any] | None:
 
 
 def occurrence_facts(row: dict[str, Any]) -> dict[str, Any]:
-    """The same as evidence."""
+    """The same steps as evidence."""
     names = ("lost_ns", "recorded_ns", "steps", "stalled_steps", "stalled_ns", "period")
     return {name: row[name] for name in names}

@@ -1,4 +1,4 @@
-"""What a job runs on, so that causes and actions fit its framework and device."""
+"""The framework and device of a job, so that causes and actions fit."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Platform:
-    """Framework and kind of device of the ranks that a finding is about; None where unknown or not the same."""
+    """Framework and kind of device of a finding's ranks; None if unknown or mixed."""
 
     framework: str | None = None
     device: str | None = None
 
     def pick(self, texts: Mapping[tuple[str | None, str | None], T]) -> T:
-        """The text for this framework and device: of the two, of the framework, of the device, else of any.
+        """The most specific text: for framework and device, for the framework, for the device, else the general one.
 
         Args:
-            texts: By framework and device (`ranks.framework`, `ranks.device_kind`); None is any, and what is unknown.
+            texts: By framework and device (`ranks.framework`, `ranks.device_kind`); None means any.
 
         Examples:
             >>> Platform("pytorch", "cpu").pick({("pytorch", None): "torch", (None, "cpu"): "cpu", (None, None): "any"})
@@ -36,11 +36,11 @@ class Platform:
 
 
 def platform_of(ranks: pl.LazyFrame | None, numbers: Sequence[int] | None = None) -> Platform:
-    """What ranks run on.
+    """The platform of ranks.
 
     Args:
         ranks: The table of that name.
-        numbers: The ranks that a finding is about; all if not given.
+        numbers: The ranks of a finding. Default: all.
     """
     if ranks is None:
         return Platform()

@@ -22,37 +22,37 @@ Find = Callable[..., Iterable[Finding]]
 F = TypeVar("F", bound=Find)
 
 LIMITS = "limits"
-"""The parameter that is neither a table nor an analysis."""
+"""The only parameter that is neither a table nor an analysis."""
 
 
 class Turn(IntEnum):
-    """Whose claims come first."""
+    """The order in which rules claim time."""
 
     SEEN_LATE = 0
-    """A rank was seen to hold the others up."""
+    """A rank holds the others up."""
     SEEN_IDLE = 1
-    """Work was seen to be missing."""
+    """The device or framework is idle."""
     STOPPED = 2
-    """One thing stopped training."""
+    """A single known event stops training."""
     HOST_QUEUE = 3
-    """The host's queue was empty."""
+    """The host's queue is empty."""
     DEVICE_QUEUE = 4
-    """The device's queue was empty."""
+    """The device's queue is empty."""
     LOADER = 5
-    """Training waited for a loader."""
+    """Training waits for a loader."""
     STEP_START = 6
-    """Steps only were seen to start late, whatever the reason."""
+    """Steps start late for an unknown reason."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Which time the savings of a rule are of, so that no time is claimed twice.
+    """The time that a rule's savings refer to, so that no time is claimed twice.
 
     Args:
         turn: Rules of lower turns claim first; those of one turn are about different times.
         time: The kind of time, in the words of `idle` and `slow_ranks`.
-        time_in: Name of the evidence that has it, where findings of the rule are about different kinds.
-        yields: Kinds of time which earlier claims take away from these savings.
+        time_in: Name of the evidence that has the kind, if it differs between the rule's findings.
+        yields: Kinds of time that earlier claims subtract from these savings.
     """
 
     turn: Turn
@@ -61,7 +61,7 @@ class Claim:
     yields: tuple[str, ...] = ()
 
     def time_of(self, finding: Finding) -> str:
-        """The kind of time that a finding's saving is of."""
+        """The kind of time that a finding's saving refers to."""
         return str(finding.evidence.get(self.time_in)) if self.time_in else self.time
 
 
@@ -71,10 +71,10 @@ class Rule:
 
     Args:
         name: Its name, e.g. `slow-rank`.
-        function: What finds.
+        function: The function that yields findings.
         messages: The words of its findings, by `Finding.message`.
-        accuses: Its findings accuse a rank, link or group: the verdict names them in any case.
-        claim: Which time its savings are of; None if nothing else is about that time.
+        accuses: Its findings blame a rank, link or group: the verdict always names them.
+        claim: The time that its savings refer to; None if no other rule is about that time.
     """
 
     name: str
@@ -100,10 +100,10 @@ def rule(name: str, messages: Messages, *, accuses: bool = False, claim: Claim |
 
 
 def _check(name: str, function: Find, messages: Messages, *, accuses: bool) -> None:
-    """Refuse a rule that could never be asked or put into words.
+    """Check that a rule can be run and that its messages are complete.
 
     Raises:
-        StepscopeError: With what is wrong.
+        StepscopeError: If not; the message names the problem.
     """
     for option in parameters_of(f"rule {name}", function, ANALYSES).options:
         if option != LIMITS:

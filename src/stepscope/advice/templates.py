@@ -1,8 +1,8 @@
 """Texts with named parameters, in English and Chinese.
 
-In a text, `{name}` stands for a parameter, and `{name:formatter}` or `{name:formatter words}` for one that a formatter
-writes (`formatters.py`): `{excess_ns:ms}`, `{ranks:Ranks}`, `{ranks:one waits|wait}`. What stands in square brackets is
-left out if one of its parameters is unknown (None) or empty. `per` is a parameter of each text: what times are of.
+In a text, `{name}` is a parameter, and `{name:formatter}` or `{name:formatter words}` is one with a formatter
+(`formatters.py`): `{excess_ns:ms}`, `{ranks:Ranks}`, `{ranks:one waits|wait}`. Text in square brackets is left out if
+one of its parameters is unknown (None) or empty. Each text has the parameter `per`, the unit of times.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PARTS = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
 
 @dataclass(frozen=True)
 class Text:
-    """The same in each language."""
+    """A text in each language."""
 
     en: str
     zh: str
@@ -38,7 +38,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Field:
-    """A piece of a template: words, and the parameter behind them, if any."""
+    """A piece of a template: words, and the parameter after them, if any."""
 
     words: str
     name: str = ""
@@ -48,7 +48,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Part:
-    """Fields that stand or go together."""
+    """Fields that are kept or left out together."""
 
     fields: tuple[Field, ...]
     optional: bool
@@ -56,7 +56,7 @@ class Part:
 
 @functools.cache
 def parts_of(template: str) -> tuple[Part, ...]:
-    """A template cut at its square brackets."""
+    """A template split at its square brackets."""
     return tuple(Part(tuple(_fields(inside or outside)), bool(inside)) for inside, outside in _PARTS.findall(template))
 
 
@@ -69,7 +69,7 @@ def _fields(text: str) -> list[Field]:
 
 
 def fields_of(template: str) -> list[Field]:
-    """The parameters of a template, as often as it names them."""
+    """The parameters of a template, with repetitions."""
     return [field for part in parts_of(template) for field in part.fields if field.name]
 
 
@@ -82,7 +82,7 @@ def fill(text: Text, parameters: Mapping[str, Any], language: Language = "en", p
         'Rank 2 waits 62.0 ms.'
 
     Raises:
-        StepscopeError: If a parameter is not given, or a formatter is unknown.
+        StepscopeError: If a parameter is missing, or a formatter is unknown.
     """
     known = {"per": per, **parameters}
     for field in fields_of(text.of(language)):

@@ -1,4 +1,4 @@
-"""What times and savings of a job are of: a step, an iteration that was found by repetition, or the whole recording."""
+"""The unit of a job's times and savings: a step, an iteration found by repetition, or the whole recording."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from stepscope.advice.finding import Per
 from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
 
 WINDOWS: dict[str, Per] = {WHOLE_RECORDING: "recording", REPETITION: "iteration"}
-"""Kinds of windows (`steps.window`) that are no recorded steps."""
+"""Kinds of windows (`steps.window`) that are not recorded steps."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What times of the windows of a breakdown are of.
+    """The unit of the times of windows.
 
     Args:
         per: What a window is.
@@ -24,16 +24,17 @@ class Unit:
     per: Per = "step"
 
     def saved(self, mean_ns: float, count: int) -> int:
-        """What is saved of each window, if that is the mean of `count` steps or batches: of a recording, their sum."""
+        """The saving per window, given the mean saving of `count` steps or batches: for a whole recording, their
+        sum."""
         return round(mean_ns * (count if self.per == "recording" else 1))
 
 
 def unit_of(steps: pl.DataFrame | pl.LazyFrame | None, otherwise: Per = "recording") -> Unit:
-    """What the windows of a job are; a job in which any rank has steps is described by steps.
+    """What the windows of a job are: steps if any rank has steps.
 
     Args:
-        steps: A breakdown, or the table of steps.
-        otherwise: What costs are of without it.
+        steps: A breakdown or the table of steps.
+        otherwise: The unit if `steps` is missing.
     """
     if steps is None:
         return Unit(otherwise)

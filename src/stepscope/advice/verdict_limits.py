@@ -1,4 +1,4 @@
-"""What the verdict states of a job whatever the rules found."""
+"""What the verdict always states about a job, whatever the rules find."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from stepscope.limits import limit
 
 @dataclass(frozen=True)
 class Limits:
-    """From when on the verdict mentions what no finding may hide."""
+    """When the verdict mentions facts regardless of findings."""
 
     much_idle_ratio: float = limit(
-        0.50, "of the time, from which the verdict always names idle time", "chosen by us, as for unexplained idle time"
+        0.50, "of the time, for the verdict always to name idle time", "chosen by us, as for unexplained idle time"
     )
     many_unknown_ratio: float = limit(
-        0.20, "of the steps without operators, from which the verdict states how many it is about", "chosen by us"
+        0.20, "of the steps, without operators, for the verdict to state how many steps it covers", "chosen by us"
     )
 
 

@@ -1,4 +1,4 @@
-"""A run: one training job as it was recorded, with its ranks, its tables and its answers."""
+"""A run: one recorded training job with its ranks, tables and answers."""
 
 from stepscope.run.engine import Engine, Processes, Threads
 from stepscope.run.opening import named, open_run, open_runs

@@ -1,4 +1,4 @@
-"""Answers in memory: each computed once, by the thread that asks first; the least recently used are forgotten first."""
+"""Answers in memory: each computed once, by the first thread that asks; the least recently used are dropped first."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from stepscope.errors import Cancelled, StepscopeError, Unavailable
 from stepscope.run.watching import can_be_cancelled, check_cancelled
 
 DEFAULT_MB = 2048
-"""Answers of a run that are kept by default, in MB, chosen by us: far above what an analysis of some hundred ranks
-gives, and little beside what reading them takes."""
+"""Default size of a run's answer cache in MB, chosen by us: far more than the answers of some hundred ranks, and little
+compared with the memory needed to read them."""
 
 _ENTRY_BYTES = 1024
-"""What an answer takes beside its rows, about."""
+"""Approximate overhead of an answer besides its rows."""
 
 _POLL_S = 0.05
-"""How often a thread that waits for another one's answer looks whether its own question was cancelled."""
+"""How often a thread that waits for another thread's answer checks whether its own question was cancelled."""
 
 _LOCK = threading.Lock()
-"""One for all caches, since a question to one run may ask another; held for moments only."""
+"""One lock for all caches, since a question to one run may ask another run; held only briefly."""
 
 
 @dataclass(eq=False)
@@ -48,11 +48,11 @@ class _Entry:
         self.asks: list[_Entry] = []
 
     def reaches(self, other: _Entry) -> bool:
-        """Whether the work on this entry waits for that on another, over whatever lies between."""
+        """Whether the work on this entry waits, directly or indirectly, for another entry."""
         return self is other or any(asked.reaches(other) for asked in self.asks)
 
     def result(self) -> Any:
-        """The answer, or its failure raised; the reason of an unavailable one each time anew."""
+        """The answer, or its error raised; `Unavailable` is raised as a new error each time."""
         if isinstance(self.failure, Unavailable):
             raise self.failure.again()
         if self.failure is not None:
@@ -61,16 +61,16 @@ class _Entry:
 
 
 _asking: ContextVar[_Entry | None] = ContextVar("stepscope_asking", default=None)
-"""The work in progress in this thread, which threads that do parts of it take over."""
+"""The work in progress in this thread; threads that compute parts of it inherit it."""
 
 
 class AnswerCache:
     """Answers by key.
 
-    What a question in progress has used stays until it is answered, even beyond the bound.
+    Answers used by a question in progress are kept until it is answered, even beyond the bound.
 
     Args:
-        most_bytes: Bytes of answers to keep.
+        most_bytes: Largest size of the answers to keep.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -80,20 +80,20 @@ class AnswerCache:
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of the answers that are kept."""
+        """Size of the kept answers in bytes."""
         return self._used_bytes
 
     def get(self, key: Hashable, compute: Callable[[], Any], *, keeps: bool = True) -> Any:
-        """The answer of a key, computed unless it is known.
+        """The answer of a key, computed if necessary.
 
-        A thread that asks for what another one computes waits for it, and gets its answer or its error. Only an
-        answer, or the reason why there is none (`Unavailable`), is kept.
+        A thread that asks for an answer in progress waits for it and gets the same answer or error. Only answers and
+        `Unavailable` reasons are kept.
 
         Args:
             key: Equal for the same question.
-            compute: Gives the answer; it may ask for others.
-            keeps: Keep what it uses until it is answered. Without, each part of its work gives up what it used when
-                it is done, so that memory does not grow with the number of parts.
+            compute: Computes the answer; it may ask for others.
+            keeps: Keep the answers that it uses until it is done. Otherwise each part of the work releases them when
+                that part is done, so that memory does not grow with the number of parts.
 
         Raises:
             StepscopeError: If the answer depends on itself.
@@ -122,7 +122,7 @@ class AnswerCache:
             return entry.value
 
     def forget(self, keys: Iterable[Hashable]) -> None:
-        """Drop answers, e.g. those that another one holds as well."""
+        """Drop answers, e.g. those that are part of another one."""
         with _LOCK:
             for key in keys:
                 entry = self._entries.get(key)
@@ -130,7 +130,7 @@ class AnswerCache:
                     self._drop(entry)
 
     def _claim(self, key: Hashable, keeps: bool) -> tuple[_Entry, bool]:
-        """The entry of a key, and whether the caller has to compute it."""
+        """The entry of a key, and whether the caller must compute it."""
         asker = _asking.get()
         with _LOCK:
             entry = self._entries.get(key)
@@ -156,7 +156,7 @@ class AnswerCache:
             entry.size = _ENTRY_BYTES + sys.getsizeof(str(reason))
         except BaseException as error:
             entry.failure = error
-            # whoever else waits for it was not interrupted, and computes it for itself
+            # other waiting threads were not interrupted and compute it themselves
             entry.abandoned = isinstance(error, (Cancelled, KeyboardInterrupt, SystemExit, GeneratorExit))
             raise
         finally:
@@ -164,7 +164,7 @@ class AnswerCache:
             self._finish(entry)
 
     def _finish(self, entry: _Entry) -> None:
-        """Count an answer, give up what it used unless the question that asked for it goes on, and make room."""
+        """Count an answer, release the answers it used unless an outer question continues, and free memory."""
         with _LOCK:
             parent = entry.parent
             for used in entry.used:
@@ -207,7 +207,7 @@ def _pin(entry: _Entry, asker: _Entry | None) -> None:
 
 
 def _leave(entry: _Entry) -> None:
-    """Note that the work in progress waits for an entry no longer."""
+    """Note that the work in progress no longer waits for an entry."""
     asker = _asking.get()
     with _LOCK:
         if asker is not None and entry in asker.asks:
@@ -225,7 +225,7 @@ def _wait(entry: _Entry) -> None:
 
 
 def size_of(value: Any) -> int:
-    """About how many bytes of memory an answer takes."""
+    """Approximate size of an answer in bytes."""
     if isinstance(value, (pl.DataFrame, pl.Series)):
         return int(value.estimated_size())
     if is_dataclass(value) and not isinstance(value, type):

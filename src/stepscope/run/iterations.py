@@ -1,6 +1,6 @@
-"""Steps for ranks that mark none: the iterations that `iterations` is certain of number their tables.
+"""Steps for ranks that mark none: certain iterations (analysis `iterations`) number their tables.
 
-Only answers see these numbers; `Rank.table`, `Run.table` and SQL give what was recorded.
+Only analyses see these numbers; `Rank.table`, `Run.table` and SQL return what was recorded.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from stepscope.tables import RANKS, STEPS, TABLES
 from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
 
 UNTIMED = ("links", "transports", "communication_totals", "step_totals", "operator_steps")
-"""Tables by step whose rows have no time: a rank that has any keeps its numbers."""
+"""Tables by step whose rows have no time: a rank with such rows keeps its numbers."""
 
 BY_STEP = ("slices", "operators", "kernels", "collectives")
-"""Tables whose rows get the number of the iteration in which they began, or were launched."""
+"""Tables whose rows get the number of the iteration in which they began or were launched."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Iterations:
 
     Args:
         steps: Rows of `steps`, numbered from 1 on each rank.
-        count: Iterations of a rank.
-        operators: Operators (inside no other) in an iteration.
+        count: Number of iterations of a rank.
+        operators: Top-level operators in an iteration.
     """
 
     steps: pl.DataFrame
@@ -37,7 +37,7 @@ class Iterations:
 
 
 def marks_no_steps(ranks: Sequence[Rank]) -> bool:
-    """Whether the whole recording stands as one step on each rank that has any."""
+    """Whether every rank with steps has the whole recording as its only step."""
     having = [rank for rank in ranks if rank.has(STEPS.name)]
     if not having or any(rank.rows[STEPS.name] != 1 for rank in having):
         return False
@@ -45,7 +45,7 @@ def marks_no_steps(ranks: Sequence[Rank]) -> bool:
 
 
 def may_have_iterations(ranks: Sequence[Rank]) -> bool:
-    """Whether iterations can number the tables: no rank marks several steps, or has rows by step without a time."""
+    """Whether iterations can number the tables: no rank marks several steps or has rows by step without a time."""
     return all(rank.rows.get(STEPS.name) == 1 and not any(map(rank.has, UNTIMED)) for rank in ranks)
 
 
@@ -71,7 +71,8 @@ def iterations_of(ranks: Sequence[Rank], found: pl.DataFrame) -> Iterations | No
 
 
 def _on_device(steps: pl.DataFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
-    """The iterations with windows from the first device task of each to that of the next, as marked steps have."""
+    """The iterations with windows like those of marked steps, from the first device task of each to that of the
+    next."""
     end = pl.col("start_ns") + pl.col("duration_ns")
     work = numbered(kernels, "kernels", steps).filter(pl.col("step").is_not_null()).group_by("rank", "step")
     spans = work.agg(first_ns=pl.col("start_ns").min(), last_ns=end.max()).collect()
@@ -85,7 +86,7 @@ def _on_device(steps: pl.DataFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
 
 
 def numbered(rows: pl.LazyFrame, name: str, steps: pl.DataFrame) -> pl.LazyFrame:
-    """A table with the iteration of each row in place of its step; its order stays."""
+    """A table with the iteration of each row as its step, in the same order."""
     if name == STEPS.name:
         return steps.lazy()
     if name not in BY_STEP:
@@ -107,7 +108,7 @@ def numbered(rows: pl.LazyFrame, name: str, steps: pl.DataFrame) -> pl.LazyFrame
 
 
 def tables_of(ranks: Sequence[Rank], name: str, steps: pl.DataFrame) -> pl.LazyFrame:
-    """A table of some ranks, by iterations; narrowed to the steps that the ranks are narrowed to."""
+    """A table of some ranks by iterations, narrowed to the selected steps."""
     own = steps.filter(pl.col("rank").is_in([rank.rank for rank in ranks]))
     rows = numbered(stacked([rank.whole for rank in ranks], name), name, own)
     chosen = ranks[0].steps

@@ -7,20 +7,20 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _LEVELS = 3
-"""How far below a common folder those of ranks may lie."""
+"""How deep below a common folder the ranks' folders may be."""
 
 
 def common_folders(pieces: Iterable[tuple[Path, str, int | None, int | None]]) -> dict[Path, Path]:
-    """The folder that the folders of some ranks have in common, where these are exactly all ranks of one job.
+    """The common folder of some ranks' folders, if these are exactly the ranks of one job.
 
-    Without times nothing else tells that recordings in several folders belong together, and ranks that are twice or
-    missing may be of several jobs.
+    Without times, nothing else shows that recordings in several folders belong together. Duplicate or missing ranks may
+    come from several jobs.
 
     Args:
         pieces: Folder, format, world size and rank of each recording.
 
     Returns:
-        Folder to the one in common; without those that stay by themselves.
+        Folder to common folder, without folders that stay separate.
     """
     sizes: dict[tuple[str, int], dict[Path, list[int]]] = defaultdict(lambda: defaultdict(list))
     for folder, family, world_size, rank in pieces:

@@ -18,24 +18,24 @@ from stepscope.store.recording import Recording
 from stepscope.tables.issues import Issue
 
 _WHOLE = 0.9
-"""A recording with less than this part of a rival's rows was cut short."""
+"""A recording with less than this share of a rival's rows was cut short."""
 
 _NAMELESS = ("recording", "profiler", "cluster_profiler")
-"""Directories that a recorder makes in every output path: they say nothing of the job."""
+"""Directories that a recorder creates in every output path, whose names do not identify the job."""
 
 _MADE = re.compile(r".*_\d{14,}_ascend_(?:pt|ms)|rank[_-]?\d+")
-"""Names that profilers give to the directory of a rank: host, process and time, or the rank."""
+"""Names of rank directories created by profilers: host, process and time, or the rank."""
 
 BARE = frozenset({"ranks", "groups", "steps", "slices", "rank_figures", "issues"})
-"""Tables that hold nothing but marks, and what is known of the rank."""
+"""Tables that hold only marks and information about the rank."""
 
 SLACK_NS = 10_000_000_000
-"""How far clocks of hosts may differ, and starts of recordings lie apart, in one job."""
+"""How much host clocks may differ, and recordings may start apart, in one job."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A recording in its job, with its rank there."""
+    """A recording and its rank in the job."""
 
     rank: int
     origin: str
@@ -55,14 +55,14 @@ class Job:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A recording with what is needed to group it; times are ns since the epoch.
+    """A recording with the data needed to group it; times are ns since the epoch.
 
     Args:
         recording: The recording.
-        rank: Its rank; None if it states none.
-        world_size: Number of ranks that it states; None if it states none.
+        rank: Its rank; None if not recorded.
+        world_size: Recorded number of ranks; None if not recorded.
         window: Its start and end; None unless both are known.
-        written: When its newest file was written; 0 if that is unknown.
+        written: When its newest file was written; 0 if unknown.
     """
 
     recording: Recording
@@ -73,7 +73,7 @@ class _Piece:
 
     @property
     def size(self) -> int:
-        """How much was recorded: rows of all tables."""
+        """The number of rows of all tables."""
         return sum(self.recording.rows.values())
 
     @property
@@ -82,12 +82,12 @@ class _Piece:
 
     @property
     def family(self) -> str:
-        """Recordings of one family may be ranks of one job."""
+        """Family of its format; only recordings of one family can be ranks of one job."""
         return family_of(self.recording.source)
 
     @property
     def who(self) -> Hashable:
-        """The same for two recordings of one rank, as far as can be told."""
+        """A key that two recordings of one rank have in common, as far as known."""
         facts = self.recording.facts
         if self.rank is not None:
             return self.rank
@@ -97,33 +97,32 @@ class _Piece:
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether nothing but its path tells it from others."""
+        """Whether only its path distinguishes it from others."""
         return isinstance(self.who, str)
 
     @property
     def start(self) -> int:
-        """Its start; without times long before all others."""
+        """Its start; far in the past if unknown."""
         return 0 if self.window is None else self.window[0]
 
     @property
     def end(self) -> int:
-        """Its end; without times long before all others."""
+        """Its end; far in the past if unknown."""
         return 0 if self.window is None else self.window[1]
 
     @property
     def order(self) -> tuple[int, list[tuple[int, str]]]:
-        """In time, then by name with numbers in their order."""
+        """Sort key: by time, then by name in natural order."""
         return (self.start, natural(str(self.recording.path)))
 
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
-    """Sort recordings into jobs, the largest first, of these those with any work in them, then the newest.
+    """Group recordings into jobs: largest first, then those with recorded work, then newest.
 
-    A profiler that goes on by its schedule leaves a last recording that was stopped when it had just begun.
-    Recordings are of one job when their windows overlap (give or take `SLACK_NS`), their formats are of one
-    family and the world sizes that they state agree. Several recordings of each rank, one after the other, make
-    as many runs. A second recording of a rank at the same time is a copy, or belongs to another job if it lies
-    in another directory.
+    A profiler with a repeating schedule may leave a last recording that had just begun, without any work. Recordings
+    belong to one job if their windows overlap (within `SLACK_NS`), their formats are of one family and their recorded
+    world sizes agree. Successive recordings of each rank become separate runs. A second recording of a rank at the same
+    time is a copy, or belongs to another job if it is in another directory.
     """
     pieces, issues = _without_copies(sorted(map(_piece, recordings), key=lambda piece: piece.order))
     jobs: list[Job] = []
@@ -143,7 +142,7 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
 
 
 def _is_bare(job: Job) -> bool:
-    """Whether a job holds nothing but marks of steps."""
+    """Whether a job holds only marks of steps."""
     return all(BARE.issuperset(member.recording.rows) for member in job.members)
 
 
@@ -159,7 +158,7 @@ def _piece(recording: Recording) -> _Piece:
 
 
 def _without_copies(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[tuple[str, Issue]]]:
-    """Of recordings with the same rank and the very same window, keep the newest file."""
+    """Of recordings with the same rank and identical window, keep the newest file."""
     alike: dict[Hashable, list[_Piece]] = defaultdict(list)
     for number, piece in enumerate(pieces):
         same = (piece.family, piece.world_size, piece.who, piece.window)
@@ -174,7 +173,7 @@ def _without_copies(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[tuple[
 
 
 def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
-    """Recordings that may be of one job, by family, world size and time."""
+    """Recordings that may belong to one job, by family, world size and time."""
     classes: dict[tuple[str, int | None, Path | None, bool], list[_Piece]] = defaultdict(list)
     stated: dict[Hashable, set[int]] = defaultdict(set)
     for piece in pieces:
@@ -184,9 +183,9 @@ def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     homes = common_folders((piece.directory, piece.family, piece.world_size, piece.rank) for piece in timeless)
     for piece in pieces:
         sizes = stated[piece.family, piece.directory]
-        # A recording that states no world size goes with those beside it, if they agree.
+        # A recording without a world size joins those in the same folder, if they agree.
         world_size = next(iter(sizes)) if len(sizes) == 1 else piece.world_size
-        # Without any name, recordings of one folder only may be ranks of one job.
+        # Without any name, only recordings in one folder can be ranks of one job.
         here = homes.get(piece.directory, piece.directory)
         folder = here if piece.window is None or piece.is_anonymous else None
         classes[piece.family, world_size, folder, piece.window is None].append(piece)
@@ -195,7 +194,7 @@ def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     for (family, world_size, folder, has_no_times), members in sorted(classes.items(), key=lambda c: c[0][-1]):
         for cluster in _overlapping(members):
             beside = timed[family, world_size, folder] if has_no_times else []
-            if len(beside) == 1:  # what has no times goes with the only job in its folder
+            if len(beside) == 1:  # recordings without times join the only job in their folder
                 beside[0].extend(cluster)
                 continue
             clusters.append(cluster)
@@ -205,7 +204,7 @@ def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
 
 
 def _overlapping(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
-    """Chains of recordings that overlap in time; those without times are one."""
+    """Chains of recordings that overlap in time; those without times form one chain."""
     clusters: list[list[_Piece]] = []
     latest = 0
     for piece in pieces:
@@ -218,7 +217,7 @@ def _overlapping(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
 
 
 def _rivals(pieces: Sequence[_Piece]) -> list[tuple[_Piece, _Piece]]:
-    """Pairs of recordings of one rank at the same time."""
+    """Pairs of recordings of the same rank at the same time."""
     of_rank: dict[Hashable, list[_Piece]] = defaultdict(list)
     for piece in pieces:
         of_rank[piece.who].append(piece)
@@ -232,7 +231,7 @@ def _at_once(a: _Piece, b: _Piece) -> bool:
 
 
 def _split_by_directory(pieces: list[_Piece]) -> list[list[_Piece]]:
-    """Two jobs that ran at the same time lie in two directories: split there, if that parts rivals."""
+    """Two jobs that ran at the same time are in two directories: split there if that separates rivals."""
     root = os.path.commonpath([str(piece.directory) for piece in pieces])
 
     def branch_of(piece: _Piece) -> str:
@@ -269,9 +268,9 @@ def _rival(dropped: _Piece, kept: _Piece) -> Issue:
 
 
 def _in_sequence(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
-    """Split recordings that follow one another into runs: the k-th of each rank goes into the k-th run.
+    """Split successive recordings into runs: the k-th recording of each rank goes into the k-th run.
 
-    Where a rank lacks some, its recordings go to the runs that are nearest in time.
+    If a rank has fewer, its recordings go to the runs nearest in time.
     """
     of_rank: dict[Hashable, list[_Piece]] = defaultdict(list)
     for piece in pieces:
@@ -288,7 +287,7 @@ def _in_sequence(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
 
 
 def _job(pieces: Sequence[_Piece]) -> Job:
-    """Number the ranks that state none, and name the job."""
+    """Number the ranks without a recorded number, and name the job."""
     issues: list[Issue] = []
     taken = {piece.rank for piece in pieces}
     members = [
@@ -320,13 +319,13 @@ def _job(pieces: Sequence[_Piece]) -> Job:
 
 
 def _directory_name(path: Path) -> str:
-    """The last directory of a path that a person named."""
+    """The last directory of a path that was named by a person."""
     named = (part for part in reversed(path.parts) if part not in _NAMELESS and not _MADE.fullmatch(part))
     return next((part for part in named if part != path.anchor), path.name)
 
 
 def _tell_apart(jobs: Sequence[Job]) -> None:
-    """Number jobs of the same name in the order of time."""
+    """Number jobs of the same name in order of time."""
     named: dict[str, list[Job]] = defaultdict(list)
     for job in jobs:
         named[job.name].append(job)

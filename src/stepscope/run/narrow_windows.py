@@ -1,4 +1,4 @@
-"""Windows of a device that hold little of the time that its steps take on the host."""
+"""Device windows that cover little of the time that steps take on the host."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from stepscope.tables import STEPS
 from stepscope.tables.issues import Issue
 
 LEAST_SHARE = 0.5
-"""Share of the steps' time on the host below which their windows are reported as narrow, chosen by us. A window is from
-the first device task of a step to that of the next, so windows of several steps hold nearly all of their time. That of
-a single step lacks what the host does before its first and after its last task."""
+"""Windows that cover less than this share of the steps' time on the host are reported as narrow, chosen by us. A window
+lasts from the first device task of a step to that of the next, so the windows of several steps cover nearly all of
+their time. The window of a single step lacks the host's time before its first and after its last task."""
 
 
 @dataclass(frozen=True)
 class NarrowWindows:
-    """The steps of a rank whose windows hold little of them.
+    """The steps of a rank whose windows cover little of them.
 
     Args:
-        rank: Which.
-        steps: How many.
-        host_ns: From the start of the first to the end of the last on the host.
+        rank: The rank.
+        steps: Number of steps.
+        host_ns: From the start of the first step to the end of the last on the host.
         device_ns: From the start of the first window to the end of the last.
     """
 
@@ -37,8 +37,8 @@ class NarrowWindows:
 
 
 def narrow_windows(ranks: Sequence[Rank]) -> list[NarrowWindows]:
-    """The ranks whose windows hold less than `LEAST_SHARE` of their steps, the worst first."""
-    # of all steps, also where some are chosen: a step may run on the device while the host is in the next one
+    """The ranks whose windows cover less than `LEAST_SHARE` of their steps, worst first."""
+    # over all steps even if some are selected: a step may run on the device while the host is in the next one
     having = [rank.whole for rank in ranks if rank.has(STEPS.name)]
     if not having:
         return []
@@ -59,7 +59,7 @@ def narrow_windows(ranks: Sequence[Rank]) -> list[NarrowWindows]:
 
 
 def narrow_window_issues(ranks: Sequence[Rank], path: Path) -> list[Issue]:
-    """A warning about the rank whose windows hold the least of its steps, if that is little."""
+    """A warning about the rank whose windows cover the least of its steps, if that is too little."""
     narrow = narrow_windows(ranks)
     if not narrow:
         return []
@@ -76,7 +76,7 @@ def narrow_window_issues(ranks: Sequence[Rank], path: Path) -> list[Issue]:
 
 
 def narrow_step_ns(ranks: Sequence[Rank]) -> float | None:
-    """What a step takes on the host, if the windows of most ranks hold little of that."""
+    """The time of a step on the host, if the windows of most ranks cover little of it."""
     narrow = narrow_windows(ranks)
     if 2 * len(narrow) <= len(ranks):
         return None

@@ -1,4 +1,4 @@
-"""From paths to runs: find the inputs, read what is not in the store, and sort recordings into jobs."""
+"""From paths to runs: find the inputs, read those that are not in the store, and group recordings into jobs."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def open_runs(
     engine: Engine | None = None,
     answers_mb: float = DEFAULT_MB,
 ) -> list[Run]:
-    """Open every job that is recorded under some paths, the largest first, then the newest.
+    """Open every job recorded under some paths: largest first, then newest.
 
     Args:
         paths: Trace files and directories of them, one or more.
-        use_store: Keep what is read for the next time.
+        use_store: Store the rows for the next call.
         ranks: Only these ranks: `0,3-5` or numbers.
         steps: Only these steps; tables without steps keep their rows.
-        progress: Called with bytes read, bytes in all and a name, while inputs are read.
-        engine: What asks questions over ranks: `Threads` of this process by default, or `Processes`.
-        answers_mb: MB of answers to keep of each run, see `Run`.
+        progress: Called with bytes read, total bytes and a name while inputs are read.
+        engine: Runs analyses over ranks: `Threads` of this process (default) or `Processes`.
+        answers_mb: MB of answers to keep per run, see `Run`.
 
     Raises:
-        NothingReadable: If there is no recording that can be read.
-        StepscopeError: If a path does not exist, or no job has such ranks or steps.
+        NothingReadable: If there is no readable recording.
+        StepscopeError: If a path does not exist, or no job has these ranks or steps.
     """
     from stepscope.ingest import ingest  # noqa: PLC0415 - runs of frames in memory need no readers
 
@@ -84,23 +84,23 @@ def open_run(
     engine: Engine | None = None,
     answers_mb: float = DEFAULT_MB,
 ) -> Run:
-    """Open one of the jobs that are recorded under some paths: the largest, of several the newest, unless one is named.
+    """Open one of the jobs recorded under some paths. Default: the largest, then the newest.
 
-    `others` of the run holds the rest, and a note among its issues names them.
+    The run's `others` holds the rest, and one of its issues names them.
 
     Args:
         paths: Trace files and directories of them, one or more.
-        use_store: Keep what is read for the next time.
+        use_store: Store the rows for the next call.
         run: Name of a run, or its number in the order of `open_runs`, counted from 1.
         ranks: Only these ranks: `0,3-5` or numbers.
         steps: Only these steps; tables without steps keep their rows.
-        progress: Called with bytes read, bytes in all and a name, while inputs are read.
-        engine: What asks questions over ranks: `Threads` of this process by default, or `Processes`.
-        answers_mb: MB of answers to keep of each run, see `Run`.
+        progress: Called with bytes read, total bytes and a name while inputs are read.
+        engine: Runs analyses over ranks: `Threads` of this process (default) or `Processes`.
+        answers_mb: MB of answers to keep per run, see `Run`.
 
     Raises:
-        NothingReadable: If there is no recording that can be read.
-        StepscopeError: If a path does not exist, or no job has such a name, ranks or steps.
+        NothingReadable: If there is no readable recording.
+        StepscopeError: If a path does not exist, or no job has this name, these ranks or steps.
     """
     opened = functools.partial(
         open_runs, paths, use_store=use_store, progress=progress, engine=engine, answers_mb=answers_mb
@@ -124,10 +124,10 @@ def open_run(
 
 
 def named(runs: Sequence[Run], run: str) -> Run:
-    """The run with this name, else this number.
+    """The run with this name, or else this number.
 
     Raises:
-        StepscopeError: If there is none; the text lists those that there are.
+        StepscopeError: If there is none; the message lists the runs.
     """
     for each in runs:
         if each.name == run:
@@ -149,7 +149,7 @@ def _narrow(
     """The runs that have the chosen ranks and steps.
 
     Raises:
-        StepscopeError: What the largest run says, if none has.
+        StepscopeError: If none has them; the largest run's error.
     """
     narrowed: list[Run] = []
     refusals: list[StepscopeError] = []

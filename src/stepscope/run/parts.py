@@ -1,4 +1,4 @@
-"""What ranks answer, asked one by one or a few together, and all their answers in one."""
+"""Answers of ranks, computed one by one or a few at a time, and stacked."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import polars as pl
 from stepscope.errors import Unavailable
 
 Ranks = tuple[int, ...]
-"""Ranks that were asked together, by number."""
+"""The numbers of ranks that were computed together."""
 
 
 @dataclass(frozen=True)
 class PartAnswer:
-    """What some ranks answer.
+    """The answers of some ranks.
 
     Args:
-        frames: The rows of each group of ranks that was asked together, in order.
-        silent: Why the other ranks cannot answer.
+        frames: The rows of each group of ranks computed together, in order.
+        silent: Why the other ranks have no answer.
     """
 
     frames: Mapping[Ranks, pl.DataFrame]
@@ -38,12 +38,12 @@ class PartAnswer:
 
 @dataclass(frozen=True)
 class Stacked:
-    """The answers of all ranks, one after the other.
+    """The answers of all ranks, rank by rank.
 
     Args:
         frame: Their rows; None if no rank has any.
-        silent: Why ranks cannot answer.
-        places: First row, and number of rows, of each group of ranks that was asked together.
+        silent: Why ranks have no answer.
+        places: First row and number of rows of each group of ranks computed together.
     """
 
     frame: pl.DataFrame | None
@@ -66,7 +66,7 @@ class Stacked:
         """The rows of all ranks.
 
         Raises:
-            Unavailable: If none of them can answer; with the reason of each, once.
+            Unavailable: If no rank has an answer; with all distinct reasons.
         """
         if self.frame is not None:
             return self.frame
@@ -74,10 +74,10 @@ class Stacked:
         raise Unavailable(". ".join(causes), causes=list(causes.values()))
 
     def part(self, ranks: Ranks) -> pl.DataFrame | None:
-        """What these ranks answered when they were asked together; None if they were not.
+        """The answer of these ranks if they were computed together, else None.
 
         Raises:
-            Unavailable: If it is one rank that cannot answer.
+            Unavailable: If it is a single rank without an answer.
         """
         if len(ranks) == 1 and ranks[0] in self.silent:
             raise self.silent[ranks[0]].again()

@@ -1,7 +1,7 @@
-"""`query`: a SQL question to the tables of a run, and to nothing else.
+"""`query`: SQL over the tables of a run, and nothing else.
 
-Polars' SQL knows functions that open files in the place of a table (`FROM read_csv('...')`). A query may come from
-someone who may see a run but not the machine's files, so only functions that are known to open none may be called.
+Polars' SQL has functions that open files in place of a table (`FROM read_csv('...')`). A query may come from someone
+who may see a run but not the machine's files, so only functions known not to open files are allowed.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ join lateral like limit not offset on or order over partition qualify regexp ren
 then to union using values when where window with within
 """
 _MAY_BE_CALLED = frozenset([*_FUNCTIONS.split(), *_WORDS.split()])
-"""Polars' functions of values and types with a length, none of which opens a file; words that a bracket may follow."""
+"""Polars' functions and parametrised types, none of which opens a file, and keywords that may precede a bracket."""
 _VALID_COLUMNS = re.compile(r"; valid columns: \[.*\]$")
-"""Polars' own list; the hint names the columns by table."""
+"""Polars' own list of columns; the hint lists them by table."""
 
 
 def query(tables: Mapping[str, pl.LazyFrame], text: str) -> pl.DataFrame:
     """Answer a SELECT over the tables of a run.
 
     Args:
-        tables: The tables; one that is not among them is empty, so that one query serves every source.
+        tables: The tables; missing ones are empty, so that one query works for every source.
         text: `SELECT`, `WITH ... SELECT` or `SHOW TABLES`.
 
     Raises:
-        StepscopeError: If it is something else, names anything but tables of the run, or fails.
+        StepscopeError: If it is another statement, refers to anything but tables of the run, or fails.
     """
     confined = _confined(text)
     empty = {name: pl.LazyFrame(schema=table.schema) for name, table in TABLES.items() if name not in tables}
@@ -72,7 +72,7 @@ def query(tables: Mapping[str, pl.LazyFrame], text: str) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         raise StepscopeError(f"the query failed: {_first_line(error)}. {_hint(text)}") from error
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # raised by Polars for a fault of its own
+        if type(error).__name__ != "PanicException":  # a bug in Polars itself
             raise
         raise StepscopeError(f"the query failed inside Polars: {_first_line(error)}. Try a simpler query") from error
 
@@ -100,7 +100,7 @@ def _confined(text: str) -> str:
 
 
 def _tokens(text: str) -> tuple[list[tuple[str, str]], str]:
-    """The parts of a query that are neither comment nor space, and its text with each comment a space."""
+    """The tokens of a query without comments and spaces, and its text with each comment replaced by a space."""
     found: list[tuple[str, str]] = []
     kept, at = [], 0
     while at < len(text):
@@ -115,12 +115,12 @@ def _tokens(text: str) -> tuple[list[tuple[str, str]], str]:
 
 
 def _without_brackets(words: list[str]) -> list[str]:
-    """The words from the first on that is no opening bracket."""
+    """The tokens after any opening brackets."""
     return next((words[at:] for at, word in enumerate(words) if word != "("), [])
 
 
 def _first_line(error: BaseException) -> str:
-    """What went wrong, without the query plan that Polars shows after it."""
+    """The error without the query plan that Polars appends."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return _VALID_COLUMNS.sub("", line).rstrip(".")
 

@@ -1,4 +1,4 @@
-"""One rank of a run: who recorded it and its tables."""
+"""One rank of a run: its recording and its tables."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Rank:
 
     @property
     def path(self) -> Path:
-        """The trace file or directory that it was read from."""
+        """The trace file or directory from which it was read."""
         return self.recording.path
 
     @property
     def rows(self) -> Mapping[str, int]:
-        """Rows of each table that has any, before steps are selected."""
+        """Number of rows of each non-empty table, before steps are selected."""
         return {RANKS.name: 1, **self.recording.rows}
 
     def has(self, name: str) -> bool:
@@ -48,7 +48,7 @@ class Rank:
         return known_table(name) in self.rows
 
     def table(self, name: str) -> pl.LazyFrame:
-        """A table with all its columns, `rank` among them.
+        """A table with all its columns, including `rank`.
 
         Raises:
             Unavailable: If the rank has no rows of it.
@@ -72,7 +72,7 @@ class Rank:
 
 
 def stacked(ranks: Sequence[Rank], name: str) -> pl.LazyFrame:
-    """A table of several ranks of one run, in their order, with all its columns.
+    """A table of several ranks of one run, in order, with all its columns.
 
     Raises:
         Unavailable: If one of them has no rows of it.
@@ -91,14 +91,14 @@ def stacked(ranks: Sequence[Rank], name: str) -> pl.LazyFrame:
 
 
 def _narrowed(rows: pl.LazyFrame, name: str, steps: Selection | None) -> pl.LazyFrame:
-    """The rows of a table that are in the chosen steps; all of a table without steps."""
+    """The rows of a table in the chosen steps; all rows if the table has no steps."""
     if steps is None or "step" not in TABLES[name].schema:
         return rows
     return rows.filter(steps.expression("step"))
 
 
 def known_table(name: str) -> str:
-    """`name` itself, if there is such a table.
+    """`name`, if there is such a table.
 
     Raises:
         StepscopeError: If there is none.

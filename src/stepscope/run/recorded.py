@@ -16,7 +16,7 @@ from stepscope.tables import ISSUES
 
 
 class Recorded(Protocol):
-    """A run, as far as answers depend on it."""
+    """The part of a run on which answers depend."""
 
     @property
     def name(self) -> str:
@@ -32,7 +32,7 @@ class Recorded(Protocol):
 
     @property
     def options(self) -> Mapping[str, Mapping[str, Any]]:
-        """Options that take the place of the defaults, by name of analysis or rule."""
+        """Options that replace the defaults, by name of analysis or rule."""
 
     @property
     def issues(self) -> pl.DataFrame:
@@ -53,7 +53,7 @@ def table_of(run: Recorded, name: str) -> pl.LazyFrame:
     """A table of all ranks that have it, with all its columns.
 
     Raises:
-        Unavailable: If no rank has it; the text says why.
+        Unavailable: If no rank has it, with the reason.
     """
     if name == ISSUES.name:
         return run.issues.lazy()
@@ -84,7 +84,7 @@ def lacks(run: Recorded, name: str, question: str = "") -> Unavailable:
 
 
 def _reported(issues: pl.DataFrame, name: str, ranks: Sequence[int]) -> Iterable[str]:
-    """What the import reported about a table of some ranks, each problem with its remedy."""
+    """The issues that the import reported about a table of some ranks, each with its remedy."""
     reported = issues.filter(pl.col("place") == name, pl.col("rank").is_in(ranks))
     for problem, remedy in reported.select("problem", "remedy").unique(maintain_order=True).iter_rows():
         yield f"{problem}. {remedy}"

@@ -31,19 +31,19 @@ _STEPPED = tuple(name for name, table in TABLES.items() if any(c.name == "step" 
 
 
 class Run:
-    """One training job as it was recorded.
+    """One recorded training job.
 
     Args:
-        name: A short name for people.
-        path: The directory or file that holds it.
+        name: A short name.
+        path: The directory or file of the job.
         ranks: Its ranks.
-        unread: What lay beside it and could not be read.
-        own_issues: What is to be reported about the run as a whole.
-        warnings: What the user should know about this opening of it, e.g. that the store is full.
-        skipped: Number of other files that were passed by.
-        engine: What asks questions over ranks; by default threads of this process.
-        answers_mb: MB of answers to keep, of the run and all its selections together; the least recently used are
-            forgotten first, and computed anew when they are asked for again.
+        unread: Inputs next to it that could not be read.
+        own_issues: Issues of the run as a whole.
+        warnings: Warnings about opening it, e.g. that the store is full.
+        skipped: Number of other files that were ignored.
+        engine: Runs analyses over ranks. Default: threads of this process.
+        answers_mb: MB of answers to keep, for the run and all its selections together. The least recently used are
+            dropped first and recomputed when needed.
     """
 
     def __init__(
@@ -67,22 +67,22 @@ class Run:
         self.warnings = list(warnings)
         self.skipped = skipped
         self.options: Mapping[str, Mapping[str, Any]] = {}
-        """Options of analyses and rules, by name, that take the place of their defaults; see `with_options`."""
+        """Options that replace the defaults, by analysis or rule; see `with_options`."""
         self.others: list[Run] = []
-        """Further runs under the paths that were opened."""
+        """Other runs under the opened paths."""
         self.original: Run = self
-        """The run as it was opened, of which this one may be a selection of ranks or steps."""
+        """The run as opened; this one may be a selection of its ranks or steps."""
         self.whole: Run = self
-        """The run with all its ranks, of which this one may be a selection."""
+        """The run with all its ranks; this one may be a selection of them."""
         self._engine = engine or Threads()
         self._cache = AnswerCache(round(answers_mb * 1e6))
 
     @classmethod
     def from_frames(cls, frames: Mapping[int, Mapping[str, pl.DataFrame]], name: str = "frames") -> Run:
-        """A run of rows in memory.
+        """A run from rows in memory.
 
         Args:
-            frames: Rank to table name to rows; columns that a table has and a frame lacks are null.
+            frames: Rank to table name to rows; missing columns are null.
             name: Name of the run.
         """
         ranks = []
@@ -105,7 +105,7 @@ class Run:
 
     @property
     def world_size(self) -> int | None:
-        """Ranks in the job as it states it, of which some may not be here; None where unknown."""
+        """Recorded number of ranks of the job, some of which may be missing here; None if unknown."""
         return max((r.facts["world_size"] for r in self.ranks if r.facts["world_size"] is not None), default=None)
 
     def rank(self, number: int) -> Rank:
@@ -140,14 +140,14 @@ class Run:
         return lacks(self, name, question)
 
     def coverage(self) -> pl.DataFrame:
-        """How many rows each rank has of each table, before steps are selected."""
+        """Number of rows of each table by rank, before steps are selected."""
         schema = {"rank": pl.Int32(), **dict.fromkeys(TABLES, pl.Int64())}
         rows = [[rank.rank, *(rank.rows.get(name, 0) for name in TABLES)] for rank in self.ranks]
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     @cached_property
     def issues(self) -> pl.DataFrame:
-        """What the import skipped or guessed, on all ranks and around them."""
+        """What the import skipped or guessed, for all ranks and the run as a whole."""
         around = [*self.own_issues, *self.unread, *narrow_window_issues(self.ranks, self.path)]
         having = [rank for rank in self.ranks if rank.has(ISSUES.name)]
         reported = [stacked(having, ISSUES.name).collect()] if having else []
@@ -155,7 +155,7 @@ class Run:
 
     @cached_property
     def steps(self) -> list[int]:
-        """The training steps that any rank has, as the sources number them, else the iterations that are certain."""
+        """The steps of all ranks as numbered by the sources, or else the certain iterations."""
         if self.iterations is not None:
             return [int(step) for step in self.iterations.steps["step"].unique().sort()]
         for name in ("steps", *_STEPPED):
@@ -194,7 +194,7 @@ class Run:
             steps: Likewise.
 
         Raises:
-            StepscopeError: If nothing is left; the text says what there is.
+            StepscopeError: If nothing is left; the message lists what exists.
         """
         wanted_ranks, wanted_steps = parse_selection(ranks, "ranks"), parse_selection(steps, "steps")
         kept = [rank for rank in self.ranks if wanted_ranks is None or rank.rank in wanted_ranks]
@@ -211,18 +211,18 @@ class Run:
         return run
 
     def with_limits(self, limits: Mapping[str, Any]) -> Run:
-        """The same run, judged by other limits.
+        """The same run with other limits.
 
         Args:
-            limits: Analysis or rule to its set of limits; `advice.limits_from` makes them of plain values.
+            limits: Analysis or rule to its set of limits; `advice.limits_from` builds them from plain values.
         """
         return self.with_options({name: {"limits": values} for name, values in limits.items()})
 
     def with_options(self, options: Mapping[str, Mapping[str, Any]]) -> Run:
-        """The same run, asked with other options, also where an answer is needed by another.
+        """The same run with other options, also for analyses that others need.
 
         Args:
-            options: Analysis or rule to option to the value that takes the place of its default.
+            options: Analysis or rule to option to the value that replaces its default.
 
         Raises:
             StepscopeError: If an analysis has no such option, or a value is not data.
@@ -240,7 +240,7 @@ class Run:
 
     @property
     def limits(self) -> Mapping[str, Any]:
-        """Limits of analyses and rules, by name, that take the place of theirs; see `with_limits`."""
+        """Limits that replace the defaults, by analysis or rule; see `with_limits`."""
         return {name: values["limits"] for name, values in self.options.items() if "limits" in values}
 
     def _with_ranks(self, ranks: Iterable[Rank]) -> Run:
@@ -270,19 +270,19 @@ class Run:
     @overload
     def analyse(self, question: Callable[..., T], **options: Any) -> T: ...
     def analyse(self, question: str | Callable[..., Any], **options: Any) -> Any:
-        """Answer a question.
+        """Run an analysis or a function over the tables.
 
         Args:
-            question: An analysis or its name, or any function whose parameters name tables and analyses. A function is
-                taken to answer the same whenever it is asked, so what it reads beside its parameters must not change.
-            **options: Its options, which are data; the tables and other answers that it needs are supplied.
+            question: An analysis or its name, or any function whose parameters name tables and analyses. A function
+                must return the same answer for the same tables, so any other data that it reads must not change.
+            **options: Its options, which are plain data; the run supplies the tables and other answers that it needs.
 
         Returns:
-            What the analysis returns, lazy frames and generators collected. An analysis of one rank is asked for each
-            rank and the answers stacked; ranks that cannot answer are left out, see `silent_ranks`.
+            The result, with lazy frames and generators collected. An analysis of scope `rank` runs for each rank and
+            the answers are stacked; ranks without an answer are left out, see `silent_ranks`.
 
         Raises:
-            Unavailable: If this run cannot answer; the text says why.
+            Unavailable: If this run cannot answer, with the reason.
             Cancelled: If the question was cancelled, see `watched`.
             StepscopeError: If there is no such analysis, parameter or option.
         """
@@ -292,17 +292,17 @@ class Run:
         """Answer a SQL `SELECT` over the tables; see `stepscope.run.query`.
 
         Raises:
-            StepscopeError: If it names anything but tables of this run, or fails.
+            StepscopeError: If it refers to anything but tables of this run, or fails.
         """
         return query({name: self.table(name) for name in TABLES if self.has(name)}, text)
 
     def silent_ranks(self, question: str | Callable[..., Any], **options: Any) -> dict[int, Unavailable]:
-        """The ranks that cannot answer a question, and why."""
+        """The ranks without an answer, and why."""
         return self._supplier.silent(question, options)
 
     @property
     def answers_bytes(self) -> int:
-        """Bytes of the answers that are kept, of this run and all its selections."""
+        """Size in bytes of the kept answers of this run and all its selections."""
         return self._cache.used_bytes
 
     @cached_property

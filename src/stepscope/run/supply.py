@@ -1,7 +1,7 @@
-"""Supplying analyses with the tables and answers that their parameters name.
+"""Supplies analyses with the tables and answers named by their parameters.
 
-An analysis of ranks is asked in parts, each a task for the engine; the answers of the parts are stacked.
-`AnswerCache` sees to it that nothing is computed twice.
+An analysis of scope `rank` runs in parts, each a task of the engine, and the parts are stacked. `AnswerCache` ensures
+that nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from stepscope.run.watching import check_cancelled, report
 from stepscope.tables import ISSUES, TABLES
 
 TOGETHER_ROWS = 1_000_000
-"""Ranks are asked together up to so many rows: beyond, a query's fixed cost is nothing beside its rows', and memory
+"""Ranks are computed together up to this number of rows: beyond it, a query's fixed cost no longer matters, and memory
 would grow."""
 
 
 class Supplier:
-    """Answers the questions to one run.
+    """Answers questions about one run.
 
     Args:
         run: The run, which may be a selection of ranks or steps.
         cache: Answers of the run and of all its selections.
-        engine: Carries out what is asked over ranks.
-        whole: Answers the questions to all ranks, if the run is a selection of them.
+        engine: Runs analyses over ranks.
+        whole: Answers questions about all ranks, if the run is a selection of them.
     """
 
     def __init__(self, run: Recorded, cache: AnswerCache, engine: Engine, whole: Supplier | None = None) -> None:
@@ -49,14 +49,14 @@ class Supplier:
         self.whole = whole
         self._orders = Orders(run, cache.most_bytes)
         self.given: Mapping[str, pl.DataFrame | Unavailable] = {}
-        """Answers about the whole job that the process which asks has supplied."""
+        """Answers about the whole job supplied by the calling process."""
 
     def answer(self, question: str | Callable[..., Any], options: Mapping[str, Any]) -> Any:
         """See `Run.analyse`."""
         analysis = find_analysis(question)
         answer = self.ask(analysis, self._options(analysis, options))
         if isinstance(answer, pl.DataFrame):
-            return answer.clone()  # a caller may change what it gets
+            return answer.clone()  # the caller may modify the result
         return list(answer) if type(answer) is list else answer
 
     def silent(self, question: str | Callable[..., Any], options: Mapping[str, Any]) -> dict[int, Unavailable]:
@@ -67,10 +67,10 @@ class Supplier:
         return dict(self._stacked(analysis, self._options(analysis, options)).silent)
 
     def ask(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None = None) -> Any:
-        """The answer for the whole job, or for some ranks of it that are asked together.
+        """The answer for the whole job, or for some ranks computed together.
 
         Args:
-            analysis: Who is asked.
+            analysis: The analysis.
             options: All its options.
             ranks: The ranks; None for the whole job.
 
@@ -96,12 +96,13 @@ class Supplier:
     def _part_of_stacked(
         self, analysis: Analysis, options: Mapping[str, Any], numbers: tuple[int, ...] | None
     ) -> pl.DataFrame | None:
-        """What some ranks answered together, if the answers of all are known: then they are kept there alone."""
+        """The answer of some ranks from the stacked answer of all ranks, if that is known: only that one is kept
+        then."""
         stacked_: Stacked | None = None if numbers is None else self.cache.known(self._key(analysis, options, None))
         return None if stacked_ is None or numbers is None else stacked_.part(numbers)
 
     def ask_part(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank]) -> PartAnswer:
-        """The answers of some ranks: together, or one by one if they cannot answer together."""
+        """The answers of some ranks: together, or one by one if that fails."""
         numbers = tuple(rank.rank for rank in ranks)
         try:
             frame = self.ask(analysis, options, ranks)
@@ -114,10 +115,10 @@ class Supplier:
         return PartAnswer({numbers: frame}, {})
 
     def _options(self, analysis: Analysis, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All options of an analysis: as given, else the run's, else their defaults.
+        """All options of an analysis: given, else the run's, else default values.
 
         Raises:
-            StepscopeError: If it has no such option, or a value is not data.
+            StepscopeError: If it has no such option, or a value is not plain data.
         """
         analysis.check_options(given)
         return self._completed(analysis, {name: frozen(analysis.name, name, value) for name, value in given.items()})
@@ -126,7 +127,7 @@ class Supplier:
         return {**analysis.options, **self.run.options.get(analysis.name, {}), **given}
 
     def _key(self, analysis: Analysis, options: Mapping[str, Any], ranks: tuple[int, ...] | None) -> Any:
-        """Equal for the same question to the same selection, by the same functions with the same options."""
+        """A key, equal for the same question about the same selection with the same functions and options."""
         used = analysis.closure
         return (
             tuple(_hashable(one.function) for one in used),
@@ -138,11 +139,11 @@ class Supplier:
 
     @cached_property
     def _selection(self) -> Any:
-        """The ranks, and the steps to which they are narrowed."""
+        """The ranks and their selected steps."""
         return (tuple(rank.rank for rank in self.run.ranks), *{rank.steps for rank in self.run.ranks})
 
     def _stacked(self, analysis: Analysis, options: Mapping[str, Any]) -> Stacked:
-        """The answers of all ranks. Those of the parts are not kept beside them."""
+        """The answers of all ranks. The parts are not kept in addition."""
         parts: list[PartAnswer] = []
 
         def stack() -> Stacked:
@@ -155,7 +156,7 @@ class Supplier:
         return answers
 
     def _ask_parts(self, analysis: Analysis, options: Mapping[str, Any]) -> list[PartAnswer]:
-        """Ask all ranks, as many at once as may be."""
+        """Compute the answers of all ranks, as many at a time as possible."""
         parts = self._parts if _takes_several(analysis) else [[rank] for rank in self.run.ranks]
         done = 0
         lock = threading.Lock()
@@ -177,7 +178,7 @@ class Supplier:
         )
 
     def _given_to(self, analysis: Analysis) -> dict[str, pl.DataFrame | Unavailable]:
-        """The answers about the whole job that an analysis of ranks needs, also by others of ranks."""
+        """The answers about the whole job that an analysis of scope `rank` needs, directly or indirectly."""
         given: dict[str, pl.DataFrame | Unavailable] = {}
         for other in analysis.others:
             if other.scope == "rank":
@@ -191,7 +192,7 @@ class Supplier:
 
     @cached_property
     def _parts(self) -> list[list[Rank]]:
-        """The ranks in parts that may be asked together: neighbours that have the same tables, if they are small."""
+        """The ranks in parts that may be computed together: small neighbours with the same tables."""
         parts: list[list[Rank]] = []
         total = 0
         for rank in self.run.ranks:
@@ -205,10 +206,10 @@ class Supplier:
         return parts
 
     def _call(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None) -> Any:
-        """Call an analysis with what it names, None for what it can do without.
+        """Call an analysis with the tables and answers that it names, None for missing optional ones.
 
         Raises:
-            Unavailable: If something is missing, or the analysis itself cannot answer.
+            Unavailable: If a required one is missing, or the analysis itself cannot answer.
         """
         passed = {name: value for name, value in options.items() if name in analysis.passes}
         own = {name: options[name] for name in analysis.parameters.options}
@@ -229,7 +230,7 @@ class Supplier:
         return analysis.checked(_collected(analysis.function(**supplied, **own)))
 
     def _some_can(self, name: str, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> bool:
-        """Whether some of several ranks can give an answer, which all of them together could not."""
+        """Whether some of several ranks have an answer although all of them together do not."""
         for rank in ranks if ranks is not None and len(ranks) > 1 else ():
             try:
                 self._other(name, [rank], passed)
@@ -250,14 +251,14 @@ class Supplier:
         return stacked(having, name) if iterations is None else tables_of(having, name, iterations.steps)
 
     def _other(self, name: str, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> Any:
-        """Another answer: of the same ranks if it is one that ranks give, else of the whole job."""
+        """Another answer: of the same ranks if its scope is `rank`, else of the whole job."""
         other = find_analysis(name)
         options = self._completed(other, {option: value for option, value in passed.items() if option in other.options})
         return self.ask(other, options, ranks if other.scope == "rank" else None)
 
 
 def _takes_several(analysis: Analysis) -> bool:
-    """Whether an analysis may be called with several ranks' tables: if it says so, and those that it needs."""
+    """Whether an analysis, and all that it needs, may be called with several ranks' tables."""
     return analysis.together and all(_takes_several(other) for other in analysis.others if other.scope == "rank")
 
 
@@ -266,13 +267,13 @@ def _values(options: Mapping[str, Any]) -> Hashable:
 
 
 def _hashable(function: Callable[..., Any]) -> Hashable:
-    """Equal for the same function only, even if it is an object that says it equals others, or has no hash."""
+    """Equal only for the same function, even if it is a callable object with its own equality or without a hash."""
     plain = isinstance(function, (types.FunctionType, types.MethodType, types.BuiltinFunctionType))
     return function if plain else _Same(function)
 
 
 class _Same:
-    """Equal for the same object only, which it keeps."""
+    """Equal only for the same object, which it keeps alive."""
 
     def __init__(self, thing: object) -> None:
         self._thing = thing
@@ -291,7 +292,7 @@ def _raised(given: pl.DataFrame | Unavailable) -> pl.DataFrame:
 
 
 def _collected(result: Any) -> Any:
-    """An answer that can be given twice: lazy frames and generators are run now."""
+    """An answer that can be returned repeatedly: lazy frames and generators are collected now."""
     if isinstance(result, Iterator):
         return list(result)
     return result.collect() if isinstance(result, pl.LazyFrame) else result

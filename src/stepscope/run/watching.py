@@ -1,4 +1,4 @@
-"""Watching questions in progress: how far they are, and stopping them."""
+"""Progress and cancellation of questions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from stepscope.errors import Cancelled
 
 Progress = Callable[[str, int, int], None]
-"""Called with the name of an analysis, how many ranks have answered it, and how many are asked."""
+"""Called with the name of an analysis, the number of finished ranks and the total."""
 
 
 class Cancellation:
@@ -42,12 +42,12 @@ _watch: ContextVar[_Watch | None] = ContextVar("stepscope_watch", default=None)
 
 @contextmanager
 def watched(progress: Progress | None = None, cancellation: Cancellation | None = None) -> Iterator[None]:
-    """Watch all questions that are asked in this block, of any run.
+    """Watch all questions asked in this block, of any run.
 
     Args:
-        progress: Called for each part of a question over ranks, by one thread at a time, which may not be this one.
-        cancellation: Raises `Cancelled` out of the block once it is cancelled. Other threads that wait for the same
-            answers are not affected.
+        progress: Called for each part of a question over ranks, by one thread at a time, possibly not this one.
+        cancellation: Makes the block raise `Cancelled` once cancelled. Other threads that wait for the same answers are
+            not affected.
     """
     token = _watch.set(_Watch(progress, cancellation))
     try:
@@ -57,7 +57,7 @@ def watched(progress: Progress | None = None, cancellation: Cancellation | None 
 
 
 def check_cancelled() -> None:
-    """Raise if the question in progress was cancelled.
+    """Raise an error if the question in progress was cancelled.
 
     Raises:
         Cancelled: If so.
@@ -73,13 +73,13 @@ def is_cancelled() -> bool:
 
 
 def can_be_cancelled() -> bool:
-    """Whether the question in progress may yet be cancelled."""
+    """Whether the question in progress can be cancelled."""
     watch = _watch.get()
     return watch is not None and watch.cancellation is not None
 
 
 def report(question: str, done: int, total: int) -> None:
-    """Report how many ranks have answered a question."""
+    """Report how many ranks have finished."""
     watch = _watch.get()
     if watch is not None and watch.progress is not None:
         with watch.lock:

@@ -1,4 +1,4 @@
-"""The process that asks ranks for another one: requests come by standard input, replies go by standard output."""
+"""A worker process that runs analyses for another process: requests on standard input, replies on standard output."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 class Asker:
-    """Carries out requests. Of the runs that it was sent, it remembers the latest `MOST_RUNS`."""
+    """Carries out requests. It keeps the latest `MOST_RUNS` runs that it was sent."""
 
     def __init__(self) -> None:
         self._runs: dict[int, RunData] = {}
@@ -98,7 +98,7 @@ class Asker:
 
 
 class SentRun:
-    """A run of another process, as its data describes it."""
+    """A run of another process, rebuilt from its data."""
 
     def __init__(self, data: RunData) -> None:
         self.name = data.name

@@ -1,4 +1,4 @@
-"""The rules, one a module: importing this package registers all of them. A new one is a file and a line here."""
+"""The rules, one per module. Importing this package registers them; a new one needs a file and a line here."""
 
 from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers it
     ai_cpu,

@@ -1,4 +1,4 @@
-"""What the vendor's own advisor recommends about operators that run on the device's CPU."""
+"""Recommendations of the vendor's own advisor about operators that run on the device's CPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AI_CPU = "AICPUModel"
 """The advisor's name for operators on the device's CPU."""
 
 MOST_LINES = 8
-"""Lines of a recommendation that are quoted; all of it is in the evidence."""
+"""Number of lines of a recommendation that are quoted; the evidence has all."""
 
 
 _CAUSE = Text(
@@ -38,14 +38,14 @@ MESSAGES = {
     ),
     "other": Message(_HAS + Text("{subject}.", " {subject}。"), _CAUSE, _ACTION),
 }
-"""By subject. What the advisor itself wrote is quoted as it is, in its language."""
+"""Messages by subject. The advisor's own text is quoted verbatim, in its language."""
 
 
 @rule("ai-cpu", MESSAGES)
 def ai_cpu(rank_figures: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
-    """Pass on what the vendor's advisor (msadvisor) recommends in a profile, the same for several ranks once.
+    """Report recommendations of the vendor's advisor (msadvisor) in a profile, once if several ranks have the same.
 
-    How much they would save, the advisor does not say.
+    The advisor does not estimate savings.
     """
     rows = (
         rank_figures.filter((pl.col("name") == RECOMMENDATION) & pl.col("text").is_not_null())
@@ -83,7 +83,7 @@ def _finding(model: str, content: dict[str, Any], lines: list[str], ranks: list[
 
 
 def _models(text: str) -> dict[str, dict[str, Any]]:
-    """Recommendations by the subject of the advisor; text that is no JSON is a single line."""
+    """Recommendations by the advisor's subject; text that is not JSON is a single line."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -71,10 +71,10 @@ MESSAGES = {
 def checkpoint(
     lost_time: pl.DataFrame, breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS
 ) -> Iterator[Finding]:
-    """Report checkpoints for which training stops long.
+    """Report checkpoints that stop training for long.
 
-    The others wait for the rank that saves, so the rank that waits longest counts. The saving is what all checkpoints
-    cost it, as an average over the steps: an upper bound, since state has to be copied in any case.
+    The others wait for the rank that saves, so the rank that waits longest counts. The saving is the cost of all its
+    checkpoints averaged over the steps: an upper bound, since state has to be copied in any case.
     """
     slow = lost_time.filter((pl.col("cause") == "checkpoint") & (pl.col("lost_ratio") >= limits.checkpoint_ratio)).sort(
         "lost_ratio", "rank", descending=[True, False]

@@ -22,13 +22,13 @@ class Limits:
     """When compile time is worth a finding."""
 
     once_ratio: float = limit(
-        0.05, "of the recorded time, for compiling at the start", "chosen by us: below it is small"
+        0.05, "of the recorded time, for compiling at the start", "chosen by us: less is not worth a finding"
     )
     again_ratio: float = limit(
         0.03, "of the recorded time, for compiling later", "the Ascend advisor's limit for medium"
     )
     again_steps: int = limit(
-        2, "steps after the first that compile again", "chosen by us: one is a last, smaller batch"
+        2, "steps after the first that compile again", "chosen by us: a single one is usually the smaller last batch"
     )
 
 
@@ -44,9 +44,8 @@ def compile_time(
 ) -> Iterator[Finding]:
     """Report ranks that wait for a compiler at the start, and ranks that compile again in later steps.
 
-    What is compiled once is a total of the job and not of a step, so it claims no saving of a step. What is compiled
-    again in at least `again_steps` later steps is claimed as its mean over all recorded steps. Where none are marked,
-    iterations that were found take their place.
+    Compiling once is a cost of the job, not of a step, so no saving is claimed. Compiling again in at least
+    `again_steps` later steps is claimed as the mean over all recorded steps (or iterations, if no steps are marked).
     """
     found = [_of_rank(rows, limits) for rows in compile_time.partition_by("rank", maintain_order=True)]
     at_start = [row for row in found if row["once_ns"] >= limits.once_ratio * row["recorded_ns"]]
@@ -59,7 +58,7 @@ def compile_time(
 
 
 def _of_rank(rows: pl.DataFrame, limits: Limits) -> dict[str, Any]:
-    """What one rank compiled at the start, and what again in later steps."""
+    """The compile time of one rank at the start and in later steps."""
     again = rows.drop_nulls("step")[1:]
     if again.height < limits.again_steps:
         again = again.clear()

@@ -1,4 +1,4 @@
-"""The processors of the host are busy, so whatever runs there, runs late."""
+"""The host's processors are busy, so everything that runs there is late."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stepscope.limits import limit
 class Limits:
     """When a host counts as busy."""
 
-    busy_ratio: float = limit(0.80, "of all processors not idle, mean", "MindSpore Insight")
+    busy_ratio: float = limit(0.80, "of all processors busy, mean", "MindSpore Insight")
 
 
 LIMITS = Limits()
@@ -60,7 +60,7 @@ MESSAGES = {
 def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = LIMITS) -> Iterator[Finding]:
     """Report hosts whose processors are idle for less than 1 - `busy_ratio` of the time.
 
-    If training itself computes on the CPU, busy processors are as they should be, and nothing is reported.
+    If training itself computes on the CPU, busy processors are expected and not reported.
     """
     on_cpu = ranks.filter(pl.col("device_kind") == "cpu").select("rank").collect()["rank"]
     mine = cpu_summary.filter(pl.col("scope") == "process").select("rank", mine="mean_busy_processors")

@@ -1,4 +1,4 @@
-"""The training loop waits for its data loader, and whether the device had work meanwhile is unknown."""
+"""The training loop waits for its data loader, and it is unknown whether the device had work meanwhile."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MESSAGES = {
     )
     for limited_by, action in ACTIONS.items()
 }
-"""By what limits the loader."""
+"""Messages by the loader's limiting factor."""
 
 
 @rule("data-loader", MESSAGES, claim=Claim(Turn.LOADER, "data_loading", yields=("data_loading",)))
@@ -58,11 +58,11 @@ def data_loader(
     steps: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> Iterator[Finding]:
-    """Report loaders for which the training loop waits long.
+    """Report data loaders for which the training loop waits long.
 
-    If the idle time of the device is known, `idle-time` reports what of the waiting costs anything, and this rule
-    nothing. A single step is left out, since no batch can be ready for the first. The saving is the mean wait in
-    a step on the rank that waits most: an upper bound, as the device may have had work.
+    If the device's idle time is known, `idle-time` reports the part of the wait that costs time, and this rule reports
+    nothing. A recording of a single step is skipped, since no batch can be ready for the first. The saving is the mean
+    wait per step on the rank that waits most: an upper bound, as the device may have had work.
     """
     if idle is not None:
         return

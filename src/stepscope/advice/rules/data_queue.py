@@ -1,4 +1,4 @@
-"""Batches reach the device too late: the queue on it is empty when a step wants one."""
+"""Batches reach the device too late: its queue is empty when a step needs one."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ MESSAGES = {
         },
     ),
 }
-"""By the stage of the input that is slow."""
+"""Messages by the slow stage of the input."""
 
 
 @rule("data-queue", MESSAGES, claim=Claim(Turn.DEVICE_QUEUE, "data_loading", yields=("data_loading",)))
@@ -107,8 +107,8 @@ def data_queue(
     """Report ranks whose data queue was empty although the host's was not, and ranks that are slow to take batches.
 
     A data queue that is empty because the pipeline is slow is left to `host-queue`. The saving is the time of taking a
-    batch where the queue was empty, mean of all batches without the first (which cannot be ready), on the rank that
-    waited most; of a recording without steps, the sum.
+    batch from an empty queue, as the mean over all batches but the first (which cannot be ready), on the rank that
+    waited most; the sum if the recording has no steps.
     """
     unit = unit_of(steps, "batch")
     processing = input_stages.filter(pl.col("stage") == PROCESSING).select("rank", processing="verdict")

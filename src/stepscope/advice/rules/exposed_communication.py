@@ -1,4 +1,4 @@
-"""Communication that computing does not hide."""
+"""Communication that is not hidden by computing."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def exposed_communication(
     arrival: pl.DataFrame | None,
     limits: Limits = LIMITS,
 ) -> Iterator[Finding]:
-    """Report transmission that no computing covers, without the time that ranks merely wait for each other.
+    """Report transmission that is not hidden by computing, without the time that ranks wait for each other.
 
-    The saving is the part of the median rank's exposed transmission that better overlap usually hides, without what
-    mending the slowest link or group saves already (`slow-link`, `slow-group`). Where it is unknown how much
-    of the communication is waiting, no saving is claimed.
+    The saving is the part of the median rank's exposed transmission that better overlap usually hides, less the saving
+    of fixing the slowest link or group (`slow-link`, `slow-group`). If it is unknown how much of the communication is
+    waiting, no saving is claimed.
     """
     step_ns = median(breakdown, pl.col("window_ns"))
     per_step = segments.group_by("rank", "step").agg(pl.col("transmit_ns", "wait_ns", "unsplit_ns").sum())
@@ -109,7 +109,7 @@ def exposed_communication(
 
 
 def _claimed_ns(links: pl.DataFrame | None, groups: pl.DataFrame | None) -> float:
-    """What the slowest link costs a step, or where no link is accused the slowest group."""
+    """The cost of the slowest link per step, or of the slowest group if no link is reported."""
     if links is not None and not links.is_empty():
         return float(links["cost_ns"][0])
     if groups is None or groups.is_empty():

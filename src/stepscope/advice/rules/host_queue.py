@@ -65,10 +65,9 @@ def host_queue(
 ) -> Iterator[Finding]:
     """Report ranks whose data processing is the bottleneck (`input_stages`), as one finding.
 
-    The saving is what the training loop waited for a batch, mean without the first (of a recording without steps, the
-    sum), on the rank that waited most. It is known only where the loop itself takes from the queue
-    (`dataset_iterator`), and claimed only where the idle time of the device is not known, since `idle-time` claims it
-    else.
+    The saving is the training loop's wait for a batch, as the mean without the first (the sum if the recording has no
+    steps), on the rank that waited most. It is known only if the loop itself takes from the queue (`dataset_iterator`),
+    and claimed only if the device's idle time is unknown, since `idle-time` claims it otherwise.
     """
     slow = input_stages.filter((pl.col("stage") == PROCESSING) & (pl.col("verdict") == BOTTLENECK))
     if slow.is_empty():
@@ -101,8 +100,8 @@ def host_queue(
 
 
 def _waits(batches: pl.DataFrame, queues: pl.DataFrame, ranks: list[int]) -> tuple[float, int, int]:
-    """What the loop waited for a batch on the rank that waited most, its time from batch to batch (in ns), and the
-    batches but the first."""
+    """On the rank that waited most: the loop's wait for a batch and the time from batch to batch (in ns), and the
+    number of batches without the first."""
     of_loop = (pl.col("queue") == "dataset_iterator") & pl.col("rank").is_in(ranks)
     waits = (
         batches.filter(of_loop & (pl.col("number") > FIRST))
@@ -119,7 +118,7 @@ def _waits(batches: pl.DataFrame, queues: pl.DataFrame, ranks: list[int]) -> tup
 
 
 def _chains(operators: pl.DataFrame | None, ranks: list[int]) -> list[str]:
-    """The operators that hold the pipelines of these ranks up, from the readers to the root."""
+    """The operators that slow down the pipelines of these ranks, from the readers to the root."""
     if operators is None:
         return []
     chains = operators.filter(pl.col("rank").is_in(ranks))["chain"].drop_nulls()

@@ -1,4 +1,4 @@
-"""All ranks stand idle for the same reason, in every step or in some."""
+"""All ranks are idle for the same reason, in every step or in some."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from stepscope.limits import limit
 class Limits(OccurrenceLimits):
     """When idle time is worth a finding."""
 
-    idle_ratio: float = limit(0.10, "of the recording, median rank", "chosen by us: below it the device is well fed")
+    idle_ratio: float = limit(0.10, "of the recording, median rank", "chosen by us: less is not worth a finding")
     data_ratio: float = limit(0.05, "of the recording, for data loading", "the PyTorch profiler's own advice")
     paused_ratio: float = limit(
-        0.20, "of the recording, for pauses in Python code and unknown causes", "chosen by us: in every step alike"
+        0.20, "of the recording, for pauses in Python code and unknown causes", "chosen by us: some runs in every step"
     )
     unexplained_ratio: float = limit(
-        0.50, "of the recording, for Python code and unknown causes", "chosen by us: Python between operators is usual"
+        0.50, "of the recording, for Python code and unknown causes", "chosen by us: some between operators is normal"
     )
     function_ratio: float = limit(
-        0.10, "of a cause's idle time, from which a Python function is named", "chosen by us: the dearest few matter"
+        0.10, "of a cause's idle time, for a Python function to be named", "chosen by us: only the largest few matter"
     )
 
 
@@ -49,19 +49,19 @@ CAUSES = (
     "other",
     NOT_RECORDED := "not_recorded",
 )
-"""Causes of idle time that this rule is about. Where only the device was recorded, what would remove the idle time is
-unknown, so it claims no saving."""
+"""Causes of idle time that this rule reports. If only the device was recorded, the remedy is unknown, so no saving is
+claimed."""
 
 UNEXPLAINED = ("python", "other")
-"""Causes of which every healthy job has some between its operators. Of these it matters whether there are pauses, or
-steps that stall, or very much of it."""
+"""Causes that every healthy job has between its operators. They are reported only for pauses, stalled steps or a very
+large share."""
 
 OF_DEVICES = ("dispatch", "synchronisation", NOT_RECORDED)
-"""Causes that only work on a device has: on a CPU the host launches nothing, waits for nothing and is the work."""
+"""Causes that exist only with a device: on a CPU, nothing is launched or synchronised."""
 
 
 _SHARED = ("lost", "paused", "stalled")
-"""Times of which `lost_time` has the share in what was recorded."""
+"""Times whose share of the recording is in `lost_time`."""
 
 
 @rule("idle-time", MESSAGES, claim=Claim(Turn.SEEN_IDLE, time_in="cause"))
@@ -75,11 +75,11 @@ def idle_time(
 ) -> Iterator[Finding]:
     """Report a cause of idle time that costs the median rank much, in every step or in some.
 
-    A rank that is slower than the others is left to `slow-rank`; here the median over all ranks counts, of what
-    each lost in all steps but its first. The saving is that total, as an average over the steps; of Python code and
-    unknown causes, where some steps stall, what these cost beyond ordinary ones. Where only the device was recorded,
-    the finding asks for the host and claims nothing. Of the loader that was waited for longest, its workers decide
-    what helps.
+    A rank that is slower than the others is left to `slow-rank`; this rule uses the median over ranks of the time lost
+    in all steps but the first. The saving is that total averaged over the steps; for Python code and unknown causes, if
+    some steps stall, only their excess over ordinary steps. If only the device was recorded, the finding asks to record
+    the host and claims nothing. For data loading, the action depends on the workers of the loader with the longest
+    wait.
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
     unit, platform = unit_of(breakdown), platform_of(ranks)
@@ -121,10 +121,10 @@ def idle_time(
 
 
 def _typical(lost: pl.DataFrame, cause: str) -> dict[str, Any] | None:
-    """What a cause cost the median rank a step, of two the lesser; None if it cost this rank nothing.
+    """What a cause costs the median rank (of two, the one with less) per step; None if it costs nothing.
 
-    Its shares are those of the median rank's step: ranks that wait for each other lose alike, but where few steps were
-    recorded, the windows of some are far shorter than those of others.
+    Shares are of the median rank's step: ranks that wait for each other lose the same time, but with few recorded
+    steps, the windows of some ranks are far shorter than those of others.
     """
     rows = lost.filter(pl.col("cause") == cause).sort(pl.col("lost_ns") / pl.col("steps"), "rank")
     free = lost["rank"].n_unique() - rows.height  # ranks without the cause come first
@@ -152,14 +152,14 @@ def _is_worth_it(row: dict[str, Any], cause: str, limits: Limits) -> bool:
 
 
 def _claimed(row: dict[str, Any], cause: str, limits: Limits) -> int:
-    """What of the idle time can be saved; of unexplained causes what stalls cost beyond ordinary steps, if any do."""
+    """The idle time that can be saved; for unexplained causes, the excess of stalled steps, if there are any."""
     stalls = row["stalled_ratio"] >= limits.idle_ratio or is_stalling(row, limits)
     ends = row["period"] != 1
     return int(row["stalled_ns"] if cause in UNEXPLAINED and stalls and ends else row["lost_ns"])
 
 
 def _range(row: dict[str, Any], saved_ns: int) -> dict[str, Any]:
-    """The least and the most that it saves: what the median step loses, and what the average one does."""
+    """The range of the saving: what the median step loses, and what the average step loses."""
     if not saved_ns:
         return {}
     saving = round(saved_ns / row["steps"])
@@ -183,7 +183,7 @@ def _how_much(row: dict[str, Any], lost_ns: int, limits: Limits) -> dict[str, An
 
 
 def _message(cause: str, loader: dict[str, Any] | None, functions: pl.DataFrame | None) -> str:
-    """Which message fits; of unknown causes it matters whether Python functions were recorded."""
+    """The message to use; for unknown causes it depends on whether Python functions were recorded."""
     if cause == "data_loading":
         return f"{cause}/{loader_key(loader)}"
     return f"{cause}/no function" if cause == "other" and functions is not None else cause

@@ -163,4 +163,4 @@ MESSAGES = {
         ),
     ),
 }
-"""By cause (of `idle`); where another fact decides what to do, that stands behind a slash."""
+"""Messages by cause (of `idle`); if the action depends on another fact, this follows a slash."""

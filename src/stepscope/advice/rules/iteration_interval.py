@@ -1,4 +1,4 @@
-"""Steps start late: the device waits from the end of one to the first operator of the next."""
+"""Steps start late: the device waits between the end of a step and the first operator of the next."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def iteration_interval(
     ranks: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> Iterator[Finding]:
-    """Report long intervals between steps, where the device's own step table states them.
+    """Report long intervals between steps, if the device's own step table states them.
 
-    The first step has no interval, so it does not count unless it is the only one. The saving is what the mean exceeds
-    the limit by, on the rank where it is longest: shorter intervals cannot be had. Idle time that
+    The first step has no interval, so it does not count unless it is the only one. The saving is the excess of the mean
+    over the limit, on the rank with the longest interval: shorter intervals are not achievable. Idle time that
     timelines show is left to `idle-time`.
     """
     stated = step_trace.join(device_steps, on=["rank", "step"], how="semi").drop_nulls("interval_ns")

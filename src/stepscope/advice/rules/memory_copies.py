@@ -1,4 +1,4 @@
-"""Copies and fills that nothing covers."""
+"""Memory copies and fills that nothing hides."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stepscope.limits import limit
 class Limits:
     """When exposed memory operations are worth a finding."""
 
-    exposed_ratio: float = limit(0.05, "of the step, in which the device only copies", "chosen by us")
+    exposed_ratio: float = limit(0.05, "of the step, with the device only copying", "chosen by us")
 
 
 LIMITS = Limits()
@@ -59,7 +59,7 @@ MESSAGES = {
 def memory_copies(
     breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS
 ) -> Iterator[Finding]:
-    """Report memory operations that neither computing nor communication covers (median rank and step)."""
+    """Report memory operations hidden by neither computing nor communication (median rank and step)."""
     step_ns = median(breakdown, pl.col("window_ns"))
     exposed = median(breakdown, pl.col("memory_not_overlapped_ns"))
     ratio = exposed / step_ns if step_ns else 0.0

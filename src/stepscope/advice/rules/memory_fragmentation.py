@@ -19,7 +19,7 @@ _SHAPES = Text("eep shapes the same from step to step (padding, buckets).", "让
 
 
 def _set(en: str, zh: str) -> Text:
-    """A setting of the allocator, and what helps without one."""
+    """An action: set the allocator as given, and keep shapes the same."""
     return Text(f"Set {en}; k", f"设置 {zh}；") + _SHAPES
 
 

@@ -1,4 +1,4 @@
-"""Memory grows from step to step, and who keeps it."""
+"""Memory grows from step to step; names the operators that keep it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stepscope.advice.units import unit_of
 from stepscope.analysis.memory.memory_hints import GROWTH, UNRELEASED
 
 NAMED = 5
-"""Operators whose blocks were never released that are named."""
+"""How many operators with unreleased blocks are named."""
 
 _OTHERS = Text(", caches without a limit, and hooks that collect tensors.", "、没有上限的缓存，以及收集张量的钩子。")
 

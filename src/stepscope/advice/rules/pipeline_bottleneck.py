@@ -1,4 +1,4 @@
-"""Which operators of the dataset pipeline hold it up, and what helps with their kind."""
+"""Which operators slow the dataset pipeline down, and what helps with their kind."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ACTIONS = {
         "增大 prefetch_size 和该算子的工作线程数，并考虑能否把它移到流水线的后面。",
     ),
 }
-"""Kind of operator to what helps with it, as the performance guide of MindSpore has it."""
+"""Kind of operator to what helps with it, following MindSpore's performance guide."""
 
 _CAUSES = {
     "last": Text(
@@ -62,10 +62,10 @@ _CAUSES = {
         "它的工作线程几乎不占用 CPU，因此在等待其他东西：读取、锁、其他进程。",
     ),
 }
-"""What the queues show of the first of the operators."""
+"""What the queues show about the first of the operators."""
 
 _FACTS = {"last": ("operator",), "first": ("usage_ratio",)}
-"""What these of them name; the others name all three."""
+"""Parameters of these texts; the others use all three."""
 
 MESSAGES = {
     f"{kind}/{place}": Message(
@@ -88,9 +88,9 @@ _KINDS = {"Generator": "generator", "Map": "map", "Batch": "batch", "BucketBatch
 def pipeline_bottleneck(input_operators: pl.DataFrame, input_stages: pl.DataFrame | None) -> Iterator[Finding]:
     """Report the operators that `input_operators` marks, one finding for the same operators of a kind on all ranks.
 
-    If the host queue shows that batches come in time, the slowest operator costs nothing, and nothing is reported; nor
-    if queues were sampled once, at the start, when all are empty. The saving is that of `host-queue`, which measures
-    how long training waits.
+    Nothing is reported if the host queue shows that batches arrive in time, so that the slowest operator costs nothing,
+    or if queues were sampled only once, at the start, when all are empty. `host-queue`, which measures how long
+    training waits, claims the saving.
     """
     healthy: list[int] = []
     if input_stages is not None:
@@ -117,7 +117,7 @@ def _kind() -> pl.Expr:
 
 
 def _input_usage(operators: pl.DataFrame) -> pl.DataFrame:
-    """How full the fullest queue before each operator is, for those that take from one."""
+    """Fill of the fullest input queue of each operator that has one."""
     return operators.group_by("rank", "pipeline", operator="parent").agg(input_usage=pl.col("usage_ratio").max())
 
 
@@ -148,9 +148,9 @@ def _finding(kind: str, rows: pl.DataFrame) -> Finding:
 
 
 def _place(row: dict[str, Any]) -> str:
-    """Which of `_CAUSES` the queues around an operator show."""
+    """The key in `_CAUSES` that fits the queues around an operator."""
     usage, before = row["usage_ratio"], row["input_usage"]
-    # a root may have a queue of its own (where the training loop takes from it), and be slow like any other operator
+    # a root may have an output queue (if the training loop takes from it) and be slow like any other operator
     if usage is None or (row["depth"] == 0 and usage >= LIMITS.high_usage):
         return "last"
     if before is None:

@@ -1,4 +1,4 @@
-"""Most of a recording without steps is one pause: start-up, which no step pays for."""
+"""Most of a recording without steps is one pause: start-up, which costs no step anything."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MESSAGES = {
 
 @rule("single-pause", MESSAGES)
 def single_pause(single_pauses: pl.DataFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
-    """Report pauses of a recording without steps that do not come back; they claim no saving."""
+    """Report pauses that occur once in a recording without steps; no saving is claimed."""
     if single_pauses.is_empty():
         return
     rows = single_pauses.group_by("rank", maintain_order=True).agg(

@@ -44,9 +44,9 @@ def slow_group(
     segments: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
 ) -> Iterator[Finding]:
-    """Name each group that `slow_groups` accuses, unless its slow link is already named.
+    """Report each group in `slow_groups`, unless its slow link is already reported.
 
-    The saving is what its calls take beyond the typical group's in a step, as far as computing does not hide it.
+    The saving is the extra time of its calls per step compared with the typical group, unless hidden by computing.
     """
     if slow_links is not None and not slow_links.is_empty():
         return

@@ -63,10 +63,9 @@ def slow_link(
     arrival: pl.DataFrame | None,
     ranks: pl.LazyFrame | None = None,
 ) -> Iterator[Finding]:
-    """Name each link that `slow_links` accuses.
+    """Report each link in `slow_links`.
 
-    The saving is the time that its transfers take beyond a typical link's, times the share of transmission that
-    computing does not hide anyway.
+    The saving is the extra time of its transfers compared with a typical link, times the exposed share of transmission.
     """
     step_ns = median(breakdown, pl.col("window_ns"))
     exposed, unit = exposed_share(segments, arrival), unit_of(breakdown)
@@ -96,9 +95,9 @@ def slow_link(
 
 
 def exposed_share(segments: pl.DataFrame | None, arrival: pl.DataFrame | None) -> float:
-    """Share of transmission that computing does not cover, on the rank that covers most; 1 where unknown.
+    """Exposed share of transmission on the rank that hides most; 1 if unknown.
 
-    The rank that covers most is the one that the others wait for, so it is its exposure that the job feels.
+    The rank that hides most is the one that the others wait for, so its exposure determines the job's.
     """
     if segments is None or arrival is None:
         return 1.0

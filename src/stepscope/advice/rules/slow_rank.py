@@ -1,4 +1,4 @@
-"""One rank (or several) holds all others up."""
+"""One or several ranks hold all others up."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from stepscope.advice.units import unit_of
 def slow_rank(
     slow_ranks: pl.DataFrame, breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None
 ) -> Iterator[Finding]:
-    """Name each rank that `slow_ranks` accuses.
+    """Report each rank in `slow_ranks`.
 
-    The saving is the part of the step that the job loses because of it (`cost_ns`); it is what remains for this
-    rank when the delay is shared with other slow ranks, of which fixing one alone may save nothing.
+    The saving is the time per step that the job loses because of it (`cost_ns`): its share if several ranks are slow,
+    when fixing one alone may save nothing.
     """
     if breakdown.is_empty():
         return

@@ -1,4 +1,4 @@
-"""The words of `slow-rank`, by what a rank is slow at."""
+"""The words of `slow-rank`, by kind of slow work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BASIS = Text(
 
 
 def _message(verb: Text | Choices, spent: Text | Choices, action: Text | Choices) -> Message:
-    """A message from who is slow at what, what the time is spent on, and what helps."""
+    """Build a message from the slow rank's kind of work, how its time is spent, and what helps."""
     verbs = verb if not isinstance(verb, Text) else {(None, None): verb}
     causes = spent if not isinstance(spent, Text) else {(None, None): spent}
     return Message(
