@@ -69,8 +69,8 @@ def rule_table(limits: Mapping[str, Any] | None = None) -> pl.DataFrame:
     for name, rule in sorted(RULES.items()):
         says = (inspect.getdoc(rule.function) or "").split("\n")[0]
         owners = [owner for owner in (name, *_analyses(rule.function)) if owner in sets]
-        told = [{"limits_of": owner, **one} for owner in owners for one in described(sets[owner])]
-        rows += [{"rule": name, "says": says, **one} for one in told or [dict[str, Any]()]]
+        described_limits = [{"limits_of": owner, **one} for owner in owners for one in described(sets[owner])]
+        rows += [{"rule": name, "says": says, **one} for one in described_limits or [dict[str, Any]()]]
     behind = {row.get("limits_of") for row in rows}
     for owner in sorted(sets.keys() - behind):
         rows += [{"limits_of": owner, **one} for one in described(sets[owner])]

@@ -193,9 +193,9 @@ def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     clusters: list[list[_Piece]] = []
     for (family, world_size, folder, has_no_times), members in sorted(classes.items(), key=lambda c: c[0][-1]):
         for cluster in _overlapping(members):
-            beside = timed[family, world_size, folder] if has_no_times else []
-            if len(beside) == 1:  # recordings without times join the only job in their folder
-                beside[0].extend(cluster)
+            same_folder = timed[family, world_size, folder] if has_no_times else []
+            if len(same_folder) == 1:  # recordings without times join the only job in their folder
+                same_folder[0].extend(cluster)
                 continue
             clusters.append(cluster)
             for directory in {piece.directory for piece in cluster}:

@@ -102,10 +102,10 @@ def slow_groups(
 def _sized(members: pl.DataFrame, links: pl.LazyFrame | None, alike_factor: float) -> pl.DataFrame:
     """Calls of known size with `transmit_ns`; `sent_bytes` and its class if only links give the size."""
     sent = pl.lit(None, pl.Float64).alias("sent_bytes")
-    told = members.with_columns(sent) if links is None else _with_sent(members, links)
+    with_sent = members.with_columns(sent) if links is None else _with_sent(members, links)
     kind, call = ["operation", "members"], ["group", "sequence"]
     calls = (
-        told.with_columns(pl.col("size_bytes").fill_null(pl.col("size_bytes").max().over(call)))
+        with_sent.with_columns(pl.col("size_bytes").fill_null(pl.col("size_bytes").max().over(call)))
         .with_columns(sent_bytes=pl.when(pl.col("size_bytes").is_null()).then("sent_bytes"))
         .group_by("group", "sequence", "step", "operation", "size_bytes", "members")
         .agg(pl.col("transmit_ns").min(), pl.col("sent_bytes").max())
@@ -125,16 +125,16 @@ def _with_sent(members: pl.DataFrame, links: pl.LazyFrame) -> pl.DataFrame:
         & (pl.col("source") == pl.col("rank"))
         & (pl.col("transport").fill_null("") != "LOCAL")
     )
-    told = members
+    with_sent = members
     for name, which, keys in (
         ("of_call", pl.col("name").is_not_null(), ["rank", "step", "name"]),
         ("of_group", pl.col("name").is_null() & pl.col("group").is_not_null(), ["rank", "step", "group", "operation"]),
     ):
         sums = between.filter(which).group_by(keys).agg(pl.col("size_bytes").sum().alias(name)).collect()
-        told = told.join(sums, on=keys, how="left", nulls_equal=True, maintain_order="left").with_columns(
+        with_sent = with_sent.join(sums, on=keys, how="left", nulls_equal=True, maintain_order="left").with_columns(
             pl.col(name) / pl.len().over(keys)  # a step may have several calls of a name or group
         )
-    return told.with_columns(sent_bytes=pl.coalesce("of_call", "of_group"))
+    return with_sent.with_columns(sent_bytes=pl.coalesce("of_call", "of_group"))
 
 
 def group_names(groups: pl.LazyFrame | None) -> pl.DataFrame:

@@ -92,17 +92,17 @@ def model_flops(
     Raises:
         Unavailable: If neither operators nor the source state FLOPs.
     """
-    told = _stated_values(rank_figures)
-    if operator_flops is None and not any(name in told for name in _STATED[:6]):
+    stated = _stated_values(rank_figures)
+    if operator_flops is None and not any(name in stated for name in _STATED[:6]):
         raise Unavailable("neither operators nor the source itself state floating point operations")
     about = _about(ranks)
-    row: dict[str, Any] = {f"stated_{name}": told.get(name) for name in _STATED[:7]}
+    row: dict[str, Any] = {f"stated_{name}": stated.get(name) for name in _STATED[:7]}
     row |= {"rank": about.get("rank", 0), "device_name": about.get("device_name")}
     if operator_flops is not None:
         row |= _sums(operator_flops, steps)
     else:
-        row |= _of_stated(told)
-    row |= _peak(row, told, about, peak_flops_per_s)
+        row |= _of_stated(stated)
+    row |= _peak(row, stated, about, peak_flops_per_s)
     return pl.DataFrame([row], schema=schema_of(COLUMNS))
 
 
@@ -165,28 +165,28 @@ def _mean_step(steps: pl.LazyFrame | None) -> int | None:
     return None if mean is None else round(mean)
 
 
-def _of_stated(told: Mapping[str, float]) -> dict[str, Any]:
+def _of_stated(stated: Mapping[str, float]) -> dict[str, Any]:
     """The figures of a source that states totals only: its FLOPs are those of one step."""
-    parts = [told[name] for name in ("cube_flops", "vector_flops") if name in told]
+    parts = [stated[name] for name in ("cube_flops", "vector_flops") if name in stated]
     return {
         "found_by": "stated",
-        "step_flops": told.get("flops", sum(parts) if parts else None),
-        "step_cube_flops": told.get("cube_flops"),
-        "step_vector_flops": told.get("vector_flops"),
-        "flops_per_s": told.get("flops_per_s"),
-        "cube_flops_per_s": told.get("cube_flops_per_s"),
-        "vector_flops_per_s": told.get("vector_flops_per_s"),
+        "step_flops": stated.get("flops", sum(parts) if parts else None),
+        "step_cube_flops": stated.get("cube_flops"),
+        "step_vector_flops": stated.get("vector_flops"),
+        "flops_per_s": stated.get("flops_per_s"),
+        "cube_flops_per_s": stated.get("cube_flops_per_s"),
+        "vector_flops_per_s": stated.get("vector_flops_per_s"),
     }
 
 
 def _peak(
-    row: Mapping[str, Any], told: Mapping[str, float], about: Mapping[str, Any], given: float | None
+    row: Mapping[str, Any], stated: Mapping[str, float], about: Mapping[str, Any], given: float | None
 ) -> dict[str, Any]:
     """The device's peak rate and the shares of it."""
     clocked = _clocked_peak(read_json(about.get("options") or ""))
     ways = {
         "argument": given,
-        "stated": told.get("device_peak_flops_per_s"),
+        "stated": stated.get("device_peak_flops_per_s"),
         "device": clocked,
         "table": peak_of(row.get("device_name"), row.get("data_type")),
     }

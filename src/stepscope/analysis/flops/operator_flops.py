@@ -127,11 +127,11 @@ def _by_counters(
     if kernels is None or counters is None:
         return None
     cube, vector = pl.coalesce("cube_fops", "aic_cube_fops"), pl.coalesce("vector_fops", "aiv_vector_fops")
-    told = counters.select("rank", "kernel", cube_flops=cube, vector_flops=vector).filter(
+    measured = counters.select("rank", "kernel", cube_flops=cube, vector_flops=vector).filter(
         pl.col("cube_flops").is_not_null() | pl.col("vector_flops").is_not_null()
     )
     rows = _summed(
-        kernel_rows(kernels, ranks).join(told, on=["rank", "kernel"]),
+        kernel_rows(kernels, ranks).join(measured, on=["rank", "kernel"]),
         [pl.col("cube_flops").mean(), pl.col("vector_flops").mean()],
     )
     return rows.with_columns(flops=pl.sum_horizontal("cube_flops", "vector_flops"), found_by=pl.lit("counters"))

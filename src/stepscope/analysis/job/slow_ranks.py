@@ -192,7 +192,7 @@ def _slow_at(
     ranks = per_step.group_by("rank").agg(
         center=excess.median(),
         cost=pl.col(f"{kind}_cost").median(),
-        dearest=pl.max_horizontal(pl.col(f"{k}_cost").median() for k in WORK),
+        highest_cost=pl.max_horizontal(pl.col(f"{k}_cost").median() for k in WORK),
         typical=(pl.col(f"{kind}_ns") - excess).median(),
         steps=pl.len(),
         late=(excess > floor).sum(),
@@ -204,7 +204,7 @@ def _slow_at(
         costly = r["cost"] >= enough and r["center"] > 0
         steady = r["late"] >= limits.steps_late_ratio * r["steps"]
         outlier = score >= limits.score
-        often_last = r["chance"] is not None and r["chance"] < limits.chance and r["cost"] == r["dearest"]
+        often_last = r["chance"] is not None and r["chance"] < limits.chance and r["cost"] == r["highest_cost"]
         if costly and steady and (outlier or often_last):
             rows.append(
                 (

@@ -63,13 +63,13 @@ def memory_peak(
     Raises:
         Unavailable: If no memory was recorded.
     """
-    told = _stated(rank_figures)
+    stated = _stated(rank_figures)
     parts = []
     if graph_nodes is not None:
         parts.append(_of_graphs(of_nodes(graph_nodes, graphs, graph_tensors)))
     if memory_curve is not None:
         parts.append(_of_curves(memory_curve, steps))
-    if not parts and told and rank_figures is not None:
+    if not parts and stated and rank_figures is not None:
         parts.append(rank_figures.select("rank").first().collect())
     if not parts:
         raise Unavailable("no memory was recorded")
@@ -82,7 +82,9 @@ def memory_peak(
     highest = pl.max_horizontal("peak_bytes", "stated_peak_bytes", "reserved_peak_bytes")
     return (
         peaks.with_columns(
-            (pl.when(of_rank).then(pl.lit(told[column])) if column in told else pl.lit(None, pl.Int64)).alias(column)
+            (pl.when(of_rank).then(pl.lit(stated[column])) if column in stated else pl.lit(None, pl.Int64)).alias(
+                column
+            )
             for column in STATED.values()
         )
         .with_columns(capacity_bytes=pl.coalesce("capacity_bytes", measured))

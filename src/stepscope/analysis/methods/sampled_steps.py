@@ -62,8 +62,10 @@ def of_steps(rows: pl.DataFrame, ranges: pl.DataFrame, chosen: Choice, time: str
     wanted = parse_selection(chosen, "steps")
     if wanted is None:
         return found
-    tells = pl.col("rank").is_in(ranges["rank"].unique().to_list()) | pl.col("step").is_not_null().any().over("rank")
-    return found.filter(~tells | wanted.expression("step").fill_null(False))
+    has_steps = pl.col("rank").is_in(ranges["rank"].unique().to_list()) | pl.col("step").is_not_null().any().over(
+        "rank"
+    )
+    return found.filter(~has_steps | wanted.expression("step").fill_null(False))
 
 
 def count_steps() -> pl.Expr:

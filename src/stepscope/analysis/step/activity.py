@@ -95,8 +95,8 @@ def activity(
     found = merged(pl.concat(parts))
     if marks is not None:
         found = pl.concat([found, _explaining(marks, found, on_device, ranks, steps, limits)])
-    told = found.filter(pl.col("what").is_in([*WORK, "phase"]))["rank"]
-    if {*ranks_of(steps)} - {*told}:
+    known = found.filter(pl.col("what").is_in([*WORK, "phase"]))["rank"]
+    if {*ranks_of(steps)} - {*known}:
         raise Unavailable("no work of the rank was recorded")
     return found.with_columns(on_device=~is_host)
 

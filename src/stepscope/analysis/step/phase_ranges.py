@@ -138,8 +138,8 @@ def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.L
         None if slices is None else _annotated(slices, RESETS),
         union(_annotated(slices, NO_FORWARD), by=["rank"]) if slices is not None else marked.lazy().clear(),
     )
-    told = phases_by_operators(rows, turns)
-    found = [_without(told.filter(pl.col("phase") == phase), marked, phase) for phase in OPERATORS]
+    found_phases = phases_by_operators(rows, turns)
+    found = [_without(found_phases.filter(pl.col("phase") == phase), marked, phase) for phase in OPERATORS]
     later = pl.concat([marked, *found]).filter(pl.col("phase").is_in(["backward", "optimizer"]))
     found.append(_without(_forward(rows, later, slices, turns), marked, "forward"))
     return found
@@ -153,8 +153,8 @@ def _annotated(slices: pl.LazyFrame, words: str) -> pl.LazyFrame:
 
 def _without(ranges: pl.DataFrame, marked: pl.DataFrame, phase: str) -> pl.DataFrame:
     """Ranges of the steps without marks of the phase."""
-    told = marked.filter(pl.col("phase") == phase)
-    return ranges.join(told, on=["rank", "step"], how="anti").select(_RANGE)
+    of_phase = marked.filter(pl.col("phase") == phase)
+    return ranges.join(of_phase, on=["rank", "step"], how="anti").select(_RANGE)
 
 
 def _forward(
@@ -177,10 +177,10 @@ def _forward(
         (pl.col("start_ns") < pl.col("until_ns")) | (pl.col("until_ns").is_null() & ~trains)
     )
     end = (pl.col("start_ns") + pl.col("duration_ns")).max()
-    told = kept.group_by(keys).agg(
+    forward = kept.group_by(keys).agg(
         start_ns=pl.col("start_ns").min(), end_ns=pl.coalesce(pl.col("until_ns").first(), end)
     )
-    return told.with_columns(phase=pl.lit("forward"))
+    return forward.with_columns(phase=pl.lit("forward"))
 
 
 def _but_closures(others: pl.LazyFrame, backward: pl.LazyFrame) -> pl.LazyFrame:

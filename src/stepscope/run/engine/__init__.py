@@ -1,4 +1,4 @@
-"""How questions are asked over ranks: by threads of this process or by worker processes, with the same answers."""
+"""How analyses run over ranks: in threads of this process or in worker processes, with the same answers."""
 
 from stepscope.run.engine.base import Engine, Task
 from stepscope.run.engine.processes import Processes

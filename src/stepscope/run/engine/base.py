@@ -1,4 +1,4 @@
-"""What an engine is: something that carries out tasks, each of them a question to some ranks."""
+"""The interface of an engine, which carries out tasks: each is a question about some ranks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from stepscope.run.parts import PartAnswer
 
 @dataclass(frozen=True)
 class Task:
-    """A question to some ranks.
+    """A question about some ranks.
 
     Args:
         ranks: Their numbers.
-        here: Asks it in this thread.
-        order: Gives the same question as data, for another process; None if only this process can ask it.
+        here: Computes the answer in this thread.
+        order: Returns the same question as data for another process, or None if only this process can answer it.
     """
 
     ranks: tuple[int, ...]
@@ -29,13 +29,13 @@ class Engine(Protocol):
     """Carries out tasks."""
 
     def map(self, tasks: Sequence[Task], done: Callable[[Task], None]) -> list[PartAnswer]:
-        """The results of tasks, in their order.
+        """The results of tasks, in order.
 
-        An error ends it: of several the one of the first task, so that it is the same in each run. Called by many
-        threads at once, and by tasks for tasks of their own.
+        An error stops it; of several errors, the first task's is raised, so that it is always the same one. May be
+        called by many threads at once, and by tasks for subtasks.
 
         Args:
-            tasks: What to do.
+            tasks: The tasks.
             done: Called after each task, in any thread.
 
         Raises:

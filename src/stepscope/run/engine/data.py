@@ -1,4 +1,4 @@
-"""Options and limits as bytes: data and the names of its types, nothing that runs when it is read."""
+"""Options and limits as bytes: plain data and type names, so that nothing is executed when reading them."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _PLAIN = (str, bytes, bool, int, float, type(None))
 
 
 class NotSendable(Exception):
-    """A value of a type that another process cannot find: one of a notebook, a script or inside a function."""
+    """A value of a type that another process cannot import: defined in a notebook, a script or inside a function."""
 
 
 def encoded(value: Any) -> bytes:
     """A value of an option (see `analysis.parameters.frozen`), or a mapping of them, as bytes.
 
     Raises:
-        NotSendable: If one of its types has no place that another process can import.
+        NotSendable: If another process cannot import one of its types.
     """
     return msgspec.msgpack.encode(_outward(value))
 
 
 def decoded(data: bytes) -> Any:
-    """The value of some bytes."""
+    """The value encoded in bytes."""
     return _inward(msgspec.msgpack.decode(data))
 
 
 def place_of(thing: Any) -> str:
-    """The module and name by which another process finds a class or function.
+    """The module and name with which another process can import a class or function.
 
     Raises:
-        NotSendable: If it does not.
+        NotSendable: If it cannot.
     """
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "<locals>")
     if module in (None, "__main__") or "<" in name:

@@ -1,4 +1,4 @@
-"""What a process that asks questions and the one that started it send each other: msgpack, frames as Arrow IPC."""
+"""Messages between a worker process and the process that started it: msgpack, with frames as Arrow IPC."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import polars as pl
 from stepscope.errors import Unavailable
 
 MOST_RUNS = 8
-"""Runs, and selections of them, that a worker remembers; with another one it forgets the one that it was sent first."""
+"""How many runs and selections a worker keeps; beyond that it drops the oldest."""
 
 
 class RankData(msgspec.Struct, frozen=True):
-    """A rank whose rows lie in the store: its number, where that comes from, and its entry."""
+    """A rank whose rows are in the store: its number, where that comes from, and its entry."""
 
     rank: int
     origin: str
@@ -25,15 +25,15 @@ class RunData(msgspec.Struct, frozen=True):
     """A run, or a selection of one.
 
     Args:
-        id: Tells it from the others of the process that asks.
+        id: Identifies it among the runs of the calling process.
         name: Its name.
         path: The directory or file that holds it.
         ranks: Its ranks.
         steps: The steps to which it is narrowed, as closed ranges; None for all.
-        defaults: Options of analyses that take the place of their defaults, see `data.py`.
-        issues: What is known of the run beside its tables, as rows.
+        defaults: Options of analyses that replace the defaults, see `data.py`.
+        issues: The issues of the run, as rows.
         iterations: Its iterations, if it marks no steps: rows, number, operators in each.
-        answers_bytes: Bytes of answers that a worker may keep.
+        answers_bytes: Size of the answers that a worker may keep.
     """
 
     id: int
@@ -59,7 +59,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Given(msgspec.Struct, frozen=True):
-    """An answer of the whole job that a question over ranks needs: its rows, or why there are none."""
+    """An answer about the whole job that a question about ranks needs: its rows, or why there are none."""
 
     question: str
     rows: bytes | None
@@ -67,15 +67,15 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Order(msgspec.Struct, frozen=True):
-    """A question to some ranks of a run.
+    """A question about some ranks of a run.
 
     Args:
         run: The run.
         question: Name of the analysis.
         module: The module that registers it.
         options: Its options, see `data.py`.
-        ranks: The ranks to ask.
-        given: The answers that it needs of the whole job.
+        ranks: The ranks.
+        given: The answers about the whole job that it needs.
     """
 
     run: RunData
@@ -87,13 +87,13 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Opened(msgspec.Struct, frozen=True, tag=True):
-    """A run about which questions follow."""
+    """A run, sent before questions about it."""
 
     run: RunData
 
 
 class Ask(msgspec.Struct, frozen=True, tag=True):
-    """An order about a run that was opened before, by its id; see `Order`."""
+    """An order about a previously opened run, by its id; see `Order`."""
 
     run: int
     question: str
@@ -104,18 +104,18 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
 
 
 class Answered(msgspec.Struct, frozen=True, tag=True):
-    """The rows of each group of ranks that was asked together, and why the others cannot answer."""
+    """The rows of each group of ranks computed together, and why the others have no answer."""
 
     frames: list[tuple[tuple[int, ...], bytes]]
     silent: dict[int, Reason]
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """The question has failed.
+    """The question failed.
 
     Args:
-        problem: For a user.
-        trace: Where, if it is a fault of the analysis.
+        problem: Message for the user.
+        trace: Traceback, if it is a bug in the analysis.
     """
 
     problem: str
@@ -145,7 +145,7 @@ def reason_of(error: Unavailable) -> Reason:
 
 
 def error_of(reason: Reason) -> Unavailable:
-    """The error of some fields."""
+    """The error with these fields."""
     causes = [error_of(cause) for cause in reason.causes]
     return Unavailable(
         reason.text,

@@ -1,4 +1,4 @@
-"""Questions to ranks as data, for processes that have nothing but the store in common with this one."""
+"""Questions about ranks as data, for processes that share only the store with this one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Orders:
 
     Args:
         run: The run, or a selection of one.
-        answers_bytes: Bytes of answers that another process may keep.
+        answers_bytes: Size of the answers that another process may keep.
     """
 
     def __init__(self, run: Recorded, answers_bytes: int) -> None:
@@ -40,10 +40,10 @@ class Orders:
         ranks: tuple[int, ...],
         given: Mapping[str, pl.DataFrame | Unavailable],
     ) -> Order | None:
-        """A question to some ranks; None if only this process can ask it.
+        """A question about some ranks; None if only this process can answer it.
 
-        That is so if rows lie in memory, or an analysis or the type of an option is defined in a notebook, in the
-        script that runs or inside a function, where no other process finds it.
+        This is the case if rows are in memory, or an analysis or the type of an option is defined in a notebook, in the
+        main script or inside a function, where no other process can import it.
         """
         handed_on = {option for one in analysis.closure for option in one.passes}
         try:

@@ -1,4 +1,4 @@
-"""Tasks by worker processes, for runs whose analyses hold Python's interpreter lock for long, or have many ranks."""
+"""Tasks in worker processes, for analyses that hold Python's interpreter lock for long and runs with many ranks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _REPLIES: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 
 
 class Processes:
-    """Asks ranks in worker processes, which start with the first question and end with this object or this process.
+    """Runs tasks in worker processes, which start with the first question and end with this object or this process.
 
-    Workers read the rows from the store. What they cannot find is asked in this process: rows in memory, and analyses
-    that are defined in a notebook, in the script that runs or inside a function. Answers are the same wherever they
-    are computed. A worker imports a module once: after reloading one in this process, `close` the workers.
+    Workers read the rows from the store. Questions about rows in memory, and analyses defined in a notebook, in the
+    main script or inside a function, run in this process. Answers are the same wherever they are computed. A worker
+    imports a module once: after reloading one in this process, `close` the workers.
 
     Args:
-        count: Number of processes; by default one for each core.
+        count: Number of processes. Default: one per core.
     """
 
     def __init__(self, count: int | None = None) -> None:
@@ -53,7 +53,7 @@ class Processes:
         def carry_out(numbered: tuple[int, Task]) -> PartAnswer:
             number, task = numbered
             order = task.order()
-            # the same ranks go to the same process, which knows what they have answered before
+            # the same ranks go to the same process, which has their earlier answers
             result = task.here() if order is None else self._workers[number % self.count].ask(order)
             done(task)
             return result
@@ -62,7 +62,7 @@ class Processes:
 
 
 class _Worker:
-    """One worker process, started when it is needed, and the runs that it knows."""
+    """One worker process, started when needed, and the runs that it has."""
 
     def __init__(self, threads: int) -> None:
         self._polars_threads = threads
@@ -85,7 +85,7 @@ class _Worker:
                 raise StepscopeError(
                     f"{order.question}: the process that computed it {how}. If memory ran out, use fewer processes"
                 ) from error
-            except BaseException:  # interrupted: an answer that is still to come must not meet the next question
+            except BaseException:  # interrupted: a late reply must not be taken for the next answer
                 self._end()
                 raise
         if isinstance(reply, Failed):
@@ -93,7 +93,7 @@ class _Worker:
         return _received(reply)
 
     def close(self) -> None:
-        """End the process, after what it is at."""
+        """End the process after its current task."""
         with self._lock:
             self._end()
 
@@ -118,7 +118,7 @@ class _Worker:
 
 
 class _Failure(Exception):
-    """A fault of an analysis in another process, with its traceback there."""
+    """A bug in an analysis in another process, with its traceback there."""
 
     def __init__(self, problem: str, trace: str) -> None:
         super().__init__(f"{problem}\n\nIn the process that computed it:\n{trace}")

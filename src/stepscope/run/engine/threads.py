@@ -1,4 +1,4 @@
-"""Tasks by threads of this process: the caller's own, and others if there are several tasks."""
+"""Tasks in threads of this process: the caller's own, and others if there are several tasks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MOST_THREADS = 4
-"""Polars itself uses all cores for a query; more threads hardly gain time, and hold the rows of more ranks at once."""
+"""Polars itself uses all cores for a query; more threads hardly save time but hold the rows of more ranks."""
 
 
 class Threads:
-    """Asks in this process.
+    """Runs tasks in this process.
 
     Args:
-        count: Number of threads that ask at the same time; by default one for each core, up to `MOST_THREADS`.
+        count: Number of threads. Default: one per core, up to `MOST_THREADS`.
     """
 
     def __init__(self, count: int | None = None) -> None:
@@ -43,10 +43,10 @@ class Threads:
         return self.each(carry_out, tasks)
 
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """A function's results for some items, in their order, by this thread and others.
+        """A function's results for some items, in order, computed by this thread and others.
 
-        This thread takes items itself until none is left, so that it waits only for what others work at: calls
-        within calls cannot block each other, however few threads there are.
+        This thread takes items itself until none is left, so that it waits only for items in progress: nested calls
+        cannot block each other, however few threads there are.
         """
         work = _Work(function, items)
         helpers: list[Future[None]] = []
@@ -66,7 +66,7 @@ class Threads:
 
 
 class _Work(Generic[T, R]):
-    """Items to work at, taken in order by whichever thread is free."""
+    """Items to process, taken in order by any free thread."""
 
     def __init__(self, function: Callable[[T], R], items: Sequence[T]) -> None:
         self._function = function
@@ -82,11 +82,11 @@ class _Work(Generic[T, R]):
             try:
                 check_cancelled()
                 self._results[index] = self._function(self._items[index])
-            except BaseException as error:  # raised by `results`, in the thread that wants them
+            except BaseException as error:  # raised by `results`, in the calling thread
                 self._errors[index] = error
 
     def results(self) -> list[R]:
-        """The results of all items, now that nobody works at them any more; else the first error."""
+        """The results of all items once no thread works on them, or the first error."""
         if self._errors:
             raise self._errors[min(self._errors)]
         return [self._results[index] for index in range(len(self._items))]
