@@ -15,16 +15,15 @@ INTRODUCTION = """\
 # Tables
 
 Every source fills these tables and every analysis reads them; `stepscope sql` queries them and
-`run.table("kernels")` gives one as a lazy Polars frame. This page is made from their definitions
-(`src/stepscope/tables/`) by `docs/make_tables.py`; change those and run it.
+`run.table("kernels")` returns one as a lazy Polars frame. This page is generated from the definitions in
+`src/stepscope/tables/` by `docs/make_tables.py`.
 
-- A column's unit is the end of its name: `_ns` (integer nanoseconds), `_bytes`, `_ratio` (0 to 1). Times are since
-  the epoch, or since the trace's own zero where a trace has no other clock.
-- Unknown is null; 0 means zero. Only columns whose type is `or null` may be null.
-- `rank` is filled when a run is opened. It is not stored with the rows, as an input may not know it.
-- `step` is the training step as the source numbers it, 0 where the source has no steps, null outside of all steps.
-- Texts are plain strings. Parquet keeps each distinct one once (dictionary encoding), so no table of strings is
-  needed.
+- Names end in their unit: `_ns` (integer nanoseconds), `_bytes`, `_ratio` (0 to 1). Times are since
+  the epoch, or since the zero of the trace if it has no other clock.
+- Unknown is null; 0 means zero. Only columns of a type with `or null` may be null.
+- `rank` is filled when a run is opened. It is not stored, as an input may not have it.
+- `step` is the training step as the source numbers it, 0 if the source has no steps, null outside all steps.
+- Texts are plain strings; Parquet's dictionary encoding stores each distinct one once.
 """
 
 
@@ -55,12 +54,12 @@ def column_rows(columns: Iterable[Column]) -> Iterator[str]:
 
 
 def _counters(table: Table) -> Iterator[str]:
-    """Some hundred columns, shown by what the profiler records together."""
+    """The counters, by the metric set that the profiler records."""
     yield from column_rows(column for column in table.columns if column.dtype != "float64")
     yield ""
     yield (
-        "All others are float64 and hold what one metric set of the profiler records. Older devices name a counter "
-        "plainly; newer ones say of which core it is: `aic_` (cube) or `aiv_` (vector)."
+        "All other columns are float64 counters, by the metric set that records them. Older devices have no prefix; "
+        "newer ones have one for the core: `aic_` (cube) or `aiv_` (vector)."
     )
     for name, counters in COUNTERS_OF_SETS.items():
         yield from ("", f"**{name}**", "", "| counter | prefixes | unit | meaning |", "|---|---|---|---|")

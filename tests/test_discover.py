@@ -91,11 +91,11 @@ def test_a_reader_sees_at_most_64_kib(tmp_path: Path, monkeypatch: pytest.Monkey
         ("broken.json.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 100, "damaged gzip"),
         ("stub.json.gz", gzip.compress(b"{}", mtime=0)[:10], "ends before any data"),
         ("other.json", b'{"loss": 1}', "not in a trace format"),
-        ("strange.json", b'{"traceEvents": []}', "no known writer"),
+        ("strange.json", b'{"traceEvents": []}', "not from a known profiler"),
         ("trace.json.zst", b"\x28\xb5\x2f\xfd", "compressed"),
         ("wide.json", '{"traceEvents": []}'.encode("utf-16"), "UTF-16"),
         ("wide_without_mark.json", '{"traceEvents": []}'.encode("utf-16-be"), "UTF-16"),
-        ("zeros.json", b"\0" * 5000, "holds zeros"),
+        ("zeros.json", b"\0" * 5000, "holds only zeros"),
         ("binary.json", b"\x89PNG\r\n\x1a\n\0\0\0", "is binary"),
         ("binary.json.gz", gzip.compress(b"\x89PNG\0\0", mtime=0), "is binary"),
         ("text.json", b"step 1 done\n", "is not valid JSON"),
@@ -293,7 +293,7 @@ def test_a_half_made_export_is_not_read_without_its_recording_either(tmp_path: P
 
     assert names(found) == []
     assert [told.severity for told in found.problems] == ["error"]
-    assert "not finished" in found.problems[0].problem
+    assert "unfinished" in found.problems[0].problem
 
 
 def test_exports_elsewhere_and_their_recording_are_one(tmp_path: Path) -> None:

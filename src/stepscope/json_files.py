@@ -34,7 +34,7 @@ def read_object(path: Path, remedy: str = COPY_AGAIN, *, most_bytes: int = LARGE
             text = file.read(most_bytes + 1)
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
-        raise UnreadableInput(path, problem, "Check the file and the disk that it is on") from error
+        raise UnreadableInput(path, problem, "Check the file and its disk") from error
     if len(text) > most_bytes:
         raise UnreadableInput(path, f"is larger than {most_bytes >> 20} MiB", remedy)
     return object_in(text, path, remedy)

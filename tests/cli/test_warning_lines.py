@@ -31,9 +31,7 @@ def run_with(*unread: Issue) -> Run:
 
 def test_a_row_that_stands_for_many_inputs_counts_as_many(capfd) -> None:
     listed = [Issue("error", f"{n}.json", "is empty", "Record again") for n in range(20)]
-    more = Issue(
-        "error", "(several files)", "17 more files like those before: each is empty", "Record again", inputs=17
-    )
+    more = Issue("error", "(several files)", "17 more files with the same problem: is empty", "Record again", inputs=17)
 
     lines = shown(capfd, run_with(*listed, more))
 

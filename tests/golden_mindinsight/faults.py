@@ -97,7 +97,7 @@ def _counts_first(asked: Asked, difference: Difference, run: Run | None) -> bool
 def _of_more_steps(asked: Asked, difference: Difference, run: Run | None) -> bool:
     """Whether an average differs, and the reader found that its row is not of the steps in the file."""
     is_average = difference.place.startswith("summary") or asked.parameters["type"] == 0
-    return is_average and _told(run, "its average row is not that of the steps in the file")
+    return is_average and _told(run, "its average row does not match the steps in the file")
 
 
 def _is_empty(asked: Asked, difference: Difference, run: Run | None) -> bool:
@@ -111,7 +111,7 @@ def _is_empty(asked: Asked, difference: Difference, run: Run | None) -> bool:
 
 
 def _is_twice(asked: Asked, difference: Difference, run: Run | None) -> bool:
-    return _told(run, "stand twice")
+    return _told(run, "are written twice")
 
 
 def _averages_nothing(asked: Asked, difference: Difference, run: Run | None) -> bool:
@@ -220,7 +220,8 @@ FAULTS = (
         "average of other steps",
         "training-trace/.*",
         "summary/.*|training_trace_graph/.*",
-        "The average row is shown as stored, though it is of more steps than the file holds; ours is of those there.",
+        "The average row is shown as stored, although it covers more steps than the file; ours covers those in the "
+        "file.",
         _of_more_steps,
         STEPS,
     ),
@@ -228,8 +229,8 @@ FAULTS = (
         "average with the first step",
         "training-trace/.*",
         "summary/.*|training_trace_graph/.*",
-        "The first step has no step before it, so its interval of 0 is no measurement; ours leaves it out (both are "
-        "in `step_statistics`).",
+        "The first step has no step before it, so its interval of 0 is not a measurement; ours leaves it out (both "
+        "are in `step_statistics`).",
         _counts_first,
         STEPS,
     ),
@@ -237,7 +238,7 @@ FAULTS = (
         "empty segments",
         "training-trace/graph",
         r"training_trace_graph/\d+(/\d+/.*)?",
-        "A call that begins before its step, or in the average after it, is given as empty segments; ours has it.",
+        "A call that begins before its step, or in the average after it, is returned as empty segments; ours has it.",
         _is_empty,
         STEPS,
     ),
@@ -245,8 +246,8 @@ FAULTS = (
         "step trace hidden",
         "training-trace/graph",
         "",
-        "Refused for runs with host operators, with dynamic shapes or without `profiler_info`, though the file of "
-        "steps is there.",
+        "Refused for runs with host operators, with dynamic shapes or without `profiler_info`, although the file of "
+        "steps exists.",
         lambda asked, difference, run: (
             difference.theirs is None and _has_file(run, f"step_trace_raw_{asked.rank}_detail_time.csv")
         ),
@@ -256,7 +257,7 @@ FAULTS = (
         "number as text",
         "minddata_op",
         "summary/time_summary/avg_cost",
-        "The average cost is given as text.",
+        "The average cost is returned as text.",
         lambda asked, difference, run: (
             isinstance(difference.theirs, str) and abs((_number(difference.theirs) or 0) - difference.ours) < 1e-9
         ),
@@ -265,7 +266,7 @@ FAULTS = (
         "warning without cause",
         "process_summary",
         "device_queue_warning/status",
-        "Where nothing is wrong it answers `warning`; ours says healthy.",
+        "It returns `warning` when nothing is wrong; ours reports healthy.",
         lambda asked, difference, run: (
             (difference.theirs, difference.ours) == ("warning", "normal")
             and all(asked.answer[key]["status"] == "normal" for key in ("data_process", "data_transmission"))
@@ -275,7 +276,7 @@ FAULTS = (
         "advice hidden",
         "summary/propose",
         ".*",
-        "All advice but the vendor's is dropped unless step trace and pipeline both have some; ours stands.",
+        "All advice but the vendor's is dropped unless step trace and pipeline both have some; ours is kept.",
         lambda asked, difference, run: (
             difference.theirs in (None, MISSING)
             and not {"step_trace-iter_interval", "minddata_pipeline-general"} <= asked.answer.keys()
@@ -286,7 +287,7 @@ FAULTS = (
         "advice on what costs nothing",
         "summary/propose",
         "minddata_pipeline-.*",
-        "Calls an operator of the pipeline slow though the host queue was hardly ever empty; ours is silent.",
+        "Calls a pipeline operator slow although the host queue was hardly ever empty; ours does not.",
         lambda asked, difference, run: (
             difference.ours is MISSING and asked.answer.get("minddata_device_queue_rate", {}).get("empty_rate", 0) <= 30
         ),
@@ -295,14 +296,14 @@ FAULTS = (
         "first batch late",
         "summary/propose|process_summary",
         "minddata_device_queue_rate|device_queue_warning|data_(process|transmission)/status",
-        "The first batch finds every queue empty, as none can be ready; ours says so of later ones only.",
+        "The first batch always finds empty queues, as none can be ready; ours only reports later ones.",
         _is_first_only,
     ),
     Fault(
         "values twice",
         "minddata-cpu-utilization-summary",
         ".*",
-        "MindSpore 2.10 writes each value of the host twice, or a zero behind it; ours takes each once, at its time.",
+        "MindSpore 2.10 writes each value of the host twice, or followed by a zero; ours takes each once, at its time.",
         _is_twice,
         PROCESSORS,
     ),
@@ -310,7 +311,7 @@ FAULTS = (
         "nothing measured",
         "minddata-cpu-utilization-summary",
         ".*/metrics|.*/avg_value|step_info|op_info/total_op_avg_value/.*",
-        "The first sample has nothing before it to measure from; its zeros are averaged in, ours are unknown.",
+        "The first sample has no interval to measure; its zeros are averaged in, ours are unknown.",
         _averages_nothing,
         PROCESSORS,
     ),
@@ -318,7 +319,7 @@ FAULTS = (
         "sample lost",
         "minddata-cpu-utilization-summary",
         ".*/metrics|.*/avg_value|step_info|op_info/total_op_avg_value/.*",
-        "Drops the first time where lists are as long as the times, and with it a sample.",
+        "Drops the first time even if lists are as long as the times, and with it a sample.",
         _is_cut_short,
         PROCESSORS,
     ),
@@ -326,7 +327,7 @@ FAULTS = (
         "two recordings in one",
         "minddata-cpu-utilization-summary",
         "sampling_interval|op_info/op_list/.*/num_workers",
-        "Files of two recordings lie together: workers are taken from the one and operators from the other.",
+        "With files of two recordings, workers are taken from one and operators from the other.",
         lambda asked, difference, run: _told(run, "lists other operators than"),
         PROCESSORS,
     ),
@@ -334,7 +335,7 @@ FAULTS = (
         "older word",
         "minddata-cpu-utilization-summary",
         "device_info/(runable_processes|runnable_process)",
-        "The key of older files is handed on; ours has one name for both.",
+        "The key of older files is passed on; ours has one name for both.",
         lambda asked, difference, run: MISSING in (difference.theirs, difference.ours),
         PROCESSORS,
     ),
@@ -342,7 +343,7 @@ FAULTS = (
         "one file of two",
         "minddata-pipeline/.*",
         "",
-        "Only `minddata_pipeline_raw` is read; ours takes `pipeline_profiling` where that is all there is.",
+        "Only `minddata_pipeline_raw` is read; ours falls back to `pipeline_profiling`.",
         lambda asked, difference, run: (
             difference.theirs is None
             and _has_file(run, f"pipeline_profiling_{asked.rank}.json")
@@ -354,8 +355,8 @@ FAULTS = (
         "columns by place",
         "ops/aicore_detail",
         r"object/\d+/[5-8]",
-        "Columns of `flops` are taken by place: files of other versions have others there; ours goes by their headers "
-        "and computes the rate.",
+        "Columns of `flops` are read by position, which differs between versions; ours uses headers and computes the"
+        " rate.",
         _is_by_place,
         raw_files.flops_cell,
     ),
@@ -363,21 +364,22 @@ FAULTS = (
         "total of other operators",
         "flops-summary",
         "(cube|vec)_FLOPs",
-        "The stated total is not that of the operators beside it; ours is (both are in `model_flops`).",
+        "The recorded total does not match its operators; ours does (both are in `model_flops`).",
         _is_stated_total,
     ),
     Fault(
         "rate of rates",
         "flops-summary",
         "(cube|vec)_FLOPS",
-        "The model's rate is the sum of the operators' rates over that of their times; ours is operations over time.",
+        "The model's rate is the sum of the operators' rates divided by that of their times; ours is operations "
+        "divided by time.",
         _is_stated_rate,
     ),
     Fault(
         "percent of percent",
         "ops/aicore_type",
         r"object/\d+/3",
-        "Older files state percent where later ones state a share; both are multiplied by 100. Ours is of the totals.",
+        "Older files have percent, later ones a share; both are multiplied by 100. Ours is computed from the totals.",
         _percent_twice,
         lambda run, asked, difference: raw_files.share(asked, difference),
     ),
@@ -385,8 +387,8 @@ FAULTS = (
         "peak not of the curve",
         "memory-summary",
         "summary/peak_mem",
-        "The stated peak is not the highest point of the file's own curve; ours is (both are in `memory_peak`).",
-        lambda asked, difference, run: _told(run, "states a peak of"),
+        "The recorded peak is not the highest point of the file's own curve; ours is (both are in `memory_peak`).",
+        lambda asked, difference, run: _told(run, "gives a peak of"),
         lambda run, asked, difference: raw_files.peak(asked),
     ),
 )

@@ -19,7 +19,7 @@ def test_a_cpu_recording_says_why_it_has_no_kernels_and_links() -> None:
     found = answers(open_run(EXAMPLE))
 
     assert unanswered(found.unavailable) == [
-        "No slow links: the recording has no link figures; PyTorch traces hold none.",
+        "No slow links: the recording has no link figures; PyTorch traces do not contain them.",
         "No kernels: the recording has no accelerator work; "
         "a CPU-only job, or recorded without accelerator activities.",
     ]
@@ -35,7 +35,7 @@ def test_kinds_of_data_that_are_missing_for_one_reason_share_a_line() -> None:
     lines = missing_data(open_run(EXAMPLE))
 
     assert "stacks: recorded without with_stack=True" in lines
-    (none_in_pytorch,) = [line for line in lines if line.endswith("PyTorch traces hold none")]
+    (none_in_pytorch,) = [line for line in lines if line.endswith("PyTorch traces do not contain them")]
     assert "links" in none_in_pytorch and "kernel_counters" in none_in_pytorch
     assert not any("step_totals" in line for line in lines)
 

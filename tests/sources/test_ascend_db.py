@@ -70,7 +70,7 @@ def test_a_cut_database_is_reported_not_raised_through(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:3000])
     source = AscendDb()
 
-    with pytest.raises(UnreadableInput, match="no database that can be read"):
+    with pytest.raises(UnreadableInput, match="is empty or not a readable database"):
         read(source, found(source, output))
 
 
@@ -83,4 +83,4 @@ def test_with_both_exports_the_database_is_read_and_that_is_told(tmp_path: Path)
     tables, _ = read(source, found(source, output.parent))
 
     assert tables["kernels"].height == 2
-    assert "both exports" in tables["issues"]["problem"][0]
+    assert "holds both a text and a database export" in tables["issues"]["problem"][0]

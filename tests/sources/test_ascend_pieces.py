@@ -159,7 +159,7 @@ def test_a_last_row_that_was_cut_is_left_out_and_told(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-60])
     tables, _ = read(AscendText(), found(AscendText(), output.parent))
     assert tables["kernels"].height == 4
-    assert "its last row is cut off and is left out" in tables["issues"]["problem"].to_list()
+    assert "its last row is truncated and is left out" in tables["issues"]["problem"].to_list()
 
 
 @pytest.mark.parametrize("content", [b"\0" * 200_000, b"Name,Start Time(us)\rx,1\r"])

@@ -163,7 +163,7 @@ def test_a_missing_state_column_is_unknown_and_unknown_columns_are_told(tmp_path
     tables, _ = read(source, found(source, output))
 
     assert tables["kernels"]["state"].null_count() == tables["kernels"].height
-    assert tables["issues"]["problem"].to_list() == ["columns not known and left out: colour, aic_new_ratio"]
+    assert tables["issues"]["problem"].to_list() == ["unknown columns are left out: colour, aic_new_ratio"]
 
 
 def test_a_damaged_row_is_counted_and_the_others_are_read(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_stated_bandwidth_that_contradicts_its_parts_is_noted(tmp_path: Path) 
 
     assert tables["transports"]["size_bytes"].to_list() == [4_000_000] * 2
     notes = tables["issues"].filter(severity="note")["problem"].to_list()
-    assert notes == ["stated bandwidths differ from size over time by more than 1% in 2 places"]
+    assert notes == ["recorded bandwidths differ from size divided by time by more than 1% in 2 places"]
 
 
 def test_links_of_unknown_groups_are_left_out_with_a_reason(tmp_path: Path) -> None:

@@ -29,6 +29,6 @@ def test_a_quote_in_the_wrong_place_is_an_issue_and_no_warning(
     (run,) = open_runs(tmp_path, use_store=False)
 
     problems = run.issues["problem"].to_list()
-    assert "a quote in it is not closed; what follows it may be lost" in problems
-    assert "has rows that cannot be told apart; 4 others may be lost" in problems
+    assert "a quote is not closed; rows after it may be lost" in problems
+    assert "has rows that cannot be separated; 4 others may be lost" in problems
     assert [str(warning.message) for warning in recwarn] == []

@@ -338,7 +338,7 @@ def test_events_at_impossible_times_are_left_out(
     tables = trace.read(tmp_path)
 
     assert tables.problems()[0] == (
-        "6 events start more than a week away from the middle of the recording; they are left out"
+        "6 events start more than a week from the middle of the recording; they are left out"
     )
     assert tables["issues"]["lost"][0] == 6
     assert tables["slices"]["slice"].sort().to_list() == list(range(36))

@@ -46,7 +46,9 @@ def test_operators_of_tracing_are_not_operators_that_ran(tmp_path: Path, kind: s
     assert traced["name"].to_list().count("aten::mm") == 3
     assert "backend_compile_data: compile_id=0/0" in traced["name"].to_list()
     told = 5 if kind == "cpu_op" else 4  # an annotation is none of the operators
-    assert next(p for p in tables.problems() if "compil" in p).startswith(f"{told} operators lie within")
+    assert next(p for p in tables.problems() if "compil" in p).startswith(
+        f"{told} operators ran while torch.compile traced the model"
+    )
 
 
 def test_another_thread_goes_on_while_one_compiles(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_windows_without_their_files_are_told(tmp_path: Path) -> None:
 
     told = tables["issues"].select("severity", "problem").rows()
     assert told == [
-        ("error", "window 0 holds nothing that the device's profiler wrote"),
+        ("error", "window 0 holds no files of the device's profiler"),
         ("warning", "window 1 could not be recorded"),
     ]
     assert set(tables["steps"]["window"]) == {"host"}
@@ -134,7 +134,7 @@ def test_a_window_of_another_time_is_left_out(tmp_path: Path) -> None:
 
     assert tables["kernels"].height == 12
     problems = tables["issues"].filter(pl.col("severity") == "error")["problem"].to_list()
-    assert ["of another time than window 1" in problem for problem in problems] == [True]
+    assert ["covers another time than window 1" in problem for problem in problems] == [True]
 
 
 def test_an_answer_is_given_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ it, of sixteen most would stand idle."""
 _LEAST_PROCESS_BYTES = 32 << 20
 """Text that takes a process about as long to read as to start."""
 _FILE_BYTES = 1 << 19
-"""Text that takes about as long to read as a small file takes beside its text: classic profiles are dozens a rank."""
+"""Overhead of a small file, as the amount of text that takes as long to read: a classic profile has dozens a rank."""
 _WORTH_THREADS_BYTES = 64 << 20
 """Text of one input among others that is worth a thread more; for less, handing chunks over costs more CPU time."""
 
@@ -56,7 +56,7 @@ def ingest(
 
     Args:
         inputs: What `discover` found.
-        use_store: Keep what is read for the next time; else it is gone when this process ends.
+        use_store: Keep what is read for the next time; otherwise it is gone when this process ends.
         sources: The readers; all known ones by default.
         progress: Told about every input that was read.
     """
@@ -105,7 +105,7 @@ class _Ingestion:
         source = self.sources[item.source]
         for path in (item.path, *item.files):
             if printable(str(path)) != str(path):
-                problem, remedy = "has a name that is not UTF-8", "Rename it, or the directory that it lies in"
+                problem, remedy = "has a name that is not UTF-8", "Rename the file or its directory"
                 self.result.unread.append(Issue("error", printable(str(path)), problem, remedy))
                 return None
         try:
@@ -149,7 +149,7 @@ class _Ingestion:
         if self.store is None or count < 2:
             alone.extend(pending)
         else:
-            threads = self.workers // count  # processes times threads are never more than the workers asked for
+            threads = self.workers // count  # processes times threads never exceed the requested workers
             with closing(read_in_processes(pending, self.store, count, threads, watch.advance)) as outcomes:
                 for task, outcome in outcomes:
                     if isinstance(outcome, NotLoaded):
@@ -171,7 +171,7 @@ class _Ingestion:
         directory = cache_directory()
         try:
             if printable(str(directory)) != str(directory):
-                raise OSError("its name is not UTF-8")
+                raise OSError("the name is not UTF-8")
             return Store(directory)
         except OSError as error:
             self._warn(directory, str(error))
@@ -185,7 +185,7 @@ class _Ingestion:
             return None
 
     def _leave_store(self, failure: StoreError) -> None:
-        """Go on with the next best place: temporary files if they are on another disk, else memory."""
+        """Fall back to temporary files if they are on another disk, otherwise to memory."""
         assert self.store is not None
         if self.kept:
             self._warn(self.store.directory, str(failure))
@@ -197,16 +197,16 @@ class _Ingestion:
 
     def _warn(self, directory: Path, problem: str) -> None:
         self.result.warnings.append(
-            f"{directory}: the store cannot be written ({problem}). The inputs will be read again the next time; "
-            "free some space or set STEPSCOPE_CACHE to another directory"
+            f"{directory}: cannot write to the store ({problem}). Inputs will be read again next time; "
+            "free some disk space or set STEPSCOPE_CACHE to another directory"
         )
 
 
 class _Watch:
-    """Adds up how far reading has come, for whoever watches.
+    """Adds up the progress of reading.
 
     Args:
-        progress: Told about it; None if nobody watches.
+        progress: Called with it; None to report nothing.
         tasks: All that is to be read.
     """
 
@@ -220,7 +220,7 @@ class _Watch:
 
     @property
     def advance(self) -> Callable[[ReadTask, int], None] | None:
-        """Takes how many more bytes of a task were read; None if nobody watches."""
+        """Counts bytes read for a task; None to report nothing."""
         return None if self._progress is None else self._advance
 
     def of(self, task: ReadTask) -> Callable[[int], None] | None:

@@ -10,7 +10,7 @@ INTERVAL_S = 0.1
 
 
 def throttled(report: Callable[[int], None]) -> Callable[[int], None]:
-    """A function that adds up what it is given and reports the sum now and then; what is left at the end is not."""
+    """A function that adds up its arguments and reports the sum now and then, but not the rest at the end."""
     held, last = 0, time.monotonic()
 
     def advance(count: int) -> None:

@@ -109,7 +109,7 @@ class _Worker(WorkerProcess):
         self.task: ReadTask | None = None
 
     def give(self, task: ReadTask, store: Store, *, watched: bool) -> None:
-        """Hand it a task; if it is dead by now, `receive` will tell."""
+        """Send it a task; if it is dead, `receive` will notice."""
         self.task = task
         item = task.item
         with suppress(OSError):
@@ -145,5 +145,5 @@ class _Worker(WorkerProcess):
             "error",
             str(task.item.path),
             f"the process that read it died ({self.death()})",
-            "If memory ran out, set STEPSCOPE_WORKERS=1; else please report it with the output of --debug",
+            "If memory ran out, set STEPSCOPE_WORKERS=1; otherwise report this with the output of --debug",
         )

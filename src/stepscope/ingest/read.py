@@ -1,4 +1,4 @@
-"""Reading one input, and putting whatever goes wrong into words."""
+"""Read one input, and turn failures into issues."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def read_into_memory(task: ReadTask, workers: int, advance: Callable[[int], None
 
 
 def _named(task: ReadTask) -> Path:
-    """What issues of all of an input name: its only file, else the input."""
+    """The path in issues about a whole input: its only file, otherwise the input."""
     files = task.item.files
     return files[0] if len(files) == 1 else task.item.path
 
@@ -103,7 +103,7 @@ def printable(text: str) -> str:
 
 
 def _read(task: ReadTask, sink: Sink) -> Issue | None:
-    """Let the source read; None if all went well, else what to tell, fit to be printed."""
+    """Let the source read; None on success, otherwise the issue, in printable characters."""
     problem = _try(task, sink)
     if problem is None:
         return None
@@ -128,8 +128,8 @@ def _try(task: ReadTask, sink: Sink) -> Issue | None:
         return Issue(
             "error",
             str(path),
-            "needs more memory than there is",
-            "Set STEPSCOPE_WORKERS=1 so that nothing else is read meanwhile, else use a machine with more memory",
+            "needs more memory than is available",
+            "Set STEPSCOPE_WORKERS=1 to read one input at a time, or use a machine with more memory",
         )
     except OSError as error:
         return unreadable(Path(error.filename) if isinstance(error.filename, str) else path, error)

@@ -1,4 +1,4 @@
-"""The process that reads inputs for another one: orders come by standard input, answers go by standard output."""
+"""The process that reads inputs for another one: requests on standard input, replies on standard output."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Input:
         source: Name of the source that reads it.
         path: What a user would call it: the trace file, or the rank's directory.
         files: Every file that the source reads of it; a change in any of them is a changed input.
-        label: Tells inputs of one path apart, e.g. `rank 3` where one directory holds the files of all ranks.
+        label: Distinguishes inputs of one path, e.g. `rank 3` if one directory holds the files of all ranks.
     """
 
     source: str
@@ -41,7 +41,7 @@ class Found:
 
     Args:
         inputs: The recordings, usually one.
-        rest: Names of entries of the directory that are no part of them: others are asked about these.
+        rest: Names of other entries of the directory; other sources may read them.
     """
 
     inputs: tuple[Input, ...]
@@ -52,11 +52,11 @@ class Sink(Protocol):
     """Where a source puts what it reads. Rows may come in any number of batches."""
 
     workers: int
-    """How many processes or threads the source may use; 1 where other inputs are read at the same time."""
+    """How many processes or threads the source may use; 1 if other inputs are read at the same time."""
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
-        """Add rows to `table`. Columns that `frame` lacks are null; `rank` is not among them,
-        except in `ranks`, where it is the rank that the input itself states (or null)."""
+        """Add rows to `table`. Missing columns are null; `rank` is not given,
+        except in `ranks`, as recorded in the input (or null)."""
 
     def issue(
         self,
@@ -70,16 +70,16 @@ class Sink(Protocol):
     ) -> None:
         """Note what was skipped or guessed. `error`: data lost; `warning`: doubtful; `note`: for information.
 
-        An issue whose `place` is the name of a table says why that table is missing."""
+        An issue with the name of a table as `place` is the reason why that table is missing."""
 
     def advance(self, count: int) -> None:
-        """Note that so many more bytes of the input's files were read; costs nothing if nobody watches."""
+        """Report progress: that many more bytes of the input's files were read."""
 
     def scratch(self) -> Path:
         """A private directory for intermediate files, removed when the input is done.
 
         Raises:
-            OSError: If there is no room for one; the source then works in memory.
+            OSError: If the disk is full; the source then works in memory.
         """
 
 
@@ -105,7 +105,7 @@ class Source(Protocol):
     def read(self, item: Input, sink: Sink) -> None:
         """Read one input into `sink`.
 
-        Damage that leaves something readable is told through `sink.issue` and skipped.
+        Damage that leaves something readable is reported with `sink.issue` and skipped.
 
         Raises:
             UnreadableInput: If nothing of it can be read.

@@ -11,7 +11,7 @@ from stepscope.sources.spool import Spool
 
 Name = TypeVar("Name")
 _SAMPLED = 64
-"""One of so many rows is enough to find where to cut."""
+"""Sample one in this many rows to find where to cut."""
 
 
 def quantiles(frames: Iterable[pl.DataFrame], column: str, count: int) -> pl.Series:
@@ -42,6 +42,6 @@ def share_out(frame: pl.DataFrame, number: pl.Series, name: Name, spool: Spool[t
 
 
 def _on_its_own(rows: pl.DataFrame) -> pl.DataFrame:
-    """`rows` with a copy of their texts: filtered rows keep alive those of the whole frame that they come from."""
+    """`rows` with their own copy of texts: filtered rows would keep the texts of the whole frame in memory."""
     texts = [name for name, kind in rows.schema.items() if kind == pl.String]
     return rows.with_columns(pl.concat_str([pl.col(name), pl.lit("")]).alias(name) for name in texts)

@@ -33,7 +33,7 @@ _UNPACKERS = {
 
 @dataclass
 class Discovered:
-    """What lies under some paths: inputs, what looks like one and is not readable, and a count of the rest."""
+    """Contents of some paths: inputs, unreadable files that look like one, and the number of other files."""
 
     inputs: list[Input] = field(default_factory=list)
     problems: list[Issue] = field(default_factory=list)
@@ -43,18 +43,18 @@ class Discovered:
 def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = None) -> Discovered:
     """Find the inputs under `paths`, at any depth.
 
-    Directories whose name starts with a dot are passed by, unless they are named themselves.
+    Directories with a leading dot are skipped unless they are named themselves.
 
     Args:
         paths: Files and directories in any mix.
-        sources: The readers to ask; all known ones by default.
+        sources: The readers to try; all known ones by default.
 
     Raises:
         StepscopeError: If a path does not exist or none is given.
     """
     starts = [Path(path).expanduser().absolute() for path in paths]
     if not starts:
-        raise StepscopeError("no path given. Name a trace file or a directory of recordings")
+        raise StepscopeError("no path given. Pass a trace file or a directory of recordings")
     for start in starts:
         if not start.exists():
             raise StepscopeError(f"{shown(start)}: no such file or directory. Check the path")
@@ -67,27 +67,25 @@ def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = Non
 
 
 def internal_error(path: Path, error: BaseException) -> Issue:
-    """What to say when a reader fails in a way that nobody foresaw."""
+    """The issue for an unexpected failure of a reader."""
     return Issue(
         "error",
         shown(path),
         f"internal error ({type(error).__name__}: {error})",
-        "Please report it with the output of the same command with --debug",
+        "Run the command again with --debug and report the output",
         trace="".join(traceback.format_exception(error)),
     )
 
 
 def unread(error: UnreadableInput) -> Issue:
-    """What a reader said of an input of which it can read nothing."""
+    """The issue of an input that its reader cannot read at all."""
     return Issue("error", error.path, error.problem, error.remedy)
 
 
 def unreadable(path: Path, error: OSError) -> Issue:
-    """What to say when the system does not let us read."""
+    """The issue of a path that the system does not let us read."""
     remedy = (
-        "Ask its owner for the right to read it"
-        if isinstance(error, PermissionError)
-        else "Check the file and the disk that it is on"
+        "Ask the owner for read permission" if isinstance(error, PermissionError) else "Check the file and its disk"
     )
     return Issue("error", shown(path), f"cannot be read: {error.strerror or error}", remedy)
 
@@ -120,15 +118,15 @@ class _Walk:
         self.found.skipped += len(repeated)
 
     def count_alike(self) -> None:
-        """Say how many problems of one kind were not listed."""
+        """Add the number of problems of each kind that were not listed."""
         for kind, count in self._alike.items():
             if count > _MAX_ALIKE:
                 left = count - _MAX_ALIKE
-                more = f"{left} more files like those before: each {kind.problem}"
+                more = f"{left} more files with the same problem: {kind.problem}"
                 self.found.problems.append(replace(kind, file="(several files)", problem=more, inputs=left))
 
     def _directory(self, directory: Path) -> list[os.DirEntry[str]]:
-        """Ask for a directory as a whole, else for each of its files; returns where to go on."""
+        """Try a directory as a whole, then each of its files; returns the subdirectories to visit."""
         try:
             if not self._is_new(directory.stat()):
                 return []
@@ -155,10 +153,10 @@ class _Walk:
         return below
 
     def _unclaimed(self, directory: Path, names: Sequence[str]) -> Sequence[str]:
-        """Ask for a directory as a whole; what one reader leaves of it may be a recording to another.
+        """Try a directory as a whole; what one reader leaves of it may be a recording for another.
 
         Returns:
-            The names that belong to none.
+            The names that no reader takes.
         """
         found = self._ask(directory, lambda source: source.find(directory, names))
         if found is None:
@@ -166,11 +164,11 @@ class _Walk:
         return self._unclaimed(directory, found.rest) if 0 < len(found.rest) < len(names) else found.rest
 
     def _file(self, file: Path, *, asked_for: bool = False) -> None:
-        """Ask for one file.
+        """Try one file.
 
         Args:
             file: The file.
-            asked_for: The user named it, so that passing it by in silence would be wrong.
+            asked_for: The user named it, so it must not be skipped silently.
         """
         try:
             info = file.stat()
@@ -183,7 +181,7 @@ class _Walk:
                 problem = _why_unclaimed(file, head)
             elif stat.S_ISREG(info.st_mode) and (asked_for or file.name.lower().endswith(_TRACE_ENDINGS)):
                 problem = Issue(
-                    "error", shown(file), "is empty", "Record again; the writer was stopped or the disk was full"
+                    "error", shown(file), "is empty", "Record again: the writer was stopped or the disk was full"
                 )
             else:
                 problem = None
@@ -195,13 +193,13 @@ class _Walk:
             self._report(replace(problem, severity="error") if asked_for else problem)
         elif asked_for:
             self._report(
-                Issue("error", shown(file), "is in no format that stepscope reads", "Name the trace file itself")
+                Issue("error", shown(file), "is in no format that stepscope reads", "Pass the trace file itself")
             )
         else:
             self.found.skipped += 1
 
     def _ask(self, path: Path, ask: Callable[[Source], Found | None]) -> Found | None:
-        """What a reader finds in `path`, None if none takes it. One that fails is reported and the next one asked."""
+        """What a reader finds in `path`, None if none takes it. A failure is reported and the next reader tried."""
         for source in self.sources:
             try:
                 found = ask(source)
@@ -227,7 +225,7 @@ class _Walk:
             self.found.problems.append(problem)
 
     def _is_new(self, info: os.stat_result) -> bool:
-        """Whether a file or directory is met for the first time, under whatever name."""
+        """Whether a file or directory is new, under any name."""
         identity = (info.st_dev, info.st_ino)
         if identity in self._seen:
             return False
@@ -247,14 +245,14 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 
 
 def _why_unclaimed(file: Path, head: bytes | None) -> Issue | None:
-    """Why a file that looks like a trace is none, or None for a file that looks like something else."""
+    """Why a file that looks like a trace cannot be read, or None for a file that looks like something else."""
     name = file.name.lower()
     for ending, unpacker in _UNPACKERS.items():
         if name.endswith(ending):
             return Issue(
                 "error",
                 shown(file),
-                "is compressed in a way that is not read",
+                "is compressed in an unsupported format",
                 f"Unpack it with {unpacker}, or use gzip",
             )
     if head is not None and is_json(head):
@@ -262,28 +260,28 @@ def _why_unclaimed(file: Path, head: bytes | None) -> Issue | None:
             return Issue(
                 "error",
                 shown(file),
-                "has trace events of no known writer",
-                "Give the file that the profiler itself wrote",
+                "has trace events, but not from a known profiler",
+                "Pass the file that the profiler wrote",
             )
         if broken_at(head) is None:
             return Issue(
                 "note",
                 shown(file),
                 "is JSON, but not in a trace format that stepscope reads",
-                "Nothing to do if it is not a recording; otherwise give the file that the profiler itself wrote",
+                "Nothing to do if it is not a recording; otherwise pass the file that the profiler wrote",
             )
     if name.endswith((".json", ".json.gz")):
         return Issue(
             "error",
             shown(file),
-            f"is named like JSON, but {_what_instead(file, head)}",
-            "Copy or record it again if it should be a recording",
+            f"has a JSON file name, but {_what_instead(file, head)}",
+            "Copy it or record again if it should be a recording",
         )
     return None
 
 
 def _what_instead(file: Path, head: bytes | None) -> str:
-    """What a file holds that is named like JSON and is none."""
+    """What a file with a JSON name holds instead of JSON."""
     if head is not None and is_json(head):
         return f"is not valid JSON from byte {broken_at(head)} on"
     with file.open("rb") as stream:
@@ -291,5 +289,5 @@ def _what_instead(file: Path, head: bytes | None) -> str:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")) or (b"\0" in start[:2] and start.strip(b"\0")):
         return "is UTF-16 text; only UTF-8 is read"
     if not start.strip(b"\0"):
-        return "holds zeros: it was never written to the end"
+        return "holds only zeros: writing was never completed"
     return "is binary" if b"\0" in start else "is not valid JSON"

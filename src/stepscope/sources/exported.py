@@ -1,4 +1,4 @@
-"""Files that stepscope made from its own recordings for other tools: they say nothing that the recording does not."""
+"""Files that stepscope exported from its own recordings: they repeat the recording."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Exported:
 
 
 def exported_in(directory: Path, names: Sequence[str]) -> Exported:
-    """Sort out what stepscope made from recordings of its own.
+    """Leave out files that stepscope exported from its own recordings.
 
     Each `exported-*.json` lists the files that were made from one recording. While that is there, it alone counts.
-    Where it is gone, they are all that is left of it: of the two forms in which they say the same, the `_ascend_ms`
-    directory is read, which says more. An export that was interrupted is not read. Files of a recorded rank that no
-    list has were left by one, too, or another profiler says in them what the recording says.
+    If the recording is gone, they are read instead: of the two forms with the same content, the `_ascend_ms`
+    directory is read, as it has more. An interrupted export is not read. Files of a recorded rank that no
+    list has come from an interrupted export, or another profiler recorded the same run.
 
     Args:
         directory: The directory.
@@ -61,8 +61,8 @@ def exported_in(directory: Path, names: Sequence[str]) -> Exported:
             found.passed |= content.entries
         elif not content.complete:
             found.passed |= content.entries
-            problem = "lists files of an export that was not finished; they are not read"
-            remedy = "Copy the recording that it names, or have it analysed again"
+            problem = "lists files of an unfinished export; they are not read"
+            remedy = "Copy the recording that it names, or analyse it again"
             found.issues.append(Issue("error", shown(directory / name), problem, remedy))
         else:
             repeated = _told_twice(directory, content)
@@ -107,7 +107,7 @@ def _told_twice(directory: Path, content: ExportList) -> set[str]:
 
 
 def _pass_leftovers(directory: Path, names: Sequence[str], found: Exported) -> None:
-    """Pass by files of ranks whose recordings lie in the directory, or above where older files were moved to."""
+    """Skip files of ranks with a recording in the directory, or above the one that older files were moved to."""
     candidates = {name: rank for name in names if (rank := _rank_of(name)) is not None}
     if not candidates:
         return
@@ -116,8 +116,8 @@ def _pass_leftovers(directory: Path, names: Sequence[str], found: Exported) -> N
     if not left:
         return
     found.passed |= left | ({_FOLDER} & set(names))
-    problem = f"{len(left)} files and folders beside the recordings of the same ranks are not read: {_named(left)}"
-    remedy = "Nothing to do if an analysis was interrupted; move what another profiler wrote elsewhere to open it"
+    problem = f"{len(left)} files and folders next to recordings of the same ranks are not read: {_named(left)}"
+    remedy = "Nothing to do if an analysis was interrupted; move files of another profiler elsewhere to open them"
     found.issues.append(Issue("note", shown(directory), problem, remedy))
 
 
@@ -151,5 +151,5 @@ def _recorded_ranks(directory: Path) -> set[int]:
 
 
 def _is_there(directory: Path, recording: str) -> bool:
-    """Whether a recording stands where the list says, or where it stood before the files went to `earlier/<stamp>`."""
+    """Whether the recording is at the listed place, or at that of before the files were moved to `earlier/<stamp>`."""
     return any((place / recording / ABOUT).is_file() for place in (directory, *directory.parents[:2]))

@@ -57,7 +57,7 @@ def is_json(head: bytes) -> bool:
 
 
 def broken_at(head: bytes) -> int | None:
-    """The byte from which on a head is no JSON; None if it is the start of some."""
+    """The byte at which a head stops being valid JSON; None if it is the start of JSON."""
     start = len(head) - len(head.removeprefix(_BOM))
     try:
         msgspec.json.decode(cleaned(head[start:]))
@@ -92,10 +92,10 @@ def _inflate(file: Path, packed: bytes) -> bytes:
     except _GZIP_ERROR as error:
         if not head:
             raise UnreadableInput(
-                file, f"damaged gzip at its start ({error})", "Copy the file again from where it was recorded"
+                file, f"damaged gzip at its start ({error})", "Copy the file again from the machine that recorded it"
             ) from error
     if not head:
         raise UnreadableInput(
-            file, "gzip that ends before any data", "Record again, or copy the file again if it was cut off"
+            file, "gzip that ends before any data", "Record again, or copy the file again if it is truncated"
         )
     return head

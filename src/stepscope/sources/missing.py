@@ -1,4 +1,4 @@
-"""Usual reasons why a recording lacks a table, as far as several sources share them."""
+"""Usual reasons why a recording lacks a table, shared by several sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROFILER: Mapping[str, str] = {
     "flows": "no flows between forward and backward work were recorded",
     "stacks": "recorded without with_stack=True",
 }
-"""What a user of a framework's profiler leaves off."""
+"""Options of a framework's profiler that were off."""
 
 ASCEND: Mapping[str, str] = {
     **PROFILER,
@@ -21,7 +21,7 @@ ASCEND: Mapping[str, str] = {
     "kernels": "recorded without NPU activities",
     "kernel_counters": "recorded without aic_metrics",
     "counters": "no frequencies were recorded",
-    "input_pipeline": "only MindSpore's dataset profiling writes them",
-    "host_usage": "no samples of the host were recorded",
+    "input_pipeline": "only MindSpore's dataset profiling records it",
+    "host_usage": "host usage was not sampled",
 }
-"""What an Ascend profiler was told to leave out."""
+"""Options of an Ascend profiler that were off."""

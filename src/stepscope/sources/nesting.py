@@ -41,7 +41,7 @@ def _unfinished(ends: pl.Series, parent: pl.Series, end_ns: int | None) -> pl.Se
     """Which ranges the next chunk needs as well: they, or ranges in them, end at `end_ns` or later."""
     if end_ns is None:
         return pl.repeat(False, len(ends), dtype=pl.Boolean, eager=True).alias("goes_on")
-    goes_on = (ends >= end_ns).alias("goes_on")  # what happens at the very end of a range still counts as in it
+    goes_on = (ends >= end_ns).alias("goes_on")  # an event at the very end of a range is still inside it
     found = goes_on.arg_true()
     while len(found):  # a range may end before one that began in it
         above = parent.gather(found).drop_nulls().unique()
@@ -115,7 +115,7 @@ def _numbers(thread: pl.Series) -> pl.Series:
 
 
 def _bounds(values: pl.Series) -> tuple[int, int]:
-    """The least and the largest of some whole numbers; (1, 0) of anything else."""
+    """The smallest and largest of some whole numbers; (1, 0) for anything else."""
     if values.dtype.is_integer():
         least, most = values.min(), values.max()
         if isinstance(least, int) and isinstance(most, int):

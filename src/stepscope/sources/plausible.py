@@ -13,13 +13,13 @@ import polars as pl
 WEEK_NS = 7 * 24 * 3600 * 10**9
 """No recording lasts as long, and no range in one."""
 FIRST_EPOCH_NS = 10**18
-"""Times before 2001 are not since the epoch: MindSpore before 2.5 goes by the monotonic clock of the host."""
-STRAY = "start more than a week away from the middle of the recording"
-STRAY_REMEDY = "A clock was wrong, or the file is damaged; the rest is complete. Record again if they matter."
+"""Times before 2001 are not since the epoch: MindSpore before 2.5 uses the monotonic clock of the host."""
+STRAY = "start more than a week from the middle of the recording"
+STRAY_REMEDY = "A clock was wrong or the file is damaged; the rest is complete. Record again if you need them."
 
 
 class Times:
-    """The times of a recording that comes in parts: where its middle is, and whether any lie far off."""
+    """The times of a recording read in parts: its middle, and whether any are far from it."""
 
     def __init__(self) -> None:
         self._medians: list[tuple[int, int]] = []
@@ -56,7 +56,7 @@ class Times:
 
 
 def is_near(start: pl.Expr, middle_ns: int | None) -> pl.Expr:
-    """Whether a start lies within a week of the middle; unknown ones are not doubted."""
+    """Whether a start lies within a week of the middle; unknown ones are accepted."""
     if middle_ns is None:
         return pl.lit(True)
     return start.is_between(middle_ns - WEEK_NS, middle_ns + WEEK_NS).fill_null(True)
@@ -94,7 +94,7 @@ def sort_out(rows: pl.DataFrame, middle_ns: int | None, *, start: pl.Expr, end: 
     Args:
         rows: The rows.
         middle_ns: Middle of the recording; None if it is not known.
-        start: Start of a row in ns, or its only time; null where it could not be read.
+        start: Start of a row in ns, or its only time; null if it could not be read.
         end: End of a row in ns, likewise.
     """
     # Far-off starts come before sums of them, which would overflow.

@@ -1,6 +1,6 @@
 """The readers that stepscope knows; a new one is a file and a line here."""
 
-# ruff: noqa: I001, F401 - readers are asked in the order of these lines
+# ruff: noqa: I001, F401 - readers are tried in the order of these lines
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCES: list[Source] = [one() for one in list(vars().values()) if hasattr(one, 
 
 
 def all_sources() -> list[Source]:
-    """The readers to ask: ours, then those of plug-ins."""
+    """The readers to try: ours, then those of plug-ins."""
     return [*SOURCES, *_offered()]
 
 
@@ -29,7 +29,7 @@ def _offered() -> tuple[Source, ...]:
 
 
 def source_of(format_: str) -> Source | None:
-    """The reader of a format (`ranks.format`): the one of that name, else the first of its family; None if unknown."""
+    """The reader of a format (`ranks.format`): the one with that name, or the first of its family; None if unknown."""
     family = format_.partition("_")[0]
     named = [source for source in all_sources() if source.name == format_]
     return next((source for source in (*named, *all_sources()) if source in named or source.family == family), None)

@@ -1,4 +1,4 @@
-"""JSON files beside recorded data, read by a source: damage becomes an issue, and all else is read."""
+"""JSON files next to recorded data: damage becomes an issue, and everything else is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepscope.json_files import COPY_AGAIN, SMALL_BYTES
 from stepscope.sources.base import Sink
 from stepscope.tables.issues import Severity
 
-AGAIN = f"{COPY_AGAIN}; all else is read."
+AGAIN = f"{COPY_AGAIN}; everything else is read."
 
 
 def read_object(path: Path | None, sink: Sink, severity: Severity = "error") -> dict[str, Any] | None:
@@ -51,7 +51,7 @@ def peek_object(path: Path | None) -> dict[str, Any]:
 def report_unreadable(error: UnreadableInput | OSError, path: Path, sink: Sink, severity: Severity = "error") -> None:
     """Report that a file cannot be read."""
     if isinstance(error, OSError):
-        problem, remedy = f"cannot be read: {error.strerror or error}", "Check the file and the disk that it is on"
+        problem, remedy = f"cannot be read: {error.strerror or error}", "Check the file and its disk"
     else:
         problem, remedy = error.problem, error.remedy
-    sink.issue(severity, path, problem, f"{remedy}; all else is read.")
+    sink.issue(severity, path, problem, f"{remedy}; everything else is read.")

@@ -25,7 +25,7 @@ class _ForwardingSink:
 class RecordedStepsSink(_ForwardingSink):
     """Passes all on to another sink, steps by the numbers that they had when they were recorded.
 
-    Files that stepscope exported count them from 1, and the list beside them has the recorded numbers.
+    Files that stepscope exported count them from 1, and the list with them has the recorded numbers.
 
     Args:
         sink: Takes the rows.
@@ -37,7 +37,7 @@ class RecordedStepsSink(_ForwardingSink):
         self._numbers = {0: 0, **dict(enumerate(steps, 1))}
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
-        """See `Sink`. What lies beyond the last step is in no step."""
+        """See `Sink`. Rows after the last step belong to no step."""
         if "step" in frame.columns:
             step = pl.col("step").cast(pl.Int64).replace_strict(self._numbers, default=None, return_dtype=pl.Int32)
             frame = frame.with_columns(step=step)
@@ -61,7 +61,7 @@ class WindowSink(_ForwardingSink):
     def write(self, table: Table, frame: pl.DataFrame) -> None:
         """See `Sink`. Readers write nothing but flows before all windows are known."""
         if table is not FLOWS:
-            raise ValueError(f"{table.name} is written when all windows are read")
+            raise ValueError(f"{table.name} is written after all windows")
         times = pl.col("from_ns", "to_ns") + self._shift_ns
         self._sink.write(table, frame.with_columns(times, flow=pl.format("{}.{}", pl.lit(self._number), "flow")))
 
@@ -86,4 +86,4 @@ class SilentSink:
         Raises:
             OSError: Always: there is nothing to keep.
         """
-        raise OSError("no room for intermediate files")
+        raise OSError("no space left for intermediate files")

@@ -67,7 +67,7 @@ class Spool(Generic[Key]):
         del self._in_memory[key], self._held_bytes[key]
 
     def _written(self, frames: list[pl.DataFrame]) -> Path | None:
-        """A file that holds some frames; None if there is no room for it."""
+        """A file that holds some frames; None if the disk is full."""
         try:
             if self._directory is None:
                 self._directory = self._make_scratch()

@@ -35,7 +35,7 @@ class Stacks:
         self._numbers: dict[str, int] = {}
 
     def numbers(self, texts: pl.Series) -> pl.Series:
-        """The number of each stack; null where there is none."""
+        """The number of each stack; null if there is none."""
         if texts.null_count() == len(texts):
             return pl.repeat(None, len(texts), dtype=pl.Int64, eager=True)
         met = texts.unique(maintain_order=True)

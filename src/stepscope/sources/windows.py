@@ -70,8 +70,8 @@ def stream_spans(work: pl.DataFrame) -> pl.DataFrame:
 def own_spans(spans: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
     """The spans of steps' own turns on the device, as `SPANS`.
 
-    A host that runs ahead asks for work of a step while the device still works for the one before. What side streams do
-    of it at once, such as the copy of the next batch, is no beginning: a step begins with its first work on the stream
+    A host that runs ahead launches work of a step while the device still runs the previous one. Early work on side
+    streams, e.g. the copy of the next batch, does not begin a step: it begins with its first work on the stream
     that computes most, or on another one that never begins with a step before that stream is through with the last.
 
     Args:

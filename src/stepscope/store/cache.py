@@ -33,13 +33,13 @@ _DEFAULT_MAX_GB = 20.0
 
 
 def cache_directory() -> Path:
-    """Where the store lies: `STEPSCOPE_CACHE`, else the platform's user cache."""
+    """Directory of the store: `STEPSCOPE_CACHE`, otherwise the platform's user cache."""
     chosen = os.environ.get("STEPSCOPE_CACHE")
     return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("stepscope"))
 
 
 def max_bytes() -> int:
-    """How large the store may grow: `STEPSCOPE_CACHE_MAX_GB`, else 20 GB."""
+    """Maximum size of the store: `STEPSCOPE_CACHE_MAX_GB`, otherwise 20 GB."""
     text = os.environ.get("STEPSCOPE_CACHE_MAX_GB", "")
     try:
         return int(float(text or _DEFAULT_MAX_GB) * 1e9)
@@ -51,7 +51,7 @@ def max_bytes() -> int:
 
 @dataclass(frozen=True)
 class StoreEntry:
-    """One entry as `list_entries` tells it; `used` is seconds since the epoch."""
+    """One entry, as listed by `list_entries`; `used` is seconds since the epoch."""
 
     key: str
     directory: Path
@@ -77,7 +77,7 @@ class Store:
         """A store that ends with this process.
 
         Raises:
-            OSError: If there is no place for temporary files.
+            OSError: If there is no directory for temporary files.
         """
         _sweep_temporary()
         directory = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{socket.gethostname()}-{os.getpid()}-"))
@@ -172,7 +172,7 @@ class Store:
                 shutil.rmtree(directory, ignore_errors=True)
 
     def _directories(self) -> list[Path]:
-        """Entries and drafts; whatever else lies in the directory is not the store's to touch."""
+        """Entries and drafts; anything else in the directory is left alone."""
         with suppress(OSError):
             return sorted(path for path in self.directory.iterdir() if _OURS.fullmatch(path.name))
         return []
@@ -208,7 +208,7 @@ def _is_abandoned(draft: Path) -> bool:
 
 
 def _sweep_temporary() -> None:
-    """Remove what killed processes of this user on this host left where temporary stores are made."""
+    """Remove temporary stores left by killed processes of this user on this host."""
     prefix = f"{_TEMPORARY}{socket.gethostname()}-"
     for left in Path(tempfile.gettempdir()).glob("stepscope-store-*"):
         pid = left.name.removeprefix(prefix).partition("-")[0]

@@ -21,10 +21,10 @@ def schema_version() -> str:
 def identify(source: str, source_version: int, path: Path, files: Iterable[Path], label: str = "") -> str:
     """The key under which an input's rows are stored.
 
-    Files are told apart by size, time of change and inode, never by content, so that this stays cheap.
+    Files are compared by size, time of change and inode, never by content, so that this stays cheap.
 
     Raises:
-        OSError: If none of the files can be looked at. One among others that is gone costs only what it says.
+        OSError: If none of the files can be read. One missing file among others is ignored.
     """
     digest = hashlib.sha256()
     root = path.resolve()

@@ -1,4 +1,4 @@
-"""The manifest of a stored input: what it is, which parts hold its tables, and who recorded it."""
+"""The manifest of a stored input: what it is, the parts with its tables, and who recorded it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StoredTable(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What stands in `manifest.json`.
+    """The content of `manifest.json`.
 
     Args:
         source: Name of the source that read the input.

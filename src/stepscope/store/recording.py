@@ -1,4 +1,4 @@
-"""One input after reading: its facts and its tables, wherever the rows are."""
+"""One input after reading: its facts and its tables, on disk or in memory."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Recording(Protocol):
         """Rows of each table that has any."""
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """The rows of a table with all its stored columns; empty where there are none."""
+        """The rows of a table with all its stored columns; empty if there are none."""
 
 
 class StoredRecording:
-    """A recording whose rows lie in the store."""
+    """A recording with its rows in the store."""
 
     def __init__(self, directory: Path, manifest: Manifest) -> None:
         self.directory = directory
@@ -76,7 +76,7 @@ class StoredRecording:
         return {name: table.rows for name, table in self.manifest.tables.items()}
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """The rows of a table with all its stored columns; empty where there are none."""
+        """The rows of a table with all its stored columns; empty if there are none."""
         schema = TABLES[table].stored_schema
         if table not in self.manifest.tables:
             return pl.LazyFrame(schema=schema)
@@ -84,13 +84,13 @@ class StoredRecording:
         return pl.scan_parquet(self.files_of(table), schema=schema, missing_columns="insert", glob=False)
 
     def files_of(self, table: str) -> list[Path]:
-        """The Parquet files that hold a table, in order; none where it has no rows."""
+        """The Parquet files that hold a table, in order; none if it has no rows."""
         stored = self.manifest.tables.get(table)
         return [] if stored is None else [self.directory / part.name for part in stored.parts]
 
 
 class MemoryRecording:
-    """A recording whose rows lie in memory: for runs that Python code builds, and where no disk is left."""
+    """A recording with its rows in memory: for runs built by Python code, and if no disk is left."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class MemoryRecording:
         return {name: frame.height for name, frame in self.frames.items()}
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """The rows of a table with all its stored columns; empty where there are none."""
+        """The rows of a table with all its stored columns; empty if there are none."""
         frame = self.frames.get(table)
         return pl.LazyFrame(schema=TABLES[table].stored_schema) if frame is None else frame.lazy()
 

@@ -77,7 +77,7 @@ class _Sink:
         self._issues.append(Issue(severity, shown(file), problem, remedy, place, lost))
 
     def advance(self, count: int) -> None:
-        """Note that so many more bytes of the input's files were read."""
+        """Report progress: that many more bytes of the input's files were read."""
         if self._advance is not None:
             self._advance(count)
 
@@ -94,8 +94,8 @@ class _Sink:
             self.issue(
                 "error",
                 self._path,
-                f"{refused.lost} {what} do not fit the table `{name}` and are left out ({refused.example})",
-                "Copy the file again, or record again; all else is read.",
+                f"{refused.lost} {what} do not match the table `{name}` and are left out ({refused.example})",
+                "Copy the file again, or record again; everything else is read.",
                 place=name,
                 lost=refused.lost,
             )
@@ -111,7 +111,7 @@ class _Sink:
     def _write_issues(self) -> None:
         self._report_refused()
         if self._unlisted:
-            more = f"{self._unlisted} more issues like the ones before are not listed"
+            more = f"{self._unlisted} more issues of these kinds are not listed"
             self._issues.append(replace(self._issues[-1], place=None, problem=more, lost=None))
         if self._issues:
             self._add(ISSUES, issue_rows(self._issues, with_rank=False))
@@ -153,7 +153,7 @@ class StoreSink(_Sink):
         return Path(tempfile.mkdtemp(prefix="scratch-", dir=self.directory))
 
     def close(self) -> dict[str, StoredTable]:
-        """Write what is left and say what was written.
+        """Write the rest and return what was written.
 
         Raises:
             StoreError: If any of the rows could not be written, also earlier on.

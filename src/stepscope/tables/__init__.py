@@ -1,9 +1,9 @@
 """All tables, by name: the one schema between every source and every answer.
 
-A new table is a file and a line here; tables are listed in the order of these lines.
+To add a table, add a file and an import here; tables are listed in the order of these imports.
 """
 
-# ruff: noqa: I001 - the order of the lines is that of the tables
+# ruff: noqa: I001 - the order of the imports is that of the tables
 from stepscope.tables.base import Column as Column
 from stepscope.tables.base import Table as Table
 from stepscope.tables.ranks import RANKS as RANKS

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DType = Literal["int16", "int32", "int64", "float64", "string", "bool", "list[int32]", "list[string]"]
 
 ORDINARY = 100
-"""Importance of a column about which nothing else is declared."""
+"""Default importance of a column."""
 
 UNITS = {
     "_ns": "ns",
@@ -29,7 +29,7 @@ UNITS = {
     "flops": "FLOP",
     "flops_per_s": "FLOP/s",
 }
-"""Ends of names, and the units that they stand for."""
+"""Ends of names and their units."""
 
 _SHOWN_CHARACTERS = 40
 
@@ -43,13 +43,12 @@ class Column:
         dtype: Its type.
         doc: What a value means, in one line.
         nullable: False if it is never null.
-        title: Its heading; empty if the name without its unit says it. Words in braces, as `{step}`, stand for what a step
-            is in the recording at hand: a step, an iteration, or all of it.
-        importance: Narrow displays leave out the least important columns first, of equal ones the last. Below
-            `ORDINARY`: leave out early; above: keep long.
-        moment: Its values are moments on the clock of the recording; other times are lengths, or count from the start
+        title: Its heading; empty to derive it from the name without its unit. Words in braces, as `{step}`, become the
+            word for a step of this recording: step, iteration or recording.
+        importance: Narrow displays drop the least important columns first, and of equal ones the last.
+        moment: Its values are moments on the clock of the recording; other times are durations, or count from the start
             of a step.
-        values: All texts that it can have; empty if there may be others.
+        values: All possible texts; empty if there may be others.
     """
 
     name: str
@@ -63,12 +62,12 @@ class Column:
 
     @property
     def unit(self) -> str:
-        """The unit of its values, which is the end of its name; empty for texts, counts and numbers."""
+        """The unit, from the end of the name; empty for texts, counts and numbers."""
         return unit_of(self.name)
 
     @property
     def full_doc(self) -> str:
-        """What a value means, and all texts that it can have."""
+        """`doc` with all possible values."""
         return f"{self.doc} One of {', '.join(f'`{value}`' for value in self.values)}." if self.values else self.doc
 
 
@@ -84,12 +83,12 @@ def unit_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Fitting:
-    """Rows that fit a table, and what became of the others.
+    """Rows that fit a table, and the number of others.
 
     Args:
-        rows: Those that fit, in order, with the table's columns and types.
-        lost: How many others there were.
-        example: What was wrong with one of them, e.g. `rank is 4294967296`; empty if all fit.
+        rows: Rows that fit, in order, with the table's columns and types.
+        lost: Number of other rows.
+        example: What is wrong with one of them, e.g. `rank is 4294967296`; empty if all fit.
     """
 
     rows: pl.DataFrame
@@ -101,7 +100,7 @@ class Fitting:
 class Table:
     """One table: what a row is, its key and its columns.
 
-    `rank` is never stored: an input holds one rank, and the run that opens it says which (see `Run`).
+    `rank` is never stored: an input holds one rank, and the run that opens it adds its number (see `Run`).
     """
 
     name: str
@@ -131,7 +130,7 @@ class Table:
         """Build a frame of this table from whole columns; columns not given are null.
 
         Raises:
-            ValueError: For a column that the table does not have, or a null in one that has none.
+            ValueError: For an unknown column, or a null in a column that is not nullable.
         """
         import polars as pl  # noqa: PLC0415 - see the module's first lines
 
@@ -139,7 +138,7 @@ class Table:
         return self.conform(frame, with_rank="rank" in columns)
 
     def unchecked(self, **columns: Any) -> pl.DataFrame:
-        """Some columns of this table, with whatever values were read; a sink sorts out which of them fit."""
+        """Some columns of this table with unchecked values; a sink leaves out rows that do not fit."""
         import polars as pl  # noqa: PLC0415 - see the module's first lines
 
         return pl.DataFrame([pl.Series(name, values, strict=False) for name, values in columns.items()])
@@ -148,7 +147,7 @@ class Table:
         """Give `frame` exactly this table's columns and types; missing columns become null.
 
         Raises:
-            ValueError: For a column that the table does not have, or a null where the table allows none.
+            ValueError: For an unknown column, or a null in a column that is not nullable.
         """
         schema = self._schema(frame, with_rank=with_rank)
         out = with_schema(frame, schema)
@@ -160,19 +159,19 @@ class Table:
     def shaped(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Give `frame` this table's columns; missing ones become null.
 
-        A column with a value that its type does not hold keeps the type that it has: `fitting` decides about its rows.
+        A column with a value that does not fit its type keeps its own type: `fitting` decides about the rows.
 
         Raises:
-            ValueError: For a column that the table does not have.
+            ValueError: For an unknown column.
         """
         cells, strays = self._cells(frame, self._schema(frame, with_rank=False))
         return cells.with_columns(frame[name] for name in strays)
 
     def fitting(self, frame: pl.DataFrame, *, with_rank: bool = False) -> Fitting:
-        """The rows of `frame` that this table takes: all values fit their types, and none is null that may not be.
+        """The rows of `frame` with values that fit their types, and no null in a column that is not nullable.
 
         Raises:
-            ValueError: For a column that the table does not have.
+            ValueError: For an unknown column.
         """
         cells, strays = self._cells(frame, self._schema(frame, with_rank=with_rank))
         refused = dict(strays)
@@ -185,10 +184,10 @@ class Table:
         return Fitting(cells.filter(~every), int(every.sum()), _example(frame, refused))
 
     def facts(self, frame: pl.DataFrame) -> Fitting:
-        """All rows of `frame`; a value that does not fit its type becomes null, and is counted as lost.
+        """All rows of `frame`; a value that does not fit its type becomes null and counts as lost.
 
         Raises:
-            ValueError: For a column that the table does not have.
+            ValueError: For an unknown column.
         """
         cells, strays = self._cells(frame, self._schema(frame, with_rank="rank" in frame.columns))
         return Fitting(cells, sum(int(stray.sum()) for stray in strays.values()), _example(frame, strays))
@@ -203,7 +202,7 @@ class Table:
     def _cells(
         self, frame: pl.DataFrame, schema: Mapping[str, pl.DataType]
     ) -> tuple[pl.DataFrame, dict[str, pl.Series]]:
-        """The columns of `schema`, null where a value does not fit, and by column which values these are."""
+        """The columns of `schema`, null if a value does not fit, and a mask of those values by column."""
         cells = with_schema(frame, schema, strict=False)
         given = {column.name: column for column in frame.get_columns()}
         strays = {
@@ -215,7 +214,7 @@ class Table:
 
 
 def _example(frame: pl.DataFrame, refused: Mapping[str, pl.Series]) -> str:
-    """What is wrong with the first row that is refused."""
+    """What is wrong with the first refused row."""
     if not refused:
         return ""
     name = next(iter(refused))
@@ -235,12 +234,12 @@ def with_schema(
 ) -> pl.DataFrame:
     """`frame` with exactly the columns and types of `schema`; missing columns become null.
 
-    Column by column, because a query for it costs more than all the rest of handing a small frame on.
+    Column by column: for a small frame, a Polars query would cost more than all other work on it.
 
     Args:
         frame: Any columns.
         schema: Column names and types, in order.
-        strict: Raise for values that do not fit their type; else they become null.
+        strict: Raise for values that do not fit their type; otherwise they become null.
 
     Raises:
         polars.exceptions.InvalidOperationError: If a value does not fit its type.
@@ -260,7 +259,7 @@ def with_schema(
 
 
 def _cast_or_null(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
-    """The column as `dtype`; what does not fit is null."""
+    """The column as `dtype`; values that do not fit are null."""
     import polars as pl  # noqa: PLC0415 - see the module's first lines
 
     try:
@@ -293,4 +292,4 @@ def polars_type(dtype: DType) -> pl.DataType:
 
 
 RANK = Column("rank", "int32", "Global rank; filled when a run is opened.", nullable=False)
-STEP = Column("step", "int32", "Training step as the source numbers it; 0 where it has no steps.")
+STEP = Column("step", "int32", "Training step as the source numbers it; 0 if it has no steps.")

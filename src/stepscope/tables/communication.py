@@ -11,8 +11,8 @@ GROUPS = Table(
     ),
     columns=(
         RANK,
-        Column("group", "string", "Key of the group, the one that `collectives.group` uses.", nullable=False),
-        Column("name", "string", "Name for people, e.g. `dp`, `tp`, `default_pg`."),
+        Column("group", "string", "Key of the group, as in `collectives.group`.", nullable=False),
+        Column("name", "string", "Readable name, e.g. `dp`, `tp`, `default_pg`."),
         Column("members", "list[int32]", "Global ranks in group order."),
     ),
 )
@@ -34,13 +34,13 @@ COLLECTIVES = Table(
         Column(
             "sequence",
             "int64",
-            "Position in its group on this rank, from 0; equal on all members of one call.",
+            "Position in its group on this rank, from 0; the same on all members of a call.",
             nullable=False,
         ),
         Column(
             "operation",
             "string",
-            "`all_reduce`, `all_gather`, `reduce_scatter`, `broadcast`, `all_to_all`, `reduce`, `gather`, `scatter`, `barrier`, `send`, `recv`, `send_recv` or the recorded word.",
+            "`all_reduce`, `all_gather`, `reduce_scatter`, `broadcast`, `all_to_all`, `reduce`, `gather`, `scatter`, `barrier`, `send`, `recv`, `send_recv` or the name as recorded.",
             nullable=False,
         ),
         Column("name", "string", "Name as recorded.", nullable=False),
@@ -49,13 +49,13 @@ COLLECTIVES = Table(
         Column("group_size", "int32", "Ranks in the group."),
         Column("peer", "int32", "Global rank of the other side of a point-to-point call."),
         Column("start_ns", "int64", "When this rank entered the call, ns since the epoch.", nullable=False),
-        Column("duration_ns", "int64", "Length in ns.", nullable=False),
-        Column("wait_ns", "int64", "Waiting as the source states it."),
-        Column("transmit_ns", "int64", "Transmission as the source states it."),
-        Column("synchronization_ns", "int64", "Wait before the first transfer, as the source states it."),
+        Column("duration_ns", "int64", "Duration.", nullable=False),
+        Column("wait_ns", "int64", "Wait time, as recorded."),
+        Column("transmit_ns", "int64", "Transmit time, as recorded."),
+        Column("synchronization_ns", "int64", "Wait before the first transfer, as recorded."),
         Column("on_device", "bool", "True for device communication, false for host (gloo).", nullable=False),
         Column("stream", "int32", "Device stream."),
-        Column("correlation", "int64", "Ties the launch to the kernel."),
+        Column("correlation", "int64", "Id that the kernel shares with its launch."),
         STEP,
     ),
 )
@@ -76,19 +76,19 @@ LINKS = Table(
         STEP,
         Column("group", "string", "Process group key."),
         Column("operation", "string", "As in `collectives`."),
-        Column("name", "string", "Call that the figures come from; null for totals of all calls."),
+        Column("name", "string", "Call; null for totals of all calls."),
         Column("source", "int32", "Global rank that sends.", nullable=False),
         Column("destination", "int32", "Global rank that receives.", nullable=False),
         Column("transport", "string", "`HCCS`, `RDMA`, `PCIE`, `SIO`, `LOCAL`..."),
         Column("size_bytes", "int64", "Bytes moved.", nullable=False),
         Column("duration_ns", "int64", "Time on the link, ns.", nullable=False),
-        Column("wait_ns", "int64", "Part of it that was waiting for the other side, where told apart."),
+        Column("wait_ns", "int64", "Part of it spent waiting for the other side, if recorded separately."),
     ),
 )
 
 TRANSPORTS = Table(
     name="transports",
-    doc="One row per communication call and transport of a rank: what it moved and how long that took.",
+    doc="One row per communication call and transport of a rank: what it moved and how long it took.",
     key=(
         "rank",
         "step",
@@ -105,14 +105,14 @@ TRANSPORTS = Table(
         Column("transport", "string", "`SDMA`, `RDMA`, `HCCS`, `PCIE`, `SIO`.", nullable=False),
         Column("size_bytes", "int64", "Bytes moved."),
         Column("duration_ns", "int64", "Transit time, ns."),
-        Column("packet_bytes", "int64", "Packet size of this row; null where the source gives no distribution."),
+        Column("packet_bytes", "int64", "Packet size of this row; null if the source has no distribution."),
         Column("packets", "int64", "Packets of that size."),
     ),
 )
 
 COMMUNICATION_TOTALS = Table(
     name="communication_totals",
-    doc="One row per rank and step (name null: all its calls), and per call where a source says so: what communication cost without waiting, and waiting.",
+    doc="Communication and wait time: one row per rank and step (name is null), and per call if recorded.",
     key=(
         "rank",
         "step",

@@ -12,7 +12,7 @@ GRAPHS = Table(
     columns=(
         RANK,
         Column("graph", "int64", "Number of the graph.", nullable=False),
-        Column("static_bytes", "int64", "Memory that lives as long as the graph: parameters and the like."),
+        Column("static_bytes", "int64", "Memory held as long as the graph, e.g. parameters."),
         Column("forward_start", "int32", "Node at which the forward pass starts."),
         Column("backward_end", "int32", "Node at which the backward pass ends."),
     ),
@@ -20,7 +20,7 @@ GRAPHS = Table(
 
 GRAPH_NODES = Table(
     name="graph_nodes",
-    doc="One row per node of a graph in order of execution, with the memory in use at it.",
+    doc="One row per node of a graph in execution order, with the memory in use.",
     key=(
         "rank",
         "graph",
@@ -29,18 +29,18 @@ GRAPH_NODES = Table(
     columns=(
         RANK,
         Column("graph", "int64", "Number of the graph.", nullable=False),
-        Column("node", "int32", "Place in the order of execution, from 0.", nullable=False),
+        Column("node", "int32", "Position in execution order, from 0.", nullable=False),
         Column("name", "string", "Short name."),
         Column("full_name", "string", "Its place in the model."),
-        Column("size_bytes", "int64", "What it allocates: outputs and workspace."),
+        Column("size_bytes", "int64", "Memory that it allocates: outputs and workspace."),
         Column(
             "allocated_bytes",
             "int64",
-            "What it adds to the memory in use, net of what is released at it, as the source states it.",
+            "Net change of the memory in use, as recorded.",
         ),
-        Column("total_bytes", "int64", "In use while it runs as the source states it, with the static part."),
+        Column("total_bytes", "int64", "Memory in use while it runs, as recorded, including static memory."),
         Column("allocations", "int64", "Tensors that it allocates."),
-        Column("inputs", "string", "Format, data type and shape of what it takes, JSON as recorded."),
+        Column("inputs", "string", "Format, data type and shape of its inputs, JSON as recorded."),
     ),
 )
 
@@ -56,9 +56,9 @@ GRAPH_TENSORS = Table(
         RANK,
         Column("graph", "int64", "Number of the graph.", nullable=False),
         Column("tensor", "int64", "Number of the tensor.", nullable=False),
-        Column("node", "int32", "Node that makes it; null where unknown."),
+        Column("node", "int32", "Node that creates it."),
         Column("name", "string", "Name."),
-        Column("type", "string", "`OUTPUT`, `WORKSPACE`... as stated."),
+        Column("type", "string", "`OUTPUT`, `WORKSPACE`... as recorded."),
         Column("data_type", "string", "Data type."),
         Column("format", "string", "Data format."),
         Column("shape", "string", "Shape as recorded."),
@@ -66,9 +66,9 @@ GRAPH_TENSORS = Table(
         Column(
             "lifetime",
             "string",
-            "As stated: `LifeLongGraphAll` (whole graph), `LifeLongGraphStart` (from its start), `LifeLongGraphEnd` (to its end), else null.",
+            "As recorded: `LifeLongGraphAll` (whole graph), `LifeLongGraphStart` (from its start), `LifeLongGraphEnd` (to its end), otherwise null.",
         ),
-        Column("life_start", "int32", "First node at which it lives."),
-        Column("life_end", "int32", "Last node at which it lives."),
+        Column("life_start", "int32", "First node of its lifetime."),
+        Column("life_end", "int32", "Last node of its lifetime."),
     ),
 )

@@ -16,16 +16,16 @@ INPUT_PIPELINE = Table(
         Column(
             "operator", "string", "Loader, dataset operator (type and number, e.g. `MapOp_3`) or queue.", nullable=False
         ),
-        Column("parent", "string", "The operator that takes from it, where known."),
-        Column("batch", "int64", "Number of the batch as the source counts; null for samples by time."),
+        Column("parent", "string", "The operator that consumes its output, if known."),
+        Column("batch", "int64", "Number of the batch in the source; null for samples by time."),
         Column("time_ns", "int64", "ns since the epoch."),
         Column(
             "duration_ns", "int64", "Time spent on the batch; for a loader, how long the training loop waited for it."
         ),
-        Column("get_ns", "int64", "Part of it that getting the batch from the pipeline took."),
-        Column("push_ns", "int64", "Part of it that handing the batch on took."),
+        Column("get_ns", "int64", "Part of it spent getting the batch from the pipeline."),
+        Column("push_ns", "int64", "Part of it spent passing the batch on."),
         Column("queue_size", "int64", "Items in the queue; for a loader, batches ready after this one was taken."),
-        Column("queue_capacity", "int64", "Room of the queue."),
+        Column("queue_capacity", "int64", "Capacity of the queue."),
         Column("workers", "int32", "Processes or threads that fill the queue."),
     ),
 )
@@ -44,10 +44,10 @@ PIPELINE_OPERATORS = Table(
         Column("operator", "string", "As in `input_pipeline`: type and number, e.g. `MapOp_3`.", nullable=False),
         Column("number", "int32", "Number in its pipeline."),
         Column("type", "string", "Type as recorded.", nullable=False),
-        Column("parent", "string", "The operator that takes from it; null for the root."),
+        Column("parent", "string", "The operator that consumes its output; null for the root."),
         Column("workers", "int32", "Threads or processes that fill its queue."),
-        Column("queue_capacity", "int64", "Room of its output queue; null without one."),
+        Column("queue_capacity", "int64", "Capacity of its output queue; null if it has none."),
         Column("sample_interval_ns", "int64", "Time between samples of its queue."),
-        Column("parameters", "string", "Parameters, JSON, where recorded."),
+        Column("parameters", "string", "Parameters, JSON."),
     ),
 )

@@ -1,4 +1,4 @@
-"""The `issues` table, and what a row of it is before it is one."""
+"""The `issues` table and the `Issue` behind each row."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 Severity = Literal["error", "warning", "note"]
 
 OTHER_RUNS = "other runs"
-"""Place of the issue that other runs lie under the same path; surfaces list these themselves."""
+"""Place of the issue that a path holds other runs as well; surfaces list these themselves."""
 
 ISSUES = Table(
     name="issues",
-    doc="What an import skipped or had to guess, where and why.",
+    doc="One row per problem: what was skipped, guessed or is doubtful, with place and remedy.",
     key=(),
     columns=(
-        Column("rank", "int32", "Global rank, where known."),
+        Column("rank", "int32", "Global rank, if known."),
         Column(
             "severity",
             "string",
@@ -32,7 +32,7 @@ ISSUES = Table(
         Column("place", "string", "Byte, line, table or key in the file."),
         Column("problem", "string", "What is wrong.", nullable=False),
         Column("remedy", "string", "What to do about it.", nullable=False),
-        Column("lost", "int64", "Rows or events lost, where counted."),
+        Column("lost", "int64", "Rows or events lost, if counted."),
     ),
 )
 
@@ -42,14 +42,14 @@ class Issue:
     """Something that was not read, was guessed, or is doubtful; the same from the reader to the surface.
 
     Args:
-        severity: `error` if data is missing because of it, `warning` if data is guessed or doubtful, else `note`.
+        severity: `error` if data is missing because of it, `warning` if data is guessed or doubtful, otherwise `note`.
         file: File or directory, as `paths.shown` writes it.
         problem: What is wrong with it.
         remedy: What to do about it.
         place: Byte, line, table or key in the file.
         lost: Rows or events lost, if counted.
         rank: Global rank, if known.
-        inputs: How many inputs it stands for.
+        inputs: Number of inputs that have it.
         trace: The Python traceback of an internal error, for `--debug`.
     """
 

@@ -1,9 +1,9 @@
-"""The `kernel_counters` table: what the AI core's hardware counters say of each kernel."""
+"""The `kernel_counters` table: hardware counters of the AI core by kernel."""
 
 from stepscope.tables.base import RANK, Column, Table
 
 EITHER = ("", "aic_", "aiv_")
-"""Older devices name a counter plainly; newer ones say which core it is of: cube (aic) or vector (aiv)."""
+"""Prefixes: none on older devices; newer ones separate the cube (aic) and vector (aiv) cores."""
 CUBE = ("", "aic_")
 VECTOR = ("", "aiv_")
 
@@ -18,12 +18,12 @@ COUNTERS_OF_SETS: dict[str, tuple[tuple[str, tuple[str, ...], str], ...]] = {
         *((f"mac_{unit}", CUBE, "Matrix unit busy.") for unit in ("time_ns", "ratio", "ratio_extra")),
         *((f"vec_{unit}", VECTOR, "Vector unit busy.") for unit in ("time_ns", "ratio")),
         *((f"scalar_{unit}", EITHER, "Scalar unit busy.") for unit in ("time_ns", "ratio")),
-        *((f"mte1_{unit}", CUBE, "Moves L1 to L0.") for unit in ("time_ns", "ratio", "ratio_extra")),
+        *((f"mte1_{unit}", CUBE, "Moves from L1 to L0.") for unit in ("time_ns", "ratio", "ratio_extra")),
         *((f"mte2_{unit}", EITHER, "Moves into the core.") for unit in ("time_ns", "ratio", "ratio_extra")),
         *((f"mte3_{unit}", EITHER, "Moves out of the core.") for unit in ("time_ns", "ratio")),
-        *((f"fixpipe_{unit}", CUBE, "Moves L0C out.") for unit in ("time_ns", "ratio")),
+        *((f"fixpipe_{unit}", CUBE, "Moves out of L0C.") for unit in ("time_ns", "ratio")),
         ("icache_miss_ratio", EITHER, "Instruction cache misses."),
-        ("memory_bound", ("",), "mte2 over the larger of mac and vec; above 1 is memory bound."),
+        ("memory_bound", ("",), "mte2 divided by the larger of mac and vec; memory bound above 1."),
         ("cube_utilization_ratio", ("",), "Share of the cube's peak."),
     ),
     "ArithmeticUtilization": (
@@ -36,33 +36,33 @@ COUNTERS_OF_SETS: dict[str, tuple[tuple[str, tuple[str, ...], str], ...]] = {
         ("vector_fops", VECTOR, "Floating point operations of the vector unit."),
     ),
     "Memory": tuple(
-        (f"{memory}_{way}_bytes_per_s", EITHER, "As the hardware states it; no sizes are recorded.")
+        (f"{memory}_{way}_bytes_per_s", EITHER, "As recorded by the hardware, without sizes.")
         for memory in ("ub", "l1", "l2", "main_mem")
         for way in ("read", "write")
     ),
     "MemoryL0": (
         *(
-            (f"{memory}_{way}_bytes_per_s", EITHER, "As the hardware states it; no sizes are recorded.")
+            (f"{memory}_{way}_bytes_per_s", EITHER, "As recorded by the hardware, without sizes.")
             for memory in ("l0a", "l0b", "l0c")
             for way in ("read", "write")
         ),
-        *((f"l0c_{way}_cube_bytes_per_s", CUBE, "By the cube.") for way in ("read", "write")),
+        *((f"l0c_{way}_cube_bytes_per_s", CUBE, "Bandwidth of the cube.") for way in ("read", "write")),
         *((f"scalar_{kind}_ratio", EITHER, "Scalar loads or stores.") for kind in ("ld", "st")),
     ),
     "MemoryUB": tuple(
-        (f"ub_{way}_{unit}_bytes_per_s", VECTOR, "As the hardware states it; no sizes are recorded.")
+        (f"ub_{way}_{unit}_bytes_per_s", VECTOR, "As recorded by the hardware, without sizes.")
         for unit in ("mte", "vector", "scalar")
         for way in ("read", "write")
     ),
     "ResourceConflictRatio": (
         *(
-            (f"vec_{kind}_cflt_ratio", VECTOR, "Vector cycles lost to the conflict.")
+            (f"vec_{kind}_cflt_ratio", VECTOR, "Vector cycles lost to conflicts.")
             for kind in ("bankgroup", "bank", "resc", "mte")
         ),
         *((f"{unit}_iq_full_ratio", EITHER, "Queue full.") for unit in ("mte1", "mte2", "mte3", "cube", "vec")),
     ),
     "L2Cache": tuple(
-        (name, EITHER, "Accesses.")
+        (name, EITHER, "Number of accesses.")
         for name in (
             "write_cache_hit",
             "write_cache_miss_allocate",
@@ -78,11 +78,11 @@ COUNTERS_OF_SETS: dict[str, tuple[tuple[str, tuple[str, ...], str], ...]] = {
         *((f"{move}_usage_ratio", EITHER, "Share of the path's bandwidth.") for move in _MOVES),
     ),
 }
-"""The counters that each metric set of the profiler records: name, the cores it may be of, meaning."""
+"""The counters that each metric set of the profiler records: name, prefixes, meaning."""
 
 KERNEL_COUNTERS = Table(
     name="kernel_counters",
-    doc="One row per kernel with hardware counters; which columns are filled depends on the metric set recorded.",
+    doc="One row per kernel with hardware counters; the recorded metric set decides which columns are filled.",
     key=(
         "rank",
         "kernel",

@@ -11,19 +11,19 @@ ALLOCATIONS = Table(
     ),
     columns=(
         RANK,
-        Column("name", "string", "Operator that asked for it."),
-        Column("component", "string", "`shared memory` for a block handed over between processes; else null."),
+        Column("name", "string", "Operator that allocated it."),
+        Column("component", "string", "`shared memory` for a block passed between processes; otherwise null."),
         Column("device", "int32", "Device index; null for the host."),
         Column("address", "int64", "Address."),
         Column("size_bytes", "int64", "Size.", nullable=False),
         Column("allocation_ns", "int64", "When it was allocated.", nullable=False),
         Column("release_ns", "int64", "When it was released; null if not in the recording."),
-        Column("active_release_ns", "int64", "When its last use ended, where known."),
+        Column("active_release_ns", "int64", "When its last use ended, if known."),
     ),
 )
 
 SHARED_MEMORY = "shared memory"
-"""Component of blocks that processes hand to each other, such as batches of loader workers: no allocator counts them."""
+"""Component of blocks passed between processes, such as batches of loader workers: no allocator counts them."""
 
 MEMORY_CURVE = Table(
     name="memory_curve",
@@ -38,7 +38,7 @@ MEMORY_CURVE = Table(
         Column(
             "component",
             "string",
-            "`PTA`, `GE`, `APP`...; `shared memory` for blocks handed over between processes; null for the framework's allocator.",
+            "`PTA`, `GE`, `APP`...; `shared memory` for blocks passed between processes; null for the framework's allocator.",
         ),
         Column("device", "int32", "Device index; null for the host."),
         Column("change_bytes", "int64", "Bytes allocated (above 0) or released."),

@@ -1,10 +1,10 @@
-"""What sources state of operators in sum: over all steps, by step, and operations by scope."""
+"""Recorded totals of operators: over all steps, by step, and FLOPs by scope."""
 
 from stepscope.tables.base import RANK, STEP, Column, Table
 
 OPERATOR_TOTALS = Table(
     name="operator_totals",
-    doc="Totals of operators, kernels or API calls, where a source holds only totals.",
+    doc="Totals of operators, kernels or API calls, if the source has only totals.",
     key=(
         "rank",
         "unit",
@@ -18,19 +18,19 @@ OPERATOR_TOTALS = Table(
         Column(
             "level",
             "string",
-            "`type` (all operators of a type), `operator` (one place in the model), `activity` (a kernel of a GPU), `stage` (of a dataset operation), `kernel` (types of kernels, where `unit` is null), or the layer of the API: `acl`, `node`, `model`, `runtime`, `communication`.",
+            "`type` (all operators of a type), `operator` (one place in the model), `activity` (a kernel of a GPU), `stage` (of a dataset operation), `kernel` (types of kernels, if `unit` is null), or the layer of the API: `acl`, `node`, `model`, `runtime`, `communication`.",
             nullable=False,
         ),
         Column(
             "unit",
             "string",
-            "The list of the source that the row is in: `AI_CORE` (all work of an Ascend device), `AI_CPU`, `HOST_CPU` (host operators beside a device), `CPU`, `GPU`, `CUDA` (its kernels), `PYNATIVE`, `DATASET`; null where there is but one. Lists may overlap and are not to be summed.",
+            "The source's list that has the row: `AI_CORE` (all work of an Ascend device), `AI_CPU`, `HOST_CPU` (host operators of a rank with a device), `CPU`, `GPU`, `CUDA` (its kernels), `PYNATIVE`, `DATASET`; null if there is only one. Lists may overlap: do not sum over them.",
         ),
         Column("name", "string", "Operator type, operator or API name.", nullable=False),
-        Column("core", "string", "Unit that ran it, as stated: `AI_CORE`, `AI_CPU`, `HCCL`, `cpu`, `gpu`..."),
+        Column("core", "string", "Unit that ran it, as recorded: `AI_CORE`, `AI_CPU`, `HCCL`, `cpu`, `gpu`..."),
         STEP,
         Column("count", "int64", "Calls.", nullable=False),
-        Column("total_ns", "int64", "Sum, ns.", nullable=False),
+        Column("total_ns", "int64", "Sum.", nullable=False),
         Column("min_ns", "int64", "Shortest."),
         Column("max_ns", "int64", "Longest."),
         Column("type", "string", "Operator type of an operator or kernel."),
@@ -38,12 +38,12 @@ OPERATOR_TOTALS = Table(
         Column(
             "framework_name",
             "string",
-            "Full name of the framework's operator that it was compiled from, where a source states it.",
+            "Full name of the framework operator that it was compiled from, if recorded.",
         ),
         Column("subgraph", "string", "`Default`, `Gradients`, `recompute_Default`..."),
-        Column("graph", "int64", "Graph (model) that it is part of."),
+        Column("graph", "int64", "Graph (model) that contains it."),
         Column("operators", "int64", "Operators of the type."),
-        Column("wait_ns", "int64", "Sum of dispatch or waiting before it."),
+        Column("wait_ns", "int64", "Sum of dispatch or wait time before it."),
         Column("activity_ns", "int64", "Sum of the kernels that it launched."),
         Column("activities", "int64", "Kernels that it launched."),
         Column("stream", "int32", "Device stream."),
@@ -52,14 +52,16 @@ OPERATOR_TOTALS = Table(
         Column("grid", "string", "Launch grid."),
         Column("process", "int64", "Process id."),
         Column("inputs", "string", "Inputs and outputs with format, data type and shape, JSON as recorded."),
-        Column("cube_flops", "float64", "Operations of one call on the cube (matrix) unit; all, where not told apart."),
-        Column("vector_flops", "float64", "Operations of one call on the vector unit."),
+        Column(
+            "cube_flops", "float64", "FLOPs of one call on the cube (matrix) unit; all FLOPs if units are not separate."
+        ),
+        Column("vector_flops", "float64", "FLOPs of one call on the vector unit."),
     ),
 )
 
 OPERATOR_STEPS = Table(
     name="operator_steps",
-    doc="One row per operator and step, where a source lists executions by step (dynamic shapes).",
+    doc="One row per operator and step, if the source lists executions by step (dynamic shapes).",
     key=(
         "rank",
         "unit",
@@ -72,14 +74,14 @@ OPERATOR_STEPS = Table(
         Column(
             "step",
             "int32",
-            "Training step as the source numbers it, or the number of the execution from 1.",
+            "Training step as the source numbers it, or the number of the execution, from 1.",
             nullable=False,
         ),
         Column("unit", "string", "As in `operator_totals`.", nullable=False),
         Column("type", "string", "Operator type.", nullable=False),
         Column("name", "string", "Operator or kernel.", nullable=False),
         Column("full_name", "string", "Its place in the model."),
-        Column("duration_ns", "int64", "Duration in the step, ns.", nullable=False),
+        Column("duration_ns", "int64", "Duration in the step.", nullable=False),
         Column("input_shapes", "string", "Shapes as recorded."),
         Column("block", "string", "Thread block."),
         Column("grid", "string", "Launch grid."),
@@ -88,7 +90,7 @@ OPERATOR_STEPS = Table(
 
 FLOP_SCOPES = Table(
     name="flop_scopes",
-    doc="One row per edge of the tree of scopes, where a source states floating point operations by scope.",
+    doc="One row per edge of the tree of scopes, if FLOPs are recorded by scope.",
     key=(
         "rank",
         "parent",
@@ -98,6 +100,6 @@ FLOP_SCOPES = Table(
         RANK,
         Column("parent", "string", "Enclosing scope.", nullable=False),
         Column("scope", "string", "Scope.", nullable=False),
-        Column("flops", "float64", "Operations of it and all in it.", nullable=False),
+        Column("flops", "float64", "FLOPs of the scope with all scopes in it.", nullable=False),
     ),
 )

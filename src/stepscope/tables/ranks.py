@@ -1,4 +1,4 @@
-"""Ranks, and the figures that sources state of one as a whole."""
+"""Ranks, and recorded figures of a whole rank."""
 
 from stepscope.tables.base import RANK, Column, Table
 
@@ -7,37 +7,37 @@ RANKS = Table(
     doc="One row per recording of a rank: who recorded it, where and how.",
     key=("rank",),
     columns=(
-        Column("rank", "int32", "Global rank; null until the run numbers ranks that state none."),
+        Column("rank", "int32", "Global rank; null until the run numbers ranks without one."),
         Column("rank_origin", "string", "Where the rank comes from: `content`, `file name` or `numbered`."),
-        Column("world_size", "int32", "Ranks in the job as the source states it."),
+        Column("world_size", "int32", "Ranks in the job, as recorded."),
         Column("host", "string", "Host name."),
         Column("process", "int64", "Process id."),
         Column("device_kind", "string", "`cpu`, `cuda`, `rocm` or `npu`."),
         Column("device", "int32", "Device index on its host."),
         Column("device_name", "string", "Device model."),
         Column("framework", "string", "`pytorch` or `mindspore`."),
-        Column("framework_version", "string", "Version as stated."),
-        Column("mode", "string", "`graph`, `pynative`, `jit` or `eager`, where stated."),
-        Column("format", "string", "Name of the source that read it, e.g. `kineto`, `ascend_text`."),
+        Column("framework_version", "string", "Version as recorded."),
+        Column("mode", "string", "`graph`, `pynative`, `jit` or `eager`, if recorded."),
+        Column("format", "string", "Source that read it, e.g. `kineto`, `ascend_text`."),
         Column("backend", "string", "Communication backend, e.g. `nccl`, `gloo`, `hccl`."),
-        Column("base_ns", "int64", "The trace's own time base, already added to every time."),
+        Column("base_ns", "int64", "Time base of the trace, already added to every time."),
         Column(
             "clock_offset_ns",
             "int64",
-            "Already added to every time to give the time of rank 0's clock; null if it was not measured while recording.",
+            "Offset to rank 0's clock, already added to every time; null if not measured while recording.",
         ),
-        Column("clock_error_ns", "int64", "How far that may be wrong."),
+        Column("clock_error_ns", "int64", "Error bound of the offset."),
         Column("start_ns", "int64", "Earliest time in the recording."),
         Column("end_ns", "int64", "Latest time in the recording."),
         Column("options", "string", "Profiler options, JSON."),
         Column("environment", "string", "Environment variables that matter, JSON."),
-        Column("parallelism", "string", "Stated parallel sizes (tensor, pipeline, data...), JSON."),
+        Column("parallelism", "string", "Recorded parallel sizes (tensor, pipeline, data...), JSON."),
     ),
 )
 
 RANK_FIGURES = Table(
     name="rank_figures",
-    doc="One row per figure or name that a source states about a rank as a whole and that no other table holds; see the names below.",
+    doc="One row per recorded figure or name of a whole rank that has no table of its own; see the names below.",
     key=(
         "rank",
         "name",
@@ -48,10 +48,10 @@ RANK_FIGURES = Table(
         Column(
             "name",
             "string",
-            "What it is, with its unit: `forward_start_operator`, `backward_end_operator`, `cube_flops`, `cube_flops_per_s`, `vector_flops`, `vector_flops_per_s`, `flops`, `flops_per_s`, `flops_utilization_ratio`, `flop_scope_levels`, `memory_capacity_bytes`, `memory_peak_bytes`, `memory_static_bytes`, `memory_allocations`, `memory_deallocations`, `device_peak_flops_per_s`, `timeline_total_ns`, `timeline_streams`, `timeline_operators`, `timeline_executions`, `timeline_scope_levels`, `recommendation`.",
+            "Name with its unit: `forward_start_operator`, `backward_end_operator`, `cube_flops`, `cube_flops_per_s`, `vector_flops`, `vector_flops_per_s`, `flops`, `flops_per_s`, `flops_utilization_ratio`, `flop_scope_levels`, `memory_capacity_bytes`, `memory_peak_bytes`, `memory_static_bytes`, `memory_allocations`, `memory_deallocations`, `device_peak_flops_per_s`, `timeline_total_ns`, `timeline_streams`, `timeline_operators`, `timeline_executions`, `timeline_scope_levels`, `recommendation`.",
             nullable=False,
         ),
-        Column("graph", "int64", "Graph (model) that it is about; null for all."),
+        Column("graph", "int64", "Graph (model) of the figure; null for all."),
         Column("value", "float64", "The figure; null for a name."),
         Column("text", "string", "The name, or JSON."),
     ),

@@ -1,4 +1,4 @@
-"""How MindSpore names an operator: by its place in the model, `Default/fc-Dense/MatMul-op3`.
+"""MindSpore's names of operators are places in the model, e.g. `Default/fc-Dense/MatMul-op3`.
 
 The first part is the graph that it belongs to; PyNative has its backward pass in `Bprop`, graphs in `Gradients`.
 """
@@ -12,7 +12,7 @@ OPTIMIZER_SCOPE = r"/optimizer-\w+/"
 """Operators of an optimizer."""
 
 INSTANCE = r"-op\d+$"
-"""Number of an operator, behind its type."""
+"""Number of an operator, after its type."""
 
 PLACE = rf"^(Default|Gradients|Bprop|Expand|recompute_\w+)/|/[^/]*{INSTANCE}"
 """Names that are places in the model."""

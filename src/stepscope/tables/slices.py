@@ -18,12 +18,12 @@ SLICES = Table(
             nullable=False,
         ),
         Column("start_ns", "int64", "Start, ns since the epoch.", nullable=False),
-        Column("duration_ns", "int64", "Length in ns, at least 0.", nullable=False),
-        Column("self_ns", "int64", "Length less the direct children on the same thread."),
+        Column("duration_ns", "int64", "Duration, at least 0.", nullable=False),
+        Column("self_ns", "int64", "Duration less that of direct children on the same thread."),
         Column(
             "category",
             "string",
-            "`operator`, `annotation`, `python`, `runtime` (driver or runtime call), `queue`, `gc`, `kernel`, `memory`, `communication`, `communication_task`, `device_annotation`, `overhead`, `compile` (a compiler, and what it traced), `other`.",
+            "`operator`, `annotation`, `python`, `runtime` (driver or runtime call), `queue`, `gc`, `kernel`, `memory`, `communication`, `communication_task`, `device_annotation`, `overhead`, `compile` (a compiler and what it traces), `other`.",
             nullable=False,
         ),
         Column("name", "string", "Name as recorded.", nullable=False),
@@ -31,7 +31,7 @@ SLICES = Table(
         Column("thread", "string", "Thread id or label."),
         Column("device", "int32", "Device index for device work."),
         Column("stream", "int32", "Device stream."),
-        Column("correlation", "int64", "Ties a launch to its device work."),
+        Column("correlation", "int64", "Id that a launch shares with its device work."),
         Column("parent", "int64", "Enclosing slice on the same thread."),
         Column("depth", "int32", "Nesting depth on its thread, 0 at the top."),
         STEP,
@@ -40,7 +40,7 @@ SLICES = Table(
 
 FLOWS = Table(
     name="flows",
-    doc="One row per recorded flow (an arrow in a trace) between two slices, e.g. from a forward operator to its backward.",
+    doc="One row per recorded flow (an arrow in a trace) between two slices, e.g. from a forward operator to its backward operator.",
     key=(
         "rank",
         "kind",
@@ -59,7 +59,7 @@ FLOWS = Table(
 
 STACKS = Table(
     name="stacks",
-    doc="Call stacks, each once.",
+    doc="One row per distinct call stack.",
     key=(
         "rank",
         "stack",
@@ -67,6 +67,6 @@ STACKS = Table(
     columns=(
         RANK,
         Column("stack", "int64", "Number of the stack.", nullable=False),
-        Column("text", "string", "Frames, innermost first, one a line.", nullable=False),
+        Column("text", "string", "Frames, one per line, innermost first.", nullable=False),
     ),
 )

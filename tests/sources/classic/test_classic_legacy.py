@@ -105,7 +105,7 @@ def test_without_a_table_devices_count_host_by_host_in_order_with_a_note(
 
     assert {rank: total for rank, (_, _, total) in found.items()} == {0: 20.0, 1: 21.0, 2: 100.0, 3: 101.0}
     assert issues["severity"].to_list() == ["note"] * 4
-    assert issues["problem"].str.contains("is called rank").all()
+    assert issues["problem"].str.contains("becomes rank").all()
 
 
 def test_a_device_that_the_table_lacks_gets_a_number_behind_the_others(tmp_path: Path) -> None:

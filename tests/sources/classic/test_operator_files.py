@@ -35,7 +35,7 @@ def test_shares_that_do_not_fit_are_noted(tmp_path: Path) -> None:
     read = Read(write(tmp_path, device_types=text))
 
     assert read.told("note") == [
-        ("aicore_intermediate_0_type.csv", "the stated share of 1 of 2 rows is not that of its total, which counts")
+        ("aicore_intermediate_0_type.csv", "the share of 1 of 2 rows does not match their total time, which is used")
     ]
 
 
@@ -68,7 +68,7 @@ def test_counts_that_are_not_stated_are_those_of_the_type(tmp_path: Path) -> Non
 
     rows = read.totals("AI_CORE", "operator").select("name", "count", "total_ns")
     assert rows.rows() == [("Conv2D-op1", 3, 300_000), ("Conv2D-op2", 3, 600_000), ("Odd-op3", 1, 1_000_000)]
-    assert "states average times only" in read.told("note")[0][1]
+    assert "has average times only" in read.told("note")[0][1]
     assert read.told("error") == read.told("warning") == []
 
 
@@ -148,7 +148,9 @@ def test_rates_that_are_not_operations_over_time_are_noted(tmp_path: Path) -> No
 
     read = Read(write(tmp_path, device_operators=texts["device_operators"], flops=flops))
 
-    assert read.told("note") == [("flops_0.txt", "the stated rate of 1 of 2 operators is not operations over time")]
+    assert read.told("note") == [
+        ("flops_0.txt", "the rate of 1 of 2 operators does not match their operations and time")
+    ]
 
 
 def test_operations_without_a_list_of_operators_are_told(tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ def test_lengths_are_those_of_the_points(tmp_path: Path) -> None:
 
     assert (
         "step_trace_raw_0_detail_time.csv",
-        "tail of 1 of 3 steps is not what their points give, which count",
+        "tail of 1 of 3 steps does not match their points, which are used",
     ) in read.told("note")
 
 
@@ -257,7 +257,7 @@ def test_points_outside_of_their_step_are_unknown(tmp_path: Path) -> None:
     assert read.table("steps")["forward_start_ns"].to_list() == [10_000_000, None, 14_100_000]
     assert read.table("steps")["backward_end_ns"].null_count() >= 1
     assert [problem for _, problem in read.told("warning")] == [
-        "1 of 3 steps have a fp_point outside of them; it counts as unknown"
+        "1 of 3 steps have a fp_point outside the step; it is treated as unknown"
     ]
 
 
@@ -267,7 +267,9 @@ def test_steps_that_are_counted_by_graph_are_told_apart(tmp_path: Path) -> None:
     read = Read(write(tmp_path, step_trace=trace(*rows, ["-", *rows[1][1:]], header=f"{TRACE_HEADER},model_id")))
 
     assert read.table("steps").select("step", "graph").rows() == [(1, 1), (2, 2), (3, 1)]
-    assert "numbers steps more than once; they are numbered by their start" in [text for _, text in read.told("note")]
+    assert "repeats step numbers; steps are renumbered in order of their start" in [
+        text for _, text in read.told("note")
+    ]
 
 
 def test_a_trace_without_average_may_be_cut(tmp_path: Path) -> None:
@@ -277,7 +279,7 @@ def test_a_trace_without_average_may_be_cut(tmp_path: Path) -> None:
 
     assert read.table("steps").height == 3
     assert [problem for _, problem in read.told("warning")] == [
-        "does not end with the average of its steps, so steps may be missing"
+        "does not end with the average row, so steps may be missing"
     ]
 
 
@@ -346,9 +348,7 @@ class TestTotals:
     def test_other_steps_than_those_of_the_trace_are_told(self, tmp_path: Path) -> None:
         read = Read(write(tmp_path, cluster_steps=lines(self.HEADER, (1.5, 0.5)), step_trace=trace_text()))
 
-        assert "has 1 steps where the step trace has 3; they are numbered from 1" in [
-            t for _, t in read.told("warning")
-        ]
+        assert "has 1 steps but the step trace has 3; they are numbered from 1" in [t for _, t in read.told("warning")]
 
     def test_rows_may_begin_with_the_average(self, tmp_path: Path) -> None:
         rows = self.totals(tmp_path, (1.65, 0.35), (1.5, 0.5), (1.6, 0.4), (1.7, 0.3))

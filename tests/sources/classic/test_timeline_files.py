@@ -118,7 +118,7 @@ def test_kernels_on_another_clock_are_left_out_and_told(tmp_path: Path) -> None:
     read = Read(write(tmp_path, step_trace=trace_text(), **texts))
 
     assert read.table("kernels").is_empty()
-    problem = "its clock is not that of the step trace, so its kernels are left out"
+    problem = "its clock differs from that of the step trace, so its kernels are left out"
     assert sorted(read.told("note")) == [
         ("ascend_timeline_display_0.json", problem),
         ("output_timeline_data_0.txt", problem),
@@ -215,6 +215,4 @@ def test_a_total_without_any_evidence_is_unknown(tmp_path: Path) -> None:
 
     assert "timeline_total_ns" not in read.stated()
     assert read.stated()["timeline_executions"] == 6
-    assert read.told("note") == [
-        ("ascend_timeline_summary_0.json", "total_time states no unit; it is left out: nothing tells its unit")
-    ]
+    assert read.told("note") == [("ascend_timeline_summary_0.json", "total_time has no unit; it is left out")]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ExportSupplement:
-    """What is known of a rank beside its export; of a plain one that is nothing."""
+    """What is known about a rank in addition to its export; nothing for a plain export."""
 
     def calls(self, found: pl.DataFrame) -> pl.DataFrame:
         """Rows of `collectives`, given those of the export."""
@@ -66,7 +66,7 @@ def write_tables(
         recording: What was recorded; its events are used up.
         files: Where it was read, for issues.
         sink: Takes the rows.
-        beside: What else is known of the rank.
+        beside: What else is known about the rank.
     """
     supplement = supplement or ExportSupplement()
     ranges, identity = recording.steps, recording.identity
@@ -122,7 +122,7 @@ def _stated_steps(recording: ExportedRank) -> list[int]:
 
 
 def _only_step(ranges: pl.DataFrame, stated: list[int], calls: pl.DataFrame) -> int | None:
-    """0 if the recording has no other step, so that whatever has none belongs to it."""
+    """0 if the recording has no other step: work without a step belongs to it."""
     if not ranges.is_empty():
         return 0 if ranges["step"].to_list() == [0] else None
     alone = calls.filter(~pl.col("on_device") if not stated else pl.col("step").is_null())

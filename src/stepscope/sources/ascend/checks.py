@@ -42,17 +42,17 @@ class Busy:
 
 
 def check_text(recording: ExportedRank, computed: Busy, view: TraceView, files: ExportFiles, sink: Sink) -> None:
-    """Tell where stated totals differ from their parts by more than 1 %; the parts are used."""
+    """Report stated totals that differ from their parts by more than 1 %; the parts are used."""
     communicated = Busy()
     communicated.add(recording.communication)
     overlap = dict(view.overlap.iter_rows())
-    on_host = recording.identity.device_kind == "cpu"  # where waiting for a call counts as communication, too
+    on_host = recording.identity.device_kind == "cpu"  # where waiting for a call counts as communication as well
     for name, busy in (("Computing", computed), ("Communication", communicated)):
         if name in overlap and busy.summed_ns and not on_host:
-            _compare(overlap[name], busy.union_ns, f"the overlap analysis states {name}", files, "trace", sink)
+            _compare(overlap[name], busy.union_ns, f"the overlap analysis gives {name}", files, "trace", sink)
     stated = recording.totals.filter(pl.col("level") == "kernel")["total_ns"].sum()
     if stated and computed.summed_ns:
-        _compare(int(stated), computed.summed_ns, "op_statistic.csv states kernel time", files, "kernel_totals", sink)
+        _compare(int(stated), computed.summed_ns, "op_statistic.csv gives kernel time", files, "kernel_totals", sink)
 
 
 def _compare(stated: int, summed: int, what: str, files: ExportFiles, part: str, sink: Sink) -> None:
@@ -60,6 +60,6 @@ def _compare(stated: int, summed: int, what: str, files: ExportFiles, part: str,
         sink.issue(
             "note",
             files.texts.get(part, files.path),
-            f"{what} as {stated} ns, its events give {summed} ns",
-            "Nothing to do: the events are used. The file may be cut, or hold other steps.",
+            f"{what} as {stated} ns, but the events add up to {summed} ns",
+            "Nothing to do: the events are used. The file may be truncated or cover other steps.",
         )

@@ -1,4 +1,4 @@
-"""`collectives`: device calls joined with what the communication analysis says of them."""
+"""`collectives`: device calls joined with the communication analysis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_TYPE = ("RESERVED", "N/A", "INVALID_TYPE")
 
 
 def with_payload(frame: pl.DataFrame) -> pl.DataFrame:
-    """Turn `count` and `element_type` into `size_bytes`; null where either is unknown."""
+    """Turn `count` and `element_type` into `size_bytes`; null if either is unknown."""
     size = pl.col("element_type").replace_strict(ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
     return frame.with_columns(
         size_bytes=pl.col("count").cast(pl.Int64, strict=False) * size,
@@ -40,12 +40,12 @@ def with_payload(frame: pl.DataFrame) -> pl.DataFrame:
 def described_calls(
     communication: pl.DataFrame, calls: pl.DataFrame, packets: pl.DataFrame, groups: Groups
 ) -> pl.DataFrame:
-    """Calls of the device with what the communication analysis says of them, in order of start.
+    """Calls of the device joined with the communication analysis, in order of start.
 
     Args:
         communication: Calls as the device ran them.
         calls: Calls as the communication analysis splits them; alone they still make rows.
-        packets: Transport packets, whose sizes stand in where a call's payload is not recorded.
+        packets: Transport packets; their sizes are used if a call's payload is not recorded.
         groups: Members by key.
 
     Returns:

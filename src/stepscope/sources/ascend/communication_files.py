@@ -38,7 +38,7 @@ PACKETS = {
     "packets": pl.Float64,
     "packets_ms": pl.Float64,
 }
-"""One row per call, transport and packet size; the packet columns are null where none are listed."""
+"""One row per call, transport and packet size; the packet columns are null if none are listed."""
 LINKS = {
     "step": pl.Int64,
     "group": pl.String,
@@ -88,17 +88,17 @@ def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFra
         for transport, band in bands.items() if isinstance(bands, dict) else ():
             if isinstance(band, dict):
                 packets += _packets((step, group or None, name, transport), band)
-    _tell(bad, path, sink)
+    _report(bad, path, sink)
     return timed_calls(_frame(calls, CALLS), path, sink), _frame(packets, PACKETS)
 
 
 def timed_calls(calls: pl.DataFrame, path: Path, sink: Sink, *, table: str | None = None) -> pl.DataFrame:
-    """Calls whose times can be true. A call without times is kept: it still says how a step's time was spent.
+    """Calls with plausible times. A call without times is kept: it still shows how a step's time was spent.
 
     Args:
         calls: Rows of `CALLS`.
         path: Where they were read.
-        sink: Where it is told how many were left out.
+        sink: Takes an issue with the number of calls left out.
         table: The table of a database that held them.
     """
     start = (pl.col("start_us") * 1000).cast(pl.Int64, strict=False)
@@ -125,7 +125,7 @@ def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
                 bad += 1
                 continue
             if source == destination and not _number(values.get("Transit Size(MB)")):
-                continue  # says which rank of its group wrote the file; a copy within the rank has a size
+                continue  # shows which rank of its group wrote the file; a copy within the rank has a size
             op_name, transport = values.get("Op Name"), values.get("Transport Type")
             links.append(
                 (
@@ -141,7 +141,7 @@ def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
                     _number(values.get("Bandwidth(GB/s)")),
                 )
             )
-    _tell(bad, path, sink)
+    _report(bad, path, sink)
     return _frame(links, LINKS)
 
 
@@ -187,8 +187,8 @@ def _frame(rows: list[tuple[Any, ...]], schema: dict[str, type[pl.DataType]]) ->
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _tell(bad: int, path: Path, sink: Sink) -> None:
+def _report(bad: int, path: Path, sink: Sink) -> None:
     if bad:
         sink.issue(
-            "error", path, f"{bad} entries of unexpected form are left out", "Export the profile again.", lost=bad
+            "error", path, f"{bad} entries have an unknown form and are left out", "Export the profile again.", lost=bad
         )

@@ -18,7 +18,7 @@ _TOLERANCE = 0.01
 
 
 def of_calls(parts: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """Packets or links with the steps of their calls (rows of `collectives`), where they say which (`collective`)."""
+    """Packets or links with the steps of their calls (rows of `collectives`), if they name them (`collective`)."""
     if "collective" not in parts.columns:
         return parts
     known = calls.select("collective", call_step=pl.col("step").cast(pl.Int64))
@@ -34,11 +34,11 @@ def transports(packets: pl.DataFrame, path: Path, sink: Sink) -> pl.DataFrame:
     used = packets.filter((pl.col("size_mb").fill_null(0) != 0) | (pl.col("time_ms").fill_null(0) != 0))
     _check_rates(used.unique(call, maintain_order=True), path, sink)
     sums = used.group_by(call).agg(pl.first("size_mb"), parts=parts.sum(), known=pl.col("packet_mb").count())
-    _tell(
+    _report(
         sums.filter(
             (pl.col("known") > 0) & ((pl.col("parts") - pl.col("size_mb")).abs() > _TOLERANCE * pl.col("size_mb"))
         ).height,
-        "stated transit sizes differ from the sum of their packets",
+        "recorded transit sizes differ from the sum of their packets",
         path,
         sink,
     )
@@ -78,8 +78,8 @@ def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.Da
         sink.issue(
             "warning",
             path,
-            "links of groups whose members are not known were left out",
-            "Keep profiler_metadata.json beside the profile; it lists the members of each group.",
+            "links of groups with unknown members are left out",
+            "Keep profiler_metadata.json with the profile: it lists the members of each group.",
             lost=lost,
         )
     key = ["step", "group", "operation", "name", "source", "destination"]
@@ -100,19 +100,19 @@ def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.Da
 def _check_rates(frame: pl.DataFrame, path: Path, sink: Sink) -> None:
     rate = pl.col("size_mb") / pl.col("time_ms")
     off = (pl.col("bandwidth") - rate).abs() > _TOLERANCE * rate
-    _tell(
+    _report(
         frame.filter((pl.col("time_ms") > 0) & off & (pl.col("size_mb") > 0)).height,
-        "stated bandwidths differ from size over time",
+        "recorded bandwidths differ from size divided by time",
         path,
         sink,
     )
 
 
-def _tell(count: int, problem: str, path: Path, sink: Sink) -> None:
+def _report(count: int, problem: str, path: Path, sink: Sink) -> None:
     if count:
         sink.issue(
             "note",
             path,
             f"{problem} by more than {_TOLERANCE:.0%} in {count} places",
-            "Nothing to do: sizes and times are used, and rates computed from them.",
+            "Nothing to do: rates are computed from sizes and times.",
         )

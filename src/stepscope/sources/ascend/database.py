@@ -1,4 +1,4 @@
-"""Reading tables of a SQLite file into frames, without ever writing beside it."""
+"""Read tables of a SQLite file into frames, without ever writing next to it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 _ROWS_AT_ONCE = 50_000
 _NUMBERS_AT_ONCE = 100_000
 _HELD_BYTES = 32 << 20
-"""About how much text is gathered before it becomes columns."""
+"""Roughly how much text is collected before it becomes columns."""
 _LEAST_ROWID = -(2**63)
-REMEDY = "Export the profile again, or copy the file again if it was cut."
+REMEDY = "Export the profile again, or copy the file again if it is truncated."
 FILLS = {
     "TASK": "kernels",
     "COMPUTE_TASK_INFO": "kernels",
@@ -61,12 +61,12 @@ def _whole(batches: _Batches[_Parameters]) -> _Frame[_Parameters]:
 
 
 class Database:
-    """One open database. A table or column that it lacks makes empty frames or null columns.
+    """One open database. A missing table gives an empty frame, a missing column nulls.
 
     Args:
         path: The file.
         access: Asks it.
-        sink: Where damage is told.
+        sink: Takes issues about damage.
     """
 
     def __init__(self, path: Path, access: Access, sink: Sink) -> None:
@@ -74,7 +74,7 @@ class Database:
         self._access = access
         self.sink = sink
         self._refused: dict[str, str] = {}
-        """Names in upper case of what stands where a table should, to what it is; told when it is asked for."""
+        """Upper-case names of views and virtual tables, and what they are; reported when the table is requested."""
         self.tables: dict[str, dict[str, str]] = {}
         """Table name in upper case to its columns: name in lower case to the name as it stands."""
         self._strings: pl.DataFrame | None = None
@@ -83,7 +83,7 @@ class Database:
         """Learn the tables and their columns.
 
         Raises:
-            sqlite3.DatabaseError: If the file is no database.
+            sqlite3.DatabaseError: If the file is not a database.
         """
         made = self._access.all("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view')")
         for kind, name, statement in made:
@@ -98,7 +98,7 @@ class Database:
     def has(self, table: str, *columns: str) -> bool:
         """Whether the database has the table, and all these columns of it."""
         if (kind := self._refused.pop(table.upper(), None)) is not None:
-            self.tell(table, f"is {kind}; only real tables are read", "Export the profile again with its own tool.")
+            self.report(table, f"is {kind}; only ordinary tables are read", "Export it again with the profiler's tool.")
         known = self.tables.get(table.upper())
         return known is not None and all(column.lower() in known for column in columns)
 
@@ -117,8 +117,8 @@ class Database:
             table: Name of the table.
             wanted: Our column to the recorded names it may have.
             schema: Types of columns that are not int64.
-            where: Condition in SQL, on recorded names.
-            needed: Columns without which the table is of no use.
+            where: SQL condition on recorded names.
+            needed: Columns that the table must have to be of use.
         """
         types = {name: (schema or {}).get(name, pl.Int64) for name in wanted}
         known = self.tables[table.upper()] if self.has(table) else {}
@@ -130,7 +130,7 @@ class Database:
                 chosen[name] = found
         missing = [name for name in needed if name not in chosen]
         if missing and known:
-            self.tell(table, f"has no column {', '.join(str(wanted[name]) for name in missing)}")
+            self.report(table, f"has no column {', '.join(str(wanted[name]) for name in missing)}")
         if missing or not chosen:
             yield pl.DataFrame(schema=types)
             return
@@ -155,7 +155,7 @@ class Database:
     ) -> Iterator[pl.DataFrame]:
         """Like `read_batches`, for rows with `start_ns` and `end_ns`; adds `duration_ns`.
 
-        Rows whose times cannot be true are left out, and told at the end.
+        Rows with impossible times are left out and reported at the end.
         """
         wrong: Counter[str] = Counter()
         rows = 0
@@ -164,20 +164,20 @@ class Database:
             wrong.update(checked.wrong)
             rows += frame.height
             yield checked.rows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
-        self._tell_damage(table, wrong, rows)
+        self._report_damage(table, wrong, rows)
 
     read_ranges = _whole(range_batches)
     """All rows of `range_batches` in one frame."""
 
     def timed(self, table: str, rows: pl.DataFrame, time: str) -> pl.DataFrame:
-        """Rows of a table whose `time` can be true; the others are told."""
+        """Rows of a table with a plausible `time`; the others are reported."""
         checked = sort_out(rows, self.middle_ns, start=pl.col(time))
-        self._tell_damage(table, checked.wrong, rows.height)
+        self._report_damage(table, checked.wrong, rows.height)
         return checked.rows
 
-    def _tell_damage(self, table: str, wrong: Mapping[str, int], rows: int) -> None:
+    def _report_damage(self, table: str, wrong: Mapping[str, int], rows: int) -> None:
         if lost := sum(wrong.values()):
-            self.tell(table, f"is damaged, {lost_rows(wrong, rows)}", STRAY_REMEDY, lost=lost)
+            self.report(table, f"is damaged, {lost_rows(wrong, rows)}", STRAY_REMEDY, lost=lost)
 
     @cached_property
     def middle_ns(self) -> int | None:
@@ -195,7 +195,7 @@ class Database:
                 query = f"SELECT {bounded('startNs')} FROM {_quoted(table)} WHERE rowid IN ({marks})"
                 starts = [row[0] for row in self._access.all(query, list(rows))]
             except DATABASE_ERRORS:
-                continue  # told when the table itself is read
+                continue  # reported when the table itself is read
             times.add(as_series("start_ns", tuple(starts), pl.Int64))
         return times.middle_ns
 
@@ -206,17 +206,17 @@ class Database:
         try:
             return bool(self._access.all(f"SELECT 1 FROM {_quoted(table)} LIMIT 1"))
         except DATABASE_ERRORS:
-            return True  # told when it is read
+            return True  # reported when it is read
 
     def named(self, table: str, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        """Rows of a table that have a name; the others are told at the end, unless all names are missing."""
+        """Rows of a table that have a name; the others are reported at the end, unless all names are missing."""
         lost = 0
         for rows in batches:
             kept = rows.drop_nulls("name")
             lost += rows.height - kept.height
             yield kept
         if lost and self.is_filled("STRING_IDS"):
-            self.tell(table, f"has {lost} rows whose name is not in STRING_IDS; they are left out", lost=lost)
+            self.report(table, f"has {lost} rows with names that are not in STRING_IDS; they are left out", lost=lost)
 
     def query(self, table: str, query: str, schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
         """The rows of a query as columns; what was read before damage is kept.
@@ -233,7 +233,7 @@ class Database:
             try:
                 piece = next(pieces, [])
             except DATABASE_ERRORS as error:
-                self.tell(table, f"cannot be read to its end: {error}")
+                self.report(table, f"cannot be read completely: {error}")
                 piece = []
             held += piece
             if held and (not piece or len(held) >= _ROWS_AT_ONCE or self._access.given_bytes - before >= _HELD_BYTES):
@@ -271,7 +271,7 @@ class Database:
                 # a column may be called rowid, and hold anything
                 start = last + 1 if isinstance(last, int) and start <= last < -_LEAST_ROWID - 1 else None
         except (*DATABASE_ERRORS, pl.exceptions.PolarsError) as error:
-            self.tell(table, f"cannot be read to its end: {error}")
+            self.report(table, f"cannot be read completely: {error}")
 
     def with_texts(self, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
         """Replace string ids by the strings; unknown ids and `N/A` are null."""
@@ -295,10 +295,10 @@ class Database:
         return dict(rows.iter_rows())
 
     def note(self, table: str, problem: str, remedy: str) -> None:
-        """Tell what a table lacks without harm."""
+        """Report something harmless about a table."""
         self.sink.issue("note", self.path, f"table {table} {problem}", remedy, place=f"table {table}")
 
-    def tell(self, table: str, problem: str, remedy: str = REMEDY, *, lost: int | None = None) -> None:
+    def report(self, table: str, problem: str, remedy: str = REMEDY, *, lost: int | None = None) -> None:
         """Tell of damage in a table."""
         place = FILLS.get(table.upper(), f"table {table}")
         self.sink.issue("error", self.path, f"table {table} {problem}", remedy, place=place, lost=lost)
@@ -309,7 +309,7 @@ def open_database(path: Path, sink: Sink) -> Iterator[Database]:
     """Open a SQLite file as `open_access` does, and learn its tables.
 
     Raises:
-        sqlite3.Error: If it cannot be opened or is no database.
+        sqlite3.Error: If it cannot be opened or is not a database.
     """
     with open_access(path) as access:
         database = Database(path, access, sink)

@@ -1,4 +1,4 @@
-"""A SQLite file that nobody vouches for: opened so that it can only be read, and each question to it bounded.
+"""An untrusted SQLite file: opened read-only, with bounded queries.
 
 A file may be made to do harm: views that never end, pages that point at each other so that a table has no end, a cell
 of hundreds of megabytes. Its own size bounds what an honest table can hold; what goes beyond is an error of its table.
@@ -74,9 +74,9 @@ class Access:
             if bytes in {*map(type, chain.from_iterable(found))}:
                 self.given_bytes += sum(len(cell) for row in found for cell in row if isinstance(cell, bytes))
             if count > self._most_rows:
-                raise sqlite3.DataError(f"it has more rows than a file of its size can hold ({self._most_rows})")
+                raise sqlite3.DataError(f"more rows than a file of this size can hold ({self._most_rows})")
             if self.given_bytes - before > self._most_bytes:
-                raise sqlite3.DataError(f"it has more text than a file of its size can hold ({self._most_bytes} bytes)")
+                raise sqlite3.DataError(f"more text than a file of this size can hold ({self._most_bytes} bytes)")
             yield found
 
     def all(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -105,18 +105,18 @@ class Access:
             if self._stop is not None:
                 raise self._stop from None
             if time.monotonic() - self._since > SILENCE_S:
-                raise sqlite3.OperationalError(f"it gave no row for {SILENCE_S:.0f} s") from error
+                raise sqlite3.OperationalError(f"no row for {SILENCE_S:.0f} s") from error
             if "too big" in str(error):
                 size = f"{MAX_CELL_BYTES >> 20} MiB"
-                raise sqlite3.DataError(f"it has a cell of more than {size}, which is not read") from error
+                raise sqlite3.DataError(f"a cell is larger than {size} and is not read") from error
             raise
 
 
 @contextmanager
 def open_access(path: Path) -> Iterator[Access]:
-    """Open a SQLite file for reading alone: immutable, so that no journal is made or looked for beside it.
+    """Open a SQLite file read-only and immutable, so that no journal is made or looked for next to it.
 
-    What its schema says is not trusted: no functions with effects, no extensions, no cells beyond `MAX_CELL_BYTES`.
+    Its schema is not trusted: no functions with effects, no extensions, no cells beyond `MAX_CELL_BYTES`.
 
     Raises:
         sqlite3.Error: If it cannot be opened.
@@ -138,7 +138,7 @@ def open_access(path: Path) -> Iterator[Access]:
 
 
 def bounded(column: str) -> str:
-    """A column, null where a cell is larger than is read, for a SQLite that cannot be told a limit."""
+    """A column with null for oversized cells, for versions of SQLite without a limit of their own."""
     if hasattr(sqlite3.Connection, "setlimit"):
         return column
     return f"CASE WHEN length({column}) <= {MAX_CELL_BYTES} THEN {column} END"

@@ -20,7 +20,7 @@ from stepscope.sources.ascend.db_checks import (
 )
 from stepscope.sources.ascend.exported_rank import STEPS, ExportedRank
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
-from stepscope.sources.ascend.lost_device import activities, tell_lost_device
+from stepscope.sources.ascend.lost_device import activities, report_lost_device
 from stepscope.sources.ascend.rank_files import DATABASE, ExportFiles, find_rank_files, sort_files
 from stepscope.sources.ascend.rank_info import read_rank_info
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
@@ -55,7 +55,7 @@ class AscendDb:
         return Found((Input(self.name, directory, files.files),))
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
-        """Recognise one database by its tables, whatever its name; one of the export's name is told if it has none."""
+        """Recognise one database by its tables, of any name; report one named as an export but without tables."""
         if not head.startswith(_SQLITE) or not (_looks_ours(file) or DATABASE.search(file.name)):
             return None
         return Input(self.name, file, (file,))
@@ -73,7 +73,7 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
     Args:
         item: The export.
         sink: Told about damage.
-        has_marks: Whether steps are known from elsewhere, so that an export without them lacks nothing.
+        has_marks: Whether steps are known from elsewhere, so that the export need not have them.
 
     Raises:
         UnreadableInput: If nothing of it can be read.
@@ -85,7 +85,7 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
         sink.issue(
             "note",
             item.path,
-            "holds both exports, text and database; the database is read",
+            "holds both a text and a database export; the database is read",
             "Nothing to do: both hold the same recording.",
         )
     identity, groups = read_rank_info(files, AscendDb.name, sink)
@@ -97,15 +97,15 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
     if not any(read):
         raise UnreadableInput(
             files.database or item.path,
-            "is no database that can be read, or an empty one",
-            "Copy it again; if it was cut, export the profile again",
+            "is empty or not a readable database",
+            "Copy it again; if it is truncated, export the profile again",
         )
     executions = cpu_executions(files, sink)
     if executions is not None and not _has_any_of(recording, executions["name"]):
         recording.timeline.add("host", executions)
     take_framework(recording, files, sink, has_device=True)
     if "NPU" in (activities(identity) or "NPU"):
-        tell_lost_device(recording, files.database or item.path, sink)
+        report_lost_device(recording, files.database or item.path, sink)
     return recording, files
 
 
@@ -122,8 +122,8 @@ def _with(path: Path | None, take: Callable[[Database], None], sink: Sink, holds
     Args:
         path: The file.
         take: Takes what it holds.
-        sink: Where damage is told.
-        holds: The table that is missing without it.
+        sink: Takes issues about damage.
+        holds: The table that is missing if it cannot be read.
     """
     if path is None:
         return False

@@ -1,4 +1,4 @@
-"""What a database lacks that its recording should hold: nothing recorded must not pass for nothing done."""
+"""Report tables that a recording should have, so that missing data does not look like an idle rank."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ ANALYSIS_TABLES = ("CommAnalyzerTime", "CommAnalyzerBandwidth", "CommAnalyzerMat
 
 @dataclass(frozen=True)
 class _Essential:
-    """A table that a recording of its kind always has, and what is not known without it."""
+    """A table that a recording of its kind always has, and what is unknown without it."""
 
     table: str
     lost: str
 
 
-_NAMES = _Essential("STRING_IDS", "all names, and with them operators and communication calls")
+_NAMES = _Essential("STRING_IDS", "all names, and so operators and communication calls,")
 _DEVICE = (
-    _Essential("TASK", "all work of the device except communication"),
-    _Essential("COMPUTE_TASK_INFO", "which work of the device is compute kernels"),
+    _Essential("TASK", "all device work except communication"),
+    _Essential("COMPUTE_TASK_INFO", "which device work is a compute kernel"),
 )
 _HOST = (
     _Essential("PYTORCH_API", "the framework's operators"),
     _Essential("CANN_API", "which host call launched which kernel"),
 )
-_CALLS = _Essential("COMMUNICATION_OP", "communication calls as the device ran them")
-_STEPS = _Essential("STEP_TIME", "where steps begin and end, which no range on the host tells either,")
+_CALLS = _Essential("COMMUNICATION_OP", "communication calls on the device")
+_STEPS = _Essential("STEP_TIME", "where steps begin and end (no range on the host marks them either)")
 
 
 def is_usable(database: Database, sink: Sink, place: str) -> bool:
-    """Whether any table of a recording has rows; if none has, that is told as why the table `place` is missing."""
+    """Whether any table of a recording has rows; if not, report this as the reason why table `place` is missing."""
     if any(database.is_filled(table) for table in (*EVENT_TABLES, *ANALYSIS_TABLES)):
         return True
-    why = "is empty" if _is_empty(database.path) else "has no table of a recording with any row"
-    sink.issue("error", database.path, f"{why}; all that it should hold is lost", REMEDY, place=place)
+    why = "is empty" if _is_empty(database.path) else "has no filled table of a recording"
+    sink.issue("error", database.path, f"{why}; everything it should hold is lost", REMEDY, place=place)
     return False
 
 
 def check_events(database: Database, recording: ExportedRank, *, has_marks: bool = False) -> None:
-    """Tell which tables are missing or empty, and what is not known without them.
+    """Report missing or empty tables, and what is unknown without them.
 
     Args:
         database: What was read.
@@ -74,9 +74,9 @@ def check_events(database: Database, recording: ExportedRank, *, has_marks: bool
     for essential in wanted:
         if not database.is_filled(essential.table):
             state = "is empty" if database.has(essential.table) else "is missing"
-            database.tell(essential.table, f"{state}; without it {essential.lost} cannot be known")
+            database.report(essential.table, f"{state}, so {essential.lost} cannot be known")
     if not recording.has_kernels and all(database.is_filled(essential.table) for essential in _DEVICE):
-        database.tell("COMPUTE_TASK_INFO", "has no row that belongs to a usable one of TASK: no kernels are known")
+        database.report("COMPUTE_TASK_INFO", "has no row that matches a usable row of TASK: no kernels are known")
 
 
 def _communicates(recording: ExportedRank) -> bool:

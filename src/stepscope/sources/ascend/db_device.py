@@ -121,8 +121,8 @@ def _counter_columns(database: Database) -> dict[int, str]:
     if unknown:
         database.note(
             "TASK_PMU_INFO",
-            f"has counters that are not known and left out: {', '.join(sorted(unknown))}",
-            "Nothing to do; a newer stepscope may know them.",
+            f"has unknown counters, which are left out: {', '.join(sorted(unknown))}",
+            "Nothing to do. A newer stepscope may know them.",
         )
     return columns
 
@@ -144,7 +144,7 @@ def _wide(long: pl.DataFrame, columns: dict[int, str]) -> pl.DataFrame:
 
 
 def read_other_tasks(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Tasks that are no kernels: memory operations, tasks of communication, waits and marks."""
+    """Tasks that are not kernels: memory operations, tasks of communication, waits and marks."""
     known = database.read("COMPUTE_TASK_INFO", {"task": "globalTaskId"})
     rest = tasks.join(known, on="task", how="anti")
     sizes = database.read("MEMCPY_INFO", {"task": "globalTaskId", "size_bytes": "size"}).unique("task", keep="first")

@@ -1,4 +1,4 @@
-"""The rest of a database: who recorded it, memory, clocks, and the communication analysis beside it."""
+"""The rest of a database: who recorded it, memory, clocks, and the communication database next to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepscope.sources.csv_files import whole
 from stepscope.tables import ALLOCATIONS, COUNTERS, MEMORY_CURVE, STEP_TOTALS
 
 MODULES = {0: "SLOG", 3: "HCCL", 4: "FMK", 6: "DVPP", 7: "RUNTIME", 8: "CCE", 9: "HDC", 33: "APP"}
-"""Number of a module of `NPU_MODULE_MEM` where the database has no `ENUM_MODULE`."""
+"""Number of a module of `NPU_MODULE_MEM` if the database has no `ENUM_MODULE`."""
 
 
 def read_identity(database: Database, identity: RankInfo) -> Groups | None:
@@ -165,7 +165,7 @@ def read_analysis(database: Database) -> tuple[pl.DataFrame, pl.DataFrame, pl.Da
 
 
 def _step_totals(database: Database) -> pl.DataFrame:
-    """Rows of `step_totals`; the database has microseconds, whatever its documents say."""
+    """Rows of `step_totals`; the database has microseconds, although its documentation differs."""
     names = [name for name in STEP_TOTALS.stored_schema if name != "step"]
     recorded = {name: name.removesuffix("_ns") for name in names}
     recorded["communication_not_overlapped_exclude_receive_ns"] = "communication_not_overlapped_and_exclude_receive"

@@ -1,4 +1,4 @@
-"""What either export format yields of one rank, before it becomes tables."""
+"""One rank as read from either export format, before it becomes tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stepscope.tables.base import with_schema
 
 STEPS = {"step": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64}
 """Ranges of the steps on the host. Of a recording in parts there is also `part`: the number of the part that holds
-the work of the step, null where none does."""
+the work of the step, otherwise null."""
 
 HOST = {
     "start_ns": pl.Int64,
@@ -46,7 +46,7 @@ HOST = {
 operator whose name is a place in the model."""
 
 COMPUTE = {name: dtype for name, dtype in KERNELS.stored_schema.items() if name != "kernel"}
-"""Compute kernels as rows of `kernels`; columns of `kernel_counters` may stand beside."""
+"""Compute kernels as rows of `kernels`; may have columns of `kernel_counters` as well."""
 
 TASKS = {
     "start_ns": pl.Int64,
@@ -60,7 +60,7 @@ TASKS = {
     "correlation": pl.Int64,
     "size_bytes": pl.Int64,
 }
-"""Device work that is no kernel: `memory`, `communication_task`, `device_annotation` or `other`."""
+"""Device work other than kernels: `memory`, `communication_task`, `device_annotation` or `other`."""
 
 COMMUNICATION = {
     "start_ns": pl.Int64,
@@ -101,7 +101,7 @@ def first_of_each(frame: pl.DataFrame, key: str) -> pl.DataFrame:
 
 
 def in_order(frame: pl.DataFrame, time: str, *ties: str) -> pl.DataFrame:
-    """`frame` sorted by `time` and, where times are equal, by `ties`; nulls last.
+    """`frame` sorted by `time` then by `ties`; nulls last.
 
     Sorting by several keys takes ten times as long as by one, and most recordings have no two equal times.
     """
@@ -136,15 +136,15 @@ class ExportedRank:
     packets: pl.DataFrame = field(default_factory=nothing(PACKETS))
     links: pl.DataFrame = field(default_factory=nothing(LINKS))
     described: pl.DataFrame | None = None
-    """`described_calls`, where they cannot be made of all calls together."""
+    """`described_calls`, if they cannot be derived from all calls together."""
     step_totals: pl.DataFrame = field(default_factory=nothing(STEP_TOTALS.stored_schema))
     totals: pl.DataFrame = field(default_factory=nothing(OPERATOR_TOTALS.stored_schema))
-    """Totals as the files state them, for levels of which there are no events."""
+    """Totals from the files, for levels without events."""
     allocations: pl.DataFrame = field(default_factory=nothing(ALLOCATIONS.stored_schema))
     memory_curve: pl.DataFrame = field(default_factory=nothing(MEMORY_CURVE.stored_schema))
     counters: pl.DataFrame = field(default_factory=nothing(COUNTERS.stored_schema))
     device_is_lost: bool = False
-    """Whether the device ran something of which nothing can be read: then nobody knows where steps end."""
+    """Whether all device work is unreadable: then the ends of steps are unknown."""
 
     @property
     def has_kernels(self) -> bool:

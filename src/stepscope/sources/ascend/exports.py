@@ -41,7 +41,7 @@ def read_export(item: Input, sink: Sink) -> ExportedRank:
 
     Args:
         item: As of `find_export`.
-        sink: Takes recorded flows; told about damage.
+        sink: Takes recorded flows and issues.
 
     Raises:
         UnreadableInput: If nothing of it can be read.

@@ -1,7 +1,7 @@
-"""What stands beside an export of MindSpore: `FRAMEWORK`, and the files of data preparation.
+"""Files next to an export of MindSpore: `FRAMEWORK`, and the files of data preparation.
 
 `FRAMEWORK` has the operators that ran on the CPU; `dataset.csv`, `data_preprocess.csv` and the files of dataset
-profiling lie in the output folder, or raw in `FRAMEWORK`.
+profiling are in the output folder, or raw in `FRAMEWORK`.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ DATA_PREPROCESS = FileLayout(
         Field("stream", "small", ("stream_id",)),
     ),
     ignored=frozenset({"device_id", "compute_time", "memcpy_time", "task_time", "task_id"}),
-    tells_empty=True,
+    report_empty=True,
 )
 """AI CPU operators of data preprocessing, a row an execution."""
 _NUMBER = re.compile(r"-op\d+$|_\d+$")
 
 
 def cpu_executions(files: ExportFiles, sink: Sink) -> pl.DataFrame | None:
-    """The operators on the CPU as rows of `HOST`, with types and shapes; None where the trace has to tell them.
+    """The operators on the CPU as rows of `HOST`, with types and shapes; None to use those of the trace.
 
-    That is where there are none, where some cannot be read, and where they go by another clock than the trace.
+    The trace is used if there are no files, if some cannot be read, or if their clock differs from that of the trace.
     """
     found = files.cpu
     if found.times is None:
@@ -61,7 +61,7 @@ def take_framework(recording: ExportedRank, files: ExportFiles, sink: Sink, *, h
         recording: Takes them.
         files: The files.
         sink: Told about damage.
-        has_device: Whether the operators ran beside those of a device.
+        has_device: Whether the rank also ran operators on a device.
     """
     unit: Unit = "HOST_CPU" if has_device else "CPU"
     totals = [recording.totals, read_totals(files.cpu, unit, sink)]
@@ -77,15 +77,15 @@ def take_framework(recording: ExportedRank, files: ExportFiles, sink: Sink, *, h
 
 
 def _own_part(curve: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """A window's part of its curve, which repeats those of all windows before it."""
+    """A window's part of its curve, which repeats those of all previous windows."""
     began = began_ns(path)
     known = curve.filter(pl.col("time_ns") >= FIRST_EPOCH_NS)
     own = known.filter(pl.col("time_ns") >= began) if began is not None else known
-    return own if own.height else known  # the name is of another clock
+    return own if own.height else known  # the name uses another clock
 
 
 def write_data_preparation(files: ExportFiles, sink: Sink) -> None:
-    """Write what dataset profiling left: times are those of the host's monotonic clock."""
+    """Write the files of dataset profiling; their times are those of the host's monotonic clock."""
     if files.minddata.all:
         write_minddata(files.minddata, Clock(), sink)
 
@@ -99,7 +99,7 @@ def _read_preprocess(path: Path, sink: Sink) -> pl.DataFrame:
     possible = pl.all_horizontal(pl.col("total_ns", "wait_ns").is_between(0, WEEK_NS).fill_null(value=True))
     rows = given.filter(possible)
     if lost := given.height - rows.height:
-        sink.issue("error", path, f"{lost} rows have no possible time and are left out", "Copy it again", lost=lost)
+        sink.issue("error", path, f"{lost} rows have impossible times and are left out", "Copy it again", lost=lost)
     sums = (
         pl.sum("total_ns"),
         pl.when(pl.col("wait_ns").count() > 0).then(pl.sum("wait_ns")),

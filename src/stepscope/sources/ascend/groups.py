@@ -61,7 +61,7 @@ class Groups:
             self.members.setdefault(key, None)
 
     def take(self, others: Groups) -> None:
-        """Take in those of another recording; what is known already stays."""
+        """Add those of another recording; known groups are kept."""
         for key, name in others.names.items():
             self.names[key] = self.names.get(key) or name
             self.members[key] = self.members.get(key) or others.members.get(key)
@@ -106,7 +106,7 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class CallName:
-    """What the name of a call says: `hcom_allReduce__690_12_1` is call 12 of the group whose key ends in 690."""
+    """What the name of a call encodes: `hcom_allReduce__690_12_1` is call 12 of the group whose key ends in 690."""
 
     operation: str
     tag: str | None

@@ -40,11 +40,11 @@ Spans = dict[Iteration, tuple[int, int]]
 _NUMBER = r"-op\d+$"
 """Behind the type of an operator in its name."""
 _CALL_NUMBER = r"(-op\d+)_\d+$"
-"""A call's place among those of its operator."""
+"""A call's position among those of its operator."""
 
 
 class _Stated(ExportSupplement):
-    """Steps that a step trace states, which count as they are."""
+    """Steps of a step trace, which are used unchanged."""
 
     def __init__(self, steps: pl.DataFrame) -> None:
         self._steps = steps
@@ -61,10 +61,10 @@ def write_iterations(
 
     Args:
         files: Those of the device.
-        steps: Rows of `steps`, where a step trace tells them; without one, or one that lost some, an iteration is a
+        steps: Rows of `steps`, from a step trace; if there is none or it lost some, an iteration is a
             step, from its first to its last work.
         path: The profile, for issues.
-        sink: Takes the rows; told about damage.
+        sink: Takes the rows and issues.
         details: Lists of kernels that state more than the traces.
 
     Returns:
@@ -95,7 +95,7 @@ def write_iterations(
 
 
 def _by_iteration(files: Iterable[Path]) -> Mapping[Iteration, list[Path]]:
-    """Files of each iteration, in the order of models and numbers; `msprof` alone where it is there."""
+    """Files of each iteration, in the order of models and numbers; only `msprof` if it exists."""
     found: dict[Iteration, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
     for file in files:
         if match := NAME.fullmatch(file.name):
@@ -144,7 +144,7 @@ def _with_group(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _steps(spans: Spans) -> pl.DataFrame:
-    """Steps by iteration; by their start where several models count for themselves."""
+    """Steps by iteration; by their start if several models count separately."""
     rows = sorted(((span, iteration) for iteration, span in spans.items()), key=lambda row: row[0])
     numbers = [iteration[1] for _, iteration in rows]
     if len(set(numbers)) < len(numbers):

@@ -33,7 +33,7 @@ _FIGURES = {
 
 
 class Launches:
-    """The host's API calls by the device work that they launched, as far as it may still come."""
+    """The host's API calls by the device work that they launched, while it may still come."""
 
     def __init__(self) -> None:
         self.known = pl.DataFrame(schema=_LAUNCH)
@@ -99,7 +99,7 @@ class KernelTables:
         return KERNELS.shaped(rows.drop(counted)), measured.select("kernel", *counted)
 
     def _with_step(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Fill in steps that are not stated: by the operator, else the launch, else the start on the device."""
+        """Fill in missing steps: from the operator, then the launch, then the start on the device."""
         if self._are_stated:
             return rows
         known = rows.join(self._starts, on="correlation", how="left", maintain_order="left")

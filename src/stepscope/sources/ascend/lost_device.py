@@ -15,20 +15,20 @@ _REMEDY = "Export the profile again, or copy its files again."
 
 
 def activities(identity: RankInfo) -> str | None:
-    """What was to be recorded, e.g. `CPU NPU`; None if the options do not say."""
+    """The recorded activities, e.g. `CPU NPU`; None if the options do not have them."""
     stated = identity.options.get("activities")
     return str(stated) if stated else None
 
 
-def tell_lost_kernels(recording: ExportedRank, path: Path, sink: Sink) -> None:
-    """Say that a recording should have compute kernels, if it has none."""
+def report_lost_kernels(recording: ExportedRank, path: Path, sink: Sink) -> None:
+    """Report a recording that should have compute kernels but has none."""
     if not recording.has_kernels:
         problem = "no compute kernels can be read, so what the device did is unknown"
         sink.issue("error", path, problem, _REMEDY, place="kernels")
 
 
-def tell_lost_device(recording: ExportedRank, path: Path, sink: Sink) -> None:
-    """If a recording should have work of the device and has none at all, say so and mark it."""
+def report_lost_device(recording: ExportedRank, path: Path, sink: Sink) -> None:
+    """Report and mark a recording that should have device work but has none."""
     recording.device_is_lost = (
         not recording.has_kernels and recording.communication.is_empty() and recording.calls.is_empty()
     )

@@ -51,7 +51,7 @@ class MergedCalls:
             tied = frame.join(ids, on=["name", "step"], how="left", nulls_equal=True, maintain_order="left")
             parts.append(tied.with_columns(renumbered(numbers).cast(pl.Int64)))
         times = calls["start_ns"] + shift_ns
-        # what only the analysis knows has no launch: its start tells the step
+        # calls that only the analysis has have no launch: their start gives the step
         late = step_at(times, self._ranges, inside=False).cast(pl.Int64) if self._ranges.height else None
         analysed = pl.coalesce(renumbered(numbers, "step_analysed"), pl.lit(late))
         self._described.append(

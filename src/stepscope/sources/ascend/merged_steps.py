@@ -16,10 +16,10 @@ _WITH_STEPS: tuple[Kind, ...] = ("compute", "details", "communication")
 def numbers_of(
     found: ExportedRank, shift_ns: int, ranges: pl.DataFrame, covered: pl.DataFrame
 ) -> dict[int, int | None]:
-    """Number of a step in the recording -> its number among all steps; what it does not tell of is missing.
+    """Number of a step in the recording -> its number among all steps; unknown ones are missing.
 
-    A device's profiler counts anew in each recording. Where it has ranges of steps, their middle tells which step that
-    is; where only its work has numbers, they are those of the steps covered if there are as many, in their order.
+    A device's profiler restarts its numbers in each recording. If it has ranges of steps, their middle gives the
+    step; if only its work has numbers, they are matched in order with the covered steps if there are as many.
 
     Args:
         found: The recording.
@@ -38,7 +38,7 @@ def numbers_of(
 
 
 def _stated(found: ExportedRank) -> list[int]:
-    """The steps that work is said to belong to."""
+    """The steps that work is assigned to."""
     frames = [frame for kind in _WITH_STEPS for frame in found.timeline.frames(kind, "step")]
     numbers = [frame["step"].cast(pl.Int64).drop_nulls().unique() for frame in (*frames, found.calls)]
     every: list[int] = pl.concat(numbers).unique().sort().to_list()
@@ -46,6 +46,6 @@ def _stated(found: ExportedRank) -> list[int]:
 
 
 def renumbered(numbers: Mapping[int, int | None], column: str = "step") -> pl.Expr:
-    """`column` by the numbers that all recordings share; null where that is not known."""
+    """`column` by the numbers that all recordings share; null if unknown."""
     kind = pl.Int64 if column == "step_analysed" else pl.Int32
     return pl.col(column).replace_strict(dict(numbers), default=None, return_dtype=kind)

@@ -31,8 +31,8 @@ class Merging:
     """Takes recordings in order of time.
 
     Args:
-        identity: Who they are of.
-        ranges: All steps of the rank, as `recording.STEPS`; what recordings take for steps themselves gives way.
+        identity: The rank.
+        ranges: All steps of the rank, as `recording.STEPS`; these replace the recordings' own steps.
         scratch: Gives the directory for what does not fit memory.
     """
 
@@ -89,7 +89,7 @@ class Merging:
         """All of them as one.
 
         Args:
-            host: Ranges on the host that are known beside them, as `recording.HOST`.
+            host: Other known ranges on the host, as `recording.HOST`.
         """
         whole = self._merged
         whole.timeline.add("host", host)

@@ -1,4 +1,4 @@
-"""Which files of an Ascend rank directory hold what, found by name and told apart by content."""
+"""Files of an Ascend rank directory, found by name and identified by content."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ExportFiles:
 
 
 def began_ns(path: Path) -> int | None:
-    """When a recording began, by the name of its directory (UTC, to the ms); None if that does not say."""
+    """When a recording began, by the name of its directory (UTC, to the ms); None if it has no time."""
     match = RANK_DIRECTORY.match(path.name)
     if match is None:
         return None
@@ -109,7 +109,7 @@ def find_rank_files(directory: Path, names: Sequence[str]) -> ExportFiles | None
     """Recognise `directory` as one rank's recording: its root, or the output folder itself.
 
     Several databases in one folder are several recordings, so such a folder is not one; nor is a folder of another
-    name in which other recordings may lie beside.
+    name that may hold other recordings as well.
     """
     if OUTPUT in names:
         root, output = directory, directory / OUTPUT
@@ -131,7 +131,7 @@ def find_rank_files(directory: Path, names: Sequence[str]) -> ExportFiles | None
 
 
 def _strangers(names: Sequence[str]) -> bool:
-    """Whether any file looks like a recording of its own and is no part of an export."""
+    """Whether any file looks like a separate recording rather than a part of an export."""
     return any(
         name.endswith((".json", ".gz", ".db"))
         and name not in TEXT_FILES

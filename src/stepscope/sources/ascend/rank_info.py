@@ -1,4 +1,4 @@
-"""Who recorded, where and how: the JSON files beside a recording and the names of its files."""
+"""Who recorded, where and how: the JSON files of a recording and the names of its files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RankInfo:
         return RANKS.unchecked(rank=[self.rank], **columns)
 
     def settle_rank(self, content: object, file: Path | None) -> None:
-        """Take the first rank that is stated: in the content, else in a file's name."""
+        """Take the first recorded rank: from the content, otherwise from a file's name."""
         if self.rank is not None:
             return
         if (stated := as_index(content)) is not None:
@@ -78,7 +78,7 @@ class RankInfo:
 
 
 def read_rank_info(files: ExportFiles, source: str, sink: Sink) -> tuple[RankInfo, Groups]:
-    """What the JSON files and names say; a database may add to it."""
+    """Facts from the JSON files and names; a database may add to them."""
     identity = RankInfo(format=source)
     info = _read(files.profiler_info, sink)
     metadata = _read(files.metadata, sink)
@@ -144,7 +144,7 @@ def _read_profiler_info(identity: RankInfo, info: Mapping[str, Any]) -> None:
 
 
 def _read_own(identity: RankInfo, told: Mapping[str, Any]) -> None:
-    """Take what our own export says of a rank that need not be one of an Ascend device."""
+    """Take the facts of our own export, whose rank need not have an Ascend device."""
     for name in ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend"):
         if isinstance(told.get(name), str):
             setattr(identity, name, shown(told[name]))

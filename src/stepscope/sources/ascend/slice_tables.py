@@ -12,12 +12,12 @@ from stepscope.sources.stacks import Stacks
 from stepscope.tables import FLOWS, OPERATORS, SLICES
 
 ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(")
-"""What names of framework ranges begin with that are no operators: steps, optimizers, data loaders."""
+"""Prefixes of framework ranges that are not operators: steps, optimizers, data loaders."""
 _SLICE_OF_KERNEL = {"compute": "kernel", "communication": "communication", "memory": "memory"}
 
 
 def annotated(category: pl.Expr, name: pl.Expr) -> pl.Expr:
-    """`category`, or `annotation` for framework ranges that are no operators."""
+    """`category`, or `annotation` for framework ranges that are not operators."""
     is_annotation = pl.any_horizontal(name.str.starts_with(word) for word in ANNOTATIONS)
     return pl.when(is_annotation).then(pl.lit("annotation")).otherwise(category)
 
@@ -86,7 +86,7 @@ class SliceTables:
 
 
 def _outer_first(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows in order of start, of equal starts the longer first; else they keep the order of the export.
+    """Rows in order of start, the longer first if equal, then in the order of the export.
 
     Few starts are equal, and one key sorts three times as fast as two; so only those rows are sorted by both.
     """

@@ -41,7 +41,7 @@ def step_at(times: pl.Series, ranges: pl.DataFrame, *, inside: bool) -> pl.Serie
     Args:
         times: ns, may hold nulls.
         ranges: `step_ranges`.
-        inside: Also demand that the step had not ended; else work that trails behind a step belongs to it.
+        inside: Leave out work after the end of a step; otherwise it belongs to the step before it.
     """
     if ranges.is_empty():
         return pl.repeat(0, len(times), dtype=pl.Int32, eager=True)

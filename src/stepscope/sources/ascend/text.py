@@ -16,7 +16,7 @@ from stepscope.sources.ascend.communication_files import read_communication, rea
 from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, ExportedRank, empty, shaped
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
 from stepscope.sources.ascend.kernel_tables import joined
-from stepscope.sources.ascend.lost_device import activities, tell_lost_device, tell_lost_kernels
+from stepscope.sources.ascend.lost_device import activities, report_lost_device, report_lost_kernels
 from stepscope.sources.ascend.rank_files import ExportFiles, find_rank_files, sort_files
 from stepscope.sources.ascend.rank_info import read_rank_info
 from stepscope.sources.ascend.recognise import text_part
@@ -93,7 +93,7 @@ def take_text(item: Input, sink: Sink) -> tuple[ExportedRank, TraceView, ExportF
     if not _anything(recording):
         raise UnreadableInput(
             item.path,
-            "none of its files holds anything readable",
+            "none of its files holds readable data",
             "Export the profile again; the analysis step of the profiler may not have finished",
         )
     if view.process is not None:
@@ -102,8 +102,8 @@ def take_text(item: Input, sink: Sink) -> tuple[ExportedRank, TraceView, ExportF
         recording.identity.device_kind = "cpu"
     # A file alone holds a part only, and an export without its options may be one of a host.
     if item.path.is_dir() and not view.on_cpu_only and "NPU" in (activities(identity) or ""):
-        tell_lost_kernels(recording, item.path, sink)
-        tell_lost_device(recording, item.path, sink)
+        report_lost_kernels(recording, item.path, sink)
+        report_lost_device(recording, item.path, sink)
     return recording, view, files
 
 

@@ -18,7 +18,7 @@ MEMORY_BYTES = 64 << 20
 """What a rank's events may take before they go to files."""
 
 Kind = Literal["host", "compute", "details", "tasks", "communication"]
-"""`compute` and `communication` are what the trace says of kernels and calls, `details` what a file of kernels says."""
+"""`compute` and `communication` are kernels and calls in the trace, `details` those in a file of kernels."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ OTHER = EventClass(
         Arg("data_type", "element_type", "text"),
     ),
 )
-"""API calls, device work, communication and its tasks: they have no category and are told apart by process."""
+"""API calls, device work, communication and its tasks: without a category; their process tells which."""
 FLOWS = EventClass("flows", frozenset({"s", "f"}), frozenset({"fwdbwd"}))
 FREQUENCY = EventClass(
     "frequency",
@@ -58,7 +58,7 @@ HARDWARE = "Ascend Hardware"
 OLD_HARDWARE = "Task Scheduler"
 """What the device was called until CANN 6."""
 STEP_TRACE = "Step Trace"
-"""Begins the name of the track, among those of streams, on which steps are marked."""
+"""Prefix of the name of the track with the marks of steps, one of the stream tracks."""
 COMMUNICATION = ("Communication", "HCCL")
 OVERLAP = "Overlap Analysis"
 CPU_OPERATORS = "CPU OP"

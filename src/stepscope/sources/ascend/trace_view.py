@@ -31,7 +31,7 @@ _FLOW = ["phase", "id", "start_ns", "thread"]
 
 @dataclass
 class TraceView:
-    """What a trace_view.json holds beside the events that it puts into a timeline."""
+    """Contents of a trace_view.json other than the events of the timeline."""
 
     communication: pl.DataFrame = field(default_factory=nothing(COMMUNICATION))
     counters: pl.DataFrame = field(default_factory=nothing(COUNTERS.stored_schema))
@@ -43,13 +43,13 @@ class TraceView:
 
 
 def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_operators: bool = True) -> TraceView:
-    """Read a trace_view.json; damaged events are told through `sink` and left out.
+    """Read a trace_view.json; damaged events are reported to `sink` and left out.
 
     Args:
         path: The file.
         timeline: Takes what happened on the host and on the device, but for the calls of communication.
         sink: Takes the flows between operators.
-        with_cpu_operators: Whether to take MindSpore's operators on the CPU; not where another file tells more of them.
+        with_cpu_operators: Whether to take MindSpore's operators on the CPU; False if another file has more about them.
     """
     raw = EventSpool(sink.scratch, MEMORY_BYTES)
     for batch in read_events(path, layout.LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
@@ -140,7 +140,7 @@ def frame_lines(stack: pl.Expr) -> pl.Expr:
 
 @dataclass(frozen=True)
 class _Device:
-    """What some events without a category say of the device."""
+    """Facts about the device from events without a category."""
 
     calls: pl.DataFrame
     overlap: pl.DataFrame

@@ -1,4 +1,4 @@
-"""Which row of a table of steps is their average: told by what it is, for it is marked in many ways.
+"""Which row of a table of steps is their average: judged by its values, as it is marked in many ways.
 
 It is the first or the last row. MindSpore calls it `-`, or 0, or as if it were one more step, with points that are 0 or
 the means of the others'; of a profile of one step it may be a copy of that step, or all zeros. Steps may have been left
@@ -16,9 +16,9 @@ import polars as pl
 
 _NUMBER = r"^\s*\d{1,9}(?:\.0*)?\s*$"
 _FAR = 100
-"""A step with start 0 is followed by the next within so many times its length, chosen by us; else 0 is no time."""
+"""The next step starts within this many lengths of a step with start 0, otherwise 0 is not a time. Chosen by us."""
 _NEARER = 4
-"""A row is the average if it begins so many times nearer to the middle of steps than to its own place, chosen by us."""
+"""A row is the average if its start is this many times nearer to the middle than to its place. Chosen by us."""
 _MARKS = ("-", "--", "avg", "average", "mean")
 
 
@@ -60,18 +60,18 @@ def find_average(rows: pl.DataFrame, points: tuple[str, str], rounding: int) -> 
 
 
 def is_mean_row(row: Sequence[float | None], means: Sequence[float | None], rounding: float) -> bool:
-    """Whether a row is a mean, as far as both are known."""
+    """Whether a row is a mean, if both are known."""
     pairs = [(a, b) for a, b in zip(row, means, strict=True) if a is not None and b is not None]
     return all(abs(a - b) <= rounding for a, b in pairs)
 
 
 def has_no_time(start: int | None, end: int | None) -> bool:
-    """Whether the points of a row are zeros, which stand for points that there are not."""
+    """Whether all points of a row are zeros, i.e. missing."""
     return start == 0 and not end
 
 
 def _goes_before(starts: Sequence[int | None], ends: Sequence[int | None], at: int) -> bool:
-    """Whether a row numbered 0 is a step in front of the others: it ends where they begin, or before."""
+    """Whether a row numbered 0 is a step before the others: it ends when they begin, or earlier."""
     end, following = ends[at], [start for place, start in enumerate(starts) if place != at and start is not None]
     first = min(following, default=None)
     start = starts[at]
@@ -81,7 +81,7 @@ def _goes_before(starts: Sequence[int | None], ends: Sequence[int | None], at: i
 
 
 def _is_far(starts: Sequence[int | None], ends: Sequence[int | None], at: int) -> bool:
-    """Whether a row with start 0 is of another clock than the others: these begin long after it ends."""
+    """Whether a row with start 0 has another clock than the others, which begin long after it ends."""
     end = ends[at]
     first = min((start for place, start in enumerate(starts) if place != at and start is not None), default=None)
     return end is not None and first is not None and end > 0 and first > _FAR * end
@@ -90,7 +90,7 @@ def _is_far(starts: Sequence[int | None], ends: Sequence[int | None], at: int) -
 def _out_of_place(
     numbers: Sequence[int | None], starts: Sequence[int | None], ends: Sequence[int | None], places: Sequence[int]
 ) -> int | None:
-    """The place of a row that is no step where it stands, among others that are all in order; None if there is none."""
+    """Position of the one row that breaks the order of the others; None if there is none."""
     for at in places:
         others = [place for place in range(len(starts)) if place != at]
         spans = [(starts[place], ends[place]) for place in others]
@@ -114,7 +114,7 @@ def _follow_each_other(spans: Sequence[tuple[int | None, int | None]]) -> bool:
 def _is_not_due(
     numbers: Sequence[int | None], starts: Sequence[int | None], ends: Sequence[int | None], at: int
 ) -> bool:
-    """Whether a row begins where no step of its number would, by the pace of the others.
+    """Whether the start of a row does not fit its number, by the pace of the others.
 
     At the end of a file it is the average only if it begins where the middle one of steps 1 to N does, numbered N + 1.
     """

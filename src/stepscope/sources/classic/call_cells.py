@@ -35,7 +35,7 @@ def read_cells(steps: pl.DataFrame, path: Path, sink: Sink) -> tuple[pl.DataFram
     """Calls and links of all steps.
 
     Args:
-        steps: `step`, and the texts `links` and `operators`, null where a file has none.
+        steps: `step`, and the texts `links` and `operators`, null if a file has none.
         path: The file, for issues.
         sink: Told how many cells and entries cannot be read.
 
@@ -69,7 +69,7 @@ def read_cells(steps: pl.DataFrame, path: Path, sink: Sink) -> tuple[pl.DataFram
 
 
 def _object(cell: str | None) -> tuple[Mapping[str, Any], int]:
-    """The object in a cell, and how many cells are damaged; an empty cell is no damage."""
+    """The object in a cell, and the number of damaged cells; an empty cell is not damage."""
     if not cell:
         return {}, 0
     content = value_in(cell)

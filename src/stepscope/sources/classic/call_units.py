@@ -22,9 +22,9 @@ _VERSION = re.compile(r"(\d+)\.(\d+)")
 
 
 def unit_of(files: RankFiles, steps: pl.DataFrame, links: pl.DataFrame, sink: Sink) -> int:
-    """The unit of the times of a file, in ns; told in a note where the version says another one or nothing does.
+    """The unit of the times of a file, in ns; reported if the version differs or nothing gives it.
 
-    What the file says itself goes first: a call's stated bandwidth is KB/s, or KB/us for SDMA where times are us, so it
+    The file itself goes first: a call's recorded bandwidth is KB/s, or KB/us for SDMA where times are us, so it
     is 1000 times size over time for ms and once (or a million times) that for us. Then the version counts, unless the
     communication of a step would then take many times as long as the step.
 
@@ -32,7 +32,7 @@ def unit_of(files: RankFiles, steps: pl.DataFrame, links: pl.DataFrame, sink: Si
         files: The rank.
         steps: `cost` and `wait` of each step.
         links: What went over links, as `call_cells.LINKS`.
-        sink: Told where the unit was in doubt.
+        sink: Takes a note if the unit was in doubt.
     """
     path = files.one("calls") or files.path
     versions, own = _by_version(files), _by_bandwidth(links)
@@ -42,23 +42,20 @@ def unit_of(files: RankFiles, steps: pl.DataFrame, links: pl.DataFrame, sink: Si
         unit = US
     if unit == versions or (versions is None and own is not None):
         return unit
-    _tell(path, unit, versions, own, ratio, sink)
+    _report_unit(path, unit, versions, own, ratio, sink)
     return unit
 
 
-def _tell(path: Path, unit: int, versions: int | None, own: int | None, ratio: float | None, sink: Sink) -> None:
-    if versions is not None:
-        why = "the bandwidths of its calls say" if own else "a step would not be long enough for"
-        problem = f"its times are read as {_NAMES[unit]}, as {why}, though its version writes {_NAMES[versions]}"
-        if not own:
-            problem = (
-                f"its times are read as {_NAMES[unit]}: as {_NAMES[versions]} they would be {ratio:.0f} steps long"
-            )
+def _report_unit(path: Path, unit: int, versions: int | None, own: int | None, ratio: float | None, sink: Sink) -> None:
+    if own and versions is not None:
+        problem = f"its times are read as {_NAMES[unit]} to match its bandwidths; its version writes {_NAMES[versions]}"
+    elif versions is not None:
+        problem = f"its times are read as {_NAMES[unit]}: in {_NAMES[versions]}, they would be {ratio:.0f} steps long"
     elif unit == US:
-        problem = f"its times are read as us: as ms they would be {ratio:.0f} steps long"
+        problem = f"its times are read as us: in ms, they would be {ratio:.0f} steps long"
     else:
-        problem = "its times are read as ms; no version says whether they are ms or us"
-    sink.issue("note", path, problem, "Keep profiler_info beside the file: it tells the version that wrote it")
+        problem = "its times are read as ms; without a version, they could be us"
+    sink.issue("note", path, problem, "Keep profiler_info with the file: it has the version that wrote it")
 
 
 def _by_version(files: RankFiles) -> int | None:
@@ -73,7 +70,7 @@ def _by_version(files: RankFiles) -> int | None:
 
 
 def _by_bandwidth(links: pl.DataFrame) -> int | None:
-    """What the stated bandwidths of calls say; those of whole steps are sums and say nothing."""
+    """The unit that the bandwidths of calls imply; those of whole steps are sums and imply none."""
     of_calls = links.filter(pl.col("name").is_not_null() & (pl.col("time") > 0) & (pl.col("size") > 0))
     factor = of_calls.select((pl.col("stated") * pl.col("time") / pl.col("size")).median()).item()
     if factor is None:
@@ -83,7 +80,7 @@ def _by_bandwidth(links: pl.DataFrame) -> int | None:
 
 
 def _steps_long(files: RankFiles, steps: pl.DataFrame, unit: int) -> float | None:
-    """How many steps long the communication of a step is, in the middle; null where no step is known."""
+    """Median communication of a step in lengths of a step; null if no step is known."""
     path = files.one("step_trace")
     trace = None if path is None else read_step_trace(path, files.rank, SilentSink())
     length = None if trace is None else trace.steps.select((pl.col("end_ns") - pl.col("start_ns")).median()).item()

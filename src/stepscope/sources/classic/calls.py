@@ -58,7 +58,7 @@ def write_calls(files: RankFiles, sink: Sink) -> None:
     rows = _marked(with_schema(rows, _ROWS))
     steps = _steps(rows, path, sink)
     if steps.is_empty():
-        raise UnreadableInput(path, "has no row of a step", "Run the profiler's analysis of this rank again")
+        raise UnreadableInput(path, "has no row for a step", "Run the profiler's analysis of this rank again")
     calls, links = read_cells(steps, path, sink)
     unit_ns = unit_of(files, steps, links, sink)
     _compare_average(rows, steps, path, sink)
@@ -69,7 +69,7 @@ def write_calls(files: RankFiles, sink: Sink) -> None:
 
 
 def _steps(rows: pl.DataFrame, path: Path, sink: Sink) -> pl.DataFrame:
-    """The rows of steps, with `step` as a number; the average and what is no number are left out."""
+    """The rows of steps, with `step` as a number; the average and rows without a number are left out."""
     rows = rows.filter(pl.col("cost").is_finite())
     numbered = rows.filter(pl.col("step").str.contains(_STEP))
     strange = rows.height - numbered.height - rows.filter(pl.col("step") == _AVERAGE).height
@@ -132,12 +132,12 @@ def _compare_average(rows: pl.DataFrame, steps: pl.DataFrame, path: Path, sink: 
         return
     stated = float(average[-1])
     if not _is_known(stated, steps):
-        problem = f"states an average cost of {stated:g}, its steps give {next(_defined(steps)):g}"
-        sink.issue("note", path, problem, "Nothing to do: averages are computed. Some steps may be cut off.")
+        problem = f"gives an average cost of {stated:g}, but its steps average {next(_defined(steps)):g}"
+        sink.issue("note", path, problem, "Nothing to do: averages are computed. Some steps may be missing.")
 
 
 def _is_known(cost: float, steps: pl.DataFrame) -> bool:
-    """Whether a cost is what the average is of these steps, by either definition."""
+    """Whether a cost is the average of these steps, by either definition."""
     return any(abs(cost - value) <= _TOLERANCE * max(abs(value), 1e-9) for value in _defined(steps))
 
 

@@ -1,4 +1,4 @@
-"""Operators on the CPU: of jobs without a device, and those that run on the host beside one."""
+"""Operators on the CPU: of jobs without a device, and on the host of jobs with one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
     """Write `operator_totals`, `operators` with their `slices`, `steps` and `memory_curve` of operators on the CPU.
 
     Times are by the clock of the files: the host's monotonic one until MindSpore 2.5. Only a job without a device has
-    steps by that clock; operators beside a device have none. Where the profile has a step trace, that tells the steps.
+    steps by that clock; host operators of a device job have none. Steps are those of the step trace, if there is one.
     """
     found = CpuFiles.among(file for kind in _KINDS for file in files.all(kind))
     if not found.all:
@@ -49,7 +49,7 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
 
 
 def _with_flops(totals: pl.DataFrame, files: RankFiles, sink: Sink) -> pl.DataFrame:
-    """Totals with the operations of each operator, where no list of a device has them."""
+    """Totals with the FLOPs of each operator, unless a device's list has them."""
     flops = read_flops(files.one("flops"), sink) if files.one("device_operators") is None else None
     if flops is None:
         return totals
@@ -69,16 +69,16 @@ def _write_executions(rows: pl.DataFrame, steps: pl.DataFrame, sink: Sink) -> No
 
 
 def _traced(files: RankFiles) -> pl.DataFrame:
-    """The steps of the step trace, which `timeline` writes and tells damage of; none where it has none."""
+    """The steps of the step trace, if any; `timeline` writes them and reports damage."""
     path = files.one("step_trace")
     trace = None if path is None else read_step_trace(path, files.rank, SilentSink())
     return STEPS.frame() if trace is None else trace.steps
 
 
 def _steps(timeline: Path | None, workers: int) -> pl.DataFrame:
-    """The steps that the timeline of a job on the CPU states; none where it is missing or damaged.
+    """The steps in the timeline of a CPU job; none if it is missing or damaged.
 
-    Who reads the timeline itself tells of damage.
+    Damage is reported by the reader of the timeline.
     """
     if timeline is None or not timeline.name.startswith("cpu_"):
         return STEPS.frame()

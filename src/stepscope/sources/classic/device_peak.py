@@ -29,5 +29,5 @@ def write_device_peak(files: RankFiles, sink: Sink) -> None:
         peak = float(cores * frequency * _MHZ * FLOPS_PER_CYCLE)
         sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=["device_peak_flops_per_s"], value=[peak]))
     else:
-        problem = "does not say how many AI cores the device has and at what frequency, so its peak is unknown"
-        sink.issue("note", path, problem, "Name the peak of the device where shares of it are asked for.")
+        problem = "does not give the number and frequency of the device's AI cores, so its peak is unknown"
+        sink.issue("note", path, problem, "Pass the peak of the device to get shares of it.")

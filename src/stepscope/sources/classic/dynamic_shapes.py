@@ -1,4 +1,4 @@
-"""`dynamic_shape_info_N.json`: executions of operators, step by step, where shapes change.
+"""`dynamic_shape_info_N.json`: executions of operators by step, if shapes change.
 
 Ascend: operators by type, each with the durations (ms) and shapes of its executions. GPU: operators and kernels by step
 (us).
@@ -42,7 +42,7 @@ def write_dynamic_shapes(files: RankFiles, sink: Sink) -> None:
     if rows:
         schema = OPERATOR_STEPS.stored_schema
         sink.write(OPERATOR_STEPS, with_schema(pl.DataFrame(rows, infer_schema_length=None), schema))
-    _tell_lost(file, lost, bool(rows), sink)
+    _report_lost(file, lost, bool(rows), sink)
 
 
 def _by_type(content: Mapping[str, Any], lost: Counter[str]) -> Iterator[Row]:
@@ -61,7 +61,7 @@ def _by_type(content: Mapping[str, Any], lost: Counter[str]) -> Iterator[Row]:
                     row = {"step": at + 1, "unit": "AI_CORE", "type": kind, "name": name, "duration_ns": duration}
                     yield row | {"input_shapes": _text(shape)}
         if not isinstance(operators, list):
-            lost["types of operators are no lists"] += 1
+            lost["operator types are not lists"] += 1
 
 
 def _by_step(content: Mapping[str, Any], lost: Counter[str]) -> Iterator[Row]:
@@ -104,7 +104,7 @@ def _text(value: Any) -> str | None:
     return (value or None) if isinstance(value, str) else json_text(value)
 
 
-def _tell_lost(file: Path, lost: Mapping[str, int], has_rows: bool, sink: Sink) -> None:
+def _report_lost(file: Path, lost: Mapping[str, int], has_rows: bool, sink: Sink) -> None:
     for reason, count in lost.items():
         sink.issue("error", file, f"{count} {reason} and are left out", AGAIN, lost=count)
     if not has_rows and not lost:

@@ -1,4 +1,4 @@
-"""Which files a classic profile has: what a name says of kind and rank."""
+"""Files of a classic profile: kind and rank by name."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ KNOWN = (
     r"start_time_\d+\.txt",
     r"host_info/(timeline|host_memory)_\d+\.(json|csv)",
 )
-"""Names of files that belong to a profile and say nothing that the others do not."""
+"""Names of files of a profile that only repeat the others."""
 
 _KINDS = {kind: re.compile(pattern) for kind, pattern in KINDS.items()}
 _ANY = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()))
@@ -92,8 +92,8 @@ class Seat:
         rank: The rank.
         device: Number of the device on its host.
         host: Address of the host.
-        world_size: Ranks of the job, where told.
-        problem: Why the rank had to be guessed; None if it is told.
+        world_size: Ranks of the job, if known.
+        problem: Why the rank had to be guessed; None if it is recorded.
     """
 
     rank: int
@@ -146,7 +146,7 @@ def is_known(name: str) -> bool:
 def sort_files(files: Iterable[tuple[str, Path]]) -> dict[int, list[tuple[str, Path]]]:
     """Sort the files of a profile by the number in their names, in the order of numbers.
 
-    Files without a number are those of every number that lacks one of its own.
+    Files without a number belong to every number without one of its own.
 
     Args:
         files: Name relative to the profile, and the file.
@@ -164,13 +164,13 @@ def sort_files(files: Iterable[tuple[str, Path]]) -> dict[int, list[tuple[str, P
 
 
 def rank_files(path: Path, rank: int, named: Iterable[tuple[str, Path]], seat: Seat | None = None) -> RankFiles:
-    """The files of one rank, whatever numbers their names have.
+    """The files of one rank, with any number in their names.
 
     Args:
         path: The profile.
         rank: The rank.
         named: Name relative to the profile, and the file.
-        seat: Whose files they are, where names have the numbers of devices.
+        seat: The rank of the files, if names have device numbers.
     """
     kinds: dict[str, list[Path]] = defaultdict(list)
     for name, file in sorted(named, key=lambda one: natural(one[0])):

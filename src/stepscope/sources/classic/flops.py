@@ -1,6 +1,6 @@
 """`flops`: floating point operations of one call of each operator, in millions, and their rate, in 1e9 a second.
 
-Older files do not tell the cube unit from the vector unit; there the cube's column has all.
+Older files do not separate the cube and vector units; then the cube's column has all.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _LAYOUT = FileLayout(
     ignored=frozenset(
         {"flops", "flops_utilization", "flops_utilization(cube)", "flops_utilization(vec)", "flops_utilization(vector)"}
     ),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     may_end_open=True,
     orders=(
         order("full_kernel_name,mflops(10^6_cube),gflops(10^9_cube),mflops(10^6_vector),gflops(10^9_vector)"),
@@ -45,7 +45,7 @@ def read_flops(path: Path | None, sink: Sink) -> pl.DataFrame | None:
 
     Returns:
         `full_name`, `cube_flops`, `vector_flops` (of one call), and the stated `cube_rate` and `vector_rate` (1e9 a
-        second), each operator once; null where the file does not say. None if there is nothing to read.
+        second), each operator once; null if the file does not have it. None if there is nothing to read.
     """
     rows = None if path is None else read_csv(path, _LAYOUT, sink)
     if rows is None or path is None:
@@ -53,7 +53,7 @@ def read_flops(path: Path | None, sink: Sink) -> pl.DataFrame | None:
     lacking = [pl.lit(None, pl.Float64).alias(field.column) for field in _LAYOUT.fields if field.column not in rows]
     rows = rows.with_columns(lacking)
     if not _states_unit(path):
-        problem = "does not state in what its operations are counted; they are read as millions, as later files do"
+        problem = "does not give the unit of its operations; they are read as millions, as in later files"
         sink.issue("note", path, problem, "Nothing to do.", place="line 1")
     return rows.unique("full_name", keep="first", maintain_order=True).select(
         "full_name",
@@ -81,7 +81,7 @@ def check_rates(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
     known = rows.filter(pl.col("cube_flops").is_not_null() & (pl.col("total_ns") > 0))
     differing = known.filter(pl.any_horizontal(*(test.fill_null(value=False) for test in off))).height
     if differing:
-        problem = f"the stated rate of {differing} of {known.height} operators is not operations over time"
+        problem = f"the rate of {differing} of {known.height} operators does not match their operations and time"
         sink.issue("note", path, problem, "Nothing to do.")
 
 

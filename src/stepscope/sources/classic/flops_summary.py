@@ -34,9 +34,9 @@ def write_flops_summary(files: RankFiles, sink: Sink) -> None:
     found = {name: as_amount(content[key]) for key, (name, _) in _NAMES.items() if key in content}
     for key, (name, _) in _NAMES.items():
         if name in found and found[name] is None:
-            sink.issue("error", path, f"{key} is no amount", "Copy the file again.", place=key)
+            sink.issue("error", path, f"{key} is not a valid amount", "Copy the file again.", place=key)
     if content and not found:
-        sink.issue("error", path, "states no figure that is known", "Report its form if it is new.")
+        sink.issue("error", path, "has no known figure", "Report the format if it is new.")
     stated = {name: value * factor for name, factor in _NAMES.values() if (value := found.get(name)) is not None}
     if stated:
         sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=list(stated), value=list(stated.values())))
@@ -55,7 +55,7 @@ def write_flop_scopes(files: RankFiles, sink: Sink) -> None:
     data = content.get("data")
     links = data.get("links") if isinstance(data, dict) else None
     if not isinstance(links, list):
-        sink.issue("error", path, "has no list of links", "Copy the file again; nothing else is lost.", place="data")
+        sink.issue("error", path, "has no list of links", "Copy the file again; everything else is read.", place="data")
         return
     _write_links(path, links, sink)
 

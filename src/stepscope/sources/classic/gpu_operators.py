@@ -19,8 +19,8 @@ _TYPES = FileLayout(
         Field("share", "float", ("total_proportion", "proportion")),
     ),
     ignored=frozenset({"avg_time"}),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     orders=(order("op_type,type_occurrences,total_time,total_proportion,avg_time"),),
 )
 _OPERATORS = FileLayout(
@@ -36,8 +36,8 @@ _OPERATORS = FileLayout(
         Field("share", "float", ("total_proportion", "proportion")),
     ),
     ignored=frozenset({"op_avg_time"}),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     orders=(
         order(
             "op_side,op_type,op_name,op_full_name,op_occurrences,op_total_time,op_avg_time,"
@@ -59,8 +59,8 @@ _ACTIVITIES = FileLayout(
         Field("min_ns", "duration", ("min_duration",)),
     ),
     ignored=frozenset({"avg_duration"}),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     orders=(
         order(
             "name,type,op_full_name,stream_id,block_dim,grid_dim,occurrences,"

@@ -31,8 +31,8 @@ _EVENTS = FileLayout(
         Field("memory", "kib", ("memory_usage",)),
         Field("time_ns", "time", ("time_stamp",), required=True),
     ),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     orders=(order("tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info,memory_usage,time_stamp"),),
 )
 _NUMBERS = ("int", "kib", "time")
@@ -44,7 +44,7 @@ _LARGEST_US = 9e15
 
 
 def write_host_info(files: RankFiles, sink: Sink) -> None:
-    """Write `host_events`, and the totals of dataset stages in `operator_totals` where there are no such events."""
+    """Write `host_events`, and the totals of dataset stages in `operator_totals` if there are no such events."""
     file = files.one("host_info")
     has_dataset = _write_events(file, sink) if file is not None else False
     stages = files.one("host_dataset")
@@ -53,7 +53,7 @@ def write_host_info(files: RankFiles, sink: Sink) -> None:
 
 
 def _write_events(file: Path, sink: Sink) -> bool:
-    """Write the events; whether any is of the dataset."""
+    """Write the events; returns whether any belongs to the dataset."""
     rows = read_csv(file, _EVENTS, sink)
     if rows is None:
         return False
@@ -61,11 +61,11 @@ def _write_events(file: Path, sink: Sink) -> bool:
     sampled = pl.when(pl.col("memory") > 0).then("memory").alias("memory")  # 0 where memory was not recorded
     known = rows.filter(pl.col("edge").is_in([_START, _END, _POINT])).with_columns(sampled)
     if lost := rows.height - known.height:
-        problem = f"{lost} rows are neither start nor end nor point and are left out"
+        problem = f"{lost} rows are not a start, end or point and are left out"
         sink.issue("error", file, problem, "Copy the file again.", place="start_end", lost=lost)
     points = known.filter(pl.col("edge") == _POINT).with_columns(end_ns=pl.lit(None, pl.Int64), memory_end=None)
     ranges, orphans = _paired(known.filter(pl.col("edge") != _POINT))
-    _tell_unpaired(file, ranges["end_ns"].null_count(), orphans, sink)
+    _report_unpaired(file, ranges["end_ns"].null_count(), orphans, sink)
     events = pl.concat([ranges, points.select(ranges.columns)]).sort("time_ns", maintain_order=True)
     if events.height:
         sink.write(
@@ -83,7 +83,7 @@ def _write_events(file: Path, sink: Sink) -> bool:
 
 
 def _paired(edges: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Starts with `end_ns` and `memory_end` (null where the end is lost), and how many ends have no start.
+    """Starts with `end_ns` and `memory_end` (null if the end is lost), and the number of ends without a start.
 
     A start opens a level of its thread, module, event and stage, an end closes it: within one level, starts and ends
     take turns. An end below the lowest level so far has no start.
@@ -108,14 +108,14 @@ def _paired(edges: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     return rows.filter(pl.col("edge") == _START).select(*edges.columns, "end_ns", "memory_end"), orphans
 
 
-def _tell_unpaired(file: Path, starts: int, ends: int, sink: Sink) -> None:
+def _report_unpaired(file: Path, starts: int, ends: int, sink: Sink) -> None:
     """Tell of starts without an end, which are kept, and of ends without a start, which are not."""
-    remedy = "Nothing to do for what was under way when recording began or ended; else copy the file again."
+    remedy = "Nothing to do if recording began or ended meanwhile; otherwise copy the file again."
     if starts:
         sink.issue(
-            "note", file, f"{starts} {'start has' if starts == 1 else 'starts have'} no end, and so no duration", remedy
+            "note", file, f"{starts} {'start has' if starts == 1 else 'starts have'} no end and no duration", remedy
         )
     if ends:
         sink.issue(
-            "note", file, f"{ends} {'end has' if ends == 1 else 'ends have'} no start, left out", remedy, lost=ends
+            "note", file, f"{ends} {'end has' if ends == 1 else 'ends have'} no start: left out", remedy, lost=ends
         )

@@ -1,4 +1,4 @@
-"""Raw profiles that were exported, by iteration or in one trace, where MindSpore's files tell no steps and kernels."""
+"""Exported raw profiles, by iteration or in one trace, used if MindSpore's files have no steps and kernels."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _OWN = ("step_trace", "timeline", "timeline_display")
 
 
 def has_iterations(files: RankFiles) -> bool:
-    """Whether a rank's steps and kernels are told by the export of its raw profile alone."""
+    """Whether only the export of the raw profile has a rank's steps and kernels."""
     return bool(exported(files)) and not any(files.all(kind) for kind in _OWN)
 
 
 def exported(files: RankFiles) -> list[Path]:
-    """The traces of the export: of its iterations, else the newest one of all."""
+    """The traces of the export: those of its iterations, otherwise the newest whole one."""
     return files.all("iterations") or _newest(files.all("device_trace"))
 
 

@@ -1,7 +1,7 @@
-"""Clusters of MindSpore 1.1 to 1.3: `cluster_profiler/<id>/profiler/*_<device>`, ranks told by a table above.
+"""Clusters of MindSpore 1.1 to 1.3: `cluster_profiler/<id>/profiler/*_<device>`, with a table of ranks above.
 
 A rank table (`hccl.json`, or another JSON file with a `server_list`) gives each server's devices their ranks, and
-`host_ips_mapping.txt` says which folder is whose: a line is `<ip> <id>`. Both stand beside `cluster_profiler`.
+`host_ips_mapping.txt` maps folders to hosts: a line is `<ip> <id>`. Both are next to `cluster_profiler`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Cluster:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that tell ranks and hosts, as far as they are there."""
+        """The files with ranks and hosts that exist."""
         return tuple(file for file in (self._table_file, self._mapping_file) if file is not None)
 
     def seat(self, profile: Path, device: int) -> Seat:
         """Who wrote the files of `device` in the folder `profile`.
 
-        Told by the table; a device that the table lacks gets a number behind all others, or, without a table, its
+        Taken from the table; a device that it lacks gets a number after all others, or, without a table, its
         place among the devices of all hosts.
         """
         place = (int(profile.parent.name), device)
@@ -56,9 +56,9 @@ class Cluster:
         known = [*ranks, *(other for other in self._devices if other not in ranks)]
         rank = max(ranks.values(), default=-1) + 1 + known.index(place) - len(ranks) if place in known else 0
         if ranks and place[0] in self._hosts:
-            problem = f"the rank table {self._table_name} does not have device {device} of host {host}"
+            problem = f"the rank table {self._table_name} does not list device {device} of host {host}"
         elif ranks:
-            problem = f"{MAPPING} does not say whose folder {place[0]} is"
+            problem = f"{MAPPING} does not list the host of folder {place[0]}"
         return Seat(rank, device, host, None, problem)
 
     @cached_property
@@ -73,13 +73,13 @@ class Cluster:
 
     @cached_property
     def _ranks(self) -> tuple[Mapping[Device, int], str | None]:
-        """Ranks that the tables tell, and what is wrong with the tables if they tell none."""
+        """Ranks from the tables, and what is wrong with the tables if they have none."""
         if self._table_file is None:
-            return {}, f"there is no rank table ({TABLE}) beside {FOLDER}"
+            return {}, f"there is no rank table ({TABLE}) next to {FOLDER}"
         if self._mapping_file is None:
-            return {}, f"there is no {MAPPING} beside {FOLDER} that says which folder is whose"
+            return {}, f"there is no {MAPPING} next to {FOLDER} to map folders to hosts"
         if not self._hosts:
-            return {}, f"{MAPPING} cannot be read, or has no line of an address and a number"
+            return {}, f"{MAPPING} cannot be read, or has no line with an address and a number"
         numbers = {address: number for number, address in self._hosts.items()}
         ranks: dict[Device, int] = {}
         taken: set[int] = set()
@@ -90,7 +90,7 @@ class Cluster:
                 if place[0] is not None and place[1] is not None and rank is not None and rank not in taken:
                     ranks[place[0], place[1]] = rank
                     taken.add(rank)
-        damaged = f"the rank table {self._table_name} cannot be read, or has no server of {MAPPING}"
+        damaged = f"the rank table {self._table_name} cannot be read, or lists no server that is in {MAPPING}"
         return ranks, None if ranks else damaged
 
     @cached_property
@@ -123,7 +123,7 @@ class Cluster:
 
 
 def cluster_of(profile: Path) -> Cluster | None:
-    """The cluster that a host's `profiler` folder is of; None for any other folder."""
+    """The cluster of a host's `profiler` folder; None for any other folder."""
     host = profile.parent
     if host.parent.name != FOLDER or not host.name.isdecimal():
         return None
@@ -150,7 +150,7 @@ def _changed_ns(path: Path) -> int:
 
 
 def table_names(directory: Path, names: Sequence[str]) -> set[str]:
-    """Names of the tables in a folder that holds a cluster, or is one; they are no recordings of their own."""
+    """Names of the tables in a folder that holds or is a cluster; they are not recordings themselves."""
     if FOLDER not in names and directory.name != FOLDER:
         return set()
     jsons = {name for name in names if name.endswith(".json")}
@@ -159,7 +159,7 @@ def table_names(directory: Path, names: Sequence[str]) -> set[str]:
 
 
 def is_rank_table(file: Path) -> bool:
-    """Whether a JSON file tells the ranks of servers and their devices."""
+    """Whether a JSON file lists the ranks of servers and their devices."""
     return bool(_servers(file))
 
 

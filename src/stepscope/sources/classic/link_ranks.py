@@ -13,7 +13,7 @@ from stepscope.sources.classic.ranks import cluster_sizes, read_info
 
 
 def offset_of(files: RankFiles, links: pl.DataFrame, path: Path, sink: Sink) -> int | None:
-    """What to add to the numbers of links to have global ranks; None if they cannot be told.
+    """Offset from the numbers of links to global ranks; None if unknown.
 
     A rank's own file holds its own links, so its number is at one end of each. Where it is not, but its number in its
     pipeline stage, or that of its device on its host, is, links count within those.
@@ -22,7 +22,7 @@ def offset_of(files: RankFiles, links: pl.DataFrame, path: Path, sink: Sink) -> 
         files: The rank.
         links: What went over links, as `call_cells.LINKS`.
         path: The file, for issues.
-        sink: Told if numbers are no ranks.
+        sink: Takes an issue if numbers are not ranks.
     """
     ends = [set(pair) for pair in links.select("source", "destination").unique().iter_rows()]
     common = set[int].intersection(*ends) if ends else {files.rank}
@@ -31,11 +31,11 @@ def offset_of(files: RankFiles, links: pl.DataFrame, path: Path, sink: Sink) -> 
     for own, what in ((_in_stage(files), "their pipeline stage"), (_device(files), "their host")):
         if own is not None and own in common:
             sink.issue(
-                "note", path, f"links count ranks within {what}; they are those of the job here", "Nothing to do"
+                "note", path, f"links number ranks within {what}; converted to ranks of the job", "Nothing to do"
             )
             return files.rank - own
-    problem = f"links name none of the numbers of rank {files.rank}, so which ranks they join is not known"
-    sink.issue("warning", path, problem, "Keep profiler_info beside the file", place="links", lost=links.height)
+    problem = f"no number of rank {files.rank} is in its links, so the ranks that they join are unknown"
+    sink.issue("warning", path, problem, "Keep profiler_info with the file", place="links", lost=links.height)
     return None
 
 

@@ -19,7 +19,7 @@ from stepscope.sources.csv_files import read_csv_parts
 from stepscope.sources.side_files import read_object
 from stepscope.tables import ALLOCATIONS, RANK_FIGURES
 
-_ALLOCATIONS = replace(OPERATOR_MEMORY, tells_cells=True, tells_empty=True)
+_ALLOCATIONS = replace(OPERATOR_MEMORY, report_cells=True, report_empty=True)
 _SIZES = {
     "capacity": "memory_capacity_bytes",
     "peak_mem": "memory_peak_bytes",
@@ -38,7 +38,7 @@ def write_memory(files: RankFiles, sink: Sink) -> None:
     stated = _stated(files.one("memory_summary"), sink)
     if capacity is not None:
         stated.setdefault("memory_capacity_bytes", capacity)
-    _tell_other_peak(stated.get(_PEAK), plans, files, sink)
+    _report_other_peak(stated.get(_PEAK), plans, files, sink)
     if stated:
         values = pl.Series("value", list(stated.values()), dtype=pl.Float64)
         sink.write(RANK_FIGURES, pl.DataFrame([pl.Series("name", list(stated)), values]))
@@ -48,7 +48,7 @@ def write_memory(files: RankFiles, sink: Sink) -> None:
 
 
 def _plans(files: RankFiles, sink: Sink) -> tuple[list[GraphPlan], int | None]:
-    """The graphs, from the analysed file or else from what it is made of, and the memory of the device if stated."""
+    """The graphs, from the analysed file or its raw file, and the memory of the device if recorded."""
     details, proto = files.one("memory_details"), files.one("memory_proto")
     plans = read_details(details, sink) if details is not None else []
     if plans or proto is None:
@@ -64,16 +64,16 @@ def _stated(summary: Path | None, sink: Sink) -> dict[str, int]:
     values |= {name: whole_number(content.get(key)) for key, name in _COUNTS.items()}
     values = {name: value if value is None or value >= 0 else None for name, value in values.items()}
     if lacking := [key for key, name in (_SIZES | _COUNTS).items() if values[name] is None]:
-        problem = f"has no number for {', '.join(lacking)}"
-        sink.issue("warning", summary, problem, "Nothing to do if nothing asks for them; else profile again.")
+        problem = f"has no value for {', '.join(lacking)}"
+        sink.issue("warning", summary, problem, "Nothing to do unless you need them; if so, profile again.")
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _tell_other_peak(stated: int | None, plans: Sequence[GraphPlan], files: RankFiles, sink: Sink) -> None:
+def _report_other_peak(stated: int | None, plans: Sequence[GraphPlan], files: RankFiles, sink: Sink) -> None:
     """Tell if the totals name another peak than the nodes."""
     peaks = [peak for plan in plans if (peak := plan.peak_bytes) is not None]
     if stated is None or not peaks or abs(stated - max(peaks)) <= _ROUNDING_BYTES:
         return
-    problem = f"states a peak of {stated} bytes, the nodes of the graphs reach {max(peaks)}; both are kept"
-    remedy = "Trust the nodes where they are complete, the total where graphs are missing."
+    problem = f"gives a peak of {stated} bytes, but the nodes of the graphs reach {max(peaks)}; both are kept"
+    remedy = "Use the peak of the nodes if all graphs are there, otherwise the given one."
     sink.issue("note", files.one("memory_summary") or files.path, problem, remedy, place="peak_mem")

@@ -25,7 +25,7 @@ _LONGEST_END = 64
 
 
 def read_details(path: Path, sink: Sink) -> list[GraphPlan]:
-    """The graphs of a file, as far as it can be read."""
+    """The readable graphs of a file."""
     try:
         text, is_whole = _without_breakdowns(path)
     except OSError as error:
@@ -35,12 +35,12 @@ def read_details(path: Path, sink: Sink) -> list[GraphPlan]:
     if content is None:
         return []
     if not is_whole:
-        problem = "is cut off within the tensors of each node, which are not needed: nothing is lost"
-        sink.issue("note", path, problem, "Copy the file again if other tools shall read it.", place="breakdowns")
+        problem = "is truncated within the tensors of each node, which are not needed: nothing is lost"
+        sink.issue("note", path, problem, "Copy the file again if other tools need it.", place="breakdowns")
     graphs = {"": content} if "nodes" in content else content
     found = [plan for graph in graphs.values() if (plan := _plan(graph)) is not None]
     if lost := sum(plan.lost for plan in found):
-        problem = f"{lost} nodes and tensors have no possible size; they are left out, or their size is unknown"
+        problem = f"{lost} nodes and tensors have an impossible size; they are left out or have an unknown size"
         sink.issue("error", path, problem, AGAIN, place="nodes", lost=lost)
     if lost := len(graphs) - len(found):
         problem = f"{lost} graphs have no number or no nodes and are left out"

@@ -55,13 +55,13 @@ def write_plans(plans: Sequence[GraphPlan], sink: Sink) -> None:
 
 
 def gib_in_bytes(value: Any) -> int | None:
-    """GiB from JSON in bytes; None for what is no amount of memory."""
+    """GiB from JSON in bytes; None if it is not an amount of memory."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return round(value * GIB) if is_number and -_MOST_GIB < value < _MOST_GIB else None
 
 
 def size_in_bytes(value: Any) -> int | None:
-    """GiB from JSON in bytes, of what cannot be less than nothing; None for anything else."""
+    """GiB from JSON in bytes, if it is not negative; None for anything else."""
     size = gib_in_bytes(value)
     return size if size is not None and size >= 0 else None
 
@@ -71,5 +71,5 @@ def _write(table: Table, rows: Sequence[dict[str, Any]], graph: int, sink: Sink)
         return
     wide = {name: pl.Int64() if dtype.is_integer() else dtype for name, dtype in table.stored_schema.items()}
     frame = pl.DataFrame(rows, schema_overrides={name: wide[name] for name in rows[0]}, infer_schema_length=None)
-    # numbers that fit no node of ours are no nodes
+    # numbers without a node of ours are not nodes
     sink.write(table, with_schema(frame.with_columns(graph=pl.lit(graph)), table.stored_schema, strict=False))

@@ -8,7 +8,7 @@ Protobuf messages, numbered as MindSpore's `memory_profiling.proto` defines them
     node    1 name  2 id in the order of execution  3 inputs  4 outputs  5 workspaces (ids of tensors)
     tensor  1 id  2 size  3 type  4 first node  5 last node  6 lifetime
 
-Sizes are bytes. MindSpore writes the ids of the outputs as those of the workspaces too, so these say nothing.
+Sizes are bytes. MindSpore writes the ids of the outputs for the workspaces too, so these are useless.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class _Damaged(Exception):
-    """What is read is no message."""
+    """The content is not a message."""
 
 
 def read_proto(path: Path, sink: Sink) -> tuple[list[GraphPlan], int | None]:
-    """The graphs of a file and the memory of the device in bytes (null if not stated), as far as it can be read."""
+    """The graphs of a file and the memory of the device in bytes (null if not recorded), up to any damage."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -44,7 +44,7 @@ def read_proto(path: Path, sink: Sink) -> tuple[list[GraphPlan], int | None]:
         sink.issue("error", path, f"is not the memory plan of a profile: {error}", AGAIN)
         return [], None
     if message.is_cut:
-        sink.issue("error", path, "is cut off; what comes before is read", AGAIN, place=f"byte {len(content)}")
+        sink.issue("error", path, "is truncated; the part before is read", AGAIN, place=f"byte {len(content)}")
     elif not plans:
         sink.issue("warning", path, "holds no graphs" if content else "is empty", AGAIN)
     return plans, message.number(2)
@@ -59,7 +59,7 @@ class _Message:
         self.is_cut = False
 
     def take(self, content: bytes) -> _Message:
-        """Read the fields; a message that ends in the middle of one has those before, and what there is of bytes."""
+        """Read the fields; a truncated message has the fields before the end, and what there is of the last one."""
         at = 0
         try:
             while at < len(content):
@@ -75,7 +75,7 @@ class _Message:
                 elif kind in (_FIXED32, _FIXED64):
                     at += 4 if kind == _FIXED32 else 8
                 if number == 0 or kind not in (_VARINT, _FIXED64, _BYTES, _FIXED32):
-                    raise _Damaged(f"byte {at} begins no field")
+                    raise _Damaged(f"no field starts at byte {at}")
         except IndexError:
             self.is_cut = True
         self.is_cut |= at > len(content)
@@ -165,4 +165,4 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             value &= (1 << 64) - 1
             return (value - (1 << 64) if value >> 63 else value), at
-    raise _Damaged(f"byte {at} is in a number that does not end")
+    raise _Damaged(f"the number at byte {at} does not end")

@@ -1,6 +1,6 @@
 """Data preparation of a classic profile: dataset operators, queues, batches and CPU use.
 
-Their times are of the host's monotonic clock and stay so: nothing in a classic profile relates it to the epoch.
+Their times keep the host's monotonic clock: nothing in a classic profile relates it to the epoch.
 """
 
 from __future__ import annotations

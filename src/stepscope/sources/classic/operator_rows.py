@@ -17,8 +17,8 @@ TYPES = FileLayout(
         Field("count", "int", ("execution_frequency",), required=True),
         Field("share", "float", ("percent", "total_percent")),
     ),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     orders=(order("kernel_type,total_time,execution_frequency,percent"),),
 )
 """The columns of a list of types; of an Ascend device and of PyNative alike."""
@@ -41,12 +41,12 @@ def type_of(name: pl.Expr) -> pl.Expr:
 
 
 def check_shares(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
-    """Note shares that are not those of the totals in the same file.
+    """Report shares that do not match the totals in the same file.
 
     Args:
         path: The file.
         rows: `total_ns`, and `share` of their sum as a fraction or in %, if the file has it.
-        sink: Told about it.
+        sink: Takes the note.
     """
     if "share" not in rows.columns or not rows["share"].count() or not (whole := rows["total_ns"].sum()):
         return
@@ -54,12 +54,12 @@ def check_shares(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
     unit = min(_ROUNDING, key=lambda one: abs(shares - one))
     differing = rows.filter((pl.col("share") - pl.col("total_ns") / whole * unit).abs() > _ROUNDING[unit]).height
     if differing:
-        problem = f"the stated share of {differing} of {rows.height} rows is not that of its total, which counts"
-        sink.issue("note", path, problem, "Nothing to do, unless rows are missing from the file.")
+        problem = f"the share of {differing} of {rows.height} rows does not match their total time, which is used"
+        sink.issue("note", path, problem, "Nothing to do unless rows are missing from the file.")
 
 
 def write_operators(path: Path, rows: pl.DataFrame, unit: str, level: str, sink: Sink) -> None:
-    """Write rows of `operator_totals`; other columns than those of the table are left out, impossible rows are told.
+    """Write rows of `operator_totals`; unknown columns are left out, impossible rows are reported.
 
     Args:
         path: The file.
@@ -70,8 +70,8 @@ def write_operators(path: Path, rows: pl.DataFrame, unit: str, level: str, sink:
     """
     sound = rows.filter(pl.col("count") >= 0, pl.col("total_ns").is_between(0, _LONGEST_NS))
     if lost := rows.height - sound.height:
-        problem = f"{lost} of {rows.height} rows have no possible time or count and are left out"
-        sink.issue("error", path, problem, "The file was damaged; copy it again.", lost=lost)
+        problem = f"{lost} of {rows.height} rows have an impossible time or count and are left out"
+        sink.issue("error", path, problem, "The file is damaged; copy it again.", lost=lost)
     kept = [name for name in rows.columns if name in OPERATOR_TOTALS.stored_schema]
     named = sound.select(kept).with_columns(unit=pl.lit(unit), level=pl.lit(level))
     sink.write(OPERATOR_TOTALS, named)

@@ -26,8 +26,8 @@ _DETAILS = FileLayout(
         Field("count", "int", ("execution_frequency",), expected=True),
         Field("core", "text", ("task_type",)),
     ),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     orders=(
         order("full_kernel_name,task_duration,execution_frequency,task_type"),
         order("full_op_name,execution_time,execution_frequency"),
@@ -48,8 +48,8 @@ _FRAMEWORK = FileLayout(
         Field("graph", "int", ("model_id", "graph_id")),
     ),
     ignored=frozenset({"task_id", "kernel_name"}),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     orders=(
         order(
             "task_id,stream_id,block_dim,full_kernel_name,op_name,kernel_name,"
@@ -76,15 +76,15 @@ def write_device_operators(files: RankFiles, sink: Sink) -> None:
     flops = read_flops(files.one("flops"), sink)
     if details is None or path is None:
         if flops is not None and flops.height and (stranded := files.one("flops")) is not None:
-            problem = "its operators are left out: no list of them (aicore_intermediate) says how often each ran"
+            problem = "its operators are left out: the list with their counts (aicore_intermediate) is missing"
             sink.issue("warning", stranded, problem, "Copy that file too, or run the profiler's analysis again.")
         return
     rows = _described(details, _read_framework(files.one("framework"), sink))
     rows = known_counts(path, rows, types, sink)
     if flops is not None and (flops_path := files.one("flops")) is not None:
         if strangers := flops.join(rows, on="full_name", how="anti").height:
-            problem = f"{strangers} of {flops.height} operators are not among those of the device; they are left out"
-            sink.issue("note", flops_path, problem, "Check that all files are of one profile.")
+            problem = f"{strangers} of {flops.height} operators are not in the device's list and are left out"
+            sink.issue("note", flops_path, problem, "Check that all files belong to one profile.")
         rows = rows.join(flops, on="full_name", how="left", maintain_order="left")
         check_rates(flops_path, rows, sink)
     write_operators(path, rows, UNIT, "operator", sink)
@@ -99,7 +99,7 @@ def _read_types(path: Path | None, sink: Sink) -> pl.DataFrame | None:
 
 
 def _read_framework(path: Path | None, sink: Sink) -> pl.DataFrame | None:
-    """What the framework says of each operator, one row each: it lists an operator once for each of its tasks."""
+    """The framework's data about each operator, one row each: it lists an operator once for each of its tasks."""
     framework = None if path is None else read_csv(path, _FRAMEWORK, sink)
     if framework is None:
         return None
@@ -110,7 +110,7 @@ def _read_framework(path: Path | None, sink: Sink) -> pl.DataFrame | None:
 
 
 def _described(details: pl.DataFrame, framework: pl.DataFrame | None) -> pl.DataFrame:
-    """Operators with what the framework says of them; their type is in their name too."""
+    """Operators with the framework's data about them; their type is in their name too."""
     if framework is not None:
         details = details.join(framework, on="full_name", how="left", maintain_order="left", suffix="_framework")
     name = short_name(pl.col("full_name"))

@@ -16,7 +16,7 @@ _LAYOUT = FileLayout(
         Field("wait_ns", "ms", ("dispatch_time",)),
     ),
     ignored=frozenset({"serial_number", "execution_time", "run_start", "run_end"}),
-    tells_cells=True,
+    report_cells=True,
     orders=(
         order("serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end"),
         order("serial_number,kernel_type,total_time,dispatch_time,run_start,run_end"),
@@ -25,18 +25,18 @@ _LAYOUT = FileLayout(
 
 
 def write_ai_cpu(files: RankFiles, sink: Sink) -> None:
-    """Write totals of kernels; their time is that of execution and dispatch together."""
+    """Write totals of kernels; their time includes execution and dispatch."""
     path = files.one("ai_cpu")
     rows = None if path is None else read_csv(path, _LAYOUT, sink)
     if rows is None or path is None:
         return
     if rows.is_empty():
-        sink.issue("note", path, "lists no kernels of the AI CPU", "Nothing to do if the model has none.")
+        sink.issue("note", path, "lists no AI CPU kernels", "Nothing to do if the model has none.")
         return
     sound = rows.filter(pl.col("duration_ns") >= 0)
     if lost := rows.height - sound.height:
-        problem = f"{lost} of {rows.height} executions last less than nothing and are left out"
-        sink.issue("error", path, problem, "The file was damaged; copy it again.", lost=lost)
+        problem = f"{lost} of {rows.height} executions have a negative duration and are left out"
+        sink.issue("error", path, problem, "The file is damaged; copy it again.", lost=lost)
     wait = pl.col("wait_ns") if "wait_ns" in rows.columns else pl.lit(None, pl.Int64)
     totals = (
         sound.group_by("name", maintain_order=True)

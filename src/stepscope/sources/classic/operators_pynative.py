@@ -20,8 +20,8 @@ _DETAILS = FileLayout(
         Field("inputs", "text", ("op_info",)),
     ),
     ignored=frozenset({"op_name", "kernel_name", "serial_number", "task_type"}),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
 )
 UNIT = "PYNATIVE"
 

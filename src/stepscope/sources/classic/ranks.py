@@ -1,4 +1,4 @@
-"""The row of `ranks`: who was profiled and how, as `profiler_info`, names of files and the cluster's table tell."""
+"""The row of `ranks`: who was profiled and how, from `profiler_info`, names of files and the cluster's table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_CPU = {"cpu_types", "cpu_operators", "cpu_times", "cpu_framework", "cpu_memo
 def write_ranks(files: RankFiles, sink: Sink) -> None:
     """Write the row of `ranks`. A profile without `profiler_info` is whole: older ones have none.
 
-    No time is given: step trace, host and dataset go by clocks of their own.
+    No time is given: step trace, host and dataset each have their own clock.
     """
     info = read_object(files.one("profiler_info"), sink) or {}
     cluster = cluster_sizes(files)
@@ -37,12 +37,12 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
     framework = framework if framework in _FRAMEWORKS else of_mindspore
     stated = as_index(info.get("rank_id"))
     if stated is not None and stated != files.rank and files.seat is None:
-        problem = f"states rank {stated} in a file of rank {files.rank}; the name of the file is used"
+        problem = f"gives rank {stated} in a file named for rank {files.rank}; the name is used"
         sink.issue("note", files.one("profiler_info") or files.path, problem, "Check that files were not renamed")
     seat = files.seat
     if seat is not None and seat.problem:
-        problem = f"{seat.problem}: device {seat.device} of host {seat.host} is called rank {files.rank} by its place"
-        remedy = "Put the rank table and host_ips_mapping.txt of the job beside cluster_profiler"
+        problem = f"{seat.problem}: device {seat.device} of host {seat.host} becomes rank {files.rank} by position"
+        remedy = "Put the rank table and host_ips_mapping.txt of the job next to cluster_profiler"
         sink.issue("note", files.path, problem, remedy)
     mode = info.get("context_mode")
     pynative = files.all("pynative_types") or files.all("pynative_operators")
@@ -55,7 +55,7 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
         "device_kind": device_kind(files),
         "framework": framework,
         "framework_version": _text(info.get("ms_version")),
-        # Exports of eager PyTorch say `graph`, for readers know no other mode that has steps.
+        # Exports of eager PyTorch have `graph`: readers know no other mode with steps.
         "mode": (_text(mode) or ("pynative" if pynative else None)) if framework == "mindspore" else None,
         "format": "classic",
         "parallelism": json_text(_parallelism(info, cluster)),
@@ -64,7 +64,7 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
 
 
 def read_info(files: RankFiles) -> Mapping[str, Any]:
-    """What `profiler_info` holds; empty if there is none, or none that can be read (`write_ranks` tells that)."""
+    """Content of `profiler_info`; empty if it is missing or unreadable (`write_ranks` reports that)."""
     return peek_object(files.one("profiler_info"))
 
 
@@ -96,7 +96,7 @@ def _origin(files: RankFiles, stated: int | None) -> str:
 
 
 def cluster_sizes(files: RankFiles) -> dict[str, Any]:
-    """What the name of the file of cluster steps says: parallel mode, pipeline stages, ranks."""
+    """From the name of the file of cluster steps: parallel mode, pipeline stages, ranks."""
     path = files.one("cluster_steps")
     match = _CLUSTER_FILE.fullmatch(path.name) if path is not None else None
     if match is None:

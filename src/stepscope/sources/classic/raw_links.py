@@ -41,7 +41,7 @@ _LAYOUT = Layout(
 )
 _UNKNOWN = ("INVALID_TYPE", "RESERVED", "N/A", "")
 _NOBODY = 2**31
-"""Ends from this number on stand for no rank (0xffffffff)."""
+"""Ends from this number on are not ranks (0xffffffff)."""
 _SENDS, _WAITS = r"(?i)^rdma_?send", r"(?i)^notify_?wait"
 _CALLS = r"^Communication|Communication$"
 """Name of the track on which whole calls stand; their tasks stand on planes."""
@@ -54,7 +54,7 @@ def write_raw_links(files: RankFiles, exported: list[Path], steps: pl.DataFrame,
         files: The rank.
         exported: The traces of its export.
         steps: Range of each step: `step`, `start_ns`, `end_ns`.
-        sink: Takes the rows; told if the ends of links are no ranks of the job.
+        sink: Takes the rows, and an issue if the ends of links are not ranks of the job.
     """
     moved = [rows for file in _with_calls(exported) if (rows := _moved(file)) is not None and rows.height]
     if not moved:
@@ -125,7 +125,7 @@ def _moved(file: Path) -> pl.DataFrame | None:
 
 
 def _whole_transfers(tasks: pl.DataFrame) -> pl.DataFrame:
-    """Tasks with `wait_ns`, each transfer over RDMA as one; a sending task alone says nothing of how long one took."""
+    """Tasks with `wait_ns`, each transfer over RDMA as one; a sending task alone does not show how long one took."""
     track = ["process", "thread"]
     rows = tasks.sort("start_ns", maintain_order=True)
     sends = pl.col("name").str.contains(_SENDS)

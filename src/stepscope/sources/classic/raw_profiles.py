@@ -1,4 +1,4 @@
-"""`PROF_*`: what the device's own profiler wrote, beside or without the files of MindSpore's."""
+"""`PROF_*`: files of the device's own profiler, with or without those of MindSpore."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def newest_by_rank(
 ) -> dict[int, list[tuple[str, Path]]]:
     """The files of the newest raw profile of each rank, by the times in their names.
 
-    The rank is the one that `info.json` states; else see `_ranks_of`.
+    The rank is that of `info.json`; otherwise see `_ranks_of`.
 
     Args:
-        directory: Where they lie.
+        directory: Their directory.
         names: The names there.
         ranks: Those that MindSpore's own files there name.
 

@@ -1,6 +1,6 @@
 """`PROF_*/mindstudio_profiler_output/step_trace_*.csv`: steps as the device's own profiler exported them.
 
-They count where MindSpore's step trace is missing. A graph (`Model ID`) counts its iterations for itself, so with
+They are used if MindSpore's step trace is missing. A graph (`Model ID`) counts its own iterations, so with
 several graphs steps are numbered by their start. Times are us, of the epoch or since the machine's start.
 """
 
@@ -28,8 +28,8 @@ _LAYOUT = FileLayout(
         Field("graph", "int", ("model_id",)),
     ),
     ignored=frozenset({"device_id", "fp_to_bp_time", "iteration_refresh", "reduce_start", "reduce_duration"}),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     orders=(
         order(
             "iteration_id,fp_start,bp_end,iteration_end,iteration_time,"
@@ -48,7 +48,7 @@ Call = tuple[int, int, str]
 def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
     """The steps and calls of some of these files; None if they hold none.
 
-    A step begins where the one before it ended, `Data Aug Bound` ahead of the forward pass.
+    A step begins where the previous one ended, `Data Aug Bound` ahead of the forward pass.
 
     Args:
         paths: The files of one profile; several hold different iterations.
@@ -83,7 +83,7 @@ def steps_of(rows: pl.DataFrame, calls: list[Call], path: Path, sink: Sink) -> S
     times.add(placed["end_ns"])
     sound = sort_out(placed, times.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
     if sound.lost:
-        remedy = "The file was cut or damaged; export the profile again."
+        remedy = "The file is truncated or damaged; export the profile again."
         sink.issue("error", path, sound.problem(), remedy, lost=sound.lost)
     steps = _numbered(sound.rows)
     return StepTrace(steps, _calls(calls, steps)) if steps.height else None
@@ -91,11 +91,11 @@ def steps_of(rows: pl.DataFrame, calls: list[Call], path: Path, sink: Sink) -> S
 
 def _point(rows: pl.DataFrame, name: str) -> pl.Expr:
     column = pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64)
-    return pl.when(column > 0).then(column)  # 0 stands for a point that there is not
+    return pl.when(column > 0).then(column)  # 0 is a missing point
 
 
 def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `steps`, by their iteration, or by their start where graphs count for themselves."""
+    """Rows of `steps`, by their iteration, or by their start if graphs count separately."""
     graph = pl.col("graph") if "graph" in rows.columns else pl.lit(None, pl.Int64)
     rows = rows.with_columns(graph=graph).unique(["iteration", "graph", "start_ns"]).sort("start_ns")
     by_start = pl.int_range(1, pl.len() + 1, dtype=pl.Int32)
@@ -106,7 +106,7 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _calls(found: list[Call], steps: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `collectives`: the k-th pair of columns is the k-th call of a step; which operation is not told."""
+    """Rows of `collectives`: the k-th pair of columns is the k-th call of a step; the operation is not recorded."""
     schema = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "name": pl.String}
     calls = pl.DataFrame(found, schema=schema, orient="row").unique().sort("start_ns")
     ranges = steps.select("step", "end_ns", at="start_ns")

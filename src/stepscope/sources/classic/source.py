@@ -30,7 +30,7 @@ class ClassicSource:
     version = 7
     family = "classic"
     reasons: Mapping[str, str] = {
-        **dict.fromkeys(("operators", "kernels"), "MindSpore's own profiler kept totals of them, or none"),
+        **dict.fromkeys(("operators", "kernels"), "MindSpore's own profiler kept only totals of them, or nothing"),
         **dict.fromkeys(("allocations", "memory_curve"), "older versions plan the memory of graphs instead"),
         **dict.fromkeys(("flows", "stacks"), "MindSpore's own profiler records none"),
     }
@@ -64,9 +64,9 @@ class ClassicSource:
         return Found(tuple(inputs), rest) if inputs else None
 
     def sniff(self, file: Path, head: bytes) -> Input | None:  # noqa: ARG002
-        """One file of a profile, by its name: its content alone has no mark of its own."""
+        """One file of a profile, by its name: its content is not distinctive."""
         found = kind_of(file.name)
-        if found is None or found[1] is None or found[0] == "profiler_info":  # which says nothing by itself
+        if found is None or found[1] is None or found[0] == "profiler_info":  # which is useless by itself
             return None
         cluster = legacy.cluster_of(file.parent)
         if cluster is not None:
@@ -92,14 +92,14 @@ class ClassicSource:
                 raise counting.damaged.popitem()[1]
             raise UnreadableInput(
                 item.path,
-                f"none of the files of rank {files.rank} holds anything readable",
+                f"none of the files of rank {files.rank} holds readable data",
                 "Copy the profile again, or run the profiler's analysis again",
             )
 
     def _raw(self, directory: Path) -> Found | None:
-        """A raw profile that was exported, and lies by itself: one input a device.
+        """An exported raw profile in a folder of its own: one input a device.
 
-        A trace of several devices in one is left to others, for it does not tell whose its events are.
+        A trace of several devices in one is left to others, as it does not show the device of its events.
         """
         devices = raw_profiles.by_rank(directory, directory)
         enough = {"iterations", "device_trace"} if len(devices) == 1 else {"iterations"}
@@ -119,7 +119,7 @@ class ClassicSource:
         return Input(self.name, directory, tuple(files), f"{_LABEL}{rank}")
 
     def _seated(self, cluster: legacy.Cluster, seat: Seat, named: list[tuple[str, Path]]) -> Input:
-        """The input of a device in a cluster of folders; all have one path, and so are of one job."""
+        """The input of a device in a cluster of folders; all have one path, so they belong to one job."""
         return Input(self.name, cluster.path, (*(file for _, file in named), *cluster.files), f"{_LABEL}{seat.rank}")
 
 
@@ -184,7 +184,7 @@ def _files_of(item: Input) -> RankFiles:
 
 
 def _folder_of(item: Input) -> Path | None:
-    """The folder of a cluster in which the files of an input lie."""
+    """The folder of a cluster with the files of an input."""
     below = (file for file in item.files if item.path in file.parents and legacy.cluster_of(file.parent))
     first = next(below, None)
     return None if first is None else first.parent

@@ -10,7 +10,7 @@ _THREAD = "100000"
 
 
 def step_bars(events: pl.DataFrame) -> pl.DataFrame:
-    """The events that stand for steps.
+    """The events that mark steps.
 
     Args:
         events: `name`, `thread` and more.

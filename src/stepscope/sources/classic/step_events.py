@@ -39,7 +39,7 @@ _KEY = ("graph", "iteration")
 def read_step_events(paths: Iterable[Path], sink: Sink) -> StepTrace | None:
     """The steps and calls that these files mark; None if they mark none.
 
-    A step begins where the iteration before it ended; the first one with its own first task.
+    A step begins where the previous iteration ended; the first one with its own first task.
 
     Args:
         paths: The files of one device.
@@ -57,7 +57,7 @@ def read_step_events(paths: Iterable[Path], sink: Sink) -> StepTrace | None:
 
 
 def _read(path: Path, sink: Sink) -> pl.DataFrame | None:
-    """The marks of one file, with the model that they are of (`graph`)."""
+    """The marks of one file, with their model (`graph`)."""
     frames: list[pl.DataFrame] = []
     names: dict[str, int] = {}
     try:

@@ -1,4 +1,4 @@
-"""In what unit `cluster_analyse` has its times: what a header states, else what fits the step trace, else by form."""
+"""Unit of the times in `cluster_analyse`: from a header, then by fit with the step trace, then by form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNIT = re.compile(r"\((ns|us|ms|s)\)", re.IGNORECASE)
 _MS = _STATED["ms"]
 _CANDIDATES = {"ms": _MS, "ticks of 10 ns": TICK_NS, "us": 1_000, "ns": 1}
 _AGREES = 1.5
-"""A sum of phases this many times a step is still that step; units lie further apart."""
+"""A sum of phases up to this many times a step still matches that step; units differ by more."""
 _PHASES = {"interval_ns", "forward_backward_ns", "tail_ns"}
 _PARTS = (_PHASES, {"computing_and_free_ns", "communication_not_overlapped_ns"})
 """Columns that make up a step."""
@@ -29,7 +29,7 @@ def unit_ns(path: Path, headers: list[str], rows: pl.DataFrame, steps: pl.DataFr
         headers: Its headers.
         rows: Its figures, in columns of `step_totals`.
         steps: Rows of `steps`, if known.
-        sink: Told if the unit is another than the usual one.
+        sink: Takes a note if the unit is not the usual one.
     """
     stated = {match[1].lower() for header in headers if (match := _UNIT.search(header))}
     if len(stated) == 1:
@@ -38,7 +38,7 @@ def unit_ns(path: Path, headers: list[str], rows: pl.DataFrame, steps: pl.DataFr
     fitting = [name for name, unit in _CANDIDATES.items() if _fits(rows, unit, steps)]
     unit = fitting[0] if len(fitting) == 1 else usual
     if unit != "ms":
-        why = "the steps of the step trace are as long" if fitting == [unit] else "they are whole numbers, as those are"
+        why = "this matches the steps of the step trace" if fitting == [unit] else "they are whole numbers"
         sink.issue("note", path, f"its times are read as {unit}: {why}", "Nothing to do.", place="line 1")
     return _CANDIDATES[unit]
 

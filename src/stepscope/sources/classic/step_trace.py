@@ -30,7 +30,7 @@ _LAYOUT = FileLayout(
         Field("fp", "ticks", ("fp",)),
         Field("tail", "ticks", ("tail",)),
     ),
-    tells_cells=True,
+    report_cells=True,
     orders=(
         order("step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"),
         order("step_num,start_point,end_point,total,fp_point,iteration_interval,fp"),
@@ -40,7 +40,7 @@ _LAYOUT = FileLayout(
 _POINTS = ("start_ns", "end_ns")
 _MARK = "-"
 """What the average usually has for a number."""
-_REMEDY = "The file was cut or damaged; copy it again, or run the profiler's analysis again."
+_REMEDY = "The file is truncated or damaged; copy it again, or run the profiler's analysis again."
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,15 @@ def read_step_trace(path: Path, rank: int, sink: Sink) -> StepTrace | None:
     if average is not None:
         check_average(path, steps, average, sink)
     else:
-        problem = "does not end with the average of its steps, so steps may be missing"
-        sink.issue("warning", path, problem, "If the file was cut, copy it again.")
+        problem = "does not end with the average row, so steps may be missing"
+        sink.issue("warning", path, problem, "Copy the file again if it is truncated.")
     return StepTrace(_steps(path, steps, sink), _calls(path, steps, reduces, rank, sink))
 
 
 def _known_steps(path: Path, rows: pl.DataFrame, sink: Sink) -> pl.DataFrame:
     """Rows that are steps, numbered, in order of start.
 
-    A row without a number of its own is numbered by its place: where a profile has one step, later generations mark it
+    A row without a number is numbered by its position: if a profile has one step, later generations mark it
     as if it were the average.
     """
     place = pl.int_range(1, pl.len() + 1, dtype=pl.Int32)
@@ -112,13 +112,13 @@ def _known_steps(path: Path, rows: pl.DataFrame, sink: Sink) -> pl.DataFrame:
         sink.issue("error", path, sound.problem(), _REMEDY, lost=sound.lost)
     steps = sound.rows.sort("start_ns", maintain_order=True)
     if steps["step"].is_duplicated().any():
-        sink.issue("note", path, "numbers steps more than once; they are numbered by their start", "Nothing to do.")
+        sink.issue("note", path, "repeats step numbers; steps are renumbered in order of their start", "Nothing to do.")
         steps = steps.with_columns(step=place)
     return steps
 
 
 def _steps(path: Path, steps: pl.DataFrame, sink: Sink) -> pl.DataFrame:
-    """Rows of `steps`; a point outside of its step is not known."""
+    """Rows of `steps`; a point outside its step is unknown."""
     first, last = (
         pl.col(name) if name in steps.columns else pl.lit(None, pl.Int64)
         for name in ("forward_start_ns", "backward_end_ns")
@@ -129,11 +129,11 @@ def _steps(path: Path, steps: pl.DataFrame, sink: Sink) -> pl.DataFrame:
     }
     marked = steps.with_columns(forward_start_ns=first, backward_end_ns=last)
     for name, test in inside.items():
-        outside = marked.filter(~test & (pl.col(name) != 0)).height  # 0 says that there is none
+        outside = marked.filter(~test & (pl.col(name) != 0)).height  # 0 means that there is none
         if outside:
             point = "fp_point" if name == "forward_start_ns" else "bp_point"
-            problem = f"{outside} of {steps.height} steps have a {point} outside of them; it counts as unknown"
-            sink.issue("warning", path, problem, "Check that the file is whole, and of one profile.")
+            problem = f"{outside} of {steps.height} steps have a {point} outside the step; it is treated as unknown"
+            sink.issue("warning", path, problem, "Check that the file is complete and belongs to one profile.")
     columns = [name for name in marked.columns if name in STEPS.stored_schema]
     return STEPS.shaped(
         marked.select(

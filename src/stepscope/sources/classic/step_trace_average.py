@@ -1,6 +1,6 @@
-"""What a step trace states beside its points: lengths of phases, and an average that each generation takes otherwise.
+"""What a step trace has besides its points: lengths of phases, and an average with a definition of each generation.
 
-Neither is kept. Up to 1.x the average is that of all steps but the first, later that of all.
+Neither is kept. Up to 1.x the average is over all steps but the first, later over all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POINTS = {
     "fp": ("forward_start_ns", "end_ns"),
     "tail": ("backward_end_ns", "end_ns"),
 }
-"""Stated length to the points that it lies between."""
+"""Recorded length to its first and last point."""
 
 
 def check_phases(path: Path, steps: pl.DataFrame, sink: Sink) -> None:
@@ -29,18 +29,18 @@ def check_phases(path: Path, steps: pl.DataFrame, sink: Sink) -> None:
 
     Args:
         path: The file.
-        steps: Its steps, with points and stated lengths as far as it has them.
+        steps: Its steps, with points and recorded lengths if it has them.
         sink: Told about it.
     """
     for name, length in _lengths(steps).items():
         differing = steps.filter((pl.col(name) - length).abs() > ROUNDING_NS).height
         if differing:
-            problem = f"{name} of {differing} of {steps.height} steps is not what their points give, which count"
+            problem = f"{name} of {differing} of {steps.height} steps does not match their points, which are used"
             sink.issue("note", path, problem, "Nothing to do.")
 
 
 def check_average(path: Path, steps: pl.DataFrame, average: pl.DataFrame, sink: Sink) -> None:
-    """Note an average that is neither that of all steps nor that of all but the first.
+    """Report an average that is neither over all steps nor over all but the first.
 
     Args:
         path: The file.
@@ -56,12 +56,12 @@ def check_average(path: Path, steps: pl.DataFrame, average: pl.DataFrame, sink: 
     stated = average.select(list(lengths)).row(0)
     means = [rows.select(**lengths).mean().row(0) for rows in (steps, steps.slice(1))]
     if any(stated) and not any(is_mean_row(stated, mean, ROUNDING_NS) for mean in means):
-        problem = "its average row is not that of the steps in the file, with or without the first; it is not used"
-        sink.issue("note", path, problem, "Nothing to do, unless steps are missing from the file.")
+        problem = "its average row does not match the steps in the file, with or without the first; it is not used"
+        sink.issue("note", path, problem, "Nothing to do unless steps are missing from the file.")
 
 
 def _lengths(steps: pl.DataFrame) -> dict[str, pl.Expr]:
-    """Stated length to the length that the points give, as far as the file has both."""
+    """Recorded length to the length between its points, if the file has both."""
     there = set(steps.columns)
     return {
         name: pl.col(last) - pl.col(first)

@@ -16,7 +16,7 @@ _GRAPH = re.compile(r"(?:model|graph)_(\d{1,18})")
 
 
 def write_step_points(files: RankFiles, sink: Sink) -> None:
-    """Write the operators at the points, by graph where the file tells graphs apart."""
+    """Write the operators at the points, by graph if the file separates graphs."""
     path = files.one("step_points")
     if path is None:
         return
@@ -24,10 +24,10 @@ def write_step_points(files: RankFiles, sink: Sink) -> None:
     rows = [(name, graph, text) for graph, points in _by_graph(content) for name, text in _stated(points)]
     odd = [key for _, points in _by_graph(content) for key in _NAMES if not isinstance(points.get(key, ""), str)]
     if odd:
-        sink.issue("error", path, f"{', '.join(sorted(set(odd)))} is no name", "Copy the file again.", place=odd[0])
+        sink.issue("error", path, f"{', '.join(sorted(set(odd)))} is not a name", "Copy the file again.", place=odd[0])
     if content and not rows:
         known = ", ".join(_NAMES)
-        sink.issue("error", path, f"states none of {known}", "Copy the file again, or report its form if it is new.")
+        sink.issue("error", path, f"has none of {known}", "Copy the file again, or report the format if it is new.")
     if rows:
         names, graphs, texts = zip(*rows, strict=True)
         sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=names, graph=list(graphs), text=texts))

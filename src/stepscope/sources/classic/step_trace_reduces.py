@@ -1,8 +1,8 @@
 """The communication of steps: columns `stream_<stream>_<n>_<operator>` or `stream_<stream>_parallel_<n>`.
 
 Each has its length, and where it starts and ends, in any order of columns. A step without the call has zeros, or a call
-without length. The file does not say who is in a call. On all ranks that run the same operator it has the same name,
-so the operator stands for the group; the two sides of a point-to-point call cannot be told.
+without length. The file does not list the members of a call. Ranks that run the same operator use the same name,
+so the operator stands for the group; the two sides of a point-to-point call are unknown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Reduces:
     Args:
         names: Recorded names, in the order of the file.
         points: Header key to field of the columns that hold starts and ends.
-        lengths: Header keys of the columns that hold lengths, which the points tell too.
+        lengths: Header keys of the columns with lengths, which also follow from the points.
     """
 
     names: tuple[str, ...]
@@ -74,7 +74,7 @@ def calls_of(steps: pl.DataFrame, reduces: Reduces, rank: int) -> pl.DataFrame:
 
 
 def _facts(name: str, rank: int) -> dict[str, pl.Expr]:
-    """What the name of a call says."""
+    """What the name of a call encodes."""
     match = _NAME.fullmatch(name)
     operator = (match["operator"] if match else None) or name
     word = _NUMBER.sub("", operator)

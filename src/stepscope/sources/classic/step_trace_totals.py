@@ -1,7 +1,7 @@
 """`cluster_analyse`: what each step spent on communication alone, and in pipelines on receiving, mostly in ms.
 
 Its rows are the steps and, if there are several, the average of all but the first, which is not kept. Headers differ by
-version, so a column is known by the words in its name, else by its place. Files of 1.x of jobs without model
+version, so a column is recognised by the words in its name, otherwise by position. Files of 1.x of jobs without model
 parallelism have the phases of each step instead, in ticks of the step trace.
 """
 
@@ -56,7 +56,7 @@ def write_step_totals(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Non
 
     Args:
         path: The file.
-        steps: Rows of `steps` in order, if known: which tells whether a row is the average, what the steps' numbers
+        steps: Rows of `steps` in order, if known: decides whether a row is the average, what the steps' numbers
             are, and the unit if nothing else does.
         sink: Takes the rows.
     """
@@ -68,16 +68,16 @@ def write_step_totals(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Non
         return
     columns = [pl.col(name) for name in rows.columns]
     if negative := rows.filter(pl.any_horizontal(column < 0 for column in columns)).height:
-        problem = f"{negative} of {rows.height} rows have times below 0, which count as unknown"
-        sink.issue("error", path, problem, "The file was damaged; copy it again.", lost=negative)
+        problem = f"{negative} of {rows.height} rows have negative times, which are treated as unknown"
+        sink.issue("error", path, problem, "The file is damaged; copy it again.", lost=negative)
     rows = rows.with_columns(pl.when(column >= 0).then(column) for column in columns)
     known = None if steps is None else steps["step"]
     if (at := _average_place(rows, known)) is not None:
         rows = pl.concat([rows.head(at), rows.slice(at + 1)])
     if known is None or len(known) != rows.height:
         if known is not None:
-            problem = f"has {rows.height} steps where the step trace has {len(known)}; they are numbered from 1"
-            sink.issue("warning", path, problem, "Copy both files again: they may be cut or of different profiles.")
+            problem = f"has {rows.height} steps but the step trace has {len(known)}; they are numbered from 1"
+            sink.issue("warning", path, problem, "Copy both files again: one may be cut off or of another profile.")
         known = pl.Series(range(1, rows.height + 1), dtype=pl.Int32)
     sink.write(STEP_TOTALS, rows.with_columns(step=known))
 
@@ -91,24 +91,24 @@ def _read(path: Path, steps: pl.DataFrame | None, sink: Sink) -> pl.DataFrame | 
         return None
     meant = _meant(path, headers, sink)
     if headers and not meant:
-        problem = f"has none of the columns that it should have: {', '.join(_ORDERS[0])}"
+        problem = f"has none of the expected columns: {', '.join(_ORDERS[0])}"
         remedy = "Run the profiler's analysis again, or report the header if it is new."
         sink.issue("error", path, problem, remedy, place="line 1")
         return None
     fields = tuple(Field(column, "float", (key,), expected=True) for key, column in meant.items())
-    rows = read_csv(path, FileLayout(fields, tells_cells=True, orders=_ORDERS), sink)
+    rows = read_csv(path, FileLayout(fields, report_cells=True, orders=_ORDERS), sink)
     if rows is None or rows.is_empty():
         return rows
     unit = unit_ns(path, headers, rows, steps, sink)
     times = rows.select(whole(pl.col(name) * unit) for name in rows.columns)
     if lost := sum(times[name].null_count() - rows[name].null_count() for name in rows.columns):
-        problem = f"{lost} values are no possible times and count as unknown"
-        sink.issue("error", path, problem, "The file was damaged; copy it again.", lost=lost)
+        problem = f"{lost} values are impossible times and are treated as unknown"
+        sink.issue("error", path, problem, "The file is damaged; copy it again.", lost=lost)
     return times
 
 
 def _meant(path: Path, headers: list[str], sink: Sink) -> dict[str, str]:
-    """Header key to our column: by the words in it, else by its place; each column once."""
+    """Header key to our column: by its words, otherwise by position; each column once."""
     keys = [column_key(header) for header in headers]
     found: dict[str, str] = {}
     for key in keys:
@@ -121,13 +121,13 @@ def _meant(path: Path, headers: list[str], sink: Sink) -> dict[str, str]:
     form = next((form for form in _FORMS if len(form) == len(named)), None)
     if form is None or any(key.replace(".", "").isdecimal() for key in named):
         return {}
-    problem = "has headers that stepscope does not know; its columns are taken by their places"
+    problem = "has unknown headers; its columns are read by position"
     sink.issue("note", path, problem, "Report the header if the figures look wrong.", place="line 1")
     return dict(zip(named, form, strict=True))
 
 
 def _average_place(rows: pl.DataFrame, steps: pl.Series | None) -> int | None:
-    """The place of the average, the last or the first row: by the number of steps, else by its figures."""
+    """Position of the average, the last or the first row: by the number of steps, otherwise by its values."""
     if rows.height < 2 or (steps is not None and len(steps) == rows.height):
         return None
     places = (rows.height - 1, 0)

@@ -26,7 +26,7 @@ from stepscope.tables import COLLECTIVES, STEPS
 from stepscope.tables.steps import WHOLE_RECORDING
 
 _PREFERRED = ("ascend_", "timeline_", "gpu_", "cpu_")
-"""Of several timelines of a rank, that of the device it trains on."""
+"""The timeline of the device that the rank trains on."""
 
 
 def write_device(files: RankFiles, sink: Sink) -> None:
@@ -52,7 +52,7 @@ def write_device(files: RankFiles, sink: Sink) -> None:
 
 
 def _is_on_cpu(files: RankFiles) -> bool:
-    """Whether the timeline is that of the operators on a CPU, which have the steps with them."""
+    """Whether the timeline has the operators of a CPU job, which include the steps."""
     path = preferred(files.all("timeline_display"))
     return path is not None and path.name.startswith("cpu_") and files.one("cpu_times") is not None
 
@@ -82,7 +82,7 @@ def _with_kernels(
         display = display if trace is None else _display(path, sink)
         problem = None if display is None else display.write_kernels(rows, steps, calls)
         if problem is not None and path is not None:
-            sink.issue("note", path, problem, "Nothing to do: the step trace tells the steps.", place="kernels")
+            sink.issue("note", path, problem, "Nothing to do: steps are taken from the step trace.", place="kernels")
     if steps is None and rows.span is not None:
         first, last = rows.span
         steps = STEPS.frame(
@@ -107,7 +107,7 @@ def _display(path: Path | None, sink: Sink) -> Display | None:
 
 
 def _told_apart(steps: pl.DataFrame, rows: KernelRows) -> pl.DataFrame:
-    """The steps, with whether their kernels were recorded, where that differs: timelines end at a limit of size."""
+    """The steps, with whether their kernels were recorded if that differs: timelines end at a size limit."""
     has_kernels = pl.col("step").is_in(sorted(rows.steps))
     if not rows.steps or len(rows.steps) == steps.height:
         return steps

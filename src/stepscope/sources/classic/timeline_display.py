@@ -1,7 +1,7 @@
 """`timeline_display`: a profile as trace events (us), with fixed numbers for what is not a stream of a device.
 
-It may count from the first event of its own instead of the device's clock. Its calls then tell by how much it is off,
-for they are those of the step trace.
+It may count from its own first event instead of the device's clock. Its calls then give the offset,
+as they are those of the step trace.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Display:
     def __init__(self, spool: EventSpool, steps: pl.DataFrame, operations_ns: int) -> None:
         self._spool = spool
         self.steps = steps
-        """Rows of `steps`, from the events that stand for steps."""
+        """Rows of `steps`, from the events that mark steps."""
         self.operations_ns = operations_ns
         """Sum of all operators, on the host too, without communication."""
 
@@ -71,14 +71,14 @@ class Display:
         if steps is not None and not self._is_within(steps):
             found = self._shift(calls)
             if found is None:
-                return "its clock is not that of the step trace, so its kernels are left out"
+                return "its clock differs from that of the step trace, so its kernels are left out"
             shift = found
         for frame in self._spool.batches("kernels"):
             rows.add(frame.with_columns(start_ns=pl.col("start_ns") + shift))
         return None
 
     def _is_within(self, steps: pl.DataFrame) -> bool:
-        """Whether at least half of the kernels lie in the time of the steps."""
+        """Whether at least half of the kernels are within the steps."""
         first, last = steps.select(pl.min("start_ns"), pl.max("end_ns")).row(0)
         room = (last - first) // 2
         near = pl.col("start_ns").is_between(first - room, last + room)
@@ -86,7 +86,7 @@ class Display:
         return 2 * inside >= self._spool.rows("kernels")
 
     def _shift(self, calls: pl.DataFrame | None) -> int | None:
-        """What to add to its times, from the calls that the step trace has too; None if that does not tell."""
+        """Offset of its times, from the calls that the step trace has too; None if unknown."""
         if calls is None or calls.is_empty():
             return None
         frames = [frame.filter(kind="communication") for frame in self._spool.frames("kernels")]

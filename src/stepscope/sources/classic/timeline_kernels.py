@@ -1,4 +1,4 @@
-"""Kernels of a classic profile on their way into the table, and `output_timeline_data`, where they stand.
+"""Kernels of a classic profile, and `output_timeline_data`, the file that has them.
 
 Its duration is in ms. Its start is headed ms or us, but from 2.1 on it may be ms under the header of us, so the unit is
 found by what fits: the steps, or else that kernels of a stream run one after the other.
@@ -91,7 +91,7 @@ def read_kernels(path: Path, steps: pl.DataFrame | None, rows: KernelRows, sink:
         path: The file.
         steps: Rows of `steps`, if known.
         rows: Takes the kernels.
-        sink: Told about damage, and about the unit where it is not that of the header.
+        sink: Takes issues about damage, and about a unit other than that of the header.
     """
     try:
         unit = _unit(path, steps, sink)
@@ -99,8 +99,8 @@ def read_kernels(path: Path, steps: pl.DataFrame | None, rows: KernelRows, sink:
         sink.issue("error", path, f"cannot be read: {error}", "Copy the file again.")
         return
     if unit is None:
-        problem = "its clock is not that of the step trace, so its kernels are left out"
-        sink.issue("note", path, problem, "Nothing to do, if both are of one profile.", place="kernels")
+        problem = "its clock differs from that of the step trace, so its kernels are left out"
+        sink.issue("note", path, problem, "Nothing to do if both belong to one profile.", place="kernels")
         return
     for part in read_csv_parts(path, _layout(unit), sink):
         rows.add(part)
@@ -116,13 +116,13 @@ def _layout(unit: Kind) -> FileLayout:
             Field("start_ns", unit, ("start_time",), required=True),
             Field("duration_ns", "ms", ("duration",), required=True),
         ),
-        tells_cells=True,
+        report_cells=True,
         orders=(order("kernel_name,stream_id,start_time,duration"),),
     )
 
 
 def _unit(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Kind | None:
-    """The unit of the starts; None if in none of them the kernels are those of the steps."""
+    """The unit of the starts; None if the kernels match the steps in no unit."""
     headers = header_of(path, _layout("time"))
     keys = [column_key(header) for header in headers]
     headed: Kind = "time_ms" if any("start_time(ms)" in header.replace(" ", "") for header in headers) else "time"
@@ -136,7 +136,7 @@ def _unit(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Kind | None:
         found = _by_order(sample) or headed
     if found is not None and found != headed:
         words = {"time": "us", "time_ms": "ms"}
-        problem = f"start_time is headed {words[headed]}, and read as {words[found]}, which alone fits the rest"
+        problem = f"start_time is read as {words[found]}, not {words[headed]} as in its header: only this fits the rest"
         sink.issue("note", path, problem, "Nothing to do.", place="line 1")
     return found
 
@@ -153,7 +153,7 @@ def _sample(path: Path, columns: tuple[int, int, int]) -> list[tuple[str, float,
 
 
 def _by_steps(sample: Sequence[tuple[str, float, float]], steps: pl.DataFrame) -> Kind | None:
-    """The unit in which most kernels lie near the steps; None if they do in none."""
+    """The unit in which most kernels are near the steps; None if there is none."""
     first, last = steps.select(pl.min("start_ns"), pl.max("end_ns")).row(0)
     room = last - first
     for unit, factor in _TO_NS.items():
@@ -163,7 +163,7 @@ def _by_steps(sample: Sequence[tuple[str, float, float]], steps: pl.DataFrame) -
 
 
 def _by_order(sample: Sequence[tuple[str, float, float]]) -> Kind | None:
-    """ms if as us most kernels would begin before the one before them on their stream had ended; else None."""
+    """ms if, read as us, most kernels would overlap the previous one on their stream; otherwise None."""
     ordered = sorted(sample)
     pairs = [(a, b) for a, b in pairwise(ordered) if a[0] == b[0]]
     overlapping = sum(b[1] - a[1] < a[2] * 1e3 * 0.9 for a, b in pairs)

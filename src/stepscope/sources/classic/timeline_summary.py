@@ -24,10 +24,10 @@ _UNITS = {"ms": 1e6, "us": 1e3}
 
 @dataclass(frozen=True)
 class SummaryEvidence:
-    """What the rest of the profile says of the total.
+    """Evidence about the total from the rest of the profile.
 
     Args:
-        operations_ns: Sum of what ran, as far as it was read; 0 if nothing was.
+        operations_ns: Sum of what was read; 0 if nothing was.
         steps: Rows of `steps`, if known.
     """
 
@@ -40,16 +40,16 @@ def write_timeline_summary(path: Path, evidence: SummaryEvidence, sink: Sink) ->
 
     Args:
         path: The file.
-        evidence: What tells the unit of its total.
-        sink: Takes the rows; told where the unit is not certain.
+        evidence: Evidence for the unit of its total.
+        sink: Takes the rows, and a note if the unit is uncertain.
     """
     content = read_object(path, sink) or {}
     stated = {ours: as_amount(content.get(name)) for name, ours in _NAMES.items()}
     for name in (*_NAMES, _TOTAL):
         if content.get(name) is not None and as_amount(content[name]) is None:
-            sink.issue("error", path, f"{name} is no amount", "Copy the file again.", place=name)
+            sink.issue("error", path, f"{name} is not a valid amount", "Copy the file again.", place=name)
     if content and not content.keys() & {*_NAMES, _TOTAL}:
-        sink.issue("error", path, "states no figure that is known", "Report its form if it is new.")
+        sink.issue("error", path, "has no known figure", "Report the format if it is new.")
     total = as_amount(content.get(_TOTAL))
     unit = None if total is None else _unit(path, total, stated["timeline_streams"], evidence, sink)
     if total is not None and unit is not None:
@@ -60,7 +60,7 @@ def write_timeline_summary(path: Path, evidence: SummaryEvidence, sink: Sink) ->
 
 
 def _unit(path: Path, total: float, streams: float | None, evidence: SummaryEvidence, sink: Sink) -> str | None:
-    """The unit of the total; None if nothing tells it."""
+    """The unit of the total; None if unknown."""
     for unit, factor in _UNITS.items():
         if total and evidence.operations_ns and 0.5 < total * factor / evidence.operations_ns < 2:
             return unit
@@ -68,6 +68,6 @@ def _unit(path: Path, total: float, streams: float | None, evidence: SummaryEvid
     if evidence.steps is not None and not evidence.steps.is_empty():
         first, last = evidence.steps.select(pl.min("start_ns"), pl.max("end_ns")).row(0)
         guess = "ms" if total * _UNITS["ms"] <= (last - first) * max(streams or 1, 1) else "us"
-    read_as = f"read as {guess}, which fits the length of the steps" if guess else "left out: nothing tells its unit"
-    sink.issue("note", path, f"{_TOTAL} states no unit; it is {read_as}", "Nothing to do.", place=_TOTAL)
+    read_as = f"read as {guess}, which fits the length of the steps" if guess else "left out"
+    sink.issue("note", path, f"{_TOTAL} has no unit; it is {read_as}", "Nothing to do.", place=_TOTAL)
     return guess

@@ -1,4 +1,4 @@
-"""Reading CSV files that other tools wrote: columns known by header, values in our units, damage told row by row."""
+"""Reading CSV files that other tools wrote: columns known by header, values in our units, damage reported by row."""
 
 from stepscope.sources.csv_files.heading import header_of, is_data, raw_rows
 from stepscope.sources.csv_files.layout import Field, FileLayout, Kind, column_key, order

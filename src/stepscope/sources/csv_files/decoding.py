@@ -1,4 +1,4 @@
-"""Text of a CSV file as columns, by the compiled decoder if it accepts the text, or else by Polars."""
+"""Text of a CSV file as columns, by the compiled decoder if it accepts the text, otherwise by Polars."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def decode(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame:
         chosen: Position to field of the columns that are read.
 
     Raises:
-        polars.exceptions.PolarsError: If the rows cannot be told apart.
+        polars.exceptions.PolarsError: If the rows cannot be separated.
     """
     frame = _plain(text, width, chosen)
     return _scan(text, width, chosen).collect() if frame is None else frame
@@ -54,7 +54,7 @@ def _plain(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | 
 def unreadable_cells(
     text: bytes, width: int, chosen: dict[int, Field], frame: pl.DataFrame, required: list[Field]
 ) -> dict[str, int]:
-    """How many values cannot be read, by the header of their column; rows without a required one are told apart."""
+    """Number of unreadable values by header of their column; rows without a required one are counted separately."""
     doubtful = {
         at: field
         for at, field in chosen.items()

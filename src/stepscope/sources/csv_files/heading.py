@@ -81,7 +81,7 @@ def heading_of(path: Path, layout: FileLayout, more: Mapping[str, Field] | None 
 
 
 def raw_rows(path: Path, layout: FileLayout) -> Iterator[list[str]]:
-    """The rows below the heading as text, as far as they can be told apart.
+    """The rows below the heading as text, as far as they can be separated.
 
     Raises:
         OSError: If the file cannot be read.
@@ -97,11 +97,11 @@ def report_order(path: Path, heading: Heading, sink: Sink) -> None:
     if heading.is_stated:
         return
     if heading.headers:
-        problem = "has no header; its columns are read in the order in which their writer writes them"
+        problem = "has no header; its columns are read in the usual order of this file"
         sink.issue("note", path, problem, "Nothing to do if the figures look right.", place="line 1")
         return
-    problem = f"has no header, and its {heading.width} columns are in no order that stepscope knows"
-    remedy = "Put the header of its writer above the first row, or export the profile again."
+    problem = f"has no header, and its {heading.width} columns are not in a known order"
+    remedy = "Add the header as its first line, or export the profile again."
     sink.issue("error", path, problem, remedy, place="line 1")
 
 
@@ -147,7 +147,7 @@ def _order(row: list[str], layout: FileLayout) -> tuple[str, ...]:
 
 
 def _has_numbers(row: list[str], order: tuple[str, ...], layout: FileLayout) -> bool:
-    """Whether a row has numbers where an order of columns needs them."""
+    """Whether a row has numbers in the columns that need them."""
     for field in layout.fields:
         at = next((order.index(name) for name in field.headers if name in order), None)
         if field.required and at is None:

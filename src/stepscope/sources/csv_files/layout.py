@@ -67,18 +67,18 @@ class FileLayout:
     Args:
         fields: What is read.
         ignored: Keys of headers that are known.
-        tells_cells: Tell values that cannot be read in columns that rows may lack too, and a last row that may have
+        report_cells: Report values that cannot be read in columns that rows may lack too, and a last row that may have
             been cut. It takes a second look at columns with empty values.
-        tells_empty: Tell a file that has a header and no rows.
+        report_empty: Report a file with a header but no rows.
         may_end_open: Its writers leave out the end of the last line.
         orders: Keys of its headers as its writers order them, one tuple a generation: for files without a header.
-        repeats: Groups of so many columns that no order names may follow.
+        repeats: Size of the groups of further columns that may follow those of an order.
     """
 
     fields: tuple[Field, ...]
     ignored: frozenset[str] = frozenset()
-    tells_cells: bool = False
-    tells_empty: bool = False
+    report_cells: bool = False
+    report_empty: bool = False
     may_end_open: bool = False
     orders: tuple[tuple[str, ...], ...] = ()
     repeats: int = 0

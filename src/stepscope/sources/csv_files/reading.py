@@ -36,12 +36,12 @@ def read_csv(
 def read_csv_parts(
     path: Path, layout: FileLayout, sink: Sink, *, more: dict[str, Field] | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Read the columns that `layout` knows; null where a file has none. No frame if nothing can be read.
+    """Read the columns that `layout` knows; null if a file has none. No frame if nothing can be read.
 
     Args:
         path: The file.
         layout: Its columns.
-        sink: Where unknown columns, damaged rows and failures are told.
+        sink: Takes issues about unknown columns, damaged rows and failures.
         more: Further columns by header key, all kept if present.
     """
     rows = _Rows(path, layout)
@@ -71,13 +71,13 @@ def read_csv_parts(
     except OSError as error:
         report_unreadable(error, path, sink)
         rows.is_whole = False
-    rows.tell(sink)
+    rows.report(sink)
     if unknown:
         sink.issue(
             "note",
             path,
-            f"columns not known and left out: {', '.join(unknown)}",
-            "Nothing to do; a newer stepscope may know them.",
+            f"unknown columns are left out: {', '.join(unknown)}",
+            "Nothing to do. A newer stepscope may know them.",
             place="line 1",
         )
 
@@ -136,7 +136,7 @@ class _Rows:
         self._cells: Counter[str] = Counter()
 
     def checked(self, text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | None:
-        """The rows of one part; None if they cannot be told apart."""
+        """The rows of one part; None if they cannot be separated."""
         self._required = [field for field in chosen.values() if field.required or field.expected]
         text = self._without_cut_row(text, width)
         self._unclosed |= text.count(b'"') % 2 == 1
@@ -144,7 +144,7 @@ class _Rows:
             with warnings.catch_warnings(record=True) as malformed:
                 warnings.simplefilter("always")
                 frame = decode(text, width, chosen)
-                if self._layout.tells_cells:
+                if self._layout.report_cells:
                     self._cells.update(unreadable_cells(text, width, chosen, frame, self._required))
         except pl.exceptions.PolarsError as error:
             self._problem = str(error).partition("\n")[0]  # advice for callers of Polars follows
@@ -182,30 +182,30 @@ class _Rows:
         self._cut = True
         return whole_lines + newline
 
-    def tell(self, sink: Sink) -> None:
+    def report(self, sink: Sink) -> None:
         """Say what was left out."""
         remedy = "Copy or export the file again."
         if self._problem:
             sink.issue("error", self._path, f"cannot be read: {self._problem}", remedy, lost=self._unread)
         if self._cut:
-            sink.issue("error", self._path, "its last row is cut off and is left out", remedy, lost=1)
+            sink.issue("error", self._path, "its last row is truncated and is left out", remedy, lost=1)
         if self._unclosed:
-            problem = "a quote in it is not closed; what follows it may be lost"
+            problem = "a quote is not closed; rows after it may be lost"
             sink.issue("error", self._path, problem, remedy)
         if (
-            self._layout.tells_empty
+            self._layout.report_empty
             and self.is_whole
             and not (self._rows or self._problem or self._cut or self._unclosed)
         ):
-            problem = "has a header and no rows"
+            problem = "has a header but no rows"
             sink.issue(
-                "warning", self._path, problem, "Nothing to do if there was nothing to list; else copy it again."
+                "warning", self._path, problem, "Nothing to do if there was nothing to list; otherwise copy it again."
             )
-        if self._open and self._layout.tells_cells and not self._layout.may_end_open:
-            problem = "its last row has no end of line; if the file was cut there, the row's last value is wrong"
+        if self._open and self._layout.report_cells and not self._layout.may_end_open:
+            problem = "its last row has no line end; if the file is truncated there, the row's last value is wrong"
             sink.issue("warning", self._path, problem, remedy, place=f"row {self._rows}")
         if self._malformed is not None:
-            problem = f"has rows that cannot be told apart; {self._malformed or 'some'} others may be lost"
+            problem = f"has rows that cannot be separated; {self._malformed or 'some'} others may be lost"
             sink.issue("error", self._path, problem, remedy, lost=self._malformed or None)
         if self._unreadable:
             named = " or ".join(field.headers[0] for field in self._required)
@@ -213,19 +213,19 @@ class _Rows:
                 "error",
                 self._path,
                 f"{self._unreadable} of {self._rows} rows have no readable {named} and are left out",
-                "The file was cut or damaged; copy or export it again.",
+                "The file is truncated or damaged; copy or export it again.",
                 lost=self._unreadable,
             )
         for header, count in self._cells.items():
-            problem = f"{count} of {self._rows} rows have a {header} that cannot be read; it counts as unknown"
-            sink.issue("error", self._path, problem, "The file was damaged; copy or export it again.", lost=count)
+            problem = f"{count} of {self._rows} rows have an unreadable {header}; it is treated as unknown"
+            sink.issue("error", self._path, problem, "The file is damaged; copy or export it again.", lost=count)
         if lost := sum(self._strays.values()):
             problem = lost_rows(self._strays, lost + self._kept)
             sink.issue("error", self._path, problem, STRAY_REMEDY, lost=lost)
 
 
 def _match(headers: list[str], layout: FileLayout, more: dict[str, Field]) -> tuple[dict[int, Field], list[str]]:
-    """Position to field for the headers that are kept, and the headers that nobody knows."""
+    """Position to field for known headers, and the unknown headers."""
     chosen: dict[int, Field] = {}
     bare = [bare_key(header) for header in headers]
     for field in layout.fields:

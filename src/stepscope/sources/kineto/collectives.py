@@ -1,4 +1,4 @@
-"""Rows of `collectives`: one per call, seen on the device where there is one, else on the host."""
+"""Rows of `collectives`: one per call, from the device if there is one, otherwise from the host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stepscope.tables.communication import POINT_TO_POINT
 
 
 class Calls:
-    """Collects the calls of a rank, segment by segment: a row each, small beside the events.
+    """Collects the calls of a rank, segment by segment: one row each, small compared with the events.
 
     Args:
         groups: Rows of `groups` that are stated.
@@ -52,7 +52,7 @@ class Calls:
 
     @property
     def _only_group(self) -> str | None:
-        """The group that every call must belong to, because there is no other."""
+        """The group of all calls if there is only one."""
         return self._groups[0]["group"] if len(self._groups) == 1 else None
 
 
@@ -118,7 +118,7 @@ def _device_calls(
     annotations: pl.DataFrame,
     only_group: str | None,
 ) -> pl.DataFrame:
-    """Communication kernels, with what they, the framework's record of the call and its annotation say.
+    """Communication kernels with their own data and that of the framework's record and annotation of the call.
 
     A kernel that was launched before the recording began stays without a group, as how many such kernels there
     are differs from rank to rank and would shift the count in the group.
@@ -138,7 +138,7 @@ def _device_calls(
         call_row=tree.climb(kernels["launch_row"], calls["call_row"]),
         mark_row=tree.climb(kernels["launch_row"], marks["mark_row"]),
     )
-    # the record that encloses the launch, else the one of the same id
+    # the record that encloses the launch, otherwise the one with the same id
     rows = (
         rows.join(calls.drop("call_id"), on="call_row", how="left", suffix="_call", maintain_order="left")
         .join(by_id, left_on="external_id", right_on="call_id", how="left", suffix="_id", maintain_order="left")

@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.json_files import value_in
 from stepscope.json_values import whole_number
 
-# Arguments tell first; a name counts only where it is that of a known library or of its operation.
+# Arguments first; a name counts only if it is that of a known library or its operation.
 _NAMES = (
     r"(?i)nccl|rccl|gloo|hccl|hcom|oneccl|deep_?ep|nvshmem|rocshmem|cross_device_reduce|multimem_all"
     r"|(one|two)_?shot_all_?reduce|all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|send_?recv"

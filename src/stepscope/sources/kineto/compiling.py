@@ -11,7 +11,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.kineto.events import Events
 
 _RANGES = r" \(dynamo_timed\)$|^(dynamo|entire_frame_compile|entire_backward_compile)$"
-"""torch.compile names the stages of its compiler so; the first form is that of all versions."""
+"""Names of torch.compile's compiler stages; the first form is used by all versions."""
 
 _FRAMES = r"torch/_dynamo/convert_frame\.py\(\d+\): (__call__|_convert_frame|_compile)$"
 """Python functions that only run to compile, for recordings with stacks and without the ranges."""
@@ -64,13 +64,13 @@ def _named(events: Events, classes: Sequence[str], names: str) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
 
 
-def tell_traced(count: int, path: Path, sink: Sink) -> None:
+def report_traced(count: int, path: Path, sink: Sink) -> None:
     """Report how many ranges a compiler's tracing made."""
     if count:
         sink.issue(
             "note",
             path,
-            f"{count} operators lie within torch.compile's compiling; they traced the model and are not counted among "
-            "the operators that ran",
+            f"{count} operators ran while torch.compile traced the model; they are not counted as operators of the "
+            "model",
             "Nothing to do; record after the first steps to leave compiling out of the recording",
         )

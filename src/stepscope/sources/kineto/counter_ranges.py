@@ -18,7 +18,7 @@ from stepscope.tables import COUNTERS, KERNELS
 
 
 def write_counter_ranges(events: Events, path: Path, sink: Sink) -> int:
-    """Write the counters of each kernel, at the time of its launch, and report that there are no times of kernels.
+    """Write the counters of each kernel, at the time of its launch, and report that kernel times are missing.
 
     Returns:
         How many ranges there are.
@@ -27,18 +27,18 @@ def write_counter_ranges(events: Events, path: Path, sink: Sink) -> int:
     if not ranges.height:
         return 0
     launches = _sorted(events, "runtime", ["name"]).filter(pl.col("name").str.contains(LAUNCH))
-    told = [name for name in COUNTER_COLUMNS if ranges[name].count()]
-    if launches.height == ranges.height and told:
+    known = [name for name in COUNTER_COLUMNS if ranges[name].count()]
+    if launches.height == ranges.height and known:
         at = ranges.with_columns(time_ns=launches["start_ns"])
-        rows = at.unpivot(told, index=["time_ns", "device"], variable_name="name").drop_nulls("value")
+        rows = at.unpivot(known, index=["time_ns", "device"], variable_name="name").drop_nulls("value")
         sink.write(COUNTERS, rows.with_columns(pl.col("name").replace(COUNTER_COLUMNS)).sort("time_ns", "name"))
-        where = f"their counters ({len(told)} known) stand in the table `counters`, at the launch of each kernel"
+        where = f"their counters ({len(known)}) are in the table `counters`, at the launch of each kernel"
     else:
-        where = f"they are not read, as {launches.height} launches and {len(told)} known counters stand beside them"
+        where = f"they are not read: they come with {launches.height} launches and {len(known)} known counters"
     sink.issue(
         "warning",
         path,
-        f"{ranges.height} counter ranges of CUPTI's range profiler were recorded and no times of kernels; {where}",
+        f"{ranges.height} counter ranges of CUPTI's range profiler were recorded, but no kernel times; {where}",
         "Record again without profiler_metrics to see when kernels ran",
         place=KERNELS.name,
     )

@@ -1,4 +1,4 @@
-"""Device work: launches joined to it, damage in it told, and rows of `kernels`."""
+"""Device work: joined with its launches, checked for damage, and as rows of `kernels`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.segments import Segment
 from stepscope.tables import KERNELS
 
-# copies and fills are not among them: those of no bytes have no device event
+# without copies and fills: those of no bytes have no device event
 LAUNCH = r"^(cuda|cu|hip|hipExt|hipModule|hipExtModule)Launch(Cooperative)?Kernel"
 _LOST_SHARE = 0.01
 
 
 @dataclass
 class DeviceCounts:
-    """What was found in the device work of all segments, to be told once."""
+    """Counts over the device work of all segments, reported once."""
 
     rows: int = 0
     unset: int = 0
@@ -31,7 +31,7 @@ class DeviceCounts:
     launches: int = 0
     without_work: int = 0
     ranges: int = 0
-    """Counter ranges, which stand where device work was not recorded."""
+    """Counter ranges, recorded instead of device work."""
     by_device: dict[int, int] = field(default_factory=dict)
     """Pieces of work on each device."""
 
@@ -60,7 +60,7 @@ def device_work(
         segment: The segment.
         tree: Its host ranges.
         facts: Those of the whole trace.
-        base_ns: What stands for "no time" in damaged traces.
+        base_ns: The value of a missing time in damaged traces.
         counts: Takes what was found.
     """
     work = segment.whole("device")
@@ -165,8 +165,8 @@ def _count(work: pl.DataFrame, counts: DeviceCounts) -> None:
         counts.by_device[device] = counts.by_device.get(device, 0) + rows
 
 
-def tell(counts: DeviceCounts, sink: Sink, file: Path) -> None:
-    """Issues for what is damaged, incomplete or doubtful in all segments."""
+def report(counts: DeviceCounts, sink: Sink, file: Path) -> None:
+    """Report damaged, incomplete and doubtful device work of all segments."""
     for count, problem in (
         (counts.unset, "have no start time"),
         (counts.too_long, "last longer than the whole recording"),
@@ -190,8 +190,8 @@ def tell(counts: DeviceCounts, sink: Sink, file: Path) -> None:
         sink.issue(
             "note",
             file,
-            f"{counts.overlapping} device events overlap the one before on their stream",
-            "Busy times are computed as unions, so this does not count twice; single durations may be too long.",
+            f"{counts.overlapping} device events overlap the previous one on their stream",
+            "Busy time is a union, so nothing is counted twice; single durations may be too long.",
         )
     lost, launches = counts.without_work, counts.launches
     if launches and not counts.found and not counts.ranges:
@@ -199,7 +199,7 @@ def tell(counts: DeviceCounts, sink: Sink, file: Path) -> None:
             "warning",
             file,
             f"none of {launches} launches has a device event: what the device did is not recorded",
-            "Record device activities too, and check that no other profiler holds CUPTI and that permissions allow it.",
+            "Record device activities, and check permissions and that no other profiler holds CUPTI.",
             place=KERNELS.name,
             lost=launches,
         )

@@ -1,4 +1,4 @@
-"""The events of one trace, class by class in file order, without what their class says already."""
+"""The events of one trace, class by class in file order, without what their class implies."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Events:
 
         Args:
             own_threads: Threads that are known to be the recorder's. Others are known by the function that they run in,
-                which a trace lacks if it began later.
+                which is missing if a trace began later.
         """
         name = pl.col("name")
         threads = {place for (_, thread), place in self._places.items() if thread in own_threads}

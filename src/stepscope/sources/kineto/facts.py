@@ -30,7 +30,7 @@ class Facts:
     has_launches: bool
     """Whether any host call states what it launched."""
     ids_are_correlations: bool
-    """Whether device work states its correlation where the id of its operator should be."""
+    """Whether device work has its correlation in place of the id of its operator."""
     process: int | None
     """Where most operators run."""
     compiling: Compiling

@@ -1,4 +1,4 @@
-"""What a trace says about itself: rank, groups, devices, options."""
+"""The header of a trace: rank, groups, devices, options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEVICE_WORDS = {"rocm": ("amd", "instinct", "radeon"), "cuda": ("nvidia", "tesl
 
 
 def distributed(header: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The `distributedInfo` object; empty where it is missing or of another shape."""
+    """The `distributedInfo` object; empty if it is missing or has another form."""
     info = header.get("distributedInfo")
     return info if isinstance(info, dict) else {}
 
@@ -34,7 +34,7 @@ def base_ns(header: Mapping[str, Any]) -> int:
 
 
 def rank_of(header: Mapping[str, Any], path: Path) -> tuple[int | None, str | None]:
-    """The rank and where it comes from; (None, None) if neither the trace nor its name tells."""
+    """The rank and where it comes from; (None, None) if neither the trace nor its name has it."""
     stated = small_number(distributed(header).get("rank"))
     if stated is not None and stated >= 0:
         return stated, "content"

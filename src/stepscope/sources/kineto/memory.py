@@ -22,12 +22,12 @@ _BLOCK = {
 
 
 class MemoryWriter:
-    """Writes the curve, and blocks where the events have addresses, segment by segment."""
+    """Writes the curve, and blocks if the events have addresses, segment by segment."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._live = pl.DataFrame(schema=_BLOCK)
-        """The last event of each address, where that was an allocation."""
+        """The last event of each address, if it was an allocation."""
         self._outside = Outside()
 
     def add(self, segment: Segment, tree: HostTree) -> None:

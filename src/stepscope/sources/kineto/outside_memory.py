@@ -60,7 +60,7 @@ class Outside:
         return whole.filter(pl.col("event").is_not_null())
 
     def _misfits(self) -> pl.Expr:
-        """Whether a total of 0 does not follow from the total before, or else from the one after."""
+        """Whether a total of 0 follows neither from the total before nor from the one after."""
         change = pl.col("change_bytes")
         sure = pl.when(~pl.col("made") & ~pl.col("released") & ~pl.col("emptied")).then("allocated_bytes")
         known = [pl.when(pl.col("device").eq_missing(pl.lit(d, pl.Int32))).then(t) for d, t in self._totals.items()]

@@ -34,7 +34,7 @@ class SliceWriter:
     """Writes `slices`, `operators` and `stacks`, segment by segment.
 
     Args:
-        events: The trace, for where its events ran.
+        events: The trace, for the threads of its events.
         steps: Its steps.
         compiling: When a compiler ran.
         sink: Takes the rows.
@@ -158,7 +158,7 @@ _SLICE_COLUMNS = tuple(c.name for c in SLICES.columns if c.name != "rank")
 
 
 def _values() -> pl.Expr:
-    """The values of convolutions; those of other operators are many and tell nothing that is asked for."""
+    """The values of convolutions; those of other operators are many and not needed."""
     return pl.when(pl.col("name").str.contains("conv", literal=True)).then("input_values").alias("input_values")
 
 

@@ -37,7 +37,7 @@ class KinetoSource:
         "collectives": "one process only, or recorded between two calls",
         **dict.fromkeys(
             ("kernel_counters", "links", "transports", "counters", "input_pipeline", "host_usage"),
-            "PyTorch traces hold none",
+            "PyTorch traces do not contain them",
         ),
     }
     own_tables = frozenset[str]()

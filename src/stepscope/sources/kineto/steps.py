@@ -73,7 +73,7 @@ def find_steps(events: Events) -> tuple[Steps, int]:
     return Steps(trimmed), overlapping
 
 
-def tell_overlaps(count: int, path: Path, sink: Sink) -> None:
+def report_overlaps(count: int, path: Path, sink: Sink) -> None:
     """Tell how many steps overlapped and were cut."""
     if count:
         sink.issue(
@@ -141,7 +141,7 @@ def _without_rest(rows: pl.DataFrame, worked: Collection[int]) -> pl.DataFrame:
     return rows if recorded.all() or not recorded.any() else rows.with_columns(recorded)
 
 
-def tell_rest(rows: pl.DataFrame, recorded: pl.Series | None, path: Path, sink: Sink) -> None:
+def report_rest(rows: pl.DataFrame, recorded: pl.Series | None, path: Path, sink: Sink) -> None:
     """Report the steps without any work.
 
     Args:
@@ -159,7 +159,7 @@ def tell_rest(rows: pl.DataFrame, recorded: pl.Series | None, path: Path, sink: 
         sink.issue(
             "note",
             path,
-            f"no work was recorded in {empty.height} of {rows.height} steps ({first}{more}); they are left out where "
+            f"no work was recorded in {empty.height} of {rows.height} steps ({first}{more}); they are left out when "
             "time is split",
             "Nothing to do if the profiler was stopped when a step had just begun",
             place="steps",

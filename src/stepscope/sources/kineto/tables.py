@@ -1,4 +1,4 @@
-"""The events of one rank -> tables: for a trace of its own, and for the windows of a recording."""
+"""Tables from the events of one rank: for a single trace, and for the windows of a recording."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.collectives import Calls, group_rows, numbered
-from stepscope.sources.kineto.compiling import tell_traced
+from stepscope.sources.kineto.compiling import report_traced
 from stepscope.sources.kineto.counter_ranges import write_counter_ranges
-from stepscope.sources.kineto.device import DeviceCounts, device_work, tell, write_kernels
+from stepscope.sources.kineto.device import DeviceCounts, device_work, report, write_kernels
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.facts import Facts, gather_facts
 from stepscope.sources.kineto.flows import write_flows
@@ -22,14 +22,14 @@ from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES
 from stepscope.sources.kineto.memory import MemoryWriter
 from stepscope.sources.kineto.segments import segments
 from stepscope.sources.kineto.slices import SliceWriter
-from stepscope.sources.kineto.steps import Steps, step_rows, tell_overlaps, tell_rest
+from stepscope.sources.kineto.steps import Steps, report_overlaps, report_rest, step_rows
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.windows import STREAM_SPANS, around, span_of, stream_spans
 from stepscope.tables import COLLECTIVES, GROUPS, STEPS
 
 
 class TraceSupplement:
-    """What is known of a rank beside its events; a plain trace knows no more than its groups.
+    """What is known about a rank in addition to its events; for a plain trace, only its groups.
 
     Args:
         groups: Rows of `groups` that are stated.
@@ -38,10 +38,10 @@ class TraceSupplement:
     def __init__(self, groups: Sequence[dict[str, Any]] = ()) -> None:
         self.groups = groups
         self.own_threads: frozenset[str] = frozenset()
-        """Threads of a recorder, whose Python functions are nobody's."""
+        """Threads of a recorder; their Python functions are left out."""
 
     def phases(self, steps: Steps, events: Events) -> pl.DataFrame | None:  # noqa: ARG002
-        """`step`, `forward_start_ns`, `backward_end_ns` of steps where they are known; None if nowhere."""
+        """`step`, `forward_start_ns`, `backward_end_ns` of steps, if known."""
         return None
 
     def recorded(self, steps: Steps) -> pl.Series | None:  # noqa: ARG002
@@ -55,7 +55,7 @@ class TraceSupplement:
 
 @dataclass(frozen=True)
 class Written:
-    """What the events told of the rank as a whole."""
+    """Facts about the whole rank from its events."""
 
     facts: Facts
     counts: DeviceCounts
@@ -81,14 +81,14 @@ def write_events(path: Path, events: Events, sink: Sink, supplement: TraceSupple
             "error",
             path,
             "the trace has no timed events",
-            "Record again: the profiler's active steps were not reached, or nothing ran while it was on.",
+            "Record again: the active steps were not reached, or nothing ran during them.",
         )
     lost_device = device_events > 0 and not events.rows("device")
     if lost_device:
         sink.issue(
             "error",
             path,
-            f"none of the {device_events} device events has a usable time, so steps cannot be told",
+            f"none of the {device_events} device events has a usable time, so steps are unknown",
             "Update the profiler or the driver, then record again.",
             place=STEPS.name,
             lost=device_events,
@@ -99,7 +99,7 @@ def write_events(path: Path, events: Events, sink: Sink, supplement: TraceSupple
 
 def _write_tables(path: Path, events: Events, sink: Sink, supplement: TraceSupplement, *, with_steps: bool) -> Written:
     facts = gather_facts(events)
-    tell_overlaps(facts.overlapping_steps, path, sink)
+    report_overlaps(facts.overlapping_steps, path, sink)
     groups = group_rows(events, supplement.groups)
     if groups is not None:
         sink.write(GROUPS, groups)
@@ -123,15 +123,15 @@ def _write_tables(path: Path, events: Events, sink: Sink, supplement: TraceSuppl
         calls.add(segment, tree, work)
         memory.add(segment, tree)
     slices.finish()
-    tell(counts, sink, path)
-    tell_traced(slices.traced, path, sink)
+    report(counts, sink, path)
+    report_traced(slices.traced, path, sink)
     if (rows := supplement.calls(calls.found(), facts.steps)).height:
         sink.write(COLLECTIVES, numbered(rows))
     recording = around(recorded)
     if recording is not None and with_steps:
         of_windows = supplement.recorded(facts.steps)
         rows = step_rows(facts.steps, pl.concat(spans), recording, slices.worked, of_windows)
-        tell_rest(rows, of_windows, path, sink)
+        report_rest(rows, of_windows, path, sink)
         if phases is not None:
             rows = rows.join(phases, on="step", how="left", maintain_order="left")
         sink.write(STEPS, rows)

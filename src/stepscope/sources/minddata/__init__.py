@@ -1,7 +1,7 @@
-"""What MindSpore's dataset profiling wrote of queues, batches and CPU use: one reader, wherever the files lie.
+"""Files of MindSpore's dataset profiling about queues, batches and CPU use: one reader for all places.
 
-They stand in classic profiles, in directories of later profilers, and in our own recordings. Times in them are of the
-host's monotonic clock; who calls says how that stands to the clock of the rest.
+They occur in classic profiles, in directories of later profilers, and in our own recordings. Their times use the
+host's monotonic clock; the caller gives its offset to the clock of the rest.
 """
 
 from stepscope.sources.minddata.files import Clock, MinddataFiles

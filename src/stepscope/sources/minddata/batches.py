@@ -2,7 +2,7 @@
 
 Four lines a batch, five whole numbers each, without a header: `type extra batch value time`. Type 0 is a cost in ms, of
 getting the batch from the pipeline (extra 0), of pushing it (1) and of all of it (2); type 1 is the queue before the
-device, its room (extra) and its fill (value). The time is that of the host's monotonic clock in ms.
+device, its capacity (extra) and its fill (value). The time is that of the host's monotonic clock in ms.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.minddata.files import Clock
-from stepscope.sources.minddata.lines import numbers_of, tell_damaged
+from stepscope.sources.minddata.lines import numbers_of, report_damaged
 from stepscope.sources.side_files import report_unreadable
 from stepscope.tables import INPUT_PIPELINE
 
@@ -28,18 +28,18 @@ def write_batches(operator: str, file: Path, clock: Clock, sink: Sink) -> int | 
     Args:
         operator: What the rows are called: `device_queue` or `dataset_iterator`.
         file: The file.
-        clock: How its times become those of the table.
-        sink: Takes the rows; told about damage.
+        clock: Converts its times to those of the table.
+        sink: Takes the rows and issues.
 
     Returns:
-        The usual time from one batch to the next in ns; None if it cannot be told.
+        The usual time from one batch to the next in ns; None if unknown.
     """
     try:
         lines = numbers_of(file, len(_FIELDS))
     except OSError as error:
         report_unreadable(error, file, sink)
         return None
-    tell_damaged(file, lines, sink)
+    report_damaged(file, lines, sink)
     batches = _batches(lines.values.rename(dict(zip(lines.values.columns, _FIELDS, strict=True))))
     if not batches.height:
         return None

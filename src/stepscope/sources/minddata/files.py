@@ -1,4 +1,4 @@
-"""Which files dataset profiling writes, and the clock that they go by."""
+"""The files of dataset profiling, and their clock."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class MinddataFiles:
-    """The files of one rank and one start-stop span; None where there is none.
+    """The files of one rank and one start-stop span; None if there is none.
 
     Args:
         pipeline_raw: `minddata_pipeline_raw_N.csv`: operators with the fill of their queues, as the profiler analysed.
         pipeline: `pipeline_profiling_N.json`: the same as the dataset wrote it.
         usage: `minddata_cpu_utilization_N.json`: CPU use of host, process and operators.
         device_queue: `device_queue_profiling_N.txt`: batches that went to the device's queue.
-        iterator: `dataset_iterator_profiling_N.txt`: batches that an iterator gave, where there is no such queue.
+        iterator: `dataset_iterator_profiling_N.txt`: batches from an iterator, if there is no such queue.
         ai_cpu: `minddata_aicpu_N.txt`: what getting a batch cost the device (Ascend, us).
         get_next: `minddata_getnext_profiling_N.txt`: the same of a GPU (ns).
     """

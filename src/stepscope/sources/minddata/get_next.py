@@ -13,7 +13,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.minddata.batches import usual_pace
 from stepscope.sources.minddata.files import Clock
-from stepscope.sources.minddata.lines import numbers_of, tell_damaged
+from stepscope.sources.minddata.lines import numbers_of, report_damaged
 from stepscope.sources.side_files import report_unreadable
 from stepscope.tables import INPUT_PIPELINE
 
@@ -30,15 +30,15 @@ def write_get_next(file: Path, unit_ns: int, pace_ns: int | None, clock: Clock, 
         file: The file.
         unit_ns: What its times usually are in, in ns.
         pace_ns: The usual time from batch to batch on the host, which settles the unit; None if unknown.
-        clock: How its times become those of the table.
-        sink: Takes the rows; told about damage.
+        clock: Converts its times to those of the table.
+        sink: Takes the rows and issues.
     """
     try:
         lines = numbers_of(file, 3, word=True)
     except OSError as error:
         report_unreadable(error, file, sink)
         return
-    tell_damaged(file, lines, sink)
+    report_damaged(file, lines, sink)
     named = lines.values.rename(dict(zip(lines.values.columns, ("start", "end", "size"), strict=True)))
     rows = named.filter(lines.words.str.starts_with("GetNext"))
     if not rows.height:
@@ -61,7 +61,7 @@ def write_get_next(file: Path, unit_ns: int, pace_ns: int | None, clock: Clock, 
 
 
 def _settled(file: Path, unit_ns: int, pace: int | None, pace_ns: int | None, sink: Sink) -> int:
-    """The unit: the usual one unless the host's pace speaks for the other."""
+    """The unit: the usual one unless the pace of the host only fits the other."""
     other = {1000: 1, 1: 1000}[unit_ns]
     if pace is None or pace_ns is None:
         return unit_ns
@@ -70,6 +70,6 @@ def _settled(file: Path, unit_ns: int, pace: int | None, pace_ns: int | None, si
     if off < _DOUBTFUL or off <= off_other:
         return unit_ns
     names = {1: "ns", 1000: "us"}
-    problem = f"its times are taken for {names[other]}, not {names[unit_ns]}: only so do they keep the host's pace"
+    problem = f"its times are read as {names[other]}, not {names[unit_ns]}: only this matches the pace of the host"
     sink.issue("note", file, problem, "Nothing to do; compare with the length of a step if in doubt.")
     return other

@@ -13,7 +13,7 @@ from stepscope.sources.side_files import AGAIN
 _LARGEST = 9_000_000_000_000
 """No count, no ms and no us since a machine's start is larger; times 1e6 it still fits an int64."""
 _CUT = "cut"
-"""Stands for a line that is no record."""
+"""Marks a line that is not a record."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class NumberLines:
     Args:
         values: Whole numbers, one column a field; row by row as in the file.
         words: The word before them, if the file has one.
-        damaged: How many lines are no such record.
+        damaged: Number of lines that are not such a record.
         first: The first of these, from 1.
         is_empty: Whether the file holds nothing.
     """
@@ -68,13 +68,13 @@ def _is_header(line: str) -> bool:
     return len(line.split()) > 1 and not any(letter.isdigit() for letter in line)
 
 
-def tell_damaged(file: Path, lines: NumberLines, sink: Sink) -> None:
+def report_damaged(file: Path, lines: NumberLines, sink: Sink) -> None:
     """Tell of a file without anything in it, and of lines that are left out."""
     if lines.is_empty:
-        sink.issue("warning", file, "is empty", "Profile for longer, or copy the file again; all else is read.")
+        sink.issue("warning", file, "is empty", "Profile for longer, or copy the file again; everything else is read.")
     elif lines.values.is_empty() and not lines.damaged:
-        problem = "has a header and nothing below it"
-        sink.issue("warning", file, problem, "Profile for longer, or copy the file again; all else is read.")
+        problem = "has a header but no rows"
+        sink.issue("warning", file, problem, "Profile for longer, or copy the file again; everything else is read.")
     if lines.damaged:
         problem = f"{lines.damaged} lines are damaged and left out"
         sink.issue("warning", file, problem, AGAIN, place=f"first: line {lines.first}", lost=lines.damaged)

@@ -1,4 +1,4 @@
-"""The operators of dataset pipelines: `minddata_pipeline_raw_N.csv`, else `pipeline_profiling_N.json`.
+"""The operators of dataset pipelines: `minddata_pipeline_raw_N.csv`, otherwise `pipeline_profiling_N.json`.
 
 The CSV file is what MindSpore's analysis made of the JSON file: the same queues, without operators that have none and
 are no root.
@@ -34,8 +34,8 @@ _RAW = FileLayout(
         Field("parent", "small", ("parent_id",)),
     ),
     ignored=frozenset({"children_id"}),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     orders=(
         order(
             "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
@@ -97,14 +97,14 @@ def read_pipeline(raw: Path | None, profiled: Path | None, sink: Sink) -> Pipeli
 
     Args:
         raw: `minddata_pipeline_raw_N.csv`.
-        profiled: `pipeline_profiling_N.json`, read where the other gives nothing.
+        profiled: `pipeline_profiling_N.json`, read if the other has nothing.
         sink: Told about damage.
     """
     operators = _from_csv(raw, sink) if raw is not None else []
     if profiled is not None and (value := read_object(profiled, sink)) is not None:
         listed = _from_json(value, profiled, sink)
         if operators and raw is not None:
-            _tell_other(operators, listed, raw, profiled, sink)
+            _check_same(operators, listed, raw, profiled, sink)
         operators = operators or listed
     by_number = {operator.number: operator for operator in operators}
     _number_pipelines(by_number)
@@ -132,14 +132,14 @@ def _from_csv(file: Path, sink: Sink) -> list[Operator]:
         operators.append(operator)
         wrong += _differs(operator, row.get("mean"), row.get("usage"))
     if nameless:
-        problem = f"{nameless} operators have a number below 0 and are left out"
+        problem = f"{nameless} operators have a negative number and are left out"
         sink.issue("error", file, problem, AGAIN, place="op_id", lost=nameless)
     if damaged:
-        problem = f"the queue of {damaged} operators holds no list of numbers and is left out"
+        problem = f"the queue of {damaged} operators is not a list of numbers and is left out"
         sink.issue("error", file, problem, AGAIN, place="output_queue_size", lost=damaged)
     if wrong:
-        problem = f"means or usage of {wrong} queues are not those of their samples, which count"
-        sink.issue("note", file, problem, "Nothing to do; they are computed anew.")
+        problem = f"mean or usage of {wrong} queues does not match their samples, which are used"
+        sink.issue("note", file, problem, "Nothing to do: both are computed from the samples.")
     return operators
 
 
@@ -165,7 +165,7 @@ def _from_json(value: Mapping[str, Any], file: Path, sink: Sink) -> list[Operato
     for operator in operators:
         operator.parent = parents.get(operator.number)
     if lost or (not operators and value.get("op_info") != []):
-        problem = f"{lost} operators have no possible number and are left out" if lost else "lists no operators"
+        problem = f"{lost} operators have an impossible number and are left out" if lost else "lists no operators"
         sink.issue("warning", file, problem, AGAIN, place="op_info", lost=lost or None)
     return operators
 
@@ -184,7 +184,7 @@ def _interval_ns(interval_ms: Any) -> int | None:
 
 
 def _differs(operator: Operator, mean: float | None, usage: float | None) -> bool:
-    """Whether a stated mean or share is not that of the samples."""
+    """Whether a recorded mean or share does not match the samples."""
     sizes = [size for size in operator.sizes if size is not None]
     if not sizes:
         return False
@@ -193,12 +193,12 @@ def _differs(operator: Operator, mean: float | None, usage: float | None) -> boo
     return bool((mean is not None and abs(own - mean) > 1e-3) or shares)
 
 
-def _tell_other(raw: Iterable[Operator], listed: Iterable[Operator], file: Path, other: Path, sink: Sink) -> None:
-    """Tell if the two files are not about the same pipeline."""
+def _check_same(raw: Iterable[Operator], listed: Iterable[Operator], file: Path, other: Path, sink: Sink) -> None:
+    """Report two files that are not about the same pipeline."""
     types = {operator.number: operator.type.removesuffix("Op") for operator in listed}
     if any(types.get(operator.number, "") != operator.type.removesuffix("Op") for operator in raw if types):
-        problem = f"lists other operators than {file.name}, which counts"
-        sink.issue("warning", other, problem, "One of them is of another run: take it out.")
+        problem = f"lists other operators than {file.name}, which is used"
+        sink.issue("warning", other, problem, "One of them belongs to another run: remove it.")
 
 
 def _number_pipelines(operators: Mapping[int, Operator]) -> None:

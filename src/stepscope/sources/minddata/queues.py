@@ -17,7 +17,7 @@ def write_operators(pipeline: Pipeline, usage: Usage, clock: Clock, sink: Sink, 
     Args:
         pipeline: The operators.
         usage: When samples of the same run were taken: the queues have no times of their own.
-        clock: How its times become those of the table.
+        clock: Converts its times to those of the table.
         sink: Takes the rows.
         first: Number of the first pipeline.
     """

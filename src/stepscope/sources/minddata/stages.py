@@ -18,7 +18,7 @@ _STAGES = FileLayout(
         Field("mean", "float", ("avg._time", "avg_time"), required=True),
     ),
     ignored=frozenset({"custom_info"}),
-    tells_empty=True,
+    report_empty=True,
     orders=(order("operation,stage,occurrences,avg_time,custom_info"),),
 )
 _LARGEST_US = 9e15
@@ -37,7 +37,7 @@ def read_stages(file: Path, sink: Sink) -> pl.DataFrame:
     total_us = pl.col("count") * pl.col("mean")
     sound = rows.filter((pl.col("count") >= 0) & total_us.is_between(0, _LARGEST_US))
     if lost := rows.height - sound.height:
-        sink.issue("error", file, f"{lost} rows hold impossible numbers and are left out", "Copy it again.", lost=lost)
+        sink.issue("error", file, f"{lost} rows have impossible numbers and are left out", "Copy it again.", lost=lost)
     totals = sound.select("name", "type", "count", total_ns=whole(total_us * 1000))
     full_name = pl.format("{}::{}", "type", "name")
     return OPERATOR_TOTALS.shaped(

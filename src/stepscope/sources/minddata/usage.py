@@ -54,18 +54,18 @@ def read_usage(file: Path | None, sink: Sink) -> Usage:
     stamps = list_of(content, "time_stamp")
     times = [time for time in map(whole_number, stamps) if time is not None and 0 <= time < _LATEST_MS]
     if file is not None and content.get("time_stamp") == []:
-        problem = "holds no samples: what was recorded was shorter than the time between two of them"
-        sink.issue("note", file, problem, "Nothing to do; record for longer if they matter.", place="time_stamp")
+        problem = "holds no samples: the recording was shorter than the sampling interval"
+        sink.issue("note", file, problem, "Nothing to do. Record for longer if you need them.", place="time_stamp")
         return Usage(file, content)
     if file is not None and (len(times) < len(stamps) or not times):
-        problem = "has times that are no numbers: its samples are left out" if stamps else "holds no times of samples"
+        problem = "has times that are not numbers: its samples are left out" if stamps else "has no sample times"
         sink.issue("error" if stamps else "warning", file, problem, AGAIN, place="time_stamp")
         return Usage(file, content)
     return Usage(file, content, [time * _MS for time in times])
 
 
 def first_sample_ns(file: Path | None) -> int | None:
-    """The time of the first sample by the monotonic clock; None if the file does not tell; silent on damage."""
+    """The time of the first sample by the monotonic clock; None if unknown; damage is not reported."""
     first = next(map(whole_number, list_of(peek_object(file), "time_stamp")), None)
     return None if first is None else first * _MS
 
@@ -76,8 +76,8 @@ def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, w
     Args:
         usage: The file.
         pipeline: Names the operators.
-        clock: How its times become those of the table.
-        sink: Takes the rows; told about damage.
+        clock: Converts its times to those of the table.
+        sink: Takes the rows and issues.
         with_host: Whether to write host and process too.
     """
     content, count = usage.content, len(usage.times_ns)
@@ -85,7 +85,7 @@ def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, w
     if not count or usage.path is None:
         return
     if processors is None or processors < 1:
-        problem = "does not say how many processors the host has: shares of it cannot be told"
+        problem = "does not give the number of processors of the host, so CPU shares are unknown"
         sink.issue("error", usage.path, problem, AGAIN, place="cpu_processor_num")
         return
     time_ns = pl.Series("time_ns", usage.times_ns, dtype=pl.Int64) + clock.shift_ns
@@ -103,7 +103,7 @@ def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, w
     nothing = [empty[0] or process.lacks_first(_CPU), *empty[1:]]
     for entry in list_of(content, "op_info"):
         number = small_number(entry.get("op_id")) if isinstance(entry, dict) else None
-        if number is not None and number >= 0:  # -1 are threads that are no operator's
+        if number is not None and number >= 0:  # -1: threads that belong to no operator
             name = pipeline.name(number) or f"Operator_{number}"
             operator = _Part(entry.get("metrics"), count)
             write("operator", name, operator.without_zeros(operator.shares(_CPU, whole), nothing))
@@ -119,17 +119,17 @@ def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, w
         )
         if host.is_doubled:
             problem = (
-                "values of the host stand twice, or with a zero behind each, and some lists end halfway; the first of "
-                "each two counts"
+                "values of the host are written twice or followed by a zero, and some lists end early; the first of "
+                "each pair is used"
             )
-            remedy = "Nothing to do; what is missing at the end is unknown."
+            remedy = "Nothing to do: missing values are unknown."
             sink.issue("note", usage.path, problem, remedy, place="device_info")
 
 
 class _Part:
-    """Lists of one part of the file, as one value for each time, null where there is none.
+    """Lists of one part of the file, as one value for each time, null if there is none.
 
-    A list shorter than the times lacks the first sample, which has nothing before it. MindSpore 2.0 to 2.10 writes each
+    A list shorter than the times lacks the first sample, which has no interval. MindSpore 2.0 to 2.10 writes each
     value of the machine twice, or with a zero behind it, and cuts some lists off where the times end.
 
     Args:
@@ -149,9 +149,9 @@ class _Part:
         return {name: self._values((key,), 1 / whole) for name, key in keys.items()}
 
     def measured_nothing(self, keys: Mapping[str, str]) -> list[bool]:
-        """For each time whether all shares are zero: those of a machine, which is busy or idle, never are.
+        """For each time whether all shares are zero: those of a machine, which is busy or idle, never are all zero.
 
-        The first sample has nothing before it to measure from.
+        The first sample has no interval to measure.
         """
         shares = list(self.shares(keys, 1).values())
         samples = [[value for value in sample if value is not None] for sample in zip(*shares, strict=True)]

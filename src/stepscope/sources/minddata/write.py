@@ -16,9 +16,9 @@ def write_minddata(files: MinddataFiles, clock: Clock, sink: Sink, *, with_host:
 
     Args:
         files: The files.
-        clock: How their times become those of the tables.
-        sink: Takes the rows; told about damage.
-        with_host: Whether to write samples of host and process too; not where a better sampler did.
+        clock: Converts their times to those of the tables.
+        sink: Takes the rows and issues.
+        with_host: Whether to write samples of host and process too; False if a better sampler did.
         number: Number of the first pipeline.
 
     Returns:

@@ -30,7 +30,7 @@ def read_executions(times: Path, launches: Path | None, sink: Sink) -> pl.DataFr
 
     Args:
         times: `cpu_op_execute_timestamp`.
-        launches: `cpu_framework`; without it there are no shapes.
+        launches: `cpu_framework`; needed for shapes.
         sink: Told about damage.
 
     Returns:
@@ -39,11 +39,11 @@ def read_executions(times: Path, launches: Path | None, sink: Sink) -> pl.DataFr
     lines = _lines(times, sink)
     calls = _calls(lines)
     if lines.is_empty():
-        sink.issue("note", times, "lists no executions of operators", "Nothing to do if none ran on the CPU")
+        sink.issue("note", times, "lists no operator executions", "Nothing to do if none ran on the CPU")
     readable = pl.col("start_ns").is_between(0, _LARGEST_NS) & (pl.col("duration_ns") >= 0)
     rows = calls.filter(readable & pl.col("thread").is_not_null() & pl.col("name").is_not_null())
     if lost := calls.height - rows.height:
-        problem = f"{lost} executions of operators have no readable time and are left out"
+        problem = f"{lost} operator executions have no readable time and are left out"
         sink.issue("warning", times, problem, "The rest is complete", lost=lost)
     rows = rows.sort("start_ns", maintain_order=True)
     rows = rows.with_columns(
@@ -66,7 +66,7 @@ def with_shapes(rows: pl.DataFrame, launches: Path, sink: Sink) -> pl.DataFrame:
     lines = _lines(launches, sink)
     is_launch = lines.str.contains(_LAUNCH)
     if lost := int((~is_launch).sum()):
-        problem = f"{lost} of {len(lines)} lines are no launches of operators; shapes are incomplete"
+        problem = f"{lost} of {len(lines)} lines are not operator launches; shapes are incomplete"
         sink.issue("warning", launches, problem, AGAIN, lost=lost)
     parts = pl.col("line").str.split(";")
     inputs = pl.col("line").str.extract_all(r":(\[[^\]]*\]|NoShape);").list.join("")
@@ -90,7 +90,7 @@ def with_shapes(rows: pl.DataFrame, launches: Path, sink: Sink) -> pl.DataFrame:
 
 
 def _calls(lines: pl.Series) -> pl.DataFrame:
-    """A row each time an operator ran, null where it cannot be read.
+    """A row each time an operator ran; unreadable values are null.
 
     A line is `name;HostCpuOps;<start ns>,<duration ms>,<thread> <start>,...`.
     """
@@ -122,5 +122,5 @@ def _lines(file: Path, sink: Sink) -> pl.Series:
         return pl.Series("line", [], dtype=pl.String)
     lines = [line for line in map(str.strip, text.splitlines()) if line]
     if text and not text.endswith("\n"):
-        sink.issue("warning", file, "its last line has no end; what it says may be cut off", AGAIN)
+        sink.issue("warning", file, "its last line has no line end and may be truncated", AGAIN)
     return pl.Series("line", lines, dtype=pl.String)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 Unit = Literal["CPU", "HOST_CPU"]
-"""The list of `operator_totals`: `HOST_CPU` where the operators ran beside those of a device."""
+"""The list of `operator_totals`: `HOST_CPU` if the rank also ran operators on a device."""
 
 _NAMES = {
     "types": r"cpu_op_type_info_\d+\.csv",
@@ -22,7 +22,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class CpuFiles:
-    """The files; None where there is none.
+    """The files; None for missing ones.
 
     Args:
         types: Totals by operator type.

@@ -54,7 +54,7 @@ def read_memory(file: Path, sink: Sink) -> pl.DataFrame:
     sound = rows.filter(pl.col("line"), pl.col("time_ns") > 0, *amounts).drop("line")
     if lost := rows.height - sound.height + bool(cut.strip()):
         problem = f"{lost} lines are damaged and left out"
-        sink.issue("warning", file, problem, "The rest is complete. Copy the file again if they matter", lost=lost)
+        sink.issue("warning", file, problem, "The rest is complete. Copy the file again if you need them", lost=lost)
     elif sound.is_empty():
-        sink.issue("warning", file, "has a header and nothing below it", "Copy the file again, or record again")
+        sink.issue("warning", file, "has a header but no rows", "Copy the file again, or record again")
     return sound.select(pl.col(name) if name in named else pl.lit(None, pl.Int64).alias(name) for name in MEMORY)

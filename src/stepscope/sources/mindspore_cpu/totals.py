@@ -20,8 +20,8 @@ TYPES = FileLayout(
         Field("average", "float", ("avg_time", "total_avg_time")),
         Field("share", "float", ("percent", "total_proportion", "total_time_proportion")),
     ),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     orders=(order("op_type,type_occurrences,execution_frequency,total_compute_time,avg_time,percent"),),
 )
 DETAILS = FileLayout(
@@ -37,8 +37,8 @@ DETAILS = FileLayout(
         Field("subgraph", "text", ("subgraph",)),
         Field("process", "int", ("pid",)),
     ),
-    tells_cells=True,
-    tells_empty=True,
+    report_cells=True,
+    report_empty=True,
     orders=(
         order(
             "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time,"
@@ -54,9 +54,9 @@ _SMALLEST_MS = 1e-6
 
 
 def read_totals(files: CpuFiles, unit: Unit, sink: Sink) -> pl.DataFrame:
-    """Rows of `operator_totals` of levels `type` and `operator`; types are summed from operators where they are lost.
+    """Rows of `operator_totals` of levels `type` and `operator`; types are summed from operators if they are lost.
 
-    Times are ms, or what the header says. Averages and shares are compared and not kept.
+    Times are ms, unless the header has another unit. Averages and shares are checked and not kept.
 
     Args:
         files: The files of a rank.
@@ -87,19 +87,19 @@ def _read(path: Path | None, layout: FileLayout, sink: Sink) -> pl.DataFrame | N
     named = rows.with_columns(name=name, total_ns=whole(pl.col("total") * _unit_ns(path)))
     sound = named.filter(pl.col("count") >= 0, pl.col("total_ns") >= 0)
     if lost := named.height - sound.height:
-        sink.issue("error", path, f"{lost} rows have no possible time and are left out", "Copy it again", lost=lost)
+        sink.issue("error", path, f"{lost} rows have impossible times and are left out", "Copy it again", lost=lost)
     _compare(sound, path, sink)
     return sound
 
 
 def _unit_ns(path: Path) -> int:
-    """ns of the file's unit of time: us where the header of a total or an average says so, else ms."""
+    """ns of the file's unit of time: us if the header of a total or an average has it, otherwise ms."""
     times = [name for name in header_of(path) if "total" in name or "avg" in name]
     return 1_000 if any("(us)" in name for name in times) else 1_000_000
 
 
 def _compare(rows: pl.DataFrame, path: Path, sink: Sink) -> None:
-    """Tell where stated averages and shares are not what counts and totals give."""
+    """Report averages and shares that do not match counts and totals."""
     total = pl.col("total")
     share = pl.when(pl.col("share").max() > 1.0 + _TOLERANCE).then(pl.col("share") / 100).otherwise("share")
     tests = {
@@ -110,5 +110,5 @@ def _compare(rows: pl.DataFrame, path: Path, sink: Sink) -> None:
     off = rows.select(**{name: test.sum() for name, test in given.items()}).row(0, named=True) if given else {}
     for name, count in off.items():
         if count:
-            problem = f"{count} of {rows.height} rows state {name}s that totals and counts do not give"
+            problem = f"{count} of {rows.height} rows have {name}s that do not match their totals and counts"
             sink.issue("note", path, problem, f"Nothing to do: {name}s are computed. Rows may be missing")

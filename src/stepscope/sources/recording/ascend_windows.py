@@ -19,7 +19,7 @@ from stepscope.sources.ascend.rank_info import RankInfo
 from stepscope.sources.base import Input, Sink
 from stepscope.sources.kineto.collectives import numbered
 from stepscope.sources.kineto.events import Events
-from stepscope.sources.kineto.steps import Steps, find_steps, tell_overlaps
+from stepscope.sources.kineto.steps import Steps, find_steps, report_overlaps
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.recording.ranks import group_rows, rank_row
 from stepscope.sources.recording.supplement import RecordingSupplement, ending_within
@@ -27,21 +27,21 @@ from stepscope.sources.recording.windows import Window, not_recorded
 from stepscope.sources.sinks import WindowSink
 
 _PROCESS = "Python"
-"""What exports call the process that marks are of, too."""
+"""The name in exports of the process with the marks."""
 _GARBAGE = "Python GC"
-"""What they call that of garbage collections."""
+"""The name in exports of the process with garbage collections."""
 _MOST_SHOWN = 10
 
 
 class AscendWindows:
     """Reads windows and makes the tables of the rank from them and its marks.
 
-    A window counts its steps and ids anew; those of the whole recording take their place.
+    Steps and ids restart in each window; they are replaced by those of the whole recording.
 
     Args:
         about: The recording.
         events: The marks; no other events.
-        sink: Takes the rows; told about damage.
+        sink: Takes the rows and issues.
     """
 
     def __init__(self, about: About, events: Events, sink: Sink) -> None:
@@ -58,7 +58,7 @@ class AscendWindows:
         return self._merging is not None
 
     def add(self, window: Window) -> bool:
-        """Read one window; whether it holds work of the device. If not, why is told.
+        """Read one window; returns whether it has device work. If not, the reason is reported.
 
         Raises:
             UnreadableInput: If it holds an export of which nothing can be read.
@@ -100,12 +100,12 @@ class AscendWindows:
         """Write all tables but `ranks`; the events are used up.
 
         Args:
-            known: What stands beside the windows.
+            known: What is known besides the windows.
 
         Returns:
             The steps, and first and last time.
         """
-        tell_overlaps(self._overlaps, self._about.directory, self._sink)
+        report_overlaps(self._overlaps, self._about.directory, self._sink)
         self._events.drop_strays()  # among the collections, which came after the windows
         host = pl.concat([self._ranges("annotation", "annotation", _PROCESS), self._ranges("other", "gc", _GARBAGE)])
         recording = self._begun().merged(host)
@@ -125,7 +125,7 @@ class AscendWindows:
         return rows.with_columns(category=pl.lit(category), process=pl.lit(process))
 
     def _take_raw(self, window: Window) -> None:
-        """Note a window without an export; one without raw data is told."""
+        """Remember a window without an export; report one without raw data."""
         try:
             raw = rank_directories(window.directory)
         except OSError:
@@ -133,13 +133,13 @@ class AscendWindows:
         if raw:
             self._raw.append(window.number)
         elif window.state == COMPLETE:
-            problem = f"window {window.number} holds nothing that the device's profiler wrote"
+            problem = f"window {window.number} holds no files of the device's profiler"
             self._sink.issue("error", window.directory, problem, "Copy the recording with all of its `windows`")
         else:
             not_recorded(window, self._sink)
 
-    def tell_raw(self) -> None:
-        """Tell which windows are raw data that nobody exported."""
+    def report_raw(self) -> None:
+        """Report windows with raw data that was not exported."""
         if not self._raw:
             return
         shown = ", ".join(map(str, self._raw[:_MOST_SHOWN])) + (", ..." if len(self._raw) > _MOST_SHOWN else "")
@@ -148,9 +148,9 @@ class AscendWindows:
         self._sink.issue(
             "warning",
             self._about.directory / WINDOWS,
-            f"raw data of the device's profiler was not exported and is not read, in {len(self._raw)} of the windows "
+            f"the device profiler's raw data was not exported and is not read in {len(self._raw)} of the windows "
             f"({shown})",
-            f"Where {profiler} and the device's toolkit are installed, run: {command}",
+            f"On a machine with {profiler} and the device's toolkit, run: {command}",
             lost=len(self._raw),
         )
 
@@ -164,13 +164,13 @@ def exports_of(window: Window) -> list[Input]:
 
 
 def _check_clock(span: tuple[int, int] | None, window: Window, export: Input) -> None:
-    """Refuse a window at whose time nothing in it ran: its work would be that of other steps."""
+    """Refuse a window with work of another time: it would be assigned to wrong steps."""
     if span is not None and (span[1] < window.start_ns or span[0] > window.end_ns):
         raise UnreadableInput(
             export.path,
-            f"is of another time than window {window.number} ({span[0]} to {span[1]} ns, not {window.start_ns} to "
+            f"covers another time than window {window.number} ({span[0]} to {span[1]} ns, not {window.start_ns} to "
             f"{window.end_ns} ns)",
-            "Check that it is the window's own directory, and that no clock was set while the job ran",
+            "Check that the directory belongs to this window and that no clock was set while the job ran",
         )
 
 
@@ -182,7 +182,7 @@ class _MarkSupplement(ExportSupplement):
 
     def calls(self, found: pl.DataFrame) -> pl.DataFrame:
         """Calls of the windows, and marks of those that no window shows."""
-        # where each window counts anew, the numbers do not tell calls apart
+        # numbers that restart in each window do not identify calls
         stated = pl.when(pl.col("sequence").is_unique().all().over("group", "on_device")).then("sequence")
         found = found.with_columns(recorded=stated).drop("collective", "sequence")
         return numbered(self._known.calls(found, self._steps))

@@ -24,7 +24,7 @@ class KinetoWindows:
     """Adds traces to the events, window by window.
 
     Each trace has its own time base and counts its ids from the start, so times are made absolute and ids unique.
-    Steps are those of the marks; what the profiler itself takes for steps is left out.
+    Steps are those of the marks; the profiler's own steps are left out.
 
     Args:
         events: Takes the events.
@@ -65,16 +65,16 @@ class KinetoWindows:
         if not base and first_ns is not None and first_ns < FIRST_EPOCH_NS:
             base = self._guessed_base(file, window, first_ns)
         self._base_ns = base
-        for name in waiting.keys():  # noqa: SIM118 - a spool is no dict
+        for name in waiting.keys():  # noqa: SIM118 - a spool is not a dict
             for frame in waiting.taken(name):
                 self._events.add(name, self._adapted(name, frame, base + self._shift_ns, window.number))
         self._last_id += last
 
     def _guessed_base(self, file: Path, window: Window, first_ns: int) -> int:
-        """The base of a trace that was cut off before it says so: that of the trace before, as a process keeps it."""
+        """The base of a trace that is truncated before it: that of the previous trace, the same in a process."""
         if self._base_ns is not None:
             return self._base_ns
-        problem = "the trace was cut off before its time base; its first event is taken for the start of the window"
+        problem = "the trace is truncated before its time base; its first event is taken as the start of the window"
         self._sink.issue("warning", file, problem, "Copy the recording again")
         return window.start_ns - first_ns
 

@@ -31,7 +31,7 @@ _MOST_LINES = 50
 def read_rows(recording: Path, csv_file: CsvFile, report: Report) -> Iterator[pl.DataFrame]:
     """The rows of a CSV file of a recording, in parts; a file that is missing has none.
 
-    What stands behind the last newline was cut off and does not count. Columns that the file lacks are null, unknown
+    A line without its newline is truncated and left out. Missing columns are null, unknown
     ones are left out. A row without a required value is damaged.
 
     Args:
@@ -56,13 +56,13 @@ def read_rows(recording: Path, csv_file: CsvFile, report: Report) -> Iterator[pl
     except FileNotFoundError:
         return
     except (OSError, csv.Error) as error:
-        report("error", path, f"cannot be read: {error}", "Check the file and the disk that it is on")
+        report("error", path, f"cannot be read: {error}", "Check the file and its disk")
     if lost:
         report(
             "warning",
             path,
             f"{lost} lines are damaged and left out",
-            "The rest is complete. Copy the recording again if they matter",
+            "The rest is complete. Copy the recording again if you need them",
             place=f"first: line {first}",
             lost=lost,
         )

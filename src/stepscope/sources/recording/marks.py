@@ -1,4 +1,4 @@
-"""`marks.csv`: steps, phases and collectives as annotations, and what else they tell."""
+"""`marks.csv`: steps, phases and collectives as annotations, with their other data."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _SHOWN = {"start_ns": pl.Int64, "duration_ns": pl.Int64}
 _PHASES = {"kind": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
 
 _JITTER_NS = 100_000
-"""A step begins where the one before ended, but the clocks are compared anew with every flush, to about a microsecond.
-More than that is an overlap of its own."""
+"""A step begins where the previous one ended, but clocks are compared again at every flush, to about a microsecond.
+More than that is a real overlap."""
 
 CALLS: dict[str, pl.DataType] = {
     "name": pl.String(),
@@ -47,7 +47,7 @@ CALLS: dict[str, pl.DataType] = {
     "peer": pl.Int32(),
     "is_async": pl.Boolean(),
 }
-"""Communication calls as the marks tell of them."""
+"""Communication calls according to the marks."""
 _DETAILS = ("group", "size_bytes", "element_type", "group_size", "peer", "is_async")
 
 COLLECTIONS: dict[str, pl.DataType] = {
@@ -57,12 +57,12 @@ COLLECTIONS: dict[str, pl.DataType] = {
     "thread": pl.String(),
     "process": pl.String(),
 }
-"""Garbage collections as the marks tell of them."""
+"""Garbage collections according to the marks."""
 
 
 @dataclass
 class Marks:
-    """What marks tell beside the annotations that they are."""
+    """Data of marks in addition to their annotations."""
 
     rows: int = 0
     calls: list[pl.DataFrame] = field(default_factory=list)
@@ -108,7 +108,7 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
 
     Args:
         about: The recording.
-        events: Takes an annotation for each mark but those of garbage collections, of which windows may know too.
+        events: Takes an annotation for each mark except garbage collections, which windows may have too.
         sink: Told about damage.
     """
     path = about.directory / MARKS.name
@@ -130,10 +130,10 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
     if lost:
         problem = f"{lost} marks end before they start, or last longer than a week, and are left out"
         sink.issue(
-            "warning", path, problem, "A clock was set while the job ran; record again if they matter", lost=lost
+            "warning", path, problem, "A clock was set while the job ran; record again if you need them", lost=lost
         )
     if steps.restarts:
-        problem = f"the step numbers start anew {steps.restarts} times; later steps are numbered on from the last one"
+        problem = f"step numbers restart {steps.restarts} times; later steps continue from the last number"
         sink.issue("note", path, problem, "Nothing to do: the training loop was entered several times", place="step")
     return marks
 

@@ -32,14 +32,14 @@ def write_minddata(about: About, steps: Steps, sink: Sink, *, with_host: bool) -
 
 
 def _shift(about: About, number: int, files: MinddataFiles, directory: Path, sink: Sink) -> int | None:
-    """What makes monotonic times those of the events; from the start of the span where the recorder did not say."""
+    """Offset from monotonic times to those of the events; from the start of the span if it was not recorded."""
     if about.epoch_shift_ns is not None:
         return about.epoch_shift_ns + about.shift_ns
     first_ns = first_sample_ns(files.usage)
     if first_ns is not None and number < len(about.closed_spans):
-        problem = "times of the dataset are known to a sampling interval only: the recorder did not relate the clocks"
-        sink.issue("note", directory, problem, "Record with a newer stepscope if that matters")
+        problem = "dataset times are accurate to one sampling interval only: the recorder did not relate the clocks"
+        sink.issue("note", directory, problem, "Record with a newer stepscope if you need better")
         return about.closed_spans[number][0] - first_ns + about.shift_ns
-    problem = "the clock of the dataset's files is not related to that of the recording; they are left out"
+    problem = "the dataset's files use a clock with unknown offset to the recording; they are left out"
     sink.issue("warning", directory, problem, "Record again with a newer stepscope")
     return None

@@ -31,7 +31,7 @@ class MindSporeWindows:
     Args:
         about: The recording.
         events: Takes the operators.
-        sink: Takes the memory curve; told about damage.
+        sink: Takes the memory curve and issues.
     """
 
     def __init__(self, about: About, events: Events, sink: Sink) -> None:
@@ -56,12 +56,10 @@ class MindSporeWindows:
 
     def _add_operators(self, times: Path, launches: Path | None) -> None:
         rows = read_executions(times, launches, self._sink)
-        # before 2.5 MindSpore goes by the monotonic clock
+        # before 2.5 MindSpore uses the monotonic clock
         if (first := rows["start_ns"].min()) is not None and int(first) < FIRST_EPOCH_NS:  # type: ignore[arg-type]
             if self._about.epoch_shift_ns is None:
-                problem = (
-                    "operators go by a clock of which it is unknown how it stands to the others; they are left out"
-                )
+                problem = "operators use a clock with unknown offset to the others; they are left out"
                 self._sink.issue("error", times, problem, "Record with MindSpore 2.5 or later", lost=rows.height)
                 return
             rows = rows.with_columns(pl.col("start_ns") + self._about.epoch_shift_ns)

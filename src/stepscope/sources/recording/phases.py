@@ -1,4 +1,4 @@
-"""What a forward pass is for: training, validation, or warming up. Marks only tell how each ran.
+"""The purpose of a forward pass: training, validation or warm-up. Marks only record its mode.
 
 A pass in evaluation mode or without gradients may be part of a training step all the same (a teacher, a frozen part),
 so the passes of a step are judged by what stands around them.
@@ -18,9 +18,9 @@ where a trainer reports it."""
 
 _APART = f"{EVALUATES}|{NO_GRADIENT}"
 _REGULAR = 0.8
-"""Share of the steps: what is done in so many is part of the training step, and no validation."""
+"""Share of the steps: passes in that many steps belong to the training step and are not validation."""
 _FEW = 3
-"""Of fewer steps nothing is said to be regular."""
+"""With fewer steps, nothing is called regular."""
 
 
 def whole_steps(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -69,7 +69,7 @@ def with_purposes(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _passes(rows: pl.DataFrame) -> pl.Series:
-    """`train`, `eval` (evaluation mode, with gradients), `no_grad`; null for what is no forward pass."""
+    """`train`, `eval` (evaluation mode, with gradients), `no_grad`; null for anything but a forward pass."""
     detail = pl.col("detail").fill_null("")
     how = (
         pl.when(pl.col("kind") != FORWARD)
@@ -84,7 +84,7 @@ def _passes(rows: pl.DataFrame) -> pl.Series:
 
 
 def _inside(marks: pl.DataFrame, told: pl.DataFrame) -> pl.Series:
-    """Whether each is a forward pass within a validation that a trainer told of."""
+    """Whether each is a forward pass within a validation that a trainer reported."""
     bounds = told.sort("start_ns").select("start_ns", over_ns="end_ns")
     found = marks.sort("start_ns", maintain_order=True).join_asof(bounds, on="start_ns").sort("mark")
     return found.select(
@@ -93,7 +93,7 @@ def _inside(marks: pl.DataFrame, told: pl.DataFrame) -> pl.Series:
 
 
 def _entered(rows: pl.DataFrame) -> pl.Series:
-    """How often step numbers have started anew: a loop that is entered again has a step 1 of its own."""
+    """How often step numbers restarted: each entry into the loop has its own step 1."""
     number = pl.when(pl.col("kind") == STEP).then(pl.col("step")).forward_fill()
     return rows.select((number < number.shift(1)).fill_null(False).cum_sum()).to_series()
 
@@ -140,7 +140,7 @@ def _with_purpose(found: pl.DataFrame, regular: bool, trained: pl.Series) -> pl.
     loaded_after = (pl.col("start_ns") < pl.col("loaded_ns")).fill_null(False)
     validates = loaded_after | (evaluates & same & pl.lit(not regular))
     judged = found.with_columns(validates=validates)
-    # the last pass of a run has no batch of its own run behind it
+    # the last pass of a run is not followed by a batch of the same run
     judged = judged.with_columns(validates=pl.col("validates").any().over(*_STEP, "name"))
     warms = (pl.col("step") == 1) & ~evaluates & pl.lit(not regular)
     purpose = pl.when("validates").then(pl.lit(VALIDATION)).when(warms).then(pl.lit(WARM_UP))

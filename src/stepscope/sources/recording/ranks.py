@@ -1,4 +1,4 @@
-"""What `recording.json` says, as rows of `ranks` and `groups`."""
+"""Rows of `ranks` and `groups` from `recording.json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stepscope.sources.kineto.header import member_list
 from stepscope.tables import RANKS
 
 _FRAMEWORKS = {"torch": "pytorch"}
-"""What a framework is called in `ranks`, where that is not its module's name."""
+"""Name of a framework in `ranks`, if it is not that of its module."""
 
 
 def rank_row(about: About, span: tuple[int, int] | None) -> pl.DataFrame:

@@ -43,7 +43,7 @@ def _usage(rows: pl.DataFrame, processors: int | None) -> pl.DataFrame:
         return pl.when(change >= 0).then(change)
 
     time_ns = since_last("time_ns")
-    # what the machine counted, else what its clock says there was for all processors
+    # as counted by the machine, otherwise elapsed time of all processors
     counted = pl.sum_horizontal(since_last(total) for total in _TOTALS.values())
     capacity = pl.when(pl.col("scope") == "host").then(counted).otherwise(time_ns * processors)
     shares = {

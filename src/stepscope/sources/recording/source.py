@@ -49,11 +49,11 @@ class RecordingSource:
         "operators": _NO_WINDOW,
         "kernels": f"a CPU-only job, or {_NO_WINDOW}",
         "collectives": "one process only, or recorded between two calls",
-        **dict.fromkeys(("kernel_counters", "links", "transports"), "the recorder has them of Ascend devices only"),
-        "counters": "no GPU, or no nvidia-ml-py to ask it",
-        "pipeline_operators": "only MindSpore's dataset profiling writes them",
-        "input_pipeline": "no batch came from a data loader that the recorder knows",
-        "host_usage": "no samples of the host were recorded; they need psutil",
+        **dict.fromkeys(("kernel_counters", "links", "transports"), "recorded on Ascend devices only"),
+        "counters": "no GPU, or nvidia-ml-py is not installed",
+        "pipeline_operators": "only MindSpore's dataset profiling records them",
+        "input_pipeline": "no batch came from a supported data loader",
+        "host_usage": "host usage was not sampled (needs psutil)",
     }
     own_tables = frozenset({"pipeline_operators"})
 
@@ -72,7 +72,7 @@ class RecordingSource:
         return Found((Input(self.name, directory, tuple(dict.fromkeys(files))),))
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
-        """The `recording.json` itself stands for its directory."""
+        """The `recording.json` itself is read as its directory."""
         if file.name != ABOUT or FORMAT.encode() not in head:
             return None
         found = self.find(file.parent, [entry.name for entry in file.parent.iterdir()])
@@ -82,10 +82,10 @@ class RecordingSource:
         """Read one recording.
 
         Raises:
-            UnreadableInput: If it does not say what it is, or is of a newer version.
+            UnreadableInput: If it has no valid header, or a newer version.
         """
         about = read_about(item.path)
-        _tell_state(about, sink)
+        _report_state(about, sink)
         events = Events(sink.scratch)
         marks = read_marks(about, events, sink)
         ascend = AscendWindows(about, events, sink)
@@ -102,11 +102,11 @@ class RecordingSource:
             sink.issue(
                 "error",
                 item.path,
-                "nothing was recorded: no mark was made and no window was finished",
+                "nothing was recorded: no step was marked and no window was finished",
                 "Train between start() and stop(), or let the job run for longer",
                 place=STEPS.name,
             )
-        _tell_unrecorded(supplement.unrecorded, steps.ranges.height, item.path, sink)
+        _report_unrecorded(supplement.unrecorded, steps.ranges.height, item.path, sink)
         has_host = write_host_samples(about, sink)
         write_device_samples(about, sink)
         write_batches(about, steps, sink)
@@ -126,7 +126,7 @@ def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWind
     for window in listed_windows(about.directory, sink.issue):
         first = first or window.kind
         if window.kind not in read or window.kind != first:
-            _tell_foreign(window, first if window.kind in read else None, sink)
+            _report_foreign(window, first if window.kind in read else None, sink)
         elif window.kind == ASCEND or readable(window, sink):
             try:
                 is_whole = read[window.kind](window) is not False
@@ -135,7 +135,7 @@ def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWind
             else:
                 if is_whole:
                     spans.append((window.start_ns + about.shift_ns, window.end_ns + about.shift_ns))
-    ascend.tell_raw()
+    ascend.report_raw()
     return RecordingSupplement(about, marks, mindspore.calls, spans)
 
 
@@ -152,8 +152,8 @@ def _collections(events: Events) -> Iterator[pl.DataFrame]:
         yield frame.filter(is_garbage)
 
 
-def _tell_state(about: About, sink: Sink) -> None:
-    """Tell how the recorder ended, and what it says that it could not do."""
+def _report_state(about: About, sink: Sink) -> None:
+    """Report how the recorder ended, and its own problems."""
     path = about.directory / ABOUT
     if not about.was_stopped:
         sink.issue(
@@ -161,39 +161,39 @@ def _tell_state(about: About, sink: Sink) -> None:
             path,
             "the recorder was not stopped: the job still runs or was killed; operators after the last finished window "
             "are missing",
-            "Nothing to do for a job that was killed; one that still runs has all of it after stop()",
+            "Nothing to do if the job was killed; if it still runs, stop() writes the rest",
         )
     for problem in about.problems:
-        sink.issue("warning", path, f"the recorder says: {problem}", f"See {RECORDER_LOG} beside it")
+        sink.issue("warning", path, f"the recorder reported: {problem}", f"See {RECORDER_LOG} next to it")
 
 
-def _tell_unrecorded(count: int, steps: int, path: Path, sink: Sink) -> None:
+def _report_unrecorded(count: int, steps: int, path: Path, sink: Sink) -> None:
     if count:
         sink.issue(
             "note",
             path,
-            f"operators were not recorded in {count} of {steps} steps: of these no more than marked phases is known",
-            "Nothing to do if these steps are beyond the last window or left out on purpose; else see recorder.log",
+            f"operators were not recorded in {count} of {steps} steps: only marked phases are known for these",
+            "Nothing to do if they follow the last window or were left out on purpose; else see recorder.log",
         )
 
 
-def _tell_foreign(window: Window, first: str | None, sink: Sink) -> None:
-    """Tell of a window that is of another kind than the first one, or, if that is None, of no kind that is known."""
+def _report_foreign(window: Window, first: str | None, sink: Sink) -> None:
+    """Report a window of another kind than `first`, or of an unknown kind if `first` is None."""
     if first is None:
-        problem = f"window {window.number} is of the unknown kind {window.kind!r}"
+        problem = f"window {window.number} has the unknown kind {window.kind!r}"
         remedy = "Update stepscope to at least the version that recorded it"
     else:
-        problem = f"window {window.number} is of the kind {window.kind!r}, the first one of {first!r}; it is not read"
-        remedy = "A recorder writes one kind only: take out the files of another recording that were copied into this"
+        problem = f"window {window.number} has kind {window.kind!r} but the first one has {first!r}; it is not read"
+        remedy = "A recorder writes one kind only: remove files that were copied here from another recording"
     sink.issue("warning", window.directory, problem, remedy)
 
 
 def _span(about: About, events: tuple[int, int] | None) -> tuple[int, int] | None:
-    """First and last time: of the events, and of what was to be recorded where there are none."""
+    """First and last time of the events, or of the recorded spans if there are none."""
     if events is not None:
         return events
     return around([(start + about.shift_ns, end + about.shift_ns) for start, end in about.closed_spans])
 
 
 def _ignored(*_: object, **__: object) -> None:
-    """Damage is told when the recording is read, not when it is found."""
+    """Damage is reported when the recording is read, not when it is found."""

@@ -1,4 +1,4 @@
-"""What a recording knows beside its events: phases from marks, communication calls from marks and traces together."""
+"""What a recording has besides its events: phases from marks, communication calls from marks and traces together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHORTLY_NS = 100_000
 
 
 class RecordingSupplement(TraceSupplement):
-    """What stands in a recording beside its windows.
+    """What a recording has besides its windows.
 
     Args:
         about: The recording.
@@ -111,7 +111,7 @@ def _as_found(calls: pl.DataFrame, steps: Steps) -> pl.DataFrame:
 
 
 def _marks_around(found: pl.DataFrame, marks: pl.DataFrame) -> pl.Series:
-    """The marks in which calls of whatever operation began."""
+    """The marks in which calls of any operation began."""
     candidates = marks.select("mark", "start_ns", "until_ns").sort("start_ns", "mark")
     joined = found.select("start_ns").sort("start_ns").join_asof(candidates, on="start_ns", check_sortedness=False)
     return joined.filter(pl.col("start_ns") <= pl.col("until_ns"))["mark"].unique()

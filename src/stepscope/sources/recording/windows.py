@@ -50,7 +50,7 @@ def listed_windows(directory: Path, report: Report) -> Iterator[Window]:
 
 
 def readable(window: Window, sink: Sink) -> bool:
-    """Whether a window can be read; if not, why is told."""
+    """Whether a window can be read; if not, the reason is reported."""
     if window.state != COMPLETE:
         not_recorded(window, sink)
         return False
@@ -60,7 +60,7 @@ def readable(window: Window, sink: Sink) -> bool:
             "error",
             window.directory,
             f"the files of window {window.number} are missing",
-            "Copy the recording with all that is in its directory `windows`",
+            "Copy the recording with its whole directory `windows`",
         )
         return False
     return bool(window.names)
@@ -68,7 +68,7 @@ def readable(window: Window, sink: Sink) -> bool:
 
 def not_recorded(window: Window, sink: Sink) -> None:
     """Tell that the recorder failed over a window."""
-    remedy = "The other windows are read; recorder.log beside recording.json may say more"
+    remedy = "The other windows are read; see recorder.log next to recording.json"
     sink.issue("warning", window.directory, f"window {window.number} could not be recorded", remedy)
 
 
@@ -78,4 +78,4 @@ def unread(window: Window, error: UnreadableInput | OSError, sink: Sink) -> None
         sink.issue("error", Path(error.path), error.problem, f"{error.remedy}. The other windows are read")
         return
     problem = f"window {window.number} cannot be read: {error.strerror or error}"
-    sink.issue("error", window.directory, problem, "Check the file and the disk that it is on. The others are read")
+    sink.issue("error", window.directory, problem, "Check the file and its disk. The others are read")

@@ -64,8 +64,8 @@ def read_detail(path: Path, sink: Sink) -> Iterator[tuple[pl.DataFrame, pl.DataF
         step = numbered["of"][-1]
         yield rows.filter(is_event).select(*EVENTS), _lengths(numbered)
     if lost:
-        problem = f"{lost} lines are no events that can be read and are left out"
-        remedy = "The rest is complete. Copy the file again if they matter"
+        problem = f"{lost} lines are not readable events and are left out"
+        remedy = "The rest is complete. Copy the file again if you need them"
         sink.issue("warning", path, problem, remedy, place=f"first: line {first}", lost=lost)
 
 
@@ -89,7 +89,7 @@ def _lengths(numbered: pl.DataFrame) -> pl.DataFrame:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Text of whole lines, which ends before the line of a step where one is near."""
+    """Text of whole lines, which ends before the line of a step if one is near."""
     rest = b""
     with path.open("rb") as file:
         while piece := file.read(_BLOCK_BYTES):

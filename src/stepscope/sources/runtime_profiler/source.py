@@ -33,7 +33,7 @@ class RuntimeProfilerSource:
     family = "runtime"
     reasons: Mapping[str, str] = {
         **PROFILER,
-        **dict.fromkeys(("kernels", "allocations", "memory_curve", "stacks"), "it marks ranges of the host only"),
+        **dict.fromkeys(("kernels", "allocations", "memory_curve", "stacks"), "it records host ranges only"),
     }
     own_tables = frozenset({"host_events"})
 
@@ -70,9 +70,9 @@ class RuntimeProfilerSource:
             lengths.append(stated)
             tables.write(events)
         file = _file_of(item)
-        tables.tell(file)
+        tables.report(file)
         if tables.span is None:
-            raise UnreadableInput(file, "holds no event of the runtime profiler", "Copy it again, or record again")
+            raise UnreadableInput(file, "has no event of the runtime profiler", "Copy it again, or record again")
         steps = steps_of(tables.steps(), pl.concat(lengths))
         if not steps.is_empty():
             sink.write(STEPS, steps)
@@ -81,7 +81,7 @@ class RuntimeProfilerSource:
 
 
 def _events(item: Input, sink: Sink) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Events and lengths of steps, of the detail or else of the JSON file."""
+    """Events and lengths of steps, from the detail, otherwise from the JSON file."""
     file = _file_of(item)
     if _kinds(item).get("Json") != file:
         try:
@@ -89,8 +89,8 @@ def _events(item: Input, sink: Sink) -> Iterator[tuple[pl.DataFrame, pl.DataFram
         except OSError as error:
             raise UnreadableInput(file, f"cannot be read: {error.strerror}", "Check the file and its disk") from error
         return
-    problem = "the detail is missing, so steps are unknown; the same events are read from the JSON file"
-    sink.issue("warning", item.path, problem, "Copy RuntimeProfilerDetail*.csv, too", place="steps")
+    problem = "the detail file is missing, so steps are unknown; events are read from the JSON file"
+    sink.issue("warning", item.path, problem, "Copy RuntimeProfilerDetail*.csv too", place="steps")
     for frame in read_json_events(file, sink):
         yield frame, pl.DataFrame(schema=STATED)
 
@@ -100,7 +100,7 @@ def _kinds(item: Input) -> dict[str, Path]:
 
 
 def _file_of(item: Input) -> Path:
-    """The file that is read: the detail, whatever its name if it is named alone, or else the JSON file."""
+    """The file that is read: the detail, with any name if it is passed alone, otherwise the JSON file."""
     kinds = _kinds(item)
     return kinds.get("Detail") or kinds.get("Json") or item.files[0]
 

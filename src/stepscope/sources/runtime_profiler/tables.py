@@ -49,7 +49,7 @@ class RuntimeTables:
         self._sink.write(HOST_EVENTS, rows.select(pl.exclude("operator"), stage=stage))
         self._write_slices(rows)
 
-    def tell(self, path: Path) -> None:
+    def report(self, path: Path) -> None:
         """Tell of events whose times cannot be true."""
         if lost := sum(self._wrong.values()):
             kept = self._next
