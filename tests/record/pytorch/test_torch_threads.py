@@ -162,7 +162,7 @@ def test_with_memory_only_a_living_thread_can_end_its_window(tmp_path: Path) -> 
         in_thread(lambda: lost.append(loses(recorder, tmp_path)))
         in_thread(lambda: begun.append(begins(recorder, tmp_path)))
     assert begun == [False]
-    assert "only the thread that began" in lost[0]
+    assert "only the thread that started" in lost[0]
     with attached() as recorder:
         recorder.backend.begin_window(tmp_path)
         train(*make(), batches(1))

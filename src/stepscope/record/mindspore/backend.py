@@ -1,4 +1,4 @@
-"""The MindSpore backend of the recorder: what runs when, put together from the files beside this one."""
+"""The MindSpore backend of the recorder, assembled from the other modules of this package."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class MindSporeBackend:
 
     @property
     def window_cut(self) -> tuple[int, int] | None:
-        """Where the last window had to end early, since a profiler of the script's began."""
+        """Where the last window ended early because the script's own profiler began."""
         return self._windows.cut if isinstance(self._windows, CpuWindows) else None
 
     def identity(self) -> Identity:
@@ -57,25 +57,25 @@ class MindSporeBackend:
         return identity.identity()
 
     def surroundings(self) -> Surroundings:
-        """What is known of framework, device and job."""
+        """Framework, device and job, as far as known."""
         around = identity.surroundings()
         if around.mode == "pynative" and self._calls is not None and self._calls.trains_compiled:
             around.mode = "jit"
         return around
 
     def lacks(self, options: Options) -> dict[str, str]:
-        """Options that were asked for and that cannot be given."""
+        """Requested options that are not supported."""
         if self.target == "cpu" and options.with_stack:
-            return {"host_stack": "MindSpore records no Python stacks on CPU"}
+            return {"host_stack": "MindSpore does not record Python stacks on CPU"}
         return {}
 
     def attach(self, steps: StepTracker, options: Options) -> None:
-        """Put the hooks in place. One that this release of MindSpore does not allow is left out, and told."""
+        """Install the hooks. One that this release of MindSpore does not support is skipped with a warning."""
         if self.target == "cpu":
             self._windows = windows = CpuWindows(
                 lambda: identity.identity().rank or 0, lambda: steps.number, memory=options.profile_memory
             )
-            self._try("operators beside other profilers", lambda: windows.install(self._hooks))
+            self._try("operators next to other profilers", lambda: windows.install(self._hooks))
         else:
             self._windows = DeviceWindows(options)
         if options.runtime_detail:
@@ -90,7 +90,7 @@ class MindSporeBackend:
         self._hooks.apply()
 
     def detach(self) -> None:
-        """Take all hooks away again."""
+        """Remove all hooks."""
         if self._train is not None:
             self._train.remove()
         if self._data is not None:
@@ -98,7 +98,7 @@ class MindSporeBackend:
         self._hooks.undo()
 
     def started(self, directory: Path) -> None:
-        """Begin to observe the input pipeline, and the runtime if asked for."""
+        """Start observing the input pipeline, and the runtime if requested."""
         if self._data is not None:
             self._try("MindData", lambda: self._data.start(directory))  # type: ignore[union-attr]
         if self._detail is not None:
@@ -112,7 +112,7 @@ class MindSporeBackend:
             self._try("runtime detail", lambda: self._detail.stop(directory))  # type: ignore[union-attr]
 
     def begin_window(self, directory: Path) -> None:
-        """Begin to record operators.
+        """Start recording operators.
 
         Raises:
             RuntimeError: If another profiler of MindSpore is active.
@@ -121,7 +121,7 @@ class MindSporeBackend:
         self._windows.begin(directory)
 
     def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
-        """Stop recording operators; the files are put in order by what is returned."""
+        """Stop recording operators; the returned function tidies the files."""
         assert self._windows is not None, "attach() comes first"
         return self._windows.end(directory)
 
@@ -135,7 +135,7 @@ class MindSporeBackend:
         }
 
     def in_data_worker(self) -> bool:
-        """Whether this process trains nothing: it loads data for another one, or is the scheduler of `msrun`."""
+        """Whether this process does not train: it loads data for another one, or is the scheduler of `msrun`."""
         return os.environ.get("MS_ROLE") == "MS_SCHED" or _loads_data(multiprocessing.current_process())
 
     def _install_steps(self, steps: StepTracker) -> None:

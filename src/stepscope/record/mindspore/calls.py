@@ -17,17 +17,17 @@ from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import BACKWARD, FORWARD, OPTIMIZER, MarkKind
 
 _HELPERS = ("mindspore.nn.wrap.grad_reducer", "mindspore.nn.wrap.loss_scale")
-"""Modules whose cells stand between the phases and are none themselves."""
+"""Modules with helper cells between the phases, which are not phases themselves."""
 
 
 @dataclass(frozen=True)
 class _Phase:
-    """What an outermost call is.
+    """The phase of an outermost call.
 
     Args:
         kind: As in `marks.csv`.
-        name: For people.
-        stepper: What ends a step with this call: the optimizer, or the compiled function that contains it.
+        name: Name of the mark.
+        stepper: The optimizer that ends a step with this call, or the compiled function that contains it.
     """
 
     kind: MarkKind
@@ -36,7 +36,7 @@ class _Phase:
 
 
 class _Nesting(threading.local):
-    """Whether this thread is inside a phase; what is called there belongs to it."""
+    """Whether this thread is inside a phase; nested calls belong to it."""
 
     inside = False
 
@@ -44,19 +44,20 @@ class _Nesting(threading.local):
 class CallHooks:
     """Hooks on everything that a training loop calls.
 
-    PyNative: the outermost cell is the forward pass, cells that contain gradient or optimizer are seen through.
-    Compiled (graph mode, `ms.jit`): one call is one mark; it ends a step if its code reaches an optimizer.
+    PyNative: the outermost cell is the forward pass; cells that contain a gradient or optimizer are not marked, only
+    the cells inside. Compiled (graph mode, `ms.jit`): one call is one mark; it ends a step if its code reaches an
+    optimizer.
 
     Args:
-        steps: Takes marks and ends of steps.
-        step_ended: Called at the end of each step that is seen here.
+        steps: Receives marks and ends of steps.
+        step_ended: Called at the end of each step detected here.
     """
 
     def __init__(self, steps: StepTracker, step_ended: Callable[[], None]) -> None:
         self.model_trains = 0
-        """Calls of `Model.train` in progress: their callbacks know the steps better."""
+        """Calls of `Model.train` in progress: their callbacks report the steps."""
         self.trains_compiled = False
-        """Whether a function compiled by `ms.jit` was seen to train."""
+        """Whether a function compiled by `ms.jit` has trained."""
         self._steps = steps
         self._step_ended = step_ended
         self._nesting = _Nesting()
@@ -67,7 +68,7 @@ class CallHooks:
         self._gradient = _Phase(BACKWARD, "grad")
 
     def install(self, hooks: Hooks) -> None:
-        """Put the hooks in place."""
+        """Install the hooks."""
         hooks.around(self._kinds.cell, "__call__", self._enter_cell, self._leave)
         hooks.around(self._api._JitExecutor, "__call__", self._enter_compiled, self._leave)
         hooks.around(type(self._api._pynative_executor), "grad", self._enter_gradient, self._leave)
@@ -122,7 +123,7 @@ class CallHooks:
         bound = function if owner is None else function.__get__(owner)
         found = self._reach(anchor, bound)
         if not (found.cell or found.gradient or found.optimizer):
-            return None  # a compiled helper, as the framework has many
+            return None  # one of the framework's many compiled helpers
         self.trains_compiled = self.trains_compiled or found.optimizer
         name = type(owner).__name__ if of_cell else _function_name(function)
         return _Phase(FORWARD, name, anchor if found.optimizer else None)
@@ -159,7 +160,7 @@ def _compiles() -> bool:
 
 
 def _function_name(function: Any) -> str:
-    """The user's name of a compiled function; the wrapper that gradients are compiled in has none of its own."""
+    """The user's name for a compiled function; the wrapper of compiled gradients has only a generic one."""
     if function.__name__ == "after_grad":
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
             if name == "fn":

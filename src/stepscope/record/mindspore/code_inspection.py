@@ -1,4 +1,4 @@
-"""Whether a function or cell trains or only evaluates, from the code that it consists of and calls.
+"""Whether a function or cell trains or only evaluates, judged from its code and the code that it calls.
 
 A compiled function (`ms.jit`, graph mode) runs as a whole; nothing inside can be observed. Whether it trains is
 therefore read from the names that its code uses and what they refer to: an optimizer, a gradient, other functions.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST = 5000
-"""Objects looked at, breadth first; optimizers stand near the surface, layers of large nets do not matter."""
+"""Maximum of objects inspected, breadth first; optimizers are near the surface, layers of large nets do not matter."""
 _GRADIENTS = "mindspore.ops.function.grad"
 Reference = tuple[Any, frozenset[str]]
 """An object that code refers to, and the names of attributes that this code uses."""
@@ -38,13 +38,13 @@ class FrameworkClasses:
     optimizers: tuple[type, ...]
     gradient: type
     plain: tuple[type, ...]
-    """What holds nothing of interest: tensors, operators."""
+    """Types that contain nothing of interest: tensors, operators."""
 
 
 def inspect_code(root: Any, kinds: FrameworkClasses) -> CodeContents:
-    """Look at what `root`, a function, method or cell, refers to. Runs none of its code.
+    """Inspect what `root`, a function, method or cell, refers to, without running its code.
 
-    A function that was given an optimizer as an argument, or finds one by a computed name, is not seen through.
+    An optimizer that is passed as an argument, or looked up by a computed name, is not found.
     """
     found = CodeContents()
     seen: set[tuple[int, int]] = set()
@@ -61,7 +61,7 @@ def inspect_code(root: Any, kinds: FrameworkClasses) -> CodeContents:
 
 
 def _settles(thing: Any, kinds: FrameworkClasses, found: CodeContents) -> bool:
-    """Whether nothing behind `thing` needs to be looked at; notes what it is."""
+    """Record in `found` what `thing` is; return whether nothing below it needs to be inspected."""
     if isinstance(thing, kinds.optimizers):
         found.optimizer = True
         return True
@@ -129,7 +129,7 @@ def _used(code: types.CodeType) -> Iterator[tuple[str, bool]]:
 
 
 def _attributes(thing: Any, names: frozenset[str]) -> Iterator[Any]:
-    """Those attributes of `thing` that `names` name; properties are not asked."""
+    """The attributes of `thing` with these names; properties are not evaluated."""
     space = getattr(thing, "__dict__", None) or {}
     cells = space.get("_cells") or {}
     for name in names:

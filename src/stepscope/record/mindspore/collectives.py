@@ -1,4 +1,4 @@
-"""Calls of collectives in PyNative: hooks on the classes of the operators. In compiled code they are out of sight."""
+"""Collective calls in PyNative: hooks on the operator classes. Calls in compiled code are invisible."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _OPERATIONS = (
     ("gather", "gather"),
     ("scatter", "scatter"),
 )
-"""How the names of operator classes begin, without their family, and what they do; the first that fits counts."""
+"""Prefix of the operator class name, without its family, and operation; the first match counts."""
 
 
 class Collectives:
     """Marks each call of a collective. Times are those of the call, which only launches it.
 
     Args:
-        steps: Takes the marks.
+        steps: Receives the marks.
     """
 
     def __init__(self, steps: StepTracker) -> None:
         self._steps = steps
 
     def install(self, hooks: Hooks) -> None:
-        """Put the hooks in place."""
+        """Install the hooks."""
         for operator in _operators():
             hooks.around(operator, "__call__", self._enter, self._leave)
 
@@ -62,7 +62,7 @@ class Collectives:
 
 
 def operation_of(name: str) -> str | None:
-    """What an operator of this class name does, as in `collectives.operation`; None if it is no collective."""
+    """The operation of an operator class, as in `collectives.operation`; None if it is not a collective."""
     name = name.removeprefix("InnerComm").removeprefix("DistComm").lower()
     return next((operation for begin, operation in _OPERATIONS if name.startswith(begin)), None)
 
@@ -71,8 +71,8 @@ def describe(operator: Any, arguments: tuple[Any, ...]) -> str:
     """Group, size and type of one call, as `detail` of its mark.
 
     Args:
-        operator: The operator; older ones hold the group.
-        arguments: What it was called with: tensors, for newer ones also the group.
+        operator: The operator; older ones have the group as an attribute.
+        arguments: Its arguments: tensors, for newer ones also the group.
     """
     tensors = list(_tensors(arguments))
     named = [argument for argument in arguments if isinstance(argument, str)]

@@ -1,4 +1,4 @@
-"""The graph compiler: a hook on where it is at work, which is where a compiled function is first called."""
+"""The graph compiler: a hook on its entry point, which runs when a compiled function is first called."""
 
 from __future__ import annotations
 
@@ -10,21 +10,17 @@ from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import COMPILE
 
 _EXECUTORS = ("GraphExecutor_", "JitExecutor_")
-"""What compiles in graph mode, and for `ms.jit` in later releases."""
+"""Compilers of graph mode, and of `ms.jit` in later releases."""
 
 
 class GraphCompileHooks:
-    """Marks each time that a graph is compiled; calls of compiled graphs do not pass here.
-
-    Args:
-        steps: Takes the marks.
-    """
+    """Marks each compilation of a graph; calls of compiled graphs do not pass here."""
 
     def __init__(self, steps: StepTracker) -> None:
         self._steps = steps
 
     def install(self, hooks: Hooks) -> None:
-        """Put the hook in place."""
+        """Install the hook."""
         from mindspore import _c_expression
 
         for name in _EXECUTORS:

@@ -22,9 +22,9 @@ class CpuWindows:
     """Records the operators of the CPU.
 
     Args:
-        rank: Gives this process's rank, for the names of files.
-        step: Gives the number of the last step that ended.
-        memory: Record the allocator too.
+        rank: Returns this process's rank, for file names.
+        step: Returns the number of the last completed step.
+        memory: Also record the allocator.
     """
 
     kind = MINDSPORE_CPU
@@ -36,11 +36,10 @@ class CpuWindows:
         self._began_ns = 0
         self._records = False
         self.cut: tuple[int, int] | None = None
-        """Where the last window had to end before its end: the last step that had ended, and the time, of
-        `time.perf_counter_ns`."""
+        """Last completed step and time (`time.perf_counter_ns`) at which the last window ended early; None if not."""
 
     def install(self, hooks: Hooks) -> None:
-        """Give way to MindSpore's own profiler where that begins: there is one underneath, and it would take over."""
+        """Yield to MindSpore's own profiler when it begins: both share one engine, which it would take over."""
         from mindspore.profiler.profiler_interface import ProfilerInterface
 
         hooks.around(ProfilerInterface, "init", lambda _args, _kwargs: self._give_way(), lambda _token, _returned: None)
@@ -52,7 +51,7 @@ class CpuWindows:
             RuntimeError: If another profiler of MindSpore is active.
         """
         refuse_second_profiler()
-        wait_for_operators()  # else operators of earlier steps fall into this window
+        wait_for_operators()  # otherwise operators of earlier steps end up in this window
         profiler = _profiler()
         self.cut, self._records = None, True
         self._began_ns = time.time_ns()
@@ -63,27 +62,27 @@ class CpuWindows:
             profiler.enable_profile_memory()
 
     def end(self, directory: Path) -> Callable[[], list[str]]:
-        """End the window; what is returned puts its files in order, on another thread."""
+        """End the window; the returned function tidies its files, on another thread."""
         self._stop()
         began_ns, rank = self._began_ns, self._rank()
         return lambda: _tidy(directory, rank, began_ns)
 
     def _stop(self) -> None:
-        """Stop; not twice, for by then it may be another that records."""
+        """Stop once only: a second stop could hit another profiler."""
         if self._records:
             self._records = False
-            wait_for_operators()  # else operators of the last steps are lost
+            wait_for_operators()  # otherwise operators of the last steps are lost
             _profiler().stop()
 
     def _give_way(self) -> None:
-        """Another profiler begins: what was recorded up to here counts."""
+        """Another profiler begins: keep what was recorded so far."""
         if self._records:
             self.cut = self._step(), perf_counter_ns()
             self._stop()
 
 
 def wait_for_operators() -> None:
-    """Wait until all operators that were launched have run."""
+    """Wait until all launched operators have run."""
     try:
         from mindspore.graph.api import _pynative_executor as executor
     except ImportError:
@@ -92,14 +91,14 @@ def wait_for_operators() -> None:
 
 
 def refuse_second_profiler() -> None:
-    """There is one profiler underneath; two users of it would take each other's data.
+    """Refuse to start while MindSpore's own profiler is active: both share one engine and would mix their data.
 
     Raises:
         RuntimeError: If MindSpore's own `Profiler` or `profile` is active.
     """
     interface = getattr(sys.modules.get("mindspore.profiler.profiler_interface"), "ProfilerInterface", None)
     if getattr(interface, "is_initialized", False):
-        raise RuntimeError("MindSpore's own profiler is active; stop it and analyse its data first, or do without it")
+        raise RuntimeError("MindSpore's own profiler is active; stop it and analyse its data first, or do not use it")
 
 
 def _profiler() -> Any:
@@ -109,7 +108,7 @@ def _profiler() -> Any:
 
 
 def _tidy(directory: Path, rank: int, began_ns: int) -> list[str]:
-    """Give files the rank in their names and to this user alone; drop what belongs to earlier windows."""
+    """Put the rank into file names, make files private and drop rows of earlier windows."""
     names = []
     for file in sorted(directory.iterdir()):
         fitting = _RANK.match(file.name)

@@ -1,4 +1,4 @@
-"""Operator windows on Ascend and GPU: MindSpore's own profiler interface, with our options in its words."""
+"""Operator windows on Ascend and GPU: MindSpore's own profiler interface, with our options translated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AICORE_METRICS = {
     5: "MemoryUB",
     6: "L2Cache",
 }
-"""`aicore_metrics` in the words of `mindspore.profiler.AicoreMetrics`."""
+"""Names of `aicore_metrics` in `mindspore.profiler.AicoreMetrics`."""
 DEFAULT_LEVEL = "Level0"
 
 
@@ -53,7 +53,7 @@ class DeviceWindows:
         self._profile.start()
 
     def end(self, directory: Path) -> Callable[[], list[str]] | None:
-        """End the window; what is returned lists what the profiler wrote."""
+        """End the window; the returned function lists the profiler's files."""
         profile, self._profile = self._profile, None
         if profile is None:
             return None

@@ -1,4 +1,4 @@
-"""Who this process is in the job, and what is around it, as MindSpore knows it."""
+"""Identity and environment of this process, as known to MindSpore."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KINDS = {"cpu": "cpu", "gpu": "cuda", "ascend": "npu"}
 
 
 def watch_groups(hooks: Hooks, steps: StepTracker) -> None:
-    """Report when the world group was made or left."""
+    """Report when the world group is created or destroyed."""
     from mindspore import communication
 
     def changed(_token: bool, _returned: bool) -> None:
@@ -35,7 +35,7 @@ def target() -> Target:
 
     name = str(get_context("device_target"))
     if name not in _TARGETS:
-        raise RuntimeError(f"Profiler: device target {name!r} is not known; use one of {', '.join(_TARGETS)}")
+        raise RuntimeError(f"Profiler: unknown device target {name!r}; use one of {', '.join(_TARGETS)}")
     return _TARGETS[name]
 
 

@@ -1,4 +1,4 @@
-"""How long the training loop waits for each batch, and its passes over the data: a hook on MindData's iterators."""
+"""Waits of the training loop for batches, and its passes over the data: a hook on MindData's iterators."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class _Pipeline:
     """One data set that is iterated over.
 
     Args:
-        name: Class of its last operation, with a number if there are several such.
-        workers: Most parallel workers that one of its operations has; None is unknown.
+        name: Class of its last operation, with a number if there are several.
+        workers: Maximum of parallel workers of its operations; None is unknown.
     """
 
     name: str
@@ -29,12 +29,12 @@ class _Pipeline:
 
 
 class Loader:
-    """Marks and counts batches, and tells epochs.
+    """Marks and counts batches, and reports epochs.
 
     Args:
-        steps: Takes them.
-        epoch_over: Told of each iterator that has no more batches for now.
-        marks: Whether waits and batches are recorded; passes are told in any case.
+        steps: Receives them.
+        epoch_over: Called with each iterator that has no more batches for now.
+        marks: Whether to record waits and batches; epochs are always reported.
     """
 
     def __init__(self, steps: StepTracker, epoch_over: Callable[[Any], None], *, marks: bool = True) -> None:
@@ -54,7 +54,7 @@ class Loader:
         hooks.around(Iterator, "__next__", self._enter, self._leave)
 
     def step_ended(self) -> None:
-        """A step is over: what was loaded for it is trained on."""
+        """A step is over: the data set loaded for it is the training data set."""
         self._epochs.step_ended()
 
     def _enter(self, args: tuple[Any, ...], _: dict[str, Any]) -> tuple[Any, int]:
@@ -85,7 +85,7 @@ class Loader:
         pipeline.batches += 1
 
     def _find(self, iterator: Any) -> _Pipeline:
-        """The pipeline of a data set goes on with its next iterator, as each epoch has one."""
+        """The pipeline of an iterator's data set, shared by its iterators: each epoch may have a new one."""
         data_set = _data_set(iterator)
         pipeline = self._of_data_set.get(data_set)
         if pipeline is None:
@@ -97,12 +97,12 @@ class Loader:
 
 
 def _data_set(iterator: Any) -> Any:
-    """What is iterated over; each pass may have an iterator of its own."""
+    """The data set of an iterator; each pass may have a new iterator."""
     return getattr(iterator, "_Iterator__ori_dataset", iterator)
 
 
 def _workers(data_set: Any) -> int | None:
-    """Most parallel workers of the operations that make up a data set."""
+    """Maximum of parallel workers of the operations of a data set."""
     own = getattr(data_set, "num_parallel_workers", None)
     found = [_workers(child) for child in getattr(data_set, "children", None) or ()]
     return max((count for count in (own, *found) if isinstance(count, int)), default=None)

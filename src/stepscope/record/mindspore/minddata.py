@@ -1,9 +1,9 @@
 """MindData's own profiling: queues and operations of the input pipeline, and the CPU time they take.
 
-The manager is one for the process, and easily upset. It observes the first pipeline that is made after `init`, and no
-other. `init` beside a living pipeline can hang later, and is refused before a `stop`; `start` after the observed
-pipeline has gone can crash the process. Hence each pipeline that is made while no other lives is made under `init` and
-`start`; if nothing is recorded then, `stop` follows at once, and `start` again where recording begins.
+There is one fragile manager per process. It observes only the first pipeline created after `init`. `init` while a
+pipeline exists can cause a hang later, and is refused before a `stop`; `start` after the observed pipeline is gone can
+crash the process. So each pipeline created while no other exists is created after `init` and `start`; unless recording,
+`stop` follows at once, and `start` again when recording begins.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from stepscope.recording_format.layout import MINDDATA
 log = logging.getLogger("stepscope")
 
 DEFAULT_INTERVAL = 1000
-"""MindSpore's own sampling interval, ms; another one was set by the user and stays."""
+"""MindSpore's default sampling interval, ms; a different one was set by the user and is kept."""
 
 _observed: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-"""The iterator of the pipeline that the process's manager observes, if that goes on, and how many epochs it has to go
-(below 0: endless). One Profiler leaves it to the next."""
+"""The iterator of the observed pipeline, if still in use, and its remaining epochs (below 0: endless). Shared by
+successive Profilers."""
 
 
 class MindData:
@@ -43,7 +43,7 @@ class MindData:
         self._directory: Path | None = None
 
     def install(self, hooks: Hooks) -> None:
-        """Observe pipelines that are made from now on."""
+        """Observe pipelines created from now on."""
         from mindspore.dataset.engine.iterators import Iterator
 
         self._set_interval(self._interval)
@@ -68,14 +68,14 @@ class MindData:
         self._directory = None
 
     def epoch_over(self, iterator: Any) -> None:
-        """An iterator has given its last batch of an epoch."""
+        """An iterator has returned its last batch of an epoch."""
         if iterator in _observed:
             _observed[iterator] -= 1
             if _observed[iterator] == 0:
-                del _observed[iterator]  # nothing moves in it any more; `start` would make the process hang at its end
+                del _observed[iterator]  # it is finished; after another `start` the process would hang on exit
 
     def _before_made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A pipeline is about to be made. Each epoch may have its own; the record of the last one ends here."""
+        """A pipeline is about to be created. Each epoch may have its own; the record of the last one ends here."""
         if not self._works or _is_observed_alive():
             return None
         self._save()
@@ -92,26 +92,26 @@ class MindData:
             self._save()
 
     def _save(self) -> None:
-        """Stop; write what was recorded, or drop it if nothing is to be recorded now."""
+        """Stop; write the data, or drop it unless recording."""
         if not self._runs:
             return
         self._runs = False
         if not self._call("stop"):
             return
-        if self._directory is None:  # the manager begins anew only after this
+        if self._directory is None:  # the manager can only be restarted after a save
             with tempfile.TemporaryDirectory() as nowhere:
                 self._call("save", nowhere)
             return
         try:
             target = _next_directory(self._directory)
         except OSError as error:
-            log.warning("Profiler: the record of the input pipeline is lost: %s", error)
+            log.warning("Profiler: the data of the input pipeline is lost: %s", error)
             return
         self._call("save", str(target))
         _make_files_private(target)
 
     def _call(self, method: str, *arguments: str) -> bool:
-        """Call the manager; its refusal ends our use of it."""
+        """Call the manager; after an error, stop using it."""
         try:
             from mindspore._c_dataengine import GlobalContext
 
@@ -119,7 +119,7 @@ class MindData:
         except Exception as error:
             self._works = False
             reason = next((line for line in str(error).splitlines() if "[ERROR]" in line), str(error))
-            log.warning("Profiler: the input pipeline is no longer observed: %s was refused (%s)", method, reason)
+            log.warning("Profiler: the input pipeline is no longer observed: %s failed (%s)", method, reason)
         return self._works
 
     def _set_interval(self, interval: int) -> None:
@@ -131,16 +131,16 @@ class MindData:
                 self._restored_interval = now
                 config.set_monitor_sampling_interval(interval)
         except Exception as error:
-            log.warning("Profiler: the sampling interval of MindData stays as it is (%s)", error)
+            log.warning("Profiler: the sampling interval of MindData could not be set (%s)", error)
 
 
 def _is_observed_alive() -> bool:
-    """Whether there is an observed pipeline; an iterator that was stopped has none any more."""
+    """Whether an observed pipeline exists; a stopped iterator no longer has one."""
     return any(getattr(iterator, "_runtime_context", None) is not None for iterator in _observed)
 
 
 def _is_any_alive() -> bool:
-    """Whether the process has a pipeline now."""
+    """Whether the process has any pipeline now."""
     from mindspore.dataset.engine import iterators
 
     return any(reference() is not None for reference in list(iterators.ITERATORS_LIST))
@@ -156,6 +156,6 @@ def _next_directory(directory: Path) -> Path:
 
 
 def _make_files_private(directory: Path) -> None:
-    """For this user alone; an empty directory goes."""
+    """Restrict files to this user; remove the directory if it is empty."""
     if not protect(directory):
         directory.rmdir()

@@ -1,7 +1,7 @@
-"""Steps and epochs of `Model.train`: callbacks of our own around those of the user.
+"""Steps and epochs of `Model.train`: our callbacks around those of the user.
 
-Ends are reported before the user's callbacks run, begins after them: a callback may call `profiler.stop()` at the end
-of the last step that it wants, and `profiler.start()` at the beginning of the first.
+Ends are reported before the user's callbacks run, starts after them: so a callback may call `profiler.stop()` at the
+end of its last step and `profiler.start()` at the start of its first.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ log = logging.getLogger("stepscope")
 
 
 class ModelTrain:
-    """Reports what `Model.train` and `Model.fit` tell their callbacks.
+    """Reports the events that `Model.train` and `Model.fit` pass to callbacks.
 
     Args:
-        steps: Takes steps and epochs.
+        steps: Receives steps and epochs.
         calls: The hooks on functional code, which must not end steps meanwhile.
     """
 
@@ -36,7 +36,7 @@ class ModelTrain:
         self._works = True
 
     def install(self, hooks: Hooks) -> None:
-        """Have the callbacks put into every training that begins from now on."""
+        """Add the callbacks to every training run from now on."""
         from mindspore.train import Model
 
         original = Model._transform_callbacks
@@ -49,7 +49,7 @@ class ModelTrain:
         hooks.put(Model, "_transform_callbacks", staticmethod(transform))
 
     def remove(self) -> None:
-        """Be silent in trainings that go on."""
+        """Report nothing more in running training runs."""
         self._works = False
 
     def _ends(self) -> Any:
@@ -72,14 +72,14 @@ class ModelTrain:
         )
 
     def _tell(self, report: Any, argument: Any) -> None:
-        """Call `report`; its failure ends the reports, not the training."""
+        """Call `report`; a failure ends the reports, not the training."""
         if not self._works:
             return
         try:
             report(argument)
         except Exception as error:
             self._works = False
-            log.warning("Profiler: steps of Model.train are no longer seen (%s: %s)", type(error).__name__, error)
+            log.warning("Profiler: steps of Model.train are no longer recorded (%s: %s)", type(error).__name__, error)
 
     def _training_began(self, _: None) -> None:
         self._calls.model_trains += 1

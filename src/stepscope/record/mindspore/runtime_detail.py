@@ -1,8 +1,8 @@
 """MindSpore's record of its own runtime: Python, pipeline stages, kernel launches, each with its thread.
 
-It is switched on by a variable of the environment, which MindSpore reads at its first step, and written, at the latest
-when the process ends, to the directory in which the process began. Here it is asked for at each `stop()` and moved to
-the recording. MindSpore prints a summary besides.
+An environment variable enables it, which MindSpore reads at its first step; MindSpore writes it at the latest at exit,
+to the directory in which the process started. Here it is requested at each `stop()` and moved to the recording.
+MindSpore also prints a summary.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VARIABLE = "MS_ENABLE_RUNTIME_PROFILER"
 
 
 class RuntimeDetail:
-    """Runs between `start` and `stop`. Needs marks of steps, which `Model.train` sets by itself."""
+    """Runs between `start` and `stop`. Needs step marks, which `Model.train` sets itself."""
 
     def __init__(self) -> None:
         self.runs = False
@@ -29,7 +29,7 @@ class RuntimeDetail:
         self._restored: str | None = None
 
     def start(self) -> None:
-        """Begin; what is recorded begins with the next step."""
+        """Start; recording begins with the next step."""
         self._restored = os.environ.get(VARIABLE)
         os.environ[VARIABLE] = "1"
         self.runs = True
@@ -50,7 +50,7 @@ class RuntimeDetail:
             self.step_began()
 
     def stop(self, directory: Path) -> None:
-        """Write what was recorded to `directory/runtime`."""
+        """Write the data to `directory/runtime`."""
         if not self.runs:
             return
         from mindspore._c_expression import _framework_profiler_clear
@@ -60,7 +60,7 @@ class RuntimeDetail:
         _framework_profiler_clear()
         written = self._files() - before
         if not written:
-            log.warning("Profiler: MindSpore wrote no runtime detail; it needs %s=1 before its first step", VARIABLE)
+            log.warning("Profiler: MindSpore wrote no runtime detail; set %s=1 before its first step", VARIABLE)
         for file in written:
             make_private(directory / RUNTIME)
             moved = Path(shutil.move(str(file), directory / RUNTIME / file.name))

@@ -1,4 +1,4 @@
-"""Checkpoints: a hook on `save_checkpoint`, wherever it was imported."""
+"""Checkpoints: a hook on `save_checkpoint` in every module that imports it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,13 @@ from stepscope.recording_format.marks import CHECKPOINT
 
 
 class Saving:
-    """Marks each checkpoint that is saved.
-
-    Args:
-        steps: Takes the marks.
-    """
+    """Marks each saved checkpoint."""
 
     def __init__(self, steps: StepTracker) -> None:
         self._steps = steps
 
     def install(self, hooks: Hooks) -> None:
-        """Put the hook in place."""
+        """Install the hook."""
         from mindspore.train.serialization import save_checkpoint
 
         hooks.around_everywhere(save_checkpoint, self._enter, self._leave)

@@ -1,4 +1,4 @@
-"""Which call ends a step, where several could: two optimizers in one loop, one script that trains twice."""
+"""Which call ends a step if several could: two optimizers in one loop, or a script that trains twice."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class StepOwner:
-    """Gives the steps to one optimizer (or compiled training function) at a time: the first one called.
+    """One optimizer (or compiled training function) at a time ends the steps: the first one called.
 
-    Others that are called between two of its calls belong to the same step. If one is called twice in between, or
-    comes new after the owner has ended several steps alone, training has moved on to it.
+    Others called between two of its calls belong to the same step. If one is called twice in between, or a new one
+    appears after the owner has ended several steps alone, training has moved on to it.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class StepOwner:
         self._since: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def ends_step(self, caller: Any) -> bool:
-        """`caller` was called; say whether that ends a step."""
+        """Whether this call of `caller` ends a step."""
         owner = self._owner() if self._owner is not None else None
         if caller is not owner and owner is not None:
             moved_on = caller in self._since or (self._ended >= 2 and caller not in self._known)

@@ -18,21 +18,18 @@ _kept = threading.local()
 
 
 _inherited: list[KinetoSession] = []
-"""What recorded where this process was forked."""
+"""Sessions that were active when this process was forked."""
 
 _bound: list[KinetoSession] = []
-"""Those that only their own threads can end."""
+"""Sessions that only their own threads can end."""
 
 
 class KinetoSession:
     """Records operators from `start` to `end`.
 
-    It records those of all threads, and any thread can end it. Two things tie it to the thread that begins it: torch
-    tells of memory only there, and versions before 2.6 know no other way. Then it ends with that thread at the latest.
-    One that nobody ends would take the process down at its exit, so it ends before that.
-
-    Args:
-        options: What to record.
+    It records all threads, and any thread can end it. It is tied to the thread that starts it if memory is recorded, or
+    before torch 2.6; then it ends with that thread at the latest. A session still active when the process exits would
+    crash it, so it is ended before that.
     """
 
     def __init__(self, options: Options) -> None:
@@ -43,10 +40,10 @@ class KinetoSession:
         self._results: Any = None
         self._over = False
         self.lost = False
-        """It cannot be ended any more, by nobody, and may still make events."""
+        """It can no longer be ended, by any thread, and may still produce events."""
 
     def start(self) -> None:
-        """Begin to record."""
+        """Start recording."""
         guard_exits()
         self._profile._prepare_trace()
         self._profile._start_trace()
@@ -58,11 +55,11 @@ class KinetoSession:
 
     @property
     def can_end_here(self) -> bool:
-        """Whether this thread can end it, or need not."""
+        """Whether this thread can end it, or it has already ended."""
         return self._over or self.all_threads or self._thread == threading.get_ident()
 
     def end(self) -> Any:
-        """Stop recording, and what was recorded."""
+        """Stop recording and return the results."""
         if not self._over:
             self._over = True
             atexit.unregister(self.end_if_left)
@@ -71,21 +68,21 @@ class KinetoSession:
         return self._results
 
     def end_if_left(self) -> None:
-        """The thread or the process ends: stop recording if that was not done."""
+        """The thread or the process ends: stop recording unless already stopped."""
         try:
             if self.can_end_here and self not in _inherited:
                 self.end()
         except Exception as error:
-            log.warning("Profiler: recording operators could not be stopped: %s", error)
+            log.warning("Profiler: operator recording could not be stopped: %s", error)
 
     def abandon(self) -> None:
-        """Another profiler begins in another thread, whose end takes away what ending this one would need."""
+        """Another profiler begins in another thread; once it ends, this session can no longer be ended."""
         if not self.can_end_here:
             self._over = self.lost = True
             atexit.unregister(self.end_if_left)
 
     def mute(self) -> None:
-        """Have no more events of one that cannot be ended, if this is its thread."""
+        """Stop the events of a session that cannot be ended, if this is its thread."""
         if self.lost and self._thread == threading.get_ident():
             self.lost = False
             mute()
@@ -96,18 +93,17 @@ class KinetoSession:
         return not self._over
 
     def inherit(self) -> None:
-        """This is a forked copy: have no more events. Ending it takes time that most copies can be spared."""
-        if self.can_end_here:  # else this thread does not record at all
+        """In a forked child: stop events only, as ending the session takes time that most children can save."""
+        if self.can_end_here:  # otherwise this thread does not record at all
             stop_recording(all_threads=self.all_threads)
         _inherited.append(self)
 
 
 def make_room() -> None:
-    """Before anything records: end what another thread was to end and could not, and, in a forked copy that is to
-    record itself, what recorded where it was forked.
+    """Before recording: end sessions that their threads left behind and, in a forked child, inherited sessions.
 
     Raises:
-        RuntimeError: If that cannot be done here.
+        RuntimeError: If that is not possible here.
     """
     import torch
 
@@ -115,7 +111,7 @@ def make_room() -> None:
         if not session.can_end_here or torch.cuda.is_initialized():
             raise RuntimeError(
                 "this process was forked while operators were recorded, by another thread or on a GPU; "
-                "begin such processes with spawn"
+                "start such processes with spawn"
             )
         torch.autograd._enable_record_function(True)
         session.end()
@@ -126,23 +122,19 @@ def make_room() -> None:
     _bound[:] = [session for session in _bound if session.goes_on or session.lost]
     if any(session.goes_on for session in _bound):
         raise RuntimeError(
-            "with profile_memory, or before torch 2.6, only the thread that began to record operators can end that; "
-            "begin and end in the thread that trains"
+            "with profile_memory, or before torch 2.6, only the thread that started recording operators can stop it; "
+            "start and stop in the training thread"
         )
 
 
 def give_up_bound() -> None:
-    """Somebody else's profiler begins in this thread: what only others can end is lost."""
+    """Another profiler begins in this thread: sessions that only other threads can end are lost."""
     for session in _bound:
         session.abandon()
 
 
 class _EndsWithThread:
-    """Kept by a thread, so that a session which only it can end is not left to what tears the thread down.
-
-    Args:
-        session: The thread's.
-    """
+    """Thread-local guard: ends a session that only its thread can end before the thread is torn down."""
 
     def __init__(self, session: KinetoSession) -> None:
         self._session = session
@@ -152,7 +144,7 @@ class _EndsWithThread:
 
 
 def _new_profile(options: Options, config: Any) -> Any:
-    """A profiler of torch's, not begun."""
+    """A torch profiler, not started."""
     from torch.autograd.profiler import profile
 
     chosen: dict[str, Any] = {
@@ -167,16 +159,16 @@ def _new_profile(options: Options, config: Any) -> Any:
         chosen["experimental_config"] = config
     try:
         return profile(**chosen)
-    except TypeError:  # torch 1.13 has another word for the device
+    except TypeError:  # torch 1.13 has another argument for the device
         chosen["use_cuda"] = chosen.pop("use_device", None) is not None
         return profile(**chosen)
 
 
 def _config(options: Options) -> tuple[Any, bool]:
-    """How to record: without making Python objects of events, and on all threads; as far as torch can be told so.
+    """Record without creating Python objects for events, and on all threads, if this torch supports it.
 
     Returns:
-        The configuration, None for the default, and whether all threads are recorded.
+        The configuration (None: default) and whether all threads are recorded.
     """
     from torch._C._profiler import _ExperimentalConfig
 
@@ -191,7 +183,7 @@ def _config(options: Options) -> tuple[Any, bool]:
 
 
 def _describe(options: Options) -> None:
-    """Put into the trace what torch's own front end puts there."""
+    """Add the metadata to the trace that torch's own front end adds."""
     from torch.autograd import _add_metadata_json
 
     for name in ("record_shapes", "profile_memory", "with_stack"):

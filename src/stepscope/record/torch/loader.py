@@ -16,7 +16,7 @@ from stepscope.record.torch.hook import Hook
 from stepscope.recording_format.marks import DATA
 
 WORKER_VARIABLE = "STEPSCOPE_DATA_WORKER"
-"""Set in the environment of a loader's workers: one that is spawned runs the script before it knows what it is."""
+"""Set in the environment of a loader's workers: a spawned worker runs the script before it knows that it is one."""
 
 Queue = tuple["int | None", "int | None", "int | None"]
 
@@ -25,9 +25,9 @@ class LoaderHooks:
     """Marks waits for data.
 
     Args:
-        steps: Takes the marks.
-        patches: Puts the wrapper in place.
-        marks: Whether waits and batches are recorded; epochs are told in any case.
+        steps: Receives the marks.
+        patches: Installs the wrappers.
+        marks: Whether to record waits and batches; epochs are always reported.
     """
 
     def __init__(self, steps: StepTracker, patches: Patches, *, marks: bool = True) -> None:
@@ -39,7 +39,7 @@ class LoaderHooks:
         self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def attach(self) -> None:
-        """Wrap the method by which all loaders give a batch."""
+        """Wrap the method with which all loaders return a batch."""
         from torch.utils.data.dataloader import _BaseDataLoaderIter
 
         original, hook, steps, taken = vars(_BaseDataLoaderIter)["__next__"], self._hook, self._steps, self._taken
@@ -71,15 +71,15 @@ class LoaderHooks:
         self._tell_workers()
 
     def detach(self) -> None:
-        """A wrapper that cannot be taken away goes straight through from now on."""
+        """A wrapper that cannot be removed goes straight through from now on."""
         self._hook.off = True
 
     def step_ended(self) -> None:
-        """A step is over: what was loaded for it is trained on."""
+        """A step is over: the data set loaded for it is the training data set."""
         self._epochs.step_ended()
 
     def worker_pids(self) -> dict[int, str]:
-        """Worker processes of the loaders in use, with a name. May be called from any thread."""
+        """Worker processes of the loaders in use, with names. May be called from any thread."""
         found: dict[int, str] = {}
         for iterator in list(self._iterators):
             if getattr(iterator, "_shutdown", False):
@@ -90,7 +90,7 @@ class LoaderHooks:
         return found
 
     def _tell_workers(self) -> None:
-        """Have the worker processes of loaders know at once that they are such."""
+        """Mark worker processes of loaders as such from their start."""
         from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
         original = vars(_MultiProcessingDataLoaderIter)["__init__"]
@@ -108,7 +108,7 @@ class LoaderHooks:
         self._patches.put(_MultiProcessingDataLoaderIter, "__init__", __init__)
 
     def _guarded(self, tell: Callable[[Any], None]) -> Callable[[Any], None]:
-        """`tell` of an iterator's data set; a failure takes the hook out and harms nothing else."""
+        """Call `tell` with an iterator's data set; a failure only switches the hook off."""
 
         def safely(iterator: Any) -> None:
             try:
@@ -131,7 +131,7 @@ def _pipeline(iterator: Any) -> str:
 
 
 def _queue(iterator: Any) -> Queue:
-    """Batches ready, room for them, and workers."""
+    """Batches ready, queue capacity and workers."""
     workers = iterator._num_workers
     if not workers:
         return (None, None, 0)
@@ -139,6 +139,6 @@ def _queue(iterator: Any) -> Queue:
         ready = iterator._data_queue.qsize()
     except NotImplementedError:  # macOS
         return (None, iterator._prefetch_factor * workers, workers)
-    # those that came before an earlier one wait beside the queue, as (worker, batch)
+    # batches that arrived out of order wait outside the queue, as (worker, batch)
     ready += sum(1 for info in iterator._task_info.values() if len(info) == 2)
     return (ready, iterator._prefetch_factor * workers, workers)

@@ -1,4 +1,4 @@
-"""Windows of operators on Ascend, recorded by `torch_npu.profiler`, which writes a directory of its own."""
+"""Windows of operators on Ascend, recorded by `torch_npu.profiler`, which writes its own directory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ from stepscope.recording_format.layout import ASCEND
 
 
 class NpuWindows:
-    """Records operators with torch_npu's profiler, which writes where the window is.
-
-    Args:
-        options: What to record of them.
-    """
+    """Records operators with torch_npu's profiler, which writes to the window's directory."""
 
     kind = ASCEND
 
@@ -28,7 +24,7 @@ class NpuWindows:
         """Nothing to watch."""
 
     def begin(self, directory: Path) -> None:
-        """Begin to record."""
+        """Start recording."""
         profiler = sys.modules["torch_npu"].profiler
         self._profile = profiler.profile(
             activities=[profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.NPU],
@@ -41,7 +37,7 @@ class NpuWindows:
         self._profile.start()
 
     def end(self, directory: Path) -> Callable[[], list[str]] | None:
-        """Stop recording; raw data is on disk then, and is turned into tables on another thread."""
+        """Stop recording; raw data is then on disk, and another thread exports it."""
         profile, self._profile = self._profile, None
         if profile is None:
             return None

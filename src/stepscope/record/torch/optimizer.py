@@ -1,4 +1,4 @@
-"""Steps end where the optimizer is done: hooks of `torch.optim` that all optimizers call."""
+"""Steps end when the optimizer is done: hooks of `torch.optim` that all optimizers call."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ log = logging.getLogger("stepscope")
 class OptimizerHooks:
     """Marks optimizers and ends steps.
 
-    With several optimizers a step ends with the one that was seen first, until that is gone or no longer used: then
-    with the one that comes round a second time without it. Where torch.compile traces a whole training
-    step, no hook is called in what it compiled: there the user says where steps end. An optimizer that works within
-    the backward pass (by hooks of the parameters, perhaps on a thread of autograd's) ends the step where that is over.
+    With several optimizers, a step ends with the one seen first, until that is deleted or no longer used; then with the
+    first one called twice without it. If torch.compile compiles a whole training step, no hook is called: the user must
+    call `step()`. An optimizer that runs within the backward pass (in parameter hooks, perhaps on an autograd thread)
+    ends the step when that pass is over.
 
     Args:
-        steps: Told.
-        in_backward: Whether a backward pass runs now; `backward_over` is called where it is over.
-        after_step: Called where a step has ended.
+        steps: Receives marks and the ends of steps.
+        in_backward: Whether a backward pass is running; `backward_over` is called when it is over.
+        after_step: Called when a step has ended.
     """
 
     def __init__(self, steps: StepTracker, in_backward: Callable[[], bool], after_step: Callable[[], None]) -> None:
@@ -37,18 +37,18 @@ class OptimizerHooks:
         self._after_step = after_step
         self._first: weakref.ref[Any] = weakref.ref(self)  # replaced by the first optimizer seen
         self._first_seen = False
-        self._others: list[int] = []  # that were used since the first was
+        self._others: list[int] = []  # used since the first one
         self._most_others = 0
         self._began_ns: dict[int, int] = {}
         self._handles: list[Any] = []
         self._compiling: Callable[[], bool] = asks_compiler()
 
     def attach(self) -> None:
-        """Register with all optimizers that are and will be."""
+        """Register with all current and future optimizers."""
         from torch.optim import optimizer
 
         if not hasattr(optimizer, "register_optimizer_step_post_hook"):  # before torch 2.1
-            log.warning("Profiler: this version of torch does not tell where a step ends; call Profiler.step()")
+            log.warning("Profiler: this version of torch does not report the end of a step; call Profiler.step()")
             return
         self._handles = [
             optimizer.register_optimizer_step_pre_hook(self._before),
@@ -56,7 +56,7 @@ class OptimizerHooks:
         ]
 
     def detach(self) -> None:
-        """Leave them all."""
+        """Remove the hooks."""
         self._hook.off = True
         for handle in self._handles:
             handle.remove()
@@ -98,7 +98,7 @@ class OptimizerHooks:
             self._hook.failed(error)
 
     def _ends_step(self, optimizer: Any) -> bool:
-        """Whether it is the one whose steps count, or becomes it."""
+        """Whether steps end with this optimizer, now or from now on."""
         if self._first() is optimizer:
             if self._others:
                 self._most_others = max(self._most_others, len(self._others))

@@ -1,4 +1,4 @@
-"""Other users of torch's profiler in this process: there can be one at a time, and theirs goes first."""
+"""Other users of torch's profiler in this process: only one can be active, and others take precedence."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _END = "_disable_profiler"
 
 
 class OtherProfilers:
-    """Knows whether somebody else profiles.
+    """Detects whether another profiler is active.
 
-    All front ends (`torch.profiler`, `torch.autograd.profiler`) call three functions of one module by their names
-    there, so wrapping these three tells of all, at no cost to anything else.
+    All front ends (`torch.profiler`, `torch.autograd.profiler`) call three functions of one module by name, so wrapping
+    these three detects all of them at no other cost.
 
     Args:
-        patches: Puts the wrappers in place.
-        give_way: Called before somebody else's profiler is prepared or begins.
+        patches: Installs the wrappers.
+        give_way: Called before another profiler is prepared or begins.
     """
 
     def __init__(self, patches: Patches, give_way: Callable[[], None]) -> None:
@@ -29,7 +29,7 @@ class OtherProfilers:
         self._give_way = give_way
         self._others = False
         self._ours = 0
-        """The thread in which this recorder itself calls them; 0 for none."""
+        """The thread in which the recorder itself calls these functions; 0 for none."""
 
     def attach(self) -> None:
         """Wrap them."""
@@ -42,12 +42,12 @@ class OtherProfilers:
 
     @property
     def begun(self) -> bool:
-        """Whether another profiler was prepared or began since `attach`, and is not over."""
+        """Whether another profiler was prepared or started since `attach`, and has not ended."""
         return self._others
 
     @property
     def active(self) -> bool:
-        """Whether another profiler is prepared or records."""
+        """Whether another profiler is prepared or recording."""
         from torch import autograd
 
         return self._others or (not self._is_ours() and bool(autograd._profiler_enabled()))

@@ -1,4 +1,4 @@
-"""Backward passes and checkpoints: functions of the framework that are wrapped wherever they are known."""
+"""Backward passes and checkpoints: functions of the framework, wrapped in every module that imports them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _DISTRIBUTED_CHECKPOINT = "torch.distributed.checkpoint"
 
 
 class BackwardHooks:
-    """Marks backward passes; `Tensor.backward` comes this way too.
+    """Marks backward passes, including `Tensor.backward`.
 
     Args:
-        steps: Takes the marks.
-        patches: Puts the wrapper in place.
-        over: Called where one has ended.
+        steps: Receives the marks.
+        patches: Installs the wrapper.
+        over: Called when a pass has ended.
     """
 
     def __init__(self, steps: StepTracker, patches: Patches, over: Callable[[], None]) -> None:
@@ -28,7 +28,7 @@ class BackwardHooks:
         self._patches = patches
 
     def running(self) -> bool:
-        """Whether one runs now."""
+        """Whether a backward pass is running."""
         return bool(self._hook.inside)
 
     def attach(self) -> None:
@@ -39,7 +39,7 @@ class BackwardHooks:
         self._patches.put_everywhere(autograd.backward, wrapper)
 
     def detach(self) -> None:
-        """A wrapper that cannot be taken away goes straight through from now on."""
+        """A wrapper that cannot be removed goes straight through from now on."""
         self._hook.off = True
 
 
@@ -57,7 +57,7 @@ class CheckpointHooks:
         self._wrapped: set[str] = set()
 
     def attach(self) -> None:
-        """Wrap the functions that save, of the modules that are loaded; asked again later, those loaded since."""
+        """Wrap the saving functions of imported modules; call again for modules imported since."""
         for module, name, where in (
             ("torch", "save", "f"),
             (_DISTRIBUTED_CHECKPOINT, "save", "checkpoint_id"),
@@ -72,12 +72,12 @@ class CheckpointHooks:
             self._patches.put_everywhere(original, wrapper)
 
     def detach(self) -> None:
-        """Wrappers that cannot be taken away go straight through from now on."""
+        """Wrappers that cannot be removed go straight through from now on."""
         self._hook.off = True
 
 
 class _Saved:
-    """Describes a call that saved: the function, and the path if it has one."""
+    """Describes a saving call: the function, and the path if known."""
 
     def __init__(self, title: str, where: str) -> None:
         self._title = title

@@ -1,9 +1,9 @@
-"""Ranges of `record_function` that are open where a window ends.
+"""Ranges of `record_function` that are open when a window ends.
 
-Torch's profiler keeps the events of a window in memory that is freed with it, and a range writes its end there, if any
-profiler is active by then. A range that is still open when one window ends and the next begins (the optimizer opens
-one around its step, in which steps end) would thus write into freed memory. So the open ranges of a window are known
-here and ended with it; ending them again, where the script does, has no effect.
+Torch's profiler frees the events of a window with it, and a range writes its end there if any profiler is active by
+then. A range still open when one window ends and the next begins (e.g. the optimizer's own, in which steps end) would
+therefore write to freed memory. So open ranges are tracked here and ended with the window; when the script ends them
+again, that has no effect.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from stepscope.record.patches import Patches
 
 
 class Scopes:
-    """The ranges that were opened since `watch`, by the thread that called it, and are still open."""
+    """The ranges opened since `watch` by the thread that called it, and still open."""
 
     def __init__(self) -> None:
         self._open: dict[int, Any] = {}
         self._thread = 0
 
     def attach(self, patches: Patches) -> None:
-        """Wrap how ranges are entered and left."""
+        """Wrap entering and leaving of ranges."""
         from torch.autograd.profiler import record_function
 
         enter, leave = vars(record_function)["__enter__"], vars(record_function)["__exit__"]
@@ -50,7 +50,7 @@ class Scopes:
         self._thread = threading.get_ident()
 
     def end(self) -> None:
-        """The window ends: end the ranges that are open, innermost first."""
+        """The window ends: end the open ranges, innermost first."""
         self._thread = 0
         while self._open:
             scope = self._open.popitem()[1]

@@ -1,10 +1,9 @@
 """Windows of operators, recorded by torch's profiler (Kineto).
 
-What a window costs was measured with torch 2.13 on a CPU. Recording an event costs about 0.5 us. Stopping costs 5.5 us
-an event with input shapes and 1.6 us without, on the training thread: Kineto makes the texts of its trace there and
-then, and no option avoids it (leaving out concrete inputs, external correlation, or the links from forward to backward
-saves under 5 %). `trace_only` avoids the Python objects that torch would make beside these, another 0.5 to 5 us. What
-is left, writing, is done elsewhere: see `export.py`.
+Measured with torch 2.13 on a CPU: recording takes about 0.5 us per event. Stopping takes 5.5 us per event with input
+shapes and 1.6 us without, on the training thread: Kineto formats its trace at that point, and no option avoids it
+(omitting concrete inputs, external correlation or forward-backward links saves under 5 %). `trace_only` avoids the
+Python objects that torch would also create, another 0.5 to 5 us. Writing is done elsewhere: see `export.py`.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ log = logging.getLogger("stepscope")
 
 
 class TorchWindows:
-    """Records operators with torch's own profiler. A window may be ended by another thread than began it.
+    """Records operators with torch's own profiler. A window may be ended by another thread than the one that began it.
 
     Args:
-        options: What to record of them.
-        patches: Puts in place what watches for other profilers.
-        step: The number of the last step that ended.
+        options: What to record.
+        patches: Installs the detection of other profilers.
+        step: Returns the number of the last completed step.
     """
 
     kind = KINETO
@@ -52,26 +51,25 @@ class TorchWindows:
         self._lost = ""
         self._said: set[str] = set()
         self.cut: tuple[int, int] | None = None
-        """Where the last window had to end before its end: the last step that had ended, and the time, of
-        `time.perf_counter_ns`."""
+        """Last completed step and time (`time.perf_counter_ns`) at which the last window ended early; None if not."""
 
     def attach(self) -> None:
-        """Begin to watch for other profilers, and for what is open where a window ends."""
+        """Start watching for other profilers and for open ranges."""
         self._other_profilers.attach()
         self._scopes.attach(self._patches)
 
     def begin(self, directory: Path) -> None:  # noqa: ARG002 - the Ascend kind needs it
-        """Begin to record.
+        """Start recording.
 
         Raises:
-            RuntimeError: If another profiler is active, or this process is a copy that cannot record.
+            RuntimeError: If another profiler is active, or this is a forked child that cannot record.
         """
         with self._lock:
             if not self._other_profilers.begun:
                 with self._other_profilers:
                     make_room()
             if self._other_profilers.active:
-                raise RuntimeError("another torch.profiler is active in this process, and there can be one at a time")
+                raise RuntimeError("another torch.profiler is active in this process, and only one can be at a time")
             self._kept, self._lost, self.cut = None, "", None
             with self._other_profilers:
                 session = KinetoSession(self._options)
@@ -80,14 +78,14 @@ class TorchWindows:
             self._scopes.watch()
 
     def end(self, directory: Path, counted: Callable[[int], None]) -> Callable[[], list[str]] | None:
-        """Stop recording. What the window recorded before it had to give way counts.
+        """Stop recording. Data recorded before the window yielded to another profiler is kept.
 
         Args:
-            directory: The window's.
-            counted: Takes the number of its events, once they are written.
+            directory: The window's directory.
+            counted: Called with the number of its events, once they are written.
 
         Raises:
-            WindowLost: If that is lost.
+            WindowLost: If the data is lost.
         """
         with self._lock:
             results, self._kept = self._stop() or self._kept, None
@@ -97,27 +95,27 @@ class TorchWindows:
         return None if results is None else functools.partial(export, results, directory, counted=counted)
 
     def in_child(self) -> None:
-        """In a forked child the profiler would go on recording, into memory that nobody reads."""
+        """In a forked child: stop the profiler, which would continue recording into memory that nobody reads."""
         self._lock = threading.RLock()
         session, self._session = self._session, None
         if session is not None:
             session.inherit()
 
     def _stop(self) -> Any:
-        """Stop, and what was recorded."""
+        """Stop recording and return the results."""
         session, self._session = self._session, None
         if session is None:
             return None
         self._scopes.end()
         if not session.can_end_here:
-            self._lost = ("with profile_memory, or before torch 2.6, only the thread that began to record operators "
-                          "can end that")  # fmt: skip
+            self._lost = ("with profile_memory, or before torch 2.6, only the thread that started recording operators "
+                          "can stop it")  # fmt: skip
             return None
         with self._other_profilers:
             return session.end()
 
     def _give_way(self) -> None:
-        """Somebody else's profiler begins: end what is recorded here, and keep it for `end`."""
+        """Another profiler begins: end the current window early, and keep its data for `end`."""
         with self._lock:
             if self._session is None:
                 self._make_room()
