@@ -23,7 +23,8 @@ from stepscope.ingest.messages import Advanced, ReadOrder, Stored, decode_answer
 from stepscope.ingest.worker import _work
 from stepscope.processes import receive, send
 from stepscope.sources.discover import discover
-from stepscope.sources.kineto import source as kineto
+from stepscope.sources.kineto import KinetoSource
+from stepscope.sources.kineto import reading as kineto
 from stepscope.store import Store
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
@@ -57,7 +58,7 @@ def test_a_worker_tells_how_far_it_is(trace: Path, tmp_path: Path) -> None:
     (item,) = discover([trace]).inputs
     order = ReadOrder(
         source=item.source,
-        source_version=kineto.KinetoSource.version,
+        source_version=KinetoSource.version,
         path=str(item.path),
         files=[str(file) for file in item.files],
         label="",

@@ -32,12 +32,13 @@ from fuzz import mutations  # noqa: E402 - as a script, only now is it found
 from stepscope.errors import StepscopeError  # noqa: E402
 from stepscope.sources import nesting  # noqa: E402
 from stepscope.sources.ascend.trace_layout import LAYOUT as ASCEND  # noqa: E402
-from stepscope.sources.csv_files import Field, decoding  # noqa: E402
-from stepscope.sources.csv_files.layout import Kind  # noqa: E402
+from stepscope.sources.csv_files import decoding  # noqa: E402
+from stepscope.sources.csv_files.layout import Field, Kind  # noqa: E402
 from stepscope.sources.kineto.layout import LAYOUT as KINETO  # noqa: E402
 from stepscope.sources.native import library  # noqa: E402
-from stepscope.sources.trace_events import Layout, read_events  # noqa: E402
+from stepscope.sources.trace_events.base import Layout  # noqa: E402
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder  # noqa: E402
+from stepscope.sources.trace_events.reader import read_events  # noqa: E402
 
 CORPUS = TESTS / "fuzz" / "corpus"
 EXAMPLE = min((TESTS.parent / "examples").glob("*/*.json.gz"))

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stepscope.sources.csv_files import Field, decoding
+from stepscope.sources.csv_files import decoding
+from stepscope.sources.csv_files.layout import Field
 from stepscope.sources.native.csv_tables import read_table
 from stepscope.sources.native.library import Refused, is_available
-from stepscope.sources.trace_events import Arg, EventClass, Layout
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 from stepscope.sources.trace_events.decode import EventDecoder
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="no compiled decoder here")

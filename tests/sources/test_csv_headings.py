@@ -10,7 +10,9 @@ import pytest
 from stepscope.sources.ascend import headers
 from stepscope.sources.classic import calls, flops, gpu_operators, host_info, operators, operators_ai_cpu, raw_steps
 from stepscope.sources.classic.operator_rows import TYPES
-from stepscope.sources.csv_files import FileLayout, header_of, read_csv
+from stepscope.sources.csv_files.heading import header_of
+from stepscope.sources.csv_files.layout import FileLayout
+from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.minddata import pipeline, stages
 from stepscope.sources.mindspore_cpu import totals
 from stepscope.store import MemorySink

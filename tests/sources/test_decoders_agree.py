@@ -20,7 +20,7 @@ from fuzz.mutations import event_text
 from stepscope.sources.ascend.trace_layout import LAYOUT as ASCEND
 from stepscope.sources.kineto.layout import LAYOUT as KINETO
 from stepscope.sources.native import library
-from stepscope.sources.trace_events import Layout
+from stepscope.sources.trace_events.base import Layout
 
 NEEDS_COMPILED = pytest.mark.skipif(not library.is_available(), reason="no compiled decoder here")
 INPUTS = 400

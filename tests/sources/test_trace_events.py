@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.trace_events import Arg, EventClass, Layout, read_events
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 from stepscope.sources.trace_events.columns import times_ns
+from stepscope.sources.trace_events.reader import read_events
 
 LAYOUT = Layout(
     (

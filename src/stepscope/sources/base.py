@@ -48,6 +48,21 @@ class Found:
     rest: tuple[str, ...] = ()
 
 
+class Report(Protocol):
+    """Takes an issue; `Sink.issue` is one."""
+
+    def __call__(
+        self,
+        severity: Severity,
+        file: Path,
+        problem: str,
+        remedy: str,
+        *,
+        place: str | None = None,
+        lost: int | None = None,
+    ) -> None: ...
+
+
 class Sink(Protocol):
     """Where a source puts what it reads. Rows may come in any number of batches."""
 

@@ -11,7 +11,6 @@ import msgspec
 from isal import isal_zlib
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.trace_events.salvage import cleaned
 
 HEAD_BYTES = 64 << 10
 _PEEK_BYTES = 512
@@ -58,6 +57,8 @@ def is_json(head: bytes) -> bool:
 
 def broken_at(head: bytes) -> int | None:
     """The byte at which a head stops being valid JSON; None if it is the start of JSON."""
+    from stepscope.sources.trace_events.salvage import cleaned  # noqa: PLC0415 - only for files that no reader takes
+
     start = len(head) - len(head.removeprefix(_BOM))
     try:
         msgspec.json.decode(cleaned(head[start:]))

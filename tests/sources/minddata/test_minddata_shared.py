@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from parts import taken
-from stepscope.sources.minddata import Clock, MinddataFiles, write_minddata
+from stepscope.sources.minddata.files import Clock, MinddataFiles
+from stepscope.sources.minddata.write import write_minddata
 
 MS = 1_000_000
 CLASSIC = "data/mindspore/real_minddata_ms210_train/profiler"

@@ -8,7 +8,10 @@ import polars as pl
 import pytest
 
 from parts import taken
-from stepscope.sources.mindspore_cpu import CpuFiles, read_executions, read_memory, read_totals
+from stepscope.sources.mindspore_cpu.executions import read_executions
+from stepscope.sources.mindspore_cpu.files import CpuFiles
+from stepscope.sources.mindspore_cpu.memory import read_memory
+from stepscope.sources.mindspore_cpu.totals import read_totals
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS
 
 TYPES, DETAILS = "cpu_op_type_info_0.csv", "cpu_op_detail_info_0.csv"

@@ -11,7 +11,6 @@ Both become the same tables, up to what one of them does not hold:
 - totals of API calls are summed from the calls that the export holds.
 """
 
-from stepscope.sources.ascend.db import AscendDb
-from stepscope.sources.ascend.text import AscendText
+from stepscope.sources.ascend.source import AscendDb, AscendText
 
 __all__ = ["AscendDb", "AscendText"]

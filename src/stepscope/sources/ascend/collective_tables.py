@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.ascend.groups import Groups, read_call_name
-from stepscope.sources.csv_files import whole
+from stepscope.sources.csv_files.values import whole
 from stepscope.tables import COLLECTIVES
 
 ELEMENT_BYTES = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.sources.ascend.groups import Groups, read_call_name
-from stepscope.sources.csv_files import whole
+from stepscope.sources.csv_files.values import whole
 from stepscope.tables import LINKS, TRANSPORTS
 
 if TYPE_CHECKING:

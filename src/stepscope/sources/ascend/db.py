@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,58 +13,27 @@ from stepscope.sources.ascend import db_device, db_extras, db_host
 from stepscope.sources.ascend.assemble import write_rank, write_tables
 from stepscope.sources.ascend.database import DATABASE_ERRORS, REMEDY, Database, open_database
 from stepscope.sources.ascend.db_checks import (
-    ANALYSIS_TABLES,
-    EVENT_TABLES,
     check_events,
     is_usable,
 )
 from stepscope.sources.ascend.exported_rank import STEPS, ExportedRank
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
 from stepscope.sources.ascend.lost_device import activities, report_lost_device
-from stepscope.sources.ascend.rank_files import DATABASE, ExportFiles, find_rank_files, sort_files
+from stepscope.sources.ascend.rank_files import ExportFiles, sort_files
 from stepscope.sources.ascend.rank_info import read_rank_info
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
 from stepscope.sources.ascend.timeline import Timeline
-from stepscope.sources.base import Found, Input
-from stepscope.sources.missing import ASCEND
+from stepscope.sources.base import Input
 
 if TYPE_CHECKING:
     from stepscope.sources.base import Sink
 
-_SQLITE = b"SQLite format 3\0"
 
-
-class AscendDb:
-    """Reader of the database export."""
-
-    name = "ascend_db"
-    version = 5
-    family = "ascend"
-    reasons: Mapping[str, str] = {
-        **ASCEND,
-        "links": "the database has no communication matrix",
-        "transports": "the database has no bandwidth table",
-    }
-    own_tables = frozenset[str]()
-
-    def find(self, directory: Path, names: Sequence[str]) -> Found | None:
-        """Recognise a rank directory, or its output folder, that has a database."""
-        files = find_rank_files(directory, names)
-        if files is None or files.database is None:
-            return None
-        return Found((Input(self.name, directory, files.files),))
-
-    def sniff(self, file: Path, head: bytes) -> Input | None:
-        """Recognise one database by its tables, of any name; report one named as an export but without tables."""
-        if not head.startswith(_SQLITE) or not (_looks_ours(file) or DATABASE.search(file.name)):
-            return None
-        return Input(self.name, file, (file,))
-
-    def read(self, item: Input, sink: Sink) -> None:
-        """Read the database export of one rank."""
-        recording, files = take_database(item, sink)
-        write_rank(recording, write_tables(recording, files, sink), sink)
-        write_data_preparation(files, sink)
+def read_database(item: Input, sink: Sink) -> None:
+    """Read the database export of one rank."""
+    recording, files = take_database(item, sink)
+    write_rank(recording, write_tables(recording, files, sink), sink)
+    write_data_preparation(files, sink)
 
 
 def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[ExportedRank, ExportFiles]:
@@ -88,7 +57,7 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
             "holds both a text and a database export; the database is read",
             "Nothing to do: both hold the same recording.",
         )
-    identity, groups = read_rank_info(files, AscendDb.name, sink)
+    identity, groups = read_rank_info(files, item.source, sink)
     recording = ExportedRank(identity, groups, Timeline(sink.scratch))
     read = [
         _with(files.database, lambda database: _take_events(recording, database, has_marks), sink, "kernels"),
@@ -166,18 +135,3 @@ def _take_events(recording: ExportedRank, database: Database, has_marks: bool) -
 
 def _take_analysis(recording: ExportedRank, database: Database) -> None:
     recording.calls, recording.packets, recording.links, recording.step_totals = db_extras.read_analysis(database)
-
-
-class _Silent:
-    """A sink for a look at a file that may not be ours."""
-
-    def issue(self, *_: object, **__: object) -> None: ...
-
-
-def _looks_ours(file: Path) -> bool:
-    try:
-        with open_database(file, _Silent()) as database:  # type: ignore[arg-type]
-            events = sum(database.has(table) for table in EVENT_TABLES)
-            return events >= 2 or any(database.has(table) for table in ANALYSIS_TABLES)
-    except DATABASE_ERRORS:
-        return False

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.sources.ascend.database import REMEDY, Database
+from stepscope.sources.ascend.database import DATABASE_ERRORS, REMEDY, Database, open_database
 from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.lost_device import activities
 
@@ -89,4 +89,20 @@ def _is_empty(path: Path) -> bool:
     try:
         return path.stat().st_size == 0
     except OSError:
+        return False
+
+
+class _Silent:
+    """A sink for a look at a file that may not be ours."""
+
+    def issue(self, *_: object, **__: object) -> None: ...
+
+
+def looks_ours(file: Path) -> bool:
+    """Whether a database has the tables of an export."""
+    try:
+        with open_database(file, _Silent()) as database:  # type: ignore[arg-type]
+            events = sum(database.has(table) for table in EVENT_TABLES)
+            return events >= 2 or any(database.has(table) for table in ANALYSIS_TABLES)
+    except DATABASE_ERRORS:
         return False

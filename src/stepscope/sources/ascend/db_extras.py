@@ -11,7 +11,7 @@ from stepscope.sources.ascend.database import Database
 from stepscope.sources.ascend.exported_rank import shaped
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.rank_info import RankInfo, read_metadata
-from stepscope.sources.csv_files import whole
+from stepscope.sources.csv_files.values import whole
 from stepscope.tables import ALLOCATIONS, COUNTERS, MEMORY_CURVE, STEP_TOTALS
 
 MODULES = {0: "SLOG", 3: "HCCL", 4: "FMK", 6: "DVPP", 7: "RUNTIME", 8: "CCE", 9: "HDC", 33: "APP"}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.sources.ascend.db import AscendDb, take_database
+from stepscope.sources.ascend.db import take_database
 from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.rank_files import OUTPUT, RANK_DIRECTORY
-from stepscope.sources.ascend.text import AscendText, take_text
+from stepscope.sources.ascend.source import AscendDb, AscendText
+from stepscope.sources.ascend.text import take_text
 from stepscope.sources.base import Input
 
 if TYPE_CHECKING:

@@ -15,9 +15,15 @@ import polars as pl
 from stepscope.sources.ascend.exported_rank import HOST, ExportedRank, shaped
 from stepscope.sources.ascend.rank_files import ExportFiles, began_ns
 from stepscope.sources.ascend.trace_layout import CPU_OPERATORS
-from stepscope.sources.csv_files import Field, FileLayout, read_csv
-from stepscope.sources.minddata import Clock, read_stages, write_minddata
-from stepscope.sources.mindspore_cpu import Unit, read_executions, read_memory, read_totals
+from stepscope.sources.csv_files.layout import Field, FileLayout
+from stepscope.sources.csv_files.reading import read_csv
+from stepscope.sources.minddata.files import Clock
+from stepscope.sources.minddata.stages import read_stages
+from stepscope.sources.minddata.write import write_minddata
+from stepscope.sources.mindspore_cpu.executions import read_executions
+from stepscope.sources.mindspore_cpu.files import Unit
+from stepscope.sources.mindspore_cpu.memory import read_memory
+from stepscope.sources.mindspore_cpu.totals import read_totals
 from stepscope.sources.plausible import FIRST_EPOCH_NS, WEEK_NS
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS
 from stepscope.tables.base import with_schema

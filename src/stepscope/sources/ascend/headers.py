@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.sources.csv_files import Field, FileLayout, order
+from stepscope.sources.csv_files.layout import Field, FileLayout, order
 
 _KERNEL = (
     "name,type,op_state,accelerator_core,start_time,duration,wait_time,block_dim,mix_block_dim,hf32_eligible,"

@@ -6,7 +6,7 @@ from typing import Final
 
 import polars as pl
 
-from stepscope.sources.csv_files import Field
+from stepscope.sources.csv_files.layout import Field
 from stepscope.tables import KERNEL_COUNTERS
 
 SPELLINGS: Final = {"aicore_time": "aic_time", "aic_total_time": "aic_time", "aiv_total_time": "aiv_time"}

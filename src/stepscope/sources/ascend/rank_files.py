@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
-from stepscope.sources.minddata import MinddataFiles
-from stepscope.sources.mindspore_cpu import CpuFiles
+from stepscope.sources.minddata.files import MinddataFiles
+from stepscope.sources.mindspore_cpu.files import CpuFiles
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 FRAMEWORK = "FRAMEWORK"

@@ -6,7 +6,7 @@ import csv
 import re
 
 from stepscope.sources.ascend.trace_layout import KNOWN_PROCESSES
-from stepscope.sources.csv_files import column_key
+from stepscope.sources.csv_files.layout import column_key
 
 _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = (
     ("kernels", frozenset({"start_time", "accelerator_core"})),

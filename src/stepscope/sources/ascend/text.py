@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -17,15 +16,15 @@ from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, Expor
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
 from stepscope.sources.ascend.kernel_tables import joined
 from stepscope.sources.ascend.lost_device import activities, report_lost_device, report_lost_kernels
-from stepscope.sources.ascend.rank_files import ExportFiles, find_rank_files, sort_files
+from stepscope.sources.ascend.rank_files import ExportFiles, sort_files
 from stepscope.sources.ascend.rank_info import read_rank_info
 from stepscope.sources.ascend.recognise import text_part
 from stepscope.sources.ascend.steps import step_ranges
 from stepscope.sources.ascend.timeline import Kind, Timeline
 from stepscope.sources.ascend.trace_view import TraceView, read_trace_view
-from stepscope.sources.base import Found, Input
-from stepscope.sources.csv_files import FileLayout, read_csv, read_csv_parts
-from stepscope.sources.missing import ASCEND
+from stepscope.sources.base import Input
+from stepscope.sources.csv_files.layout import FileLayout
+from stepscope.sources.csv_files.reading import read_csv, read_csv_parts
 from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, OPERATOR_TOTALS, STEP_TOTALS, Table
 
 if TYPE_CHECKING:
@@ -35,37 +34,13 @@ COMMUNICATION_CORES = ("COMMUNICATION", "HCCL")
 """Accelerator core of the rows of kernel_details.csv that are communication."""
 
 
-class AscendText:
-    """Reader of the text export."""
-
-    name = "ascend_text"
-    version = 8
-    family = "ascend"
-    reasons: Mapping[str, str] = {
-        **ASCEND,
-        "links": "communication_matrix.json is missing or empty",
-        "transports": "communication.json is missing or empty",
-    }
-    own_tables = frozenset[str]()
-
-    def find(self, directory: Path, names: Sequence[str]) -> Found | None:
-        """Recognise a rank directory, or its output folder, that has the text export and no database."""
-        files = find_rank_files(directory, names)
-        if files is None or files.database is not None or not files.has_text:
-            return None
-        return Found((Input(self.name, directory, files.files),))
-
-    def sniff(self, file: Path, head: bytes) -> Input | None:
-        """Recognise one file of the text export by its first bytes, whatever its name."""
-        return Input(self.name, file, (file,)) if text_part(head) else None
-
-    def read(self, item: Input, sink: Sink) -> None:
-        """Read the text export of one rank."""
-        recording, view, files = take_text(item, sink)
-        written = write_tables(recording, files, sink)
-        write_rank(recording, written, sink)
-        check_text(recording, written.computed, view, files, sink)
-        write_data_preparation(files, sink)
+def read_text(item: Input, sink: Sink) -> None:
+    """Read the text export of one rank."""
+    recording, view, files = take_text(item, sink)
+    written = write_tables(recording, files, sink)
+    write_rank(recording, written, sink)
+    check_text(recording, written.computed, view, files, sink)
+    write_data_preparation(files, sink)
 
 
 def take_text(item: Input, sink: Sink) -> tuple[ExportedRank, TraceView, ExportFiles]:
@@ -75,7 +50,7 @@ def take_text(item: Input, sink: Sink) -> tuple[ExportedRank, TraceView, ExportF
         UnreadableInput: If nothing of it can be read.
     """
     files = _known_by_content(sort_files(item.path, item.files), item)
-    identity, groups = read_rank_info(files, AscendText.name, sink)
+    identity, groups = read_rank_info(files, item.source, sink)
     recording = ExportedRank(identity, groups, Timeline(sink.scratch))
     view = TraceView()
     executions = cpu_executions(files, sink)

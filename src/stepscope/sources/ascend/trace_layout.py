@@ -6,7 +6,7 @@ their ends, and `enqueue_to_dequeue` repeats the correlation ids of `Enqueue@` a
 
 from __future__ import annotations
 
-from stepscope.sources.trace_events import Arg, EventClass, Layout
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 
 COMPLETE = frozenset({"X"})
 

@@ -17,7 +17,7 @@ from stepscope.sources.flows import matched_flows
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.spool import EventSpool
 from stepscope.sources.stacks import OWN_FRAME
-from stepscope.sources.trace_events import read_events
+from stepscope.sources.trace_events.reader import read_events
 from stepscope.tables import COUNTERS, FLOWS
 
 if TYPE_CHECKING:

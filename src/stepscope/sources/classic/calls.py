@@ -14,7 +14,9 @@ from stepscope.sources.classic.call_cells import CALLS, read_cells
 from stepscope.sources.classic.call_units import unit_of
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.link_ranks import offset_of
-from stepscope.sources.csv_files import Field, FileLayout, order, read_csv, whole
+from stepscope.sources.csv_files.layout import Field, FileLayout, order
+from stepscope.sources.csv_files.reading import read_csv
+from stepscope.sources.csv_files.values import whole
 from stepscope.sources.kineto.communication import operation_of
 from stepscope.tables import COMMUNICATION_TOTALS, LINKS
 from stepscope.tables.base import with_schema

@@ -13,10 +13,13 @@ from stepscope.sources.classic.flops import read_flops
 from stepscope.sources.classic.ranks import device_kind
 from stepscope.sources.classic.step_bars import step_bars, steps_of
 from stepscope.sources.classic.step_trace import read_step_trace
-from stepscope.sources.mindspore_cpu import CpuFiles, Unit, read_executions, read_memory, read_totals
+from stepscope.sources.mindspore_cpu.executions import read_executions
+from stepscope.sources.mindspore_cpu.files import CpuFiles, Unit
+from stepscope.sources.mindspore_cpu.memory import read_memory
+from stepscope.sources.mindspore_cpu.totals import read_totals
 from stepscope.sources.sinks import SilentSink
-from stepscope.sources.trace_events import read_events
 from stepscope.sources.trace_events.base import EventClass, Layout
+from stepscope.sources.trace_events.reader import read_events
 from stepscope.sources.windows import span_of
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS, OPERATORS, SLICES, STEPS
 from stepscope.tables.steps import WHOLE_RECORDING

@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepscope.paths import natural
+from stepscope.recording_format.reading import read_export_list
+
+LABEL = "rank "
+"""What labels of inputs begin with, before the number of the rank."""
 
 KINDS: Mapping[str, str] = {
     "profiler_info": r"profiler_info_(\d+)\.json",
@@ -177,3 +181,9 @@ def rank_files(path: Path, rank: int, named: Iterable[tuple[str, Path]], seat: S
         if found := kind_of(name):
             kinds[found[0]].append(file)
     return RankFiles(path, rank, dict(kinds), seat)
+
+
+def recorded_steps(listed: Path) -> tuple[int, ...]:
+    """The recorded number of each step of exported files; empty if they were not exported, or it is unknown."""
+    content = read_export_list(listed)
+    return () if content is None else content.steps

@@ -10,7 +10,9 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout, header_of, order, read_csv
+from stepscope.sources.csv_files.heading import header_of
+from stepscope.sources.csv_files.layout import Field, FileLayout, order
+from stepscope.sources.csv_files.reading import read_csv
 
 _MEGA, _GIGA = 1e6, 1e9
 _LAYOUT = FileLayout(

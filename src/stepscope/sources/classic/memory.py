@@ -15,7 +15,7 @@ from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.memory_details import read_details
 from stepscope.sources.classic.memory_plan import GraphPlan, size_in_bytes, write_plans
 from stepscope.sources.classic.memory_proto import read_proto
-from stepscope.sources.csv_files import read_csv_parts
+from stepscope.sources.csv_files.reading import read_csv_parts
 from stepscope.sources.side_files import read_object
 from stepscope.tables import ALLOCATIONS, RANK_FIGURES
 

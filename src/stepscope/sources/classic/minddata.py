@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.minddata import Clock, MinddataFiles, write_minddata
+from stepscope.sources.minddata.files import Clock, MinddataFiles
+from stepscope.sources.minddata.write import write_minddata
 
 
 def write_data_preparation(files: RankFiles, sink: Sink) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import whole
+from stepscope.sources.csv_files.values import whole
 
 _MS_NS = 1e6
 

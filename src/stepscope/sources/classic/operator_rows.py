@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout, order
+from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.tables import OPERATOR_TOTALS
 
 TYPES = FileLayout(

@@ -15,7 +15,8 @@ from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import check_rates, read_flops
 from stepscope.sources.classic.operator_counts import known_counts
 from stepscope.sources.classic.operator_rows import TYPES, check_shares, short_name, type_of, write_operators
-from stepscope.sources.csv_files import Field, FileLayout, order, read_csv
+from stepscope.sources.csv_files.layout import Field, FileLayout, order
+from stepscope.sources.csv_files.reading import read_csv
 
 _FULL_NAMES = ("full_kernel_name", "full_op_name", "op_full_name", "full_kernel_time")
 """The last is a header that files of 1.x carry by mistake."""

@@ -7,7 +7,8 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.operator_rows import type_of, write_operators
-from stepscope.sources.csv_files import Field, FileLayout, order, read_csv
+from stepscope.sources.csv_files.layout import Field, FileLayout, order
+from stepscope.sources.csv_files.reading import read_csv
 
 _LAYOUT = FileLayout(
     fields=(

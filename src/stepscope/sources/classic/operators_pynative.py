@@ -8,7 +8,8 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.operator_counts import known_counts
 from stepscope.sources.classic.operator_rows import TYPES, check_shares, short_name, type_of, write_operators
-from stepscope.sources.csv_files import Field, FileLayout, read_csv
+from stepscope.sources.csv_files.layout import Field, FileLayout
+from stepscope.sources.csv_files.reading import read_csv
 
 _DETAILS = FileLayout(
     fields=(

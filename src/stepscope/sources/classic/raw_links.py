@@ -18,7 +18,8 @@ from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.link_ranks import offset_of
 from stepscope.sources.kineto.communication import operation_of
 from stepscope.sources.sinks import SilentSink
-from stepscope.sources.trace_events import Arg, EventClass, Layout, read_events
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout
+from stepscope.sources.trace_events.reader import read_events
 from stepscope.tables import LINKS
 
 _ENDS = {"source": "src rank", "destination": "dst rank"}

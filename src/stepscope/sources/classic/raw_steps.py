@@ -13,7 +13,9 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.step_trace import StepTrace
-from stepscope.sources.csv_files import Field, FileLayout, column_key, header_of, order, raw_rows, read_csv
+from stepscope.sources.csv_files.heading import header_of, raw_rows
+from stepscope.sources.csv_files.layout import Field, FileLayout, column_key, order
+from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.plausible import Times, sort_out
 from stepscope.tables import COLLECTIVES, STEPS
 

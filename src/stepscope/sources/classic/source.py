@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import polars as pl
-
-from stepscope.errors import UnreadableInput
 from stepscope.recording_format.export_list import list_name
-from stepscope.recording_format.reading import read_export_list
 from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.classic import legacy, raw_profiles
-from stepscope.sources.classic.files import RankFiles, Seat, is_known, kind_of, rank_files, sort_files
-from stepscope.sources.classic.parts import PARTS
-from stepscope.sources.sinks import RecordedStepsSink
-from stepscope.tables import ISSUES, RANKS, Table
-from stepscope.tables.issues import Severity
+from stepscope.sources.classic.files import (
+    LABEL,
+    RankFiles,
+    Seat,
+    is_known,
+    kind_of,
+    recorded_steps,
+    sort_files,
+)
 
 _FOLDERS = ("host_info", "msadvisor")
 """Folders of a profile whose files are its own."""
-_LABEL = "rank "
 
 
 class ClassicSource:
@@ -71,30 +70,13 @@ class ClassicSource:
         cluster = legacy.cluster_of(file.parent)
         if cluster is not None:
             return self._seated(cluster, cluster.seat(file.parent, found[1]), [(file.name, file)])
-        return Input(self.name, file, (file,), f"{_LABEL}{found[1]}")
+        return Input(self.name, file, (file,), f"{LABEL}{found[1]}")
 
     def read(self, item: Input, sink: Sink) -> None:
-        """Read the files of one rank, each part by itself, so that a damaged one costs no other.
+        """See `read_rank`."""
+        from stepscope.sources.classic.reading import read_rank  # noqa: PLC0415 - what reads is loaded when there is something to read
 
-        Raises:
-            UnreadableInput: If nothing of it can be read.
-        """
-        files = _files_of(item)
-        counting = _Counting(sink)
-        target = _by_own_numbers(files, item, counting)
-        for part in PARTS:
-            try:
-                part(files, target)
-            except UnreadableInput as error:
-                counting.issue("error", Path(error.path), error.problem, error.remedy)
-        if not counting.rows:
-            if len(counting.damaged) == 1:
-                raise counting.damaged.popitem()[1]
-            raise UnreadableInput(
-                item.path,
-                f"none of the files of rank {files.rank} holds readable data",
-                "Copy the profile again, or run the profiler's analysis again",
-            )
+        read_rank(item, sink)
 
     def _raw(self, directory: Path) -> Found | None:
         """An exported raw profile in a folder of its own: one input a device.
@@ -114,80 +96,13 @@ class ClassicSource:
         """The input of a rank."""
         files = [file for _, file in named]
         listed = directory / list_name(rank)
-        if _recorded_steps(listed):
+        if recorded_steps(listed):
             files.append(listed)
-        return Input(self.name, directory, tuple(files), f"{_LABEL}{rank}")
+        return Input(self.name, directory, tuple(files), f"{LABEL}{rank}")
 
     def _seated(self, cluster: legacy.Cluster, seat: Seat, named: list[tuple[str, Path]]) -> Input:
         """The input of a device in a cluster of folders; all have one path, so they belong to one job."""
-        return Input(self.name, cluster.path, (*(file for _, file in named), *cluster.files), f"{_LABEL}{seat.rank}")
-
-
-class _Counting:
-    """A sink that knows whether anything but who recorded it came in, and what was wrong with each file."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self.workers = sink.workers
-        self.rows = 0
-        self.damaged: dict[Path, UnreadableInput] = {}
-        self.scratch = sink.scratch
-        self.advance = sink.advance
-
-    def write(self, table: Table, frame: pl.DataFrame) -> None:
-        """Hand rows on."""
-        if table not in (RANKS, ISSUES):
-            self.rows += frame.height
-        self._sink.write(table, frame)
-
-    def issue(
-        self,
-        severity: Severity,
-        file: Path,
-        problem: str,
-        remedy: str,
-        *,
-        place: str | None = None,
-        lost: int | None = None,
-    ) -> None:
-        """Hand an issue on."""
-        if severity != "note":
-            self.damaged.setdefault(file, UnreadableInput(file, problem, remedy))
-        self._sink.issue(severity, file, problem, remedy, place=place, lost=lost)
-
-
-def _by_own_numbers(files: RankFiles, item: Input, sink: Sink) -> Sink:
-    """The sink, or for files that were exported from a recording one that gives steps their recorded numbers."""
-    listed = item.path / list_name(files.rank)
-    steps = _recorded_steps(listed) if listed in item.files and files.one("step_trace") is not None else ()
-    return RecordedStepsSink(sink, steps) if steps else sink
-
-
-def _recorded_steps(listed: Path) -> tuple[int, ...]:
-    """The recorded number of each step of exported files; empty if they were not exported, or it is unknown."""
-    content = read_export_list(listed)
-    return () if content is None else content.steps
-
-
-def _files_of(item: Input) -> RankFiles:
-    """The files of an input by kind; those of a cluster's folder have the number of the device, not of the rank."""
-    rank = int(item.label.removeprefix(_LABEL))
-    root = item.path if item.path.is_dir() else item.path.parent
-    folder = _folder_of(item) if root.name == legacy.FOLDER else None
-    if folder is None:
-        return rank_files(item.path, rank, [(file.relative_to(root).as_posix(), file) for file in item.files])
-    named = [(file.relative_to(folder).as_posix(), file) for file in item.files if folder in file.parents]
-    numbers = [found[1] for name, _ in named if (found := kind_of(name)) and found[1] is not None]
-    cluster = legacy.cluster_of(folder)
-    seat = cluster.seat(folder, numbers[0]) if cluster is not None and numbers else None
-    return rank_files(folder, rank, named, seat)
-
-
-def _folder_of(item: Input) -> Path | None:
-    """The folder of a cluster with the files of an input."""
-    below = (file for file in item.files if item.path in file.parents and legacy.cluster_of(file.parent))
-    first = next(below, None)
-    return None if first is None else first.parent
+        return Input(self.name, cluster.path, (*(file for _, file in named), *cluster.files), f"{LABEL}{seat.rank}")
 
 
 def _profile_files(directory: Path, names: Sequence[str]) -> list[tuple[str, Path]]:

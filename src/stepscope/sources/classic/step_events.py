@@ -16,7 +16,8 @@ from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.raw_steps import Call, steps_of
 from stepscope.sources.classic.step_trace import StepTrace
-from stepscope.sources.trace_events import Arg, EventClass, Layout, read_events
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout
+from stepscope.sources.trace_events.reader import read_events
 
 _CATEGORIES = frozenset({"iteration time", "fp_bp time", "reduce"})
 _POINTS = {"FP Start": "forward_us", "BP End": "backward_us"}

@@ -11,7 +11,9 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.average_rows import find_average, step_numbers
 from stepscope.sources.classic.step_trace_average import ROUNDING_NS, check_average, check_phases
 from stepscope.sources.classic.step_trace_reduces import Reduces, calls_of, find_reduces
-from stepscope.sources.csv_files import Field, FileLayout, header_of, order, read_csv
+from stepscope.sources.csv_files.heading import header_of
+from stepscope.sources.csv_files.layout import Field, FileLayout, order
+from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.plausible import Times, sort_out
 from stepscope.sources.side_files import report_unreadable
 from stepscope.tables import COLLECTIVES, STEPS

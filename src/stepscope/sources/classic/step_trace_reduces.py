@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.sources.ascend.groups import read_call_name
-from stepscope.sources.csv_files import Field, column_key
+from stepscope.sources.csv_files.layout import Field, column_key
 from stepscope.tables.communication import POINT_TO_POINT
 
 _NAME = re.compile(r"stream_(?P<stream>\d{1,9})_(?:parallel_\d+|\d+(?:_(?P<operator>.+))?)")

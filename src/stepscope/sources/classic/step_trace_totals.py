@@ -15,7 +15,10 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.average_rows import is_mean_row
 from stepscope.sources.classic.step_total_units import unit_ns
-from stepscope.sources.csv_files import Field, FileLayout, column_key, header_of, order, read_csv, whole
+from stepscope.sources.csv_files.heading import header_of
+from stepscope.sources.csv_files.layout import Field, FileLayout, column_key, order
+from stepscope.sources.csv_files.reading import read_csv
+from stepscope.sources.csv_files.values import whole
 from stepscope.sources.side_files import report_unreadable
 from stepscope.tables import STEP_TOTALS
 

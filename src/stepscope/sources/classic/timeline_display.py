@@ -15,7 +15,8 @@ from stepscope.sources.classic.step_bars import step_bars, steps_of
 from stepscope.sources.classic.timeline_kernels import KernelRows
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.spool import EventSpool
-from stepscope.sources.trace_events import Arg, EventClass, Layout, read_events
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout
+from stepscope.sources.trace_events.reader import read_events
 from stepscope.tables import STEPS
 
 _LAYOUT = Layout(

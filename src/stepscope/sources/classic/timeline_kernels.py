@@ -15,16 +15,9 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import (
-    Field,
-    FileLayout,
-    Kind,
-    column_key,
-    header_of,
-    order,
-    raw_rows,
-    read_csv_parts,
-)
+from stepscope.sources.csv_files.heading import header_of, raw_rows
+from stepscope.sources.csv_files.layout import Field, FileLayout, Kind, column_key, order
+from stepscope.sources.csv_files.reading import read_csv_parts
 from stepscope.sources.windows import around, span_of
 from stepscope.tables import KERNELS
 

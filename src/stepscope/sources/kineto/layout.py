@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.trace_events import Arg, EventClass, Layout
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 from stepscope.tables.base import with_schema
 
 RANGE = frozenset({"X"})

@@ -3,9 +3,3 @@
 They occur in classic profiles, in directories of later profilers, and in our own recordings. Their times use the
 host's monotonic clock; the caller gives its offset to the clock of the rest.
 """
-
-from stepscope.sources.minddata.files import Clock, MinddataFiles
-from stepscope.sources.minddata.stages import read_stages
-from stepscope.sources.minddata.write import write_minddata
-
-__all__ = ["Clock", "MinddataFiles", "read_stages", "write_minddata"]

@@ -16,7 +16,8 @@ import polars as pl
 from stepscope.json_files import value_in
 from stepscope.json_values import list_of, small_number, whole_number
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout, order, read_csv
+from stepscope.sources.csv_files.layout import Field, FileLayout, order
+from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.side_files import AGAIN, read_object
 
 _MS = 1_000_000

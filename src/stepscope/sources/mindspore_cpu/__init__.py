@@ -4,18 +4,3 @@ They occur in a classic profile, in `FRAMEWORK` of an `*_ascend_ms` directory, a
 `cpu_op_execute_timestamp` (when each operator ran) and `cpu_framework` (on what shapes), `cpu_op_type_info` and
 `cpu_op_detail_info` (totals), `cpu_ms_memory_record` (the allocator).
 """
-
-from stepscope.sources.mindspore_cpu.executions import EXECUTIONS, read_executions, with_shapes
-from stepscope.sources.mindspore_cpu.files import CpuFiles, Unit
-from stepscope.sources.mindspore_cpu.memory import read_memory
-from stepscope.sources.mindspore_cpu.totals import read_totals
-
-__all__ = [
-    "EXECUTIONS",
-    "CpuFiles",
-    "Unit",
-    "read_executions",
-    "read_memory",
-    "read_totals",
-    "with_shapes",
-]

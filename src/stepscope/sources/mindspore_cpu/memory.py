@@ -7,7 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout, column_key, is_data
+from stepscope.sources.csv_files.heading import is_data
+from stepscope.sources.csv_files.layout import Field, FileLayout, column_key
 from stepscope.sources.side_files import report_unreadable
 
 MEMORY = {

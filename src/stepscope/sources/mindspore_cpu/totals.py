@@ -7,7 +7,10 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files import Field, FileLayout, header_of, order, read_csv, whole
+from stepscope.sources.csv_files.heading import header_of
+from stepscope.sources.csv_files.layout import Field, FileLayout, order
+from stepscope.sources.csv_files.reading import read_csv
+from stepscope.sources.csv_files.values import whole
 from stepscope.sources.mindspore_cpu.files import CpuFiles, Unit
 from stepscope.tables import OPERATOR_TOTALS
 

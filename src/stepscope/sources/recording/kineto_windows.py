@@ -14,7 +14,7 @@ from stepscope.sources.kineto.steps import STEP_PREFIX
 from stepscope.sources.plausible import FIRST_EPOCH_NS
 from stepscope.sources.recording.windows import Window
 from stepscope.sources.spool import Spool
-from stepscope.sources.trace_events import read_events
+from stepscope.sources.trace_events.reader import read_events
 
 _IDS = ("external_id", "correlation")
 _MAY_BE_STEPS = ("annotation", "operator", "device_annotation")

@@ -12,7 +12,7 @@ from typing import IO
 import polars as pl
 
 from stepscope.recording_format.rows import CsvFile
-from stepscope.sources.trace_events import Report
+from stepscope.sources.base import Report
 from stepscope.tables.base import with_schema
 
 _Schema = Mapping[str, type[pl.DataType]]

@@ -8,9 +8,9 @@ from stepscope.recording_format.about import About
 from stepscope.recording_format.layout import minddata_directories
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.steps import Steps
-from stepscope.sources.minddata import Clock, MinddataFiles
-from stepscope.sources.minddata import write_minddata as write_files
+from stepscope.sources.minddata.files import Clock, MinddataFiles
 from stepscope.sources.minddata.usage import first_sample_ns
+from stepscope.sources.minddata.write import write_minddata as write_files
 
 
 def write_minddata(about: About, steps: Steps, sink: Sink, *, with_host: bool) -> None:

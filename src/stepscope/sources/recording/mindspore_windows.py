@@ -11,7 +11,9 @@ from stepscope.sources.base import Sink
 from stepscope.sources.kineto import communication as comm
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import event_frame
-from stepscope.sources.mindspore_cpu import CpuFiles, read_executions, read_memory
+from stepscope.sources.mindspore_cpu.executions import read_executions
+from stepscope.sources.mindspore_cpu.files import CpuFiles
+from stepscope.sources.mindspore_cpu.memory import read_memory
 from stepscope.sources.plausible import FIRST_EPOCH_NS
 from stepscope.sources.recording.marks import CALLS
 from stepscope.sources.recording.windows import Window

@@ -10,9 +10,8 @@ from stepscope.errors import UnreadableInput
 from stepscope.paths import stays_below
 from stepscope.recording_format.layout import COMPLETE, window_directory
 from stepscope.recording_format.rows import WINDOWS
-from stepscope.sources.base import Sink
+from stepscope.sources.base import Report, Sink
 from stepscope.sources.recording.lines import read_rows
-from stepscope.sources.trace_events import Report
 
 _READ = ("window", "start_ns", "end_ns", "kind", "state", "files")
 

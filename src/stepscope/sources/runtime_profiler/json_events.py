@@ -9,7 +9,8 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.runtime_profiler.detail import EVENTS
-from stepscope.sources.trace_events import EventClass, Layout, read_events
+from stepscope.sources.trace_events.base import EventClass, Layout
+from stepscope.sources.trace_events.reader import read_events
 from stepscope.tables.base import with_schema
 
 _LAYOUT = Layout((EventClass("events", frozenset({"X"}), None),))

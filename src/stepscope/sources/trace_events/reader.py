@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from stepscope.sources.base import Report
 from stepscope.sources.native import library
 from stepscope.sources.trace_events.base import Batch, Layout, Problem, TraceHeader
 from stepscope.sources.trace_events.chunks import CHUNK_BYTES, MAX_HEADER_BYTES, Chunker, trailing_members
@@ -13,7 +14,6 @@ from stepscope.sources.trace_events.decode import Decoded, EventDecoder
 from stepscope.sources.trace_events.salvage import CUT_OFF
 from stepscope.sources.trace_events.stream import open_stream
 from stepscope.sources.trace_events.workers import Workers
-from stepscope.tables.issues import Severity
 
 _LARGE_BYTES = 256 << 20
 """From this (inflated) size on, memory is given back after reading rather than kept for the next trace."""
@@ -24,21 +24,6 @@ Advance = Callable[[int], None]
 
 def unwatched(count: int) -> None:
     """Nobody watches how far reading has come."""
-
-
-class Report(Protocol):
-    """Takes an issue; `Sink.issue` is one."""
-
-    def __call__(
-        self,
-        severity: Severity,
-        file: Path,
-        problem: str,
-        remedy: str,
-        *,
-        place: str | None = None,
-        lost: int | None = None,
-    ) -> None: ...
 
 
 def _joined(texts: Iterable[bytes]) -> bytes:

@@ -1,0 +1,61 @@
+"""Reading one trace of the PyTorch profiler into tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.json_values import small_number
+from stepscope.sources.base import Input, Sink
+from stepscope.sources.kineto import header as head
+from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.layout import LAYOUT
+from stepscope.sources.kineto.tables import TraceSupplement, Written, write_events
+from stepscope.sources.trace_events.base import TraceHeader
+from stepscope.sources.trace_events.reader import read_events
+from stepscope.tables import RANKS
+
+
+def read_trace(item: Input, sink: Sink) -> None:
+    """Read one trace.
+
+    Raises:
+        UnreadableInput: If the file cannot be opened or holds no list of events.
+    """
+    events = Events(sink.scratch)
+    decoded = read_events(item.path, LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance)
+    for batch in decoded:
+        for name, frame in batch.frames.items():
+            events.add(name, frame)
+    header = decoded.header
+    events.base_ns = head.base_ns(header.values)
+    written = write_events(item.path, events, sink, TraceSupplement(head.groups_of(header.values)))
+    sink.write(RANKS, _rank_row(item.path, header, written))
+
+
+def _rank_row(path: Path, header: TraceHeader, written: Written) -> pl.DataFrame:
+    counts, span = written.counts, written.span
+    values = header.values
+    rank, origin = head.rank_of(values, path)
+    info = head.distributed(values)
+    host = values.get("host_name")
+    backend = info.get("backend")
+    row = {
+        "rank": rank,
+        "rank_origin": origin,
+        "world_size": small_number(info.get("world_size")),
+        "host": host if isinstance(host, str) else None,
+        "process": written.facts.process,
+        "device_kind": head.device_kind(values, counts.used_device),
+        "device": counts.main_device,
+        "device_name": head.device_name(values, counts.main_device),
+        "framework": "pytorch",
+        "format": "kineto",
+        "backend": backend if isinstance(backend, str) else None,
+        "base_ns": head.base_ns(values),
+        "start_ns": span[0] if span else None,
+        "end_ns": span[1] if span else None,
+        "options": head.options_json(values),
+    }
+    return RANKS.unchecked(**{key: [value] for key, value in row.items()})
