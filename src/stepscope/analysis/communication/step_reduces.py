@@ -49,7 +49,7 @@ def step_reduces(
     """
     calls = _calls(step_trace, collectives, steps, on_host=on_host)
     if calls.is_empty():
-        raise Unavailable("no device communication was recorded within the steps' windows")
+        raise Unavailable("no device communication was recorded in the measured windows")
     gaps = pl.concat([_gaps_before(calls), _gaps_after(calls)])
     empty = gaps.with_columns(
         segment=pl.lit("gap"),

@@ -60,8 +60,8 @@ def shape_executions(
 def _why_none(steps: int) -> str:
     """Why no operator with changing shapes was found, given the number of steps with shapes."""
     if steps == 1:
-        return "shapes were recorded in one step only, or without marked steps, so it is unknown whether they change"
-    recorded = "operators have the same shapes in all steps" if steps else "operator shapes were not recorded"
+        return "there is nothing to compare the recorded shapes with, so it is unknown whether they change"
+    recorded = "operators have the same shapes throughout" if steps else "operator shapes were not recorded"
     return f"{recorded}, so there are no dynamic shapes to show"
 
 
