@@ -7,18 +7,12 @@ on the new page, gives the new advice and lists all of it.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-import stepscope
-
-SOURCE = Path(stepscope.__file__).parent
+from package_copy import copy_package, printed
 
 ADDED = {
     "tables/widgets.py": """
@@ -122,47 +116,27 @@ LINES = {
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the package, and a file in the new format beside it."""
     folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(SOURCE, folder / "stepscope", ignore=shutil.ignore_patterns("__pycache__"))
-    for file, text in ADDED.items():
-        (folder / "stepscope" / file).write_text(f'"""Made by a test."""\n{dedent(text)}', encoding="utf-8")
-    for file, (line, added) in LINES.items():
-        target = folder / "stepscope" / file
-        text = target.read_text(encoding="utf-8")
-        assert text.count(line) == 1, f"{file} has no line {line!r}"
-        target.write_text(text.replace(line, line + added), encoding="utf-8")
+    files = {file: f'"""Made by a test."""\n{dedent(text)}' for file, text in ADDED.items()}
+    copy_package(folder, files, LINES)
     (folder / "job.json").write_text(json.dumps({"widgets": {"cog": 2_000_000, "gear": 5_000_000}}))
     return folder
 
 
-def said(copied: Path, *words: str) -> str:
-    """What the copy's command prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "stepscope", *words],
-        cwd=copied,
-        env={**os.environ, "PYTHONPATH": str(copied), "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_the_new_table_and_reader_are_there(copied: Path) -> None:
-    assert "gear" in said(copied, "sql", "job.json", "SELECT name FROM widgets WHERE duration_ns > 3000000")
-    assert "widgets have no kernels" in said(copied, "info", "job.json")
+    assert "gear" in printed(copied, "sql", "job.json", "SELECT name FROM widgets WHERE duration_ns > 3000000")
+    assert "widgets have no kernels" in printed(copied, "info", "job.json")
 
 
 def test_the_new_page_shows_the_answer_of_the_new_analysis(copied: Path) -> None:
-    assert "Show what widgets cost." in said(copied, "--help")
-    assert "price" in said(copied, "widgets", "job.json")
-    rows = json.loads(said(copied, "widgets", "job.json", "--json"))["tables"]["widget_totals"]
+    assert "Show what widgets cost." in printed(copied, "--help")
+    assert "price" in printed(copied, "widgets", "job.json")
+    rows = json.loads(printed(copied, "widgets", "job.json", "--json"))["tables"]["widget_totals"]
     assert rows == [{"rank": 0, "name": "cog", "cost_ns": 2_000_000}, {"rank": 0, "name": "gear", "cost_ns": 5_000_000}]
 
 
 def test_the_new_rule_gives_its_advice(copied: Path) -> None:
-    told = said(copied, "analyze", "job.json")
+    told = printed(copied, "analyze", "job.json")
 
     assert "Widget gear costs 5.00 ms." in told and "Use another widget." in told
-    assert "部件 gear" in said(copied, "analyze", "job.json", "--language", "zh")
-    assert "widget-cost" in said(copied, "rules")
+    assert "部件 gear" in printed(copied, "analyze", "job.json", "--language", "zh")
+    assert "widget-cost" in printed(copied, "rules")

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from stepscope.advice import RULES, Finding, advise, worded
-from stepscope.advice.units import Unit, unit_of
+from stepscope.advice.units import per_of
 from stepscope.run import Run
 from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
 from tests.advice.examples import examples
@@ -79,7 +79,7 @@ def test_the_loops_are_what_they_are_called() -> None:
     for kind in KINDS:
         run = Run.from_frames({0: looping(kind)})
 
-        assert run.analyse(unit_of) == Unit(kind)
+        assert run.analyse(per_of) == kind
         assert (run.iterations is not None) == (kind == "iteration")
 
 

@@ -43,7 +43,7 @@ from stepscope.sources.trace_events.reader import read_events  # noqa: E402
 CORPUS = TESTS / "fuzz" / "corpus"
 EXAMPLE = min((TESTS.parent / "examples").glob("*/*.json.gz"))
 EVENTS_OF_A_KIND = 6
-LEAST_ACCEPTED = 0.05
+LEAST_ACCEPTED = 0.1
 """Of the inputs of a kind; with fewer, hardly anything is compared."""
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import stepscope
+from package_copy import copy_package, printed
 from stepscope.advice.units import WINDOWS
 from stepscope.analysis import ANALYSES
 from stepscope.cli import app, main
@@ -112,21 +110,14 @@ PAGE = Page("lengths", "Show how long the steps are.", [Section("step_trace", "L
 
 
 def test_a_page_is_one_new_file_and_one_line(tmp_path: Path) -> None:
-    package = Path(stepscope.__file__).parent
-    shutil.copytree(package, tmp_path / "stepscope", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "stepscope" / "pages" / "lengths.py").write_text(PAGE_FILE)
-    names = tmp_path / "stepscope" / "pages" / "__init__.py"
-    names.write_text(names.read_text().replace('    "host",\n', '    "host",\n    "lengths",\n'))
+    copy_package(
+        tmp_path, {"pages/lengths.py": PAGE_FILE}, {"pages/__init__.py": ('    "host",\n', '    "lengths",\n')}
+    )
 
-    def said(*words: str) -> str:
-        command = [sys.executable, "-m", "stepscope", *words]
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-
-    assert "lengths    Show how long the steps are." in said("--help")
-    assert "--rank R" in said("lengths", "--help")
-    assert [*json.loads(said("lengths", str(EXAMPLE), "--json"))["tables"]] == ["step_trace"]
-    assert said("lengths", str(EXAMPLE)).startswith("Lengths of the steps, ")
+    assert "lengths    Show how long the steps are." in printed(tmp_path, "--help")
+    assert "--rank R" in printed(tmp_path, "lengths", "--help")
+    assert [*json.loads(printed(tmp_path, "lengths", str(EXAMPLE), "--json"))["tables"]] == ["step_trace"]
+    assert printed(tmp_path, "lengths", str(EXAMPLE)).startswith("Lengths of the steps, ")
 
 
 def test_the_same_tables_are_there_without_a_surface() -> None:

@@ -33,10 +33,10 @@ RECORDINGS = [
 
 
 @cache
-def recorded_events() -> list[bytes]:
+def recorded_events(layout: Layout) -> list[bytes]:
     """Events of the corpus, and of real traces if there are any beside the repository."""
     texts = [gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes() for path in RECORDINGS]
-    return [*differential.own_events(), *(event for text in texts for event in events_of(text))]
+    return [*differential.own_events(layout), *(event for text in texts for event in events_of(text))]
 
 
 def assert_same(cases: list[Case]) -> None:
@@ -58,7 +58,7 @@ def test_both_read_the_same(kind: str) -> None:
 def test_both_read_the_same_from_real_events(layout: Layout, last: bool) -> None:
     sources = [random.Random(f"{layout is KINETO} {last} {number}") for number in range(INPUTS)]
 
-    assert_same([differential.events(source, layout, last, recorded_events()) for source in sources])
+    assert_same([differential.events(source, layout, last, recorded_events(layout)) for source in sources])
 
 
 @NEEDS_COMPILED

@@ -11,7 +11,7 @@ from stepscope.advice.finding import SEVERITIES, Finding
 from stepscope.advice.formatters import Language
 from stepscope.advice.messages import Message, Words, words_of
 from stepscope.advice.registry import RULES, Rule
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 from stepscope.errors import StepscopeError, Unavailable
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def advise(run: Run) -> list[Finding]:
         except Unavailable:
             continue
         findings.extend(_checked(finding, rule) for finding in found)
-    per = run.analyse(unit_of).per  # also for those that claim no saving and leave it open
+    per = run.analyse(per_of)  # also for those that claim no saving and leave it open
     findings = [finding if finding.saving_ns else replace(finding, per=per) for finding in findings]
     return sorted(claimed_once(findings), key=_place)
 

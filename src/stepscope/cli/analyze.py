@@ -119,7 +119,6 @@ def _json(run: Run, found: Answers, language: Language) -> bytes:
 def _show(run: Run, found: Answers, language: Language, *, quiet: bool, wide: bool) -> None:
     from stepscope.cli.output import Output
     from stepscope.cli.warning_lines import show_warnings
-    from stepscope.pages.answering import answer
     from stepscope.pages.reasons import unanswered
     from stepscope.pages.showing import shown_sections
     from stepscope.report.verdict import verdict
@@ -127,8 +126,8 @@ def _show(run: Run, found: Answers, language: Language, *, quiet: bool, wide: bo
     out = Output(wide=wide)
     out.say(verdict(found, language.value), "bold")
     _show_findings(out, found, language)
-    if not quiet:
-        for section in shown_sections(answer(run, PAGE)):
+    if not quiet and found.page is not None:
+        for section in shown_sections(found.page):
             for shown in section.tables:
                 out.say("")
                 out.table(shown)

@@ -29,11 +29,11 @@ CALL_COLUMNS = (
 
 def time_by_rank(run: Run, breakdown: pl.DataFrame) -> Derived:
     """Averages of the steps of each rank."""
-    from stepscope.advice.units import unit_of
+    from stepscope.advice.units import per_of
     from stepscope.analysis.job.time_by_rank import PARTS
 
     averages, timed_steps = run.analyse("time_by_rank"), run.analyse("timed_steps")
-    per = unit_of(breakdown).per
+    per = per_of(breakdown)
     steps = plural(max(averages["steps"].to_list()), per)
     left = averages["left_out_step"].drop_nulls()
     without = f" without {per} {left[0]}" if left.len() else ""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import polars as pl
 
 from stepscope.run import Run
-from stepscope.tables.issues import OTHER_RUNS
+from stepscope.tables.issues import OTHER_RUNS, Severity
 
-ORDER = ("error", "warning", "note")
+ORDER = get_args(Severity)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from stepscope.advice.finding import Per
+from stepscope.advice.units import KINDS
 
 _WORDS: dict[str, tuple[str, str, str]] = {
     "step": ("step", "iteration", "step"),
@@ -25,8 +26,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
 """Word in braces to what it is for steps, iterations and a recording; nothing is counted in a recording, it is one."""
 
 _BRACES = re.compile(r"\{(\w+)\}")
-_KINDS: tuple[Per, ...] = ("step", "iteration", "recording")
-_BY_KIND = {kind: {word: texts[place] for word, texts in _WORDS.items()} for place, kind in enumerate(_KINDS)}
+_BY_KIND = {kind: {word: texts[place] for word, texts in _WORDS.items()} for place, kind in enumerate(KINDS)}
 
 
 def filled(text: str, per: Per) -> str:

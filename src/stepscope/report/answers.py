@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from stepscope.advice import Finding, advise
-from stepscope.pages.answering import answer
+from stepscope.pages.answering import Answered, answer
 from stepscope.pages.job import PAGE
 from stepscope.report.counting import counted
 from stepscope.report.sentences import Sentence
@@ -36,6 +36,7 @@ class Answers:
         narrow_step_ns: What a step takes on the host, where the work of its device spans little of it; else None.
         unknown_steps: How many steps are not among `timed_steps`, of all ranks.
         limits: Sets of limits that take the place of the default ones, by rule or analysis.
+        page: The page that the tables are of, to be shown.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -47,6 +48,7 @@ class Answers:
     narrow_step_ns: float | None = None
     unknown_steps: int = 0
     limits: Mapping[str, Any] = field(default_factory=dict)
+    page: Answered | None = None
 
     def limits_of(self, name: str, default: T) -> T:
         """The limits of a rule or analysis."""
@@ -57,14 +59,22 @@ class Answers:
 def answers(run: Run) -> Answers:
     """Ask a run every question of the page about a job, and for advice."""
     answered = answer(run, PAGE)
-    tables, unavailable = answered.tables, answered.unavailable
     findings = advise(run)
     timed_steps, outer_steps = (
-        run.analyse(question) if "breakdown" in tables else None for question in ("timed_steps", "outer_steps")
+        run.analyse(question) if "breakdown" in answered.tables else None for question in ("timed_steps", "outer_steps")
     )
     known = 0 if timed_steps is None else timed_steps.height
     unknown = max(run.table("steps").select(pl.len()).collect().item() - known, 0) if known else 0
     narrow_ns = narrow_step_ns(run.ranks)
     return Answers(
-        tables, findings, unavailable, counted(run), timed_steps, outer_steps, narrow_ns, unknown, run.limits
+        answered.tables,
+        findings,
+        answered.unavailable,
+        counted(run),
+        timed_steps,
+        outer_steps,
+        narrow_ns,
+        unknown,
+        run.limits,
+        answered,
     )

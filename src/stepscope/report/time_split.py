@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 from stepscope.analysis.methods.statistics import median
 from stepscope.present import duration
 from stepscope.report.sentences import Sentence
@@ -25,7 +25,7 @@ def average_step(steps: pl.DataFrame, averages: pl.DataFrame) -> Sentence:
         steps: The breakdown.
         averages: Its `time_by_rank`.
     """
-    per, known = unit_of(steps).per, {**_length(steps, averages), "split": _split(averages)}
+    per, known = per_of(steps), {**_length(steps, averages), "split": _split(averages)}
     if per == "recording":
         return Sentence("average_recording" if averages.height == 1 else "average_recordings", known, per)
     return Sentence("average", {**known, "left_out": _left_out(averages)}, per)

@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.advice import RULES
 from stepscope.advice.formatters import Language
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 from stepscope.advice.verdict_limits import LIMITS, NAME
 from stepscope.analysis.job.time_by_rank import LIMITS as LENGTHS
 from stepscope.analysis.job.time_by_rank import long_steps, time_by_rank
@@ -53,7 +53,7 @@ def sentences(answers: Answers) -> Iterator[Line]:
     if not answers.findings:
         yield from _nothing(answers, averages, unusual)
     if unusual.height:
-        yield _long(unusual, unit_of(breakdown).per)
+        yield _long(unusual, per_of(breakdown))
     if answers.counted is not None:
         yield answers.counted
     if answers.narrow_step_ns is not None:

@@ -49,7 +49,7 @@ class Found:
 
 
 class Report(Protocol):
-    """Takes an issue; `Sink.issue` is one."""
+    """Takes an issue; see `Sink.issue`."""
 
     def __call__(
         self,
@@ -73,17 +73,9 @@ class Sink(Protocol):
         """Add rows to `table`. Missing columns are null; `rank` is not given,
         except in `ranks`, as recorded in the input (or null)."""
 
-    def issue(
-        self,
-        severity: Severity,
-        file: Path,
-        problem: str,
-        remedy: str,
-        *,
-        place: str | None = None,
-        lost: int | None = None,
-    ) -> None:
-        """Note what was skipped or guessed. `error`: data lost; `warning`: doubtful; `note`: for information.
+    @property
+    def issue(self) -> Report:
+        """Takes what was skipped or guessed. `error`: data lost; `warning`: doubtful; `note`: for information.
 
         An issue with the name of a table as `place` is the reason why that table is missing."""
 

@@ -29,10 +29,10 @@ def _offered() -> tuple[Source, ...]:
 
 
 def source_of(format_: str) -> Source | None:
-    """The reader of a format (`ranks.format`): the one with that name, or the first of its family; None if unknown."""
+    """The reader of a format (`ranks.format`): the one of that name, else the first of its family; None if unknown."""
     family = format_.partition("_")[0]
     named = [source for source in all_sources() if source.name == format_]
-    return next((source for source in (*named, *all_sources()) if source in named or source.family == family), None)
+    return next(iter(named or [source for source in all_sources() if source.family == family]), None)
 
 
 def family_of(name: str) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Sink
-from stepscope.tables import FLOWS, Table
+from stepscope.tables import FLOWS, ISSUES, RANKS, Table
+from stepscope.tables.issues import Severity
 
 
 class _ForwardingSink:
@@ -64,6 +67,28 @@ class WindowSink(_ForwardingSink):
             raise ValueError(f"{table.name} is written after all windows")
         times = pl.col("from_ns", "to_ns") + self._shift_ns
         self._sink.write(table, frame.with_columns(times, flow=pl.format("{}.{}", pl.lit(self._number), "flow")))
+
+
+class CountingSink(_ForwardingSink):
+    """Passes all on to another sink, and knows how many rows there were besides who recorded them, and what was wrong
+    with each file."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__(sink)
+        self.issue = self._issue
+        self.rows = 0
+        self.damaged: dict[Path, UnreadableInput] = {}
+
+    def write(self, table: Table, frame: pl.DataFrame) -> None:
+        """See `Sink`."""
+        if table not in (RANKS, ISSUES):
+            self.rows += frame.height
+        self._sink.write(table, frame)
+
+    def _issue(self, severity: Severity, file: Path, problem: str, remedy: str, **more: Any) -> None:
+        if severity != "note":
+            self.damaged.setdefault(file, UnreadableInput(file, problem, remedy))
+        self._sink.issue(severity, file, problem, remedy, **more)
 
 
 class SilentSink:

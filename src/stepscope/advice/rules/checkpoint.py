@@ -15,7 +15,7 @@ from stepscope.advice.platforms import MINDSPORE, PYTORCH, platform_of
 from stepscope.advice.ranks import place, shared
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.templates import Text
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 from stepscope.limits import limit
 
 
@@ -96,7 +96,7 @@ def checkpoint(
         saving_ns=worst["mean_ns"],
         saving_ratio=worst["lost_ratio"],
         saving_low_ns=0,
-        per=unit_of(breakdown).per,
+        per=per_of(breakdown),
         where=place(numbers),
         evidence=occurrence_facts(worst),
         platform=platform_of(ranks, numbers),

@@ -13,7 +13,7 @@ from stepscope.advice.platforms import Platform, platform_of
 from stepscope.advice.ranks import place, shared
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.compile_time_words import MESSAGES
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 from stepscope.limits import limit
 
 
@@ -50,7 +50,7 @@ def compile_time(
     found = [_of_rank(rows, limits) for rows in compile_time.partition_by("rank", maintain_order=True)]
     at_start = [row for row in found if row["once_ns"] >= limits.once_ratio * row["recorded_ns"]]
     later = [row for row in found if row["again_ns"] > 0 and row["again_ns"] >= limits.again_ratio * row["recorded_ns"]]
-    per = unit_of(steps).per
+    per = per_of(steps)
     if at_start:
         yield _once(at_start, per, platform_of(ranks, [row["rank"] for row in at_start]))
     if later:

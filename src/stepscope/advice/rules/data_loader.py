@@ -14,7 +14,7 @@ from stepscope.advice.platforms import platform_of
 from stepscope.advice.ranks import place, shared
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.templates import Text
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of, saved
 from stepscope.limits import limit
 
 
@@ -69,7 +69,7 @@ def data_loader(
     slow = loader.filter((pl.col("wait_ratio") >= limits.wait_ratio) & (pl.col("steps") > 1)).sort(
         "wait_ratio", descending=True
     )
-    unit = unit_of(steps)
+    per = per_of(steps)
     for (name,), rows in slow.partition_by("loader", as_dict=True, maintain_order=True).items():
         worst = rows.row(0, named=True)
         late = rows["rank"].to_list()
@@ -82,11 +82,11 @@ def data_loader(
                 **{fact: worst[fact] for fact in ("mean_wait_ns", "wait_ratio")},
                 **loader_parameters(worst),
             },
-            saving_ns=unit.saved(worst["mean_wait_ns"], worst["steps"]),
+            saving_ns=saved(per, worst["mean_wait_ns"], worst["steps"]),
             saving_ratio=worst["wait_ratio"],
             saving_low_ns=0,
             where=place(late),
             evidence=loader_facts(worst),
-            per=unit.per,
+            per=per,
             platform=platform_of(ranks, late),
         )

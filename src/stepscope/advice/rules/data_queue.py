@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
+from stepscope.advice.finding import Finding, Per
 from stepscope.advice.messages import Choices, Message
 from stepscope.advice.platforms import CPU, MINDSPORE, NPU, Platform, platform_of
 from stepscope.advice.ranks import place, shared
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.templates import Text
-from stepscope.advice.units import Unit, unit_of
+from stepscope.advice.units import per_of, saved
 from stepscope.analysis.input.input_queues import DATA_QUEUE, FIRST
 from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 
@@ -110,7 +110,7 @@ def data_queue(
     batch from an empty queue, as the mean over all batches but the first (which cannot be ready), on the rank that
     waited most; the sum if the recording has no steps.
     """
-    unit = unit_of(steps, "batch")
+    per = per_of(steps, "batch")
     processing = input_stages.filter(pl.col("stage") == PROCESSING).select("rank", processing="verdict")
     late = (
         input_stages.filter(pl.col("stage") == TRANSMISSION)
@@ -121,13 +121,13 @@ def data_queue(
         )
     )
     for (kind,), part in late.partition_by("kind", as_dict=True, maintain_order=True).items():
-        yield _late(str(kind), part, input_batches, unit, platform_of(ranks, part["rank"].to_list()))
+        yield _late(str(kind), part, input_batches, per, platform_of(ranks, part["rank"].to_list()))
     slow = input_stages.filter((pl.col("stage") == OBTAINING) & (pl.col("verdict") == BOTTLENECK))
     if slow.height:
-        yield _slow(slow, unit, platform_of(ranks, slow["rank"].to_list()))
+        yield _slow(slow, per, platform_of(ranks, slow["rank"].to_list()))
 
 
-def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame, unit: Unit, platform: Platform) -> Finding:
+def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame, per: Per, platform: Platform) -> Finding:
     ranks = rows["rank"].to_list()
     worst = rows.sort("empty_ratio", descending=True).row(0, named=True)
     waited = (
@@ -145,16 +145,16 @@ def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame, unit: Unit, plat
             **shared(ranks, worst["rank"]),
             **{name: worst[name] for name in ("empty", "batches", "empty_ratio")},
         },
-        saving_ns=unit.saved(saving, later),
+        saving_ns=saved(per, saving, later),
         saving_ratio=saving / worst["interval_ns"] if worst["interval_ns"] else 0.0,
         where=place(ranks),
         evidence={name: worst[name] for name in ("queue", "empty", "batches", "empty_ratio", "mean_total_ns")},
-        per=unit.per,
+        per=per,
         platform=platform,
     )
 
 
-def _slow(rows: pl.DataFrame, unit: Unit, platform: Platform) -> Finding:
+def _slow(rows: pl.DataFrame, per: Per, platform: Platform) -> Finding:
     ranks = rows["rank"].to_list()
     ratio = pl.col("mean_total_ns") / pl.col("interval_ns")
     worst = rows.with_columns(ratio=ratio).sort("ratio", descending=True).row(0, named=True)
@@ -162,10 +162,10 @@ def _slow(rows: pl.DataFrame, unit: Unit, platform: Platform) -> Finding:
         rule="data-queue",
         message=OBTAINING,
         parameters={"ranks": sorted(set(ranks)), "ratio": worst["ratio"]},
-        saving_ns=unit.saved(worst["mean_total_ns"], worst["batches"]),
+        saving_ns=saved(per, worst["mean_total_ns"], worst["batches"]),
         saving_ratio=worst["ratio"],
         where=place(ranks),
         evidence={name: worst[name] for name in ("queue", "batches", "mean_total_ns", "interval_ns")},
-        per=unit.per,
+        per=per,
         platform=platform,
     )

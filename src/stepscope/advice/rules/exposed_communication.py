@@ -12,7 +12,7 @@ from stepscope.advice.messages import Message
 from stepscope.advice.registry import rule
 from stepscope.advice.rules.slow_link import exposed_share
 from stepscope.advice.templates import Text
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 
@@ -86,7 +86,7 @@ def exposed_communication(
     exposed, waiting, unsplit = per_step.select(pl.col("transmit_ns", "wait_ns", "unsplit_ns").median()).row(0)
     if not step_ns or (exposed + unsplit) / step_ns < limits.exposed_ratio:
         return
-    per, split = unit_of(breakdown).per, unsplit <= exposed
+    per, split = per_of(breakdown), unsplit <= exposed
     shown = exposed if split else exposed + unsplit
     parameters = {"exposed_ns": shown, "step_ns": step_ns, "ratio": shown / step_ns}
     evidence = {"transmit_ns": round(exposed), "wait_ns": round(waiting), "unsplit_ns": round(unsplit)}

@@ -13,7 +13,7 @@ from stepscope.advice.platforms import MINDSPORE, PYTORCH, platform_of
 from stepscope.advice.ranks import place, shared
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.templates import Text
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of, saved
 from stepscope.analysis.input.input_queues import FIRST
 from stepscope.analysis.input.input_stages import BOTTLENECK, PROCESSING
 
@@ -75,7 +75,7 @@ def host_queue(
     late = slow["rank"].to_list()
     worst = slow.sort("empty_ratio", descending=True).row(0, named=True)
     waited, interval, batches = (0.0, 0, 0) if idle is not None else _waits(input_batches, input_queues, late)
-    unit = unit_of(steps, "batch")
+    per = per_of(steps, "batch")
     chains = _chains(input_operators, late)
     yield Finding(
         rule="host-queue",
@@ -85,7 +85,7 @@ def host_queue(
             **{name: worst[name] for name in ("empty", "batches", "empty_ratio")},
             "operators": chains,
         },
-        saving_ns=unit.saved(waited, batches),
+        saving_ns=saved(per, waited, batches),
         saving_ratio=waited / interval if interval else 0.0,
         where=place(late),
         evidence={
@@ -94,7 +94,7 @@ def host_queue(
             "operators": chains,
             "data_queue": _data_queue(input_stages, worst["rank"]),
         },
-        per=unit.per,
+        per=per,
         platform=platform_of(ranks, late),
     )
 

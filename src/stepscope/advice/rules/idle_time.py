@@ -16,7 +16,7 @@ from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_fact
 from stepscope.advice.platforms import CPU, platform_of
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.idle_time_words import MESSAGES
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 
@@ -82,7 +82,7 @@ def idle_time(
     wait.
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
-    unit, platform = unit_of(breakdown), platform_of(ranks)
+    per, platform = per_of(breakdown), platform_of(ranks)
     job_ranks = lost_time["rank"].n_unique() if ranks is None else ranks.select(pl.len()).collect().item()
     for cause in CAUSES:
         if platform.device == CPU and cause in OF_DEVICES:
@@ -107,7 +107,7 @@ def idle_time(
             saving_ns=round(saved_ns / row["steps"]),
             saving_ratio=saved_ns / row["recorded_ns"],
             **_range(row, saved_ns),
-            per=unit.per,
+            per=per,
             evidence={
                 "cause": cause,
                 "idle_ns": row["mean_ns"],

@@ -12,7 +12,7 @@ from stepscope.advice.messages import Message
 from stepscope.advice.platforms import CPU, MINDSPORE, PYTORCH, platform_of
 from stepscope.advice.registry import rule
 from stepscope.advice.templates import Text
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 
@@ -73,5 +73,5 @@ def memory_copies(
             saving_ratio=ratio,
             platform=platform,
             evidence={"memory_not_overlapped_ns": round(exposed), "window_ns": round(step_ns)},
-            per=unit_of(breakdown).per,
+            per=per_of(breakdown),
         )

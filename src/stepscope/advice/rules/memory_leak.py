@@ -13,7 +13,7 @@ from stepscope.advice.platforms import MINDSPORE, PYTORCH, platform_of
 from stepscope.advice.ranks import place, shared
 from stepscope.advice.registry import rule
 from stepscope.advice.templates import Text
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 from stepscope.analysis.memory.memory_hints import GROWTH, UNRELEASED
 
 NAMED = 5
@@ -79,7 +79,7 @@ def memory_leak(
             **{name: worst[name] for name in ("per_step_bytes", "bytes", "steps")},
             "operators": owners[:NAMED],
         },
-        per=unit_of(steps).per,
+        per=per_of(steps),
         platform=platform_of(ranks, numbers),
         least="medium",
         where=place(numbers),

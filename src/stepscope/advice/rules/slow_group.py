@@ -11,7 +11,7 @@ from stepscope.advice.messages import Message
 from stepscope.advice.registry import rule
 from stepscope.advice.rules.slow_link import EXPOSED, exposed_share
 from stepscope.advice.templates import Text
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 from stepscope.analysis.methods.statistics import median
 
 _TAKES = Text(
@@ -51,7 +51,7 @@ def slow_group(
     if slow_links is not None and not slow_links.is_empty():
         return
     step_ns = median(breakdown, pl.col("window_ns"))
-    exposed, unit = exposed_share(segments, arrival), unit_of(breakdown)
+    exposed, per = exposed_share(segments, arrival), per_of(breakdown)
     totals = slow_groups.group_by("group", "group_name", "ranks", maintain_order=True).agg(
         pl.col("cost_ns").sum(), pl.col("slowdown_factor").max()
     )
@@ -65,7 +65,7 @@ def slow_group(
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
             saving_high_ns=max(round(row["cost_ns"]), saving),
-            per=unit.per,
+            per=per,
             where={"group": row["group"], "group_name": row["group_name"], "ranks": row["ranks"]},
             evidence=evidence,
         )

@@ -11,7 +11,7 @@ from stepscope.advice.messages import Message
 from stepscope.advice.platforms import CPU, platform_of
 from stepscope.advice.registry import rule
 from stepscope.advice.templates import Text
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 from stepscope.analysis.methods.statistics import median
 
 EXPOSED = Text(
@@ -68,7 +68,7 @@ def slow_link(
     The saving is the extra time of its transfers compared with a typical link, times the exposed share of transmission.
     """
     step_ns = median(breakdown, pl.col("window_ns"))
-    exposed, unit = exposed_share(segments, arrival), unit_of(breakdown)
+    exposed, per = exposed_share(segments, arrival), per_of(breakdown)
     for row in slow_links.iter_rows(named=True):
         saving = round(row["cost_ns"] * exposed)
         a, b = row["rank_a"], row["rank_b"]
@@ -87,7 +87,7 @@ def slow_link(
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
             saving_high_ns=max(round(row["cost_ns"]), saving),
-            per=unit.per,
+            per=per,
             where={"ranks": [a, b]},
             evidence={name: row[name] for name in row if name not in ("rank_a", "rank_b")},
             platform=platform_of(ranks, [a, b]),

@@ -10,7 +10,7 @@ from stepscope.advice.finding import Finding
 from stepscope.advice.platforms import platform_of
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.slow_rank_words import MESSAGES
-from stepscope.advice.units import unit_of
+from stepscope.advice.units import per_of
 
 
 @rule("slow-rank", MESSAGES, accuses=True, claim=Claim(Turn.SEEN_LATE, time_in="kind"))
@@ -48,7 +48,7 @@ def slow_rank(
             saving_ratio=row["cost_ratio"],
             saving_low_ns=0 if others else cost_ns,
             saving_high_ns=max(cost_ns, row["excess_ns"]),
-            per=unit_of(breakdown).per,
+            per=per_of(breakdown),
             where={"rank": rank},
             evidence={name: row[name] for name in row if name not in ("rank", "cost_ns", "cost_ratio")},
             platform=platform_of(ranks, [rank]),

@@ -37,6 +37,12 @@ _ORDER = ("rank", "next_ns", "launch_end_ns", "launch_start_ns")
 """Columns of `_launches`, in order."""
 
 
+PIECES = columns(
+    "rank step", meaning("cause", "Cause of the idle time.", values=CAUSES), "start_ns duration_ns", nulls=""
+)
+"""Pieces of idle time."""
+
+
 @analysis(
     "rank",
     columns(
@@ -62,16 +68,7 @@ def idle(idle_pieces: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@analysis(
-    "rank",
-    columns(
-        "rank step",
-        meaning("cause", "Cause of the idle time.", values=CAUSES),
-        "start_ns duration_ns",
-        nulls="",
-    ),
-    together=True,
-)
+@analysis("rank", PIECES, together=True)
 def idle_pieces(
     steps: pl.LazyFrame,
     activity: pl.DataFrame,
@@ -135,16 +132,7 @@ def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
     return kernels.filter(pl.col("kind") != "memory").rename({"start_ns": "next_ns"}).select(_ORDER)
 
 
-@analysis(
-    "rank",
-    columns(
-        "rank step",
-        meaning("cause", "Cause of the idle time.", values=CAUSES),
-        "start_ns duration_ns",
-        nulls="",
-    ),
-    together=True,
-)
+@analysis("rank", PIECES, together=True)
 def idle_marked(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
     """Cut the time outside phases, in steps of which only phases are known, into pieces with one cause each.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 
 import msgspec
 import polars as pl
@@ -66,26 +67,6 @@ class Given(msgspec.Struct, frozen=True):
     reason: Reason | None
 
 
-class Order(msgspec.Struct, frozen=True):
-    """A question about some ranks of a run.
-
-    Args:
-        run: The run.
-        question: Name of the analysis.
-        module: The module that registers it.
-        options: Its options, see `data.py`.
-        ranks: The ranks.
-        given: The answers about the whole job that it needs.
-    """
-
-    run: RunData
-    question: str
-    module: str
-    options: bytes
-    ranks: tuple[int, ...]
-    given: list[Given]
-
-
 class Opened(msgspec.Struct, frozen=True, tag=True):
     """A run, sent before questions about it."""
 
@@ -93,7 +74,16 @@ class Opened(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ask(msgspec.Struct, frozen=True, tag=True):
-    """An order about a previously opened run, by its id; see `Order`."""
+    """A question about some ranks of a run that was sent before.
+
+    Args:
+        run: Id of the run.
+        question: Name of the analysis.
+        module: The module that registers it.
+        options: Its options, see `data.py`.
+        ranks: The ranks.
+        given: The answers about the whole job that it needs.
+    """
 
     run: int
     question: str
@@ -101,6 +91,14 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
     options: bytes
     ranks: tuple[int, ...]
     given: list[Given]
+
+
+@dataclass(frozen=True)
+class Order:
+    """A question, and the run to send before it to a worker that does not have it."""
+
+    run: RunData
+    ask: Ask
 
 
 class Answered(msgspec.Struct, frozen=True, tag=True):

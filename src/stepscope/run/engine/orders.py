@@ -13,7 +13,7 @@ import polars as pl
 from stepscope.analysis.registry import Analysis
 from stepscope.errors import Unavailable
 from stepscope.run.engine.data import NotSendable, encoded, place_of
-from stepscope.run.engine.messages import Given, Order, RankData, RunData, reason_of, rows_of
+from stepscope.run.engine.messages import Ask, Given, Order, RankData, RunData, reason_of, rows_of
 from stepscope.run.recorded import Recorded
 from stepscope.store.recording import StoredRecording
 
@@ -52,14 +52,15 @@ class Orders:
                 if used.scope == "job" and handed_on.intersection(used.options):
                     raise NotSendable(f"what {used.name} answers about the whole job with other options")
             run = self._as_recorded if analysis.as_recorded else self._numbered
-            return Order(
-                run=run,
+            ask = Ask(
+                run=run.id,
                 question=analysis.name,
                 module=analysis.function.__module__,
                 options=encoded(dict(options)),
                 ranks=ranks,
                 given=[_given(name, answer) for name, answer in given.items()],
             )
+            return Order(run, ask)
         except NotSendable as error:
             _LOG.info("%s is asked in this process: %s is unknown to others", analysis.name, error)
             return None

@@ -12,7 +12,7 @@ import msgspec
 from stepscope.errors import StepscopeError
 from stepscope.processes import WorkerProcess, receive, send, starting
 from stepscope.run.engine.base import Task
-from stepscope.run.engine.messages import MOST_RUNS, Answered, Ask, Failed, Opened, Order, Reply, error_of, frame_of
+from stepscope.run.engine.messages import MOST_RUNS, Answered, Failed, Opened, Order, Reply, error_of, frame_of
 from stepscope.run.engine.threads import Threads
 from stepscope.run.parts import PartAnswer
 
@@ -83,7 +83,7 @@ class _Worker:
                 how = "talked nonsense" if self._process is None else f"died ({self._process.death()})"
                 self._end()
                 raise StepscopeError(
-                    f"{order.question}: the process that computed it {how}. If memory ran out, use fewer processes"
+                    f"{order.ask.question}: the process that computed it {how}. If memory ran out, use fewer processes"
                 ) from error
             except BaseException:  # interrupted: a late reply must not be taken for the next answer
                 self._end()
@@ -103,8 +103,7 @@ class _Worker:
         if order.run.id not in self._runs:
             send(self._process.stdin, Opened(order.run))
             self._runs = [*self._runs, order.run.id][-MOST_RUNS:]
-        ask = Ask(order.run.id, order.question, order.module, order.options, order.ranks, order.given)
-        send(self._process.stdin, ask)
+        send(self._process.stdin, order.ask)
         return receive(self._process.stdout)
 
     def _end(self) -> None:

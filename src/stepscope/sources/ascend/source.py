@@ -39,7 +39,7 @@ class AscendText:
 
     def read(self, item: Input, sink: Sink) -> None:
         """See `read_text`."""
-        from stepscope.sources.ascend.text import read_text  # noqa: PLC0415 - what reads is loaded when there is something to read
+        from stepscope.sources.ascend.text import read_text
 
         read_text(item, sink)
 
@@ -72,12 +72,12 @@ class AscendDb:
 
     def read(self, item: Input, sink: Sink) -> None:
         """See `read_database`."""
-        from stepscope.sources.ascend.db import read_database  # noqa: PLC0415 - what reads is loaded when there is something to read
+        from stepscope.sources.ascend.db import read_database
 
         read_database(item, sink)
 
     @staticmethod
     def _looks_ours(file: Path) -> bool:
-        from stepscope.sources.ascend.db_checks import looks_ours  # noqa: PLC0415 - what reads is loaded when there is something to read
+        from stepscope.sources.ascend.db_checks import looks_ours
 
         return looks_ours(file)

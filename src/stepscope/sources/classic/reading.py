@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
-
 from stepscope.errors import UnreadableInput
 from stepscope.recording_format.export_list import list_name
 from stepscope.sources.base import Input, Sink
@@ -18,9 +16,7 @@ from stepscope.sources.classic.files import (
     recorded_steps,
 )
 from stepscope.sources.classic.parts import PARTS
-from stepscope.sources.sinks import RecordedStepsSink
-from stepscope.tables import ISSUES, RANKS, Table
-from stepscope.tables.issues import Severity
+from stepscope.sources.sinks import CountingSink, RecordedStepsSink
 
 
 def read_rank(item: Input, sink: Sink) -> None:
@@ -30,7 +26,7 @@ def read_rank(item: Input, sink: Sink) -> None:
         UnreadableInput: If nothing of it can be read.
     """
     files = _files_of(item)
-    counting = _Counting(sink)
+    counting = CountingSink(sink)
     target = _by_own_numbers(files, item, counting)
     for part in PARTS:
         try:
@@ -45,39 +41,6 @@ def read_rank(item: Input, sink: Sink) -> None:
             f"none of the files of rank {files.rank} holds readable data",
             "Copy the profile again, or run the profiler's analysis again",
         )
-
-
-class _Counting:
-    """A sink that knows whether anything but who recorded it came in, and what was wrong with each file."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self.workers = sink.workers
-        self.rows = 0
-        self.damaged: dict[Path, UnreadableInput] = {}
-        self.scratch = sink.scratch
-        self.advance = sink.advance
-
-    def write(self, table: Table, frame: pl.DataFrame) -> None:
-        """Hand rows on."""
-        if table not in (RANKS, ISSUES):
-            self.rows += frame.height
-        self._sink.write(table, frame)
-
-    def issue(
-        self,
-        severity: Severity,
-        file: Path,
-        problem: str,
-        remedy: str,
-        *,
-        place: str | None = None,
-        lost: int | None = None,
-    ) -> None:
-        """Hand an issue on."""
-        if severity != "note":
-            self.damaged.setdefault(file, UnreadableInput(file, problem, remedy))
-        self._sink.issue(severity, file, problem, remedy, place=place, lost=lost)
 
 
 def _by_own_numbers(files: RankFiles, item: Input, sink: Sink) -> Sink:

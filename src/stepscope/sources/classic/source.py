@@ -74,7 +74,7 @@ class ClassicSource:
 
     def read(self, item: Input, sink: Sink) -> None:
         """See `read_rank`."""
-        from stepscope.sources.classic.reading import read_rank  # noqa: PLC0415 - what reads is loaded when there is something to read
+        from stepscope.sources.classic.reading import read_rank
 
         read_rank(item, sink)
 

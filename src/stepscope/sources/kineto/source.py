@@ -48,6 +48,6 @@ class KinetoSource:
 
     def read(self, item: Input, sink: Sink) -> None:
         """See `read_trace`."""
-        from stepscope.sources.kineto.reading import read_trace  # noqa: PLC0415 - what reads is loaded when there is something to read
+        from stepscope.sources.kineto.reading import read_trace
 
         read_trace(item, sink)

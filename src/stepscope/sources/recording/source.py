@@ -45,7 +45,7 @@ class RecordingSource:
         files = [directory / name for name in _FILES if name in names]
         for window in listed_windows(directory, _ignored):
             if window.kind == ASCEND:  # an export made later is not in the list
-                from stepscope.sources.recording.ascend_windows import exports_of  # noqa: PLC0415 - what reads is loaded when there is something to read
+                from stepscope.sources.recording.ascend_windows import exports_of
 
                 files += [file for export in exports_of(window) for file in export.files]
             else:
@@ -63,7 +63,7 @@ class RecordingSource:
 
     def read(self, item: Input, sink: Sink) -> None:
         """See `read_recording`."""
-        from stepscope.sources.recording.reading import read_recording  # noqa: PLC0415 - what reads is loaded when there is something to read
+        from stepscope.sources.recording.reading import read_recording
 
         read_recording(item, sink)
 
