@@ -80,8 +80,9 @@ def test_an_event_reads_the_same_in_any_company(layout: Layout) -> None:
     """Where a trace is cut into chunks depends on cores and sizes; what its events say must not."""
     decoder = differential.decoders(layout)[1]
     different = []
+    recorded = recorded_events(layout)
     for number in range(INPUTS):
-        text = event_text(random.Random(number), recorded_events())
+        text = event_text(random.Random(number), recorded)
         try:
             events = msgspec.json.decode(b"[" + text + b"]", type=list[msgspec.Raw])
         except (msgspec.DecodeError, UnicodeDecodeError):
