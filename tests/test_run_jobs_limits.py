@@ -272,8 +272,27 @@ def test_of_several_recordings_at_the_same_time_one_is_used_and_each_other_repor
     assert [issue.file for issue in job.issues] == ["/data/x/0", "/data/x/1"]
 
 
-def test_a_recording_that_is_not_used_displaces_no_other(tmp_path) -> None:
-    assert used(*overlapping(tmp_path, 100, 95, 88)) == ["x/2"]
+def test_of_several_recordings_the_newest_that_was_not_cut_short_is_used(tmp_path) -> None:
+    (job,) = group(overlapping(tmp_path, 100, 95, 88))
+
+    assert [str(m.recording.path) for m in job.members] == ["/data/x/1"]
+    assert sorted(issue.file for issue in job.issues) == ["/data/x/0", "/data/x/2"]
+    assert all("/data/x/1" in issue.problem for issue in job.issues)
+
+
+def test_a_recording_gives_way_only_to_one_that_is_used(tmp_path) -> None:
+    """The second is newer than the first and gives way to the third, which begins after the first has ended."""
+    starts = ((0, 1), (0.5, 2), (2, 1))
+    chain = [
+        written(at(f"x/{k}", start, length_s=length, rank=0), k + 1, folder=tmp_path)
+        for k, (start, length) in enumerate(starts)
+    ]
+
+    runs = group(chain)
+
+    assert sorted(path for run in runs for path in members(run).values()) == ["x/0", "x/2"]
+    assert [issue.file for run in runs for issue in run.issues] == ["/data/x/1"]
+    assert ["/data/x/2" in issue.problem for run in runs for issue in run.issues] == [True]
 
 
 def test_a_recording_across_two_others_displaces_neither_once_it_is_not_used(tmp_path) -> None:

@@ -216,12 +216,16 @@ def _overlapping(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     return clusters
 
 
-def _rivals(pieces: Sequence[_Piece]) -> list[tuple[_Piece, _Piece]]:
+def _rivals(pieces: Iterable[_Piece]) -> list[tuple[_Piece, _Piece]]:
     """Pairs of recordings of the same rank at the same time."""
+    return [(a, b) for same in _by_rank(pieces) for a, b in combinations(same, 2) if _at_once(a, b)]
+
+
+def _by_rank(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
     of_rank: dict[Hashable, list[_Piece]] = defaultdict(list)
     for piece in pieces:
         of_rank[piece.who].append(piece)
-    return [(a, b) for same in of_rank.values() for a, b in combinations(same, 2) if _at_once(a, b)]
+    return list(of_rank.values())
 
 
 def _at_once(a: _Piece, b: _Piece) -> bool:
@@ -246,14 +250,19 @@ def _split_by_directory(pieces: list[_Piece]) -> list[list[_Piece]]:
 
 
 def _without_rivals(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[Issue]]:
-    """Of recordings of one rank at the same time, keep the newest file, but not one that was cut short."""
+    """Of recordings of one rank at the same time, keep the newest file that was not cut short.
+
+    A recording gives way only to one that is used.
+    """
     dropped: dict[int, Issue] = {}
-    for a, b in _rivals(pieces):
-        if id(a) not in dropped and id(b) not in dropped:
-            lesser, better = sorted((a, b), key=lambda piece: piece.written)
-            if better.size < lesser.size * _WHOLE:
-                lesser, better = better, lesser
-            dropped[id(lesser)] = _rival(lesser, better)
+    for left in _by_rank(pieces):
+        while pairs := _rivals(left):
+            cut_short = {id(a) for pair in pairs for a, b in (pair, pair[::-1]) if a.size < b.size * _WHOLE}
+            whole = (piece for pair in reversed(pairs) for piece in reversed(pair) if id(piece) not in cut_short)
+            best = max(whole, key=lambda piece: piece.written)
+            losers = [b if a is best else a for a, b in pairs if a is best or b is best]
+            dropped.update((id(loser), _rival(loser, best)) for loser in losers)
+            left = [piece for piece in left if id(piece) not in dropped]
     return [piece for piece in pieces if id(piece) not in dropped], list(dropped.values())
 
 
@@ -272,12 +281,10 @@ def _in_sequence(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
 
     If a rank has fewer, its recordings go to the runs nearest in time.
     """
-    of_rank: dict[Hashable, list[_Piece]] = defaultdict(list)
-    for piece in pieces:
-        of_rank[piece.who].append(piece)
-    longest = max(of_rank.values(), key=len)
+    sequences = _by_rank(pieces)
+    longest = max(sequences, key=len)
     runs: list[list[_Piece]] = [[] for _ in longest]
-    for sequence in of_rank.values():
+    for sequence in sequences:
         free = list(range(len(longest)))
         for k, piece in enumerate(sequence):
             best = k if len(sequence) == len(longest) else min(free, key=lambda i: abs(piece.start - longest[i].start))
