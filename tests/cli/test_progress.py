@@ -34,7 +34,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A trace of many chunks, of each of which is told."""
     monkeypatch.setattr(meter, "INTERVAL_S", 0)
-    monkeypatch.setattr(kineto, "read_events", functools.partial(kineto.read_events, chunk_bytes=100_000))
+    monkeypatch.setattr(kineto, "TraceEvents", functools.partial(kineto.TraceEvents, chunk_bytes=100_000))
     path = tmp_path / "traces" / "rank-0.json"
     path.parent.mkdir()
     path.write_bytes(gzip.decompress(next(EXAMPLE.glob("rank-0*")).read_bytes()))

@@ -38,7 +38,7 @@ from stepscope.sources.kineto.layout import LAYOUT as KINETO  # noqa: E402
 from stepscope.sources.native import library  # noqa: E402
 from stepscope.sources.trace_events.base import Layout  # noqa: E402
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder  # noqa: E402
-from stepscope.sources.trace_events.reader import read_events  # noqa: E402
+from stepscope.sources.trace_events.reader import TraceEvents  # noqa: E402
 
 CORPUS = TESTS / "fuzz" / "corpus"
 EXAMPLE = min((TESTS.parent / "examples").glob("*/*.json.gz"))
@@ -142,7 +142,7 @@ def whole(path: Path, chunk_bytes: int, workers: int) -> object:
         issues.append((severity, problem, more))
 
     try:
-        trace = read_events(path, KINETO, report=report, workers=workers, chunk_bytes=chunk_bytes)
+        trace = TraceEvents(path, KINETO, report=report, workers=workers, chunk_bytes=chunk_bytes)
         batches = [{name: frame.rows() for name, frame in batch.frames.items()} for batch in trace]
     except StepscopeError as error:
         return str(error)

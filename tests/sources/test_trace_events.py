@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from stepscope.errors import UnreadableInput
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 from stepscope.sources.trace_events.columns import times_ns
-from stepscope.sources.trace_events.reader import read_events
+from stepscope.sources.trace_events.reader import TraceEvents
 
 LAYOUT = Layout(
     (
@@ -61,7 +61,7 @@ class Reading:
             self.issues.append((severity, problem, lost))
             self.places.append(place)
 
-        self.events = read_events(path, LAYOUT, report=report, **options)
+        self.events = TraceEvents(path, LAYOUT, report=report, **options)
         frames: dict[str, list[pl.DataFrame]] = {}
         for batch in self.events:
             for name, frame in batch.frames.items():
@@ -154,7 +154,7 @@ def test_keys_on_both_sides_of_the_events_make_the_header(tmp_path: Path, indent
     reading = Reading(path)
 
     assert reading.names() == ["a", "b"]
-    assert reading.events.header.values == {"deviceProperties": props, "after": {"more": props}, "base": 5}
+    assert reading.events.header == {"deviceProperties": props, "after": {"more": props}, "base": 5}
     assert reading.issues == []
 
 
@@ -307,7 +307,7 @@ def test_events_are_read_even_if_the_keys_before_them_cannot(
     reading = Reading(write(text))
 
     assert reading.names() == ["a"]
-    assert reading.events.header.values == {"after": 1}
+    assert reading.events.header == {"after": 1}
     assert [severity for severity, _, _ in reading.issues] == ["warning"]
     assert reason in reading.issues[0][1]
 
@@ -443,7 +443,7 @@ def test_workers_give_the_same_events_in_the_same_order(tmp_path: Path) -> None:
 
     assert {n: f.to_dicts() for n, f in alone.frames.items()} == {n: f.to_dicts() for n, f in shared.frames.items()}
     assert alone.issues == shared.issues
-    assert shared.events.header.values == {"after": 1}
+    assert shared.events.header == {"after": 1}
 
 
 def test_a_time_that_is_no_text_costs_itself() -> None:

@@ -17,7 +17,7 @@ from stepscope.sources.flows import matched_flows
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.spool import EventSpool
 from stepscope.sources.stacks import OWN_FRAME
-from stepscope.sources.trace_events.reader import read_events
+from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import COUNTERS, FLOWS
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
         with_cpu_operators: Whether to take MindSpore's operators on the CPU; False if another file has more about them.
     """
     raw = EventSpool(sink.scratch, MEMORY_BYTES)
-    for batch in read_events(path, layout.LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
+    for batch in TraceEvents(path, layout.LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
         for name, frame in batch.frames.items():
             if not frame.is_empty():
                 raw.add(name, frame)

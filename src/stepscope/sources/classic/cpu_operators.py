@@ -19,7 +19,7 @@ from stepscope.sources.mindspore_cpu.memory import read_memory
 from stepscope.sources.mindspore_cpu.totals import read_totals
 from stepscope.sources.sinks import SilentSink
 from stepscope.sources.trace_events.base import EventClass, Layout
-from stepscope.sources.trace_events.reader import read_events
+from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.sources.windows import span_of
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS, OPERATORS, SLICES, STEPS
 from stepscope.tables.steps import WHOLE_RECORDING
@@ -87,7 +87,7 @@ def _steps(timeline: Path | None, workers: int) -> pl.DataFrame:
         return STEPS.frame()
     bars: list[pl.DataFrame] = []
     try:
-        for batch in read_events(timeline, _EVENTS, report=SilentSink().issue, workers=workers):
+        for batch in TraceEvents(timeline, _EVENTS, report=SilentSink().issue, workers=workers):
             if (events := batch.frames.get("events")) is not None:
                 bars.append(step_bars(events).select("name", "start_ns", "duration_ns"))
     except UnreadableInput:

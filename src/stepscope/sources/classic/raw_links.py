@@ -19,7 +19,7 @@ from stepscope.sources.classic.link_ranks import offset_of
 from stepscope.sources.kineto.communication import operation_of
 from stepscope.sources.sinks import SilentSink
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
-from stepscope.sources.trace_events.reader import read_events
+from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import LINKS
 
 _ENDS = {"source": "src rank", "destination": "dst rank"}
@@ -100,7 +100,7 @@ def _moved(file: Path) -> pl.DataFrame | None:
     tracks: list[pl.DataFrame] = []
     tasks: list[pl.DataFrame] = []
     try:
-        for batch in read_events(file, _LAYOUT, report=SilentSink().issue, workers=1):
+        for batch in TraceEvents(file, _LAYOUT, report=SilentSink().issue, workers=1):
             if (named := batch.frames.get("metadata")) is not None:
                 tracks.append(named.filter(name="thread_name").select("process", "thread", "label"))
             if (found := batch.frames.get("tasks")) is not None:

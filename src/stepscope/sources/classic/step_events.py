@@ -17,7 +17,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.raw_steps import Call, steps_of
 from stepscope.sources.classic.step_trace import StepTrace
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
-from stepscope.sources.trace_events.reader import read_events
+from stepscope.sources.trace_events.reader import TraceEvents
 
 _CATEGORIES = frozenset({"iteration time", "fp_bp time", "reduce"})
 _POINTS = {"FP Start": "forward_us", "BP End": "backward_us"}
@@ -62,7 +62,7 @@ def _read(path: Path, sink: Sink) -> pl.DataFrame | None:
     frames: list[pl.DataFrame] = []
     names: dict[str, int] = {}
     try:
-        for batch in read_events(path, _LAYOUT, report=sink.issue, workers=sink.workers):
+        for batch in TraceEvents(path, _LAYOUT, report=sink.issue, workers=sink.workers):
             if (named := batch.frames.get("metadata")) is not None:
                 found = named.filter(name="thread_name").select("thread", model=pl.col("label").str.extract(_MODEL))
                 names |= {thread: int(model) for thread, model in found.drop_nulls().iter_rows()}

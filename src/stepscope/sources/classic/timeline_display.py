@@ -16,7 +16,7 @@ from stepscope.sources.classic.timeline_kernels import KernelRows
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.spool import EventSpool
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
-from stepscope.sources.trace_events.reader import read_events
+from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import STEPS
 
 _LAYOUT = Layout(
@@ -119,7 +119,7 @@ def read_display(path: Path, sink: Sink) -> Display:
     spool = EventSpool(sink.scratch)
     bars: list[pl.DataFrame] = []
     operations_ns = 0
-    for batch in read_events(path, _LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
+    for batch in TraceEvents(path, _LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
         events = batch.frames.get("ranges")
         if events is None or events.is_empty():
             continue

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -12,8 +14,7 @@ from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import LAYOUT
 from stepscope.sources.kineto.tables import TraceSupplement, Written, write_events
-from stepscope.sources.trace_events.base import TraceHeader
-from stepscope.sources.trace_events.reader import read_events
+from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import RANKS
 
 
@@ -24,19 +25,18 @@ def read_trace(item: Input, sink: Sink) -> None:
         UnreadableInput: If the file cannot be opened or holds no list of events.
     """
     events = Events(sink.scratch)
-    decoded = read_events(item.path, LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance)
+    decoded = TraceEvents(item.path, LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance)
     for batch in decoded:
         for name, frame in batch.frames.items():
             events.add(name, frame)
     header = decoded.header
-    events.base_ns = head.base_ns(header.values)
-    written = write_events(item.path, events, sink, TraceSupplement(head.groups_of(header.values)))
+    events.base_ns = head.base_ns(header)
+    written = write_events(item.path, events, sink, TraceSupplement(head.groups_of(header)))
     sink.write(RANKS, _rank_row(item.path, header, written))
 
 
-def _rank_row(path: Path, header: TraceHeader, written: Written) -> pl.DataFrame:
+def _rank_row(path: Path, values: Mapping[str, Any], written: Written) -> pl.DataFrame:
     counts, span = written.counts, written.span
-    values = header.values
     rank, origin = head.rank_of(values, path)
     info = head.distributed(values)
     host = values.get("host_name")

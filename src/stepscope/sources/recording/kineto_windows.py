@@ -14,7 +14,7 @@ from stepscope.sources.kineto.steps import STEP_PREFIX
 from stepscope.sources.plausible import FIRST_EPOCH_NS
 from stepscope.sources.recording.windows import Window
 from stepscope.sources.spool import Spool
-from stepscope.sources.trace_events.reader import read_events
+from stepscope.sources.trace_events.reader import TraceEvents
 
 _IDS = ("external_id", "correlation")
 _MAY_BE_STEPS = ("annotation", "operator", "device_annotation")
@@ -54,14 +54,14 @@ class KinetoWindows:
         # the base stands behind the events, so they wait for it
         waiting: Spool[str] = Spool(self._sink.scratch)
         sink = self._sink
-        decoded = read_events(file, LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance)
+        decoded = TraceEvents(file, LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance)
         last, first_ns = 0, None
         for batch in decoded:
             for name, frame in batch.frames.items():
                 waiting.add(name, frame)
                 first_ns = _least(first_ns, frame["start_ns"])
                 last = max(last, *(_largest(frame[column]) for column in _IDS if column in frame.columns), 0)
-        base = base_ns(decoded.header.values)
+        base = base_ns(decoded.header)
         if not base and first_ns is not None and first_ns < FIRST_EPOCH_NS:
             base = self._guessed_base(file, window, first_ns)
         self._base_ns = base

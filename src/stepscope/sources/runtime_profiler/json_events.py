@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.runtime_profiler.detail import EVENTS
 from stepscope.sources.trace_events.base import EventClass, Layout
-from stepscope.sources.trace_events.reader import read_events
+from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables.base import with_schema
 
 _LAYOUT = Layout((EventClass("events", frozenset({"X"}), None),))
@@ -23,7 +23,7 @@ def read_json_events(path: Path, sink: Sink) -> Iterator[pl.DataFrame]:
         UnreadableInput: If the file holds no list of events.
     """
     parts = pl.col("name").str.splitn("::", 3).struct
-    for batch in read_events(path, _LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
+    for batch in TraceEvents(path, _LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
         if (events := batch.frames.get("events")) is None:
             continue
         rows = events.drop_nulls(["start_ns", "duration_ns", "name"])

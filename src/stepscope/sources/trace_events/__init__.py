@@ -1,4 +1,4 @@
 """Reading Chrome trace events: the JSON that Kineto and the Ascend tools write.
 
-`read_events` gives a trace's events as batches of columns. Whether the compiled decoder or Python read them is hidden.
+`TraceEvents` gives a trace's events as batches of columns. Whether the compiled decoder or Python read them is hidden.
 """

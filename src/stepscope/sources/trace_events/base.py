@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from operator import itemgetter
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,6 +48,29 @@ class Layout:
 
     classes: tuple[EventClass, ...]
 
+    def route(self, phase: str, category: str | None) -> Route:
+        """Where events of a phase and category go."""
+        lowered = (category or "").lower()
+        fitting = [
+            (cls.categories is None, index, cls.names)  # the class of what no other one takes comes last
+            for index, cls in enumerate(self.classes)
+            if phase in cls.phases and (cls.categories is None or lowered in cls.categories)
+        ]
+        by_name: dict[str, int] = {}
+        for _, index, names in sorted(fitting, key=itemgetter(0)):
+            if names is None:
+                return Route(by_name, index)
+            by_name = dict.fromkeys(names, index) | by_name
+        return Route(by_name, None)
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where events of one phase and category go: to a class by name, else to `any_name` (None: nowhere)."""
+
+    by_name: dict[str, int]
+    any_name: int | None
+
 
 @dataclass
 class Problem:
@@ -72,10 +95,3 @@ class Batch:
     """Events of no class: (phase, category) to count."""
     problems: dict[str, Problem] = field(default_factory=dict)
     """Damaged events by what is wrong with them."""
-
-
-@dataclass
-class TraceHeader:
-    """The other keys of the JSON object: everything but `traceEvents`. Empty for a bare list."""
-
-    values: Mapping[str, Any] = field(default_factory=dict)

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.trace_events.decode import DECODE_ERRORS
-from stepscope.sources.trace_events.salvage import BOUNDARY, TOKEN, cleaned
+from stepscope.sources.trace_events.salvage import BOUNDARY, DECODE_ERRORS, TOKEN, cleaned
 from stepscope.sources.trace_events.stream import ByteStream
 
 CHUNK_BYTES = 4 << 20
@@ -88,7 +87,8 @@ class Chunker:
                 raise UnreadableInput(self._path, f"not JSON at byte {start}", _ADVICE)
             for match in _ARRAY_START.finditer(text, max(start, searched - 64)):
                 tries += 1
-                header, problem = _members(text[start : match.start()]) if tries <= _MOST_TRIES else (None, None)
+                members = text[start : match.start()]  # such as `{"a": 1, `
+                header, problem = _object(b"", members, b'"":[]}') if tries <= _MOST_TRIES else (None, None)
                 if header is not None or depth.at(text, match.start()) == 1:
                     self.header, self.header_problem = header or {}, problem
                     self._offset, self._held = match.end(), text[match.end() :]
@@ -149,17 +149,8 @@ def last_boundary(text: bytes) -> tuple[int, int] | None:
 
 
 def trailing_members(text: bytes) -> dict[str, Any] | None:
-    """The keys of the outer object that come after the array of events, e.g. `, "traceName": "x"}`.
-
-    Returns:
-        The keys; None if the text cannot be read.
-    """
+    """The keys after the array of events, e.g. `, "traceName": "x"}`; None if the text cannot be read."""
     return _object(b'{"":[]', text, b"")[0] if text.strip() else {}
-
-
-def _members(text: bytes) -> tuple[dict[str, Any] | None, str | None]:
-    """The keys before the array, from `{"a": 1, `; if they cannot be read, None and why."""
-    return _object(b"", text, b'"":[]}')
 
 
 def _object(before: bytes, text: bytes, after: bytes) -> tuple[dict[str, Any] | None, str | None]:

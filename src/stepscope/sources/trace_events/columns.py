@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from math import isfinite, isnan
@@ -18,7 +18,6 @@ _MAX_WHOLE_US = 9_000_000_000_000_000  # x 1000 still fits int64
 _PLAIN_US = r"^-?[0-9]{1,16}(?:\.[0-9]*)?$"
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 _NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,6})?")
-_NONE = {type(None)}
 _MAX_DURATION_US = 7 * 24 * 3600 * 1e6  # no range in a training trace lasts a week; damaged counters give more
 
 
@@ -54,45 +53,42 @@ def _exact_ns(text: str) -> int | None:
     return ns if abs(ns) <= _MAX_WHOLE_US * 1000 else None
 
 
-def durations_us(values: list[Any]) -> pl.Series:
-    """Durations in us as float64; text that is a number counts as one."""
-    return floats("duration_us", values)
-
-
 def texts(name: str, values: list[Any]) -> pl.Series:
     """Names and labels as strings; numbers become their decimal text."""
-    kinds = set(map(type, values)) - _NONE
-    if kinds <= {str}:
-        return pl.Series(name, values, dtype=pl.String)
-    if kinds == {int}:
+    if set(map(type, values)) - {type(None)} == {int}:
         with suppress(TypeError, OverflowError):  # a number beyond 64 bits
             numbers: pl.Series = pl.Series(name, values, dtype=pl.Int64).cast(pl.String)
             return numbers
-    return pl.Series(name, [_text(v) for v in values], dtype=pl.String)
+    return _column(name, values, {str}, pl.String, _text)
 
 
 def integers(name: str, values: list[Any]) -> pl.Series:
     """Arguments that are whole numbers, also as text; null for anything else."""
-    if set(map(type, values)) <= {int} | _NONE:
-        with suppress(TypeError, OverflowError):  # a number beyond 64 bits
-            return pl.Series(name, values, dtype=pl.Int64)
-    return pl.Series(name, [_integer(v) for v in values], dtype=pl.Int64)
+    return _column(name, values, {int}, pl.Int64, _integer)
 
 
 def floats(name: str, values: list[Any]) -> pl.Series:
     """Arguments that are numbers, also as text; null for anything else."""
-    if set(map(type, values)) <= {int, float} | _NONE:
-        with suppress(TypeError, OverflowError):  # a number that no float holds
-            return pl.Series(name, values, dtype=pl.Float64)
-    return pl.Series(name, [_number(v) for v in values], dtype=pl.Float64)
+    return _column(name, values, {int, float}, pl.Float64, _number)
 
 
-def json_texts(name: str, values: list[bytes]) -> pl.Series:
+def _column(
+    name: str, values: list[Any], fitting: set[type], dtype: type[pl.DataType], convert: Callable[[Any], object]
+) -> pl.Series:
+    """Values as a column: at once if all are null or of fitting types, else one by one."""
+    if set(map(type, values)) <= {*fitting, type(None)}:
+        with suppress(TypeError, OverflowError):  # a number that the column cannot hold
+            return pl.Series(name, values, dtype=dtype)
+    return pl.Series(name, [convert(value) for value in values], dtype=dtype)
+
+
+def json_texts(name: str, values: list[Any]) -> pl.Series:
     """Arguments kept as their JSON text; a JSON string gives its content, absent and null give null."""
+    raw = list(map(bytes, values))
     try:
-        series = pl.Series(name, values, dtype=pl.Binary).cast(pl.String)
+        series = pl.Series(name, raw, dtype=pl.Binary).cast(pl.String)
     except pl.exceptions.PolarsError:
-        series = pl.Series(name, [v.decode("utf-8", "replace") for v in values], dtype=pl.String)
+        series = pl.Series(name, [value.decode("utf-8", "replace") for value in raw], dtype=pl.String)
     known = pl.when(~pl.col(name).is_in(["", "null"])).then(pl.col(name)).alias(name)
     kept: pl.Series = series.to_frame().select(known).to_series()
     quoted = kept.str.starts_with('"').arg_true()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 
 import polars as pl
 
 from stepscope.sources.native.columns import ColumnKind, read_column
 from stepscope.sources.native.library import Refused, int32s, loaded
 from stepscope.sources.trace_events.base import EventClass, Layout
-from stepscope.sources.trace_events.routes import Route, route
 
 _MOST_PAIRS = 512
 _ABSENT, _STRING = 0, 2
@@ -28,7 +29,7 @@ class CompiledDecoder:
 
     def __init__(self, layout: Layout) -> None:
         self._library = loaded()
-        self._classes = layout.classes
+        self._layout = layout
         keys = list(dict.fromkeys(arg.key for cls in layout.classes for arg in cls.args))
         self._field = {key: len(_BASE) + n for n, key in enumerate(keys)}
         self._words, self._ends = _word_list(keys)
@@ -47,7 +48,7 @@ class CompiledDecoder:
             counts, left = self._sort(scan, text)
             frames: dict[str, pl.DataFrame] = {}
             start = 0
-            for cls, count in zip(self._classes, counts, strict=True):
+            for cls, count in zip(self._layout.classes, counts, strict=True):
                 if count:
                     frames[cls.name] = self._frame(scan, text, cls, start, count)
                 start += count
@@ -71,32 +72,19 @@ class CompiledDecoder:
         if known < 0:
             raise Refused
         labels = [(self._label(scan, text, first, 0), self._label(scan, text, first, 2)) for first in firsts[:known]]
-        routes = [route(self._classes, phase or "", category) for phase, category in labels]
+        routes = [self._layout.route(phase or "", category) for phase, category in labels]
+        defaults = [-1 if one.any_name is None else one.any_name for one in routes]
         rules = [(n, name, cls) for n, one in enumerate(routes) for name, cls in one.by_name.items()]
         words, ends = _word_list([name for _, name, _ in rules])
-        counts, left = (ctypes.c_int64 * len(self._classes))(), (ctypes.c_int64 * max(known, 1))()
-        status = self._library.ss_sort(
-            scan,
-            text,
-            pairs,
-            known,
-            int32s([_default(one) for one in routes]),
-            len(self._classes),
-            words,
-            ends,
-            int32s([n for n, _, _ in rules]),
-            int32s([cls for _, _, cls in rules]),
-            len(rules),
-            counts,
-            left,
-        )
-        if status < 0:
+        classes = len(self._layout.classes)
+        counts, left = (ctypes.c_int64 * classes)(), (ctypes.c_int64 * max(known, 1))()
+        by_name = (words, ends, int32s([n for n, _, _ in rules]), int32s([cls for _, _, cls in rules]), len(rules))
+        if self._library.ss_sort(scan, text, pairs, known, int32s(defaults), classes, *by_name, counts, left) < 0:
             raise Refused
-        skipped: dict[tuple[str, str], int] = {}
+        skipped: Counter[tuple[str, str]] = Counter()
         for (phase, category), count in zip(labels, left, strict=False):
             if count:
-                key = (phase or "", category or "")
-                skipped[key] = skipped.get(key, 0) + count
+                skipped[phase or "", category or ""] += count
         return list(counts), skipped
 
     def _label(self, scan: int, text: bytes, event: int, field: int) -> str | None:
@@ -124,15 +112,7 @@ class CompiledDecoder:
         return pl.DataFrame([*series, *made.values()])
 
 
-def _default(one: Route) -> int:
-    return -1 if one.any_name is None else one.any_name
-
-
 def _word_list(words: list[str]) -> tuple[bytes, ctypes.Array[ctypes.c_int32]]:
     """Words one after the other, and where each ends."""
     encoded = [word.encode() for word in words]
-    ends, at = [], 0
-    for word in encoded:
-        at += len(word)
-        ends.append(at)
-    return b"".join(encoded), int32s(ends)
+    return b"".join(encoded), int32s(list(accumulate(map(len, encoded))))

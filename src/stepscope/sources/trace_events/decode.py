@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -14,15 +15,14 @@ import polars as pl
 
 from stepscope.sources.native.library import Refused
 from stepscope.sources.trace_events import columns
-from stepscope.sources.trace_events.base import Arg, Batch, EventClass, Layout, Problem
+from stepscope.sources.trace_events.base import Arg, Batch, EventClass, Layout, Problem, Route
 from stepscope.sources.trace_events.compiled import CompiledDecoder
-from stepscope.sources.trace_events.routes import Route, route
-from stepscope.sources.trace_events.salvage import salvage
+from stepscope.sources.trace_events.salvage import DECODE_ERRORS, salvage
 
 _NO_RAW = msgspec.Raw(b"")
 _ARRAY_END = re.compile(rb"\}\s*(\])\s*(?:,\s*\"|\}|\Z)")
 _END_GUESSES = 16
-DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_COLUMNS = {"int": columns.integers, "float": columns.floats, "text": columns.texts, "json": columns.json_texts}
 
 
 @dataclass
@@ -41,10 +41,10 @@ class Decoded:
 
 
 class EventDecoder:
-    """Decodes chunks of events into the frames of a layout. Not shared between threads."""
+    """Decodes chunks of events into the frames of a layout; safe to use from several threads at once."""
 
     def __init__(self, layout: Layout) -> None:
-        self._classes = layout.classes
+        self._layout = layout
         event, self._fields = _event_type(layout)
         self._event = msgspec.json.Decoder(event)
         self._events = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
@@ -88,7 +88,7 @@ class EventDecoder:
         if last and not _completes(rest):
             return None
         problems: dict[str, Problem] = {}
-        phases = {cls.name: cls.phases for cls in self._classes}
+        phases = {cls.name: cls.phases for cls in self._layout.classes}
         frames = {name: columns.usable(frame, phases[name], problems) for name, frame in raw.items()}
         return Decoded(Batch({n: f for n, f in frames.items() if f.height}, skipped, problems), ended=last, rest=rest)
 
@@ -101,18 +101,18 @@ class EventDecoder:
                 pass
             else:
                 return Decoded(self._batch(events, {}), ended=last, rest=rest)
-        saved = salvage(text, self._event.decode, DECODE_ERRORS, last=last, offset=offset)
+        saved = salvage(text, self._event.decode, last=last, offset=offset)
         return Decoded(self._batch(saved.events, saved.problems), ended=saved.ended, rest=saved.rest)
 
     def _batch(self, events: Iterable[Any], problems: dict[str, Problem]) -> Batch:
-        buckets: list[list[Any]] = [[] for _ in self._classes]
+        buckets: list[list[Any]] = [[] for _ in self._layout.classes]
         unclaimed: dict[tuple[str, str | None], list[Any]] = {}
         targets: dict[tuple[str, str | None], tuple[dict[Any, Any], Any]] = {}
         for event in events:
             key = (event.ph, event.cat)
             target = targets.get(key)
             if target is None:
-                known = self._routes.get(key) or self._routes.setdefault(key, route(self._classes, *key))
+                known = self._routes.get(key) or self._routes.setdefault(key, self._layout.route(*key))
                 other = unclaimed.setdefault(key, []) if known.any_name is None else buckets[known.any_name]
                 named = {name: buckets[index].append for name, index in known.by_name.items()}
                 target = targets[key] = (named, other.append)
@@ -122,13 +122,13 @@ class EventDecoder:
             append(event)
         frames = {
             cls.name: self._frame(cls, bucket, problems)
-            for cls, bucket in zip(self._classes, buckets, strict=True)
+            for cls, bucket in zip(self._layout.classes, buckets, strict=True)
             if bucket
         }
-        skipped: dict[tuple[str, str], int] = {}
+        skipped: Counter[tuple[str, str]] = Counter()
         for (phase, category), left in unclaimed.items():
             if left:
-                skipped[phase, category or ""] = skipped.get((phase, category or ""), 0) + len(left)
+                skipped[phase, category or ""] += len(left)
         return Batch({n: f for n, f in frames.items() if f.height}, skipped, problems)
 
     def _frame(self, cls: EventClass, events: list[Any], problems: dict[str, Problem]) -> pl.DataFrame:
@@ -140,7 +140,7 @@ class EventDecoder:
             columns.texts("process", _each("pid", events)),
             columns.texts("thread", _each("tid", events)),
             columns.times_ns(list(map(bytes, _each("ts", events)))),
-            columns.durations_us(_each("dur", events)),
+            columns.floats("duration_us", _each("dur", events)),
             # the format gives complete events none
             pl.repeat(None, count, dtype=pl.String, eager=True).alias("id")
             if only_ranges
@@ -154,17 +154,8 @@ class EventDecoder:
     def _arguments(self, wanted: tuple[Arg, ...], args: list[Any]) -> Iterable[pl.Series]:
         made: dict[str, pl.Series] = {}
         for arg in wanted:
-            values = _each(self._fields[arg.key], args)
-            if arg.kind == "int":
-                one = columns.integers(arg.column, values)
-            elif arg.kind == "float":
-                one = columns.floats(arg.column, values)
-            elif arg.kind == "text":
-                one = columns.texts(arg.column, values)
-            else:
-                one = columns.json_texts(arg.column, list(map(bytes, values)))
-            before = made.get(arg.column)
-            made[arg.column] = one if before is None else before.fill_null(one)
+            one = _COLUMNS[arg.kind](arg.column, _each(self._fields[arg.key], args))
+            made[arg.column] = made[arg.column].fill_null(one) if arg.column in made else one
         return made.values()
 
 

@@ -1,87 +1,81 @@
-"""`read_events`: a trace file as batches of columns, several chunks at a time."""
+"""`TraceEvents`: a trace file as batches of columns, several chunks at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stepscope.sources.base import Report
 from stepscope.sources.native import library
-from stepscope.sources.trace_events.base import Batch, Layout, Problem, TraceHeader
-from stepscope.sources.trace_events.chunks import CHUNK_BYTES, MAX_HEADER_BYTES, Chunker, trailing_members
+from stepscope.sources.trace_events.base import Batch, Layout, Problem
+from stepscope.sources.trace_events.chunks import CHUNK_BYTES, MAX_HEADER_BYTES, Chunk, Chunker, trailing_members
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder
 from stepscope.sources.trace_events.salvage import CUT_OFF
 from stepscope.sources.trace_events.stream import open_stream
-from stepscope.sources.trace_events.workers import Workers
 
 _LARGE_BYTES = 256 << 20
 """From this (inflated) size on, memory is given back after reading rather than kept for the next trace."""
-
-
-Advance = Callable[[int], None]
 
 
 def unwatched(count: int) -> None:
     """Nobody watches how far reading has come."""
 
 
-def _joined(texts: Iterable[bytes]) -> bytes:
-    """The texts as one. Beyond the limit of keys, only their start, which then is not valid JSON."""
-    found, size = [], 0
-    for text in texts:
-        if size <= MAX_HEADER_BYTES:
-            found.append(text)
-        size += len(text)
-    return b"".join(found)
-
-
+@dataclass
 class TraceEvents:
-    """The events of one trace file, to be iterated once. Made by `read_events`.
+    """The events of a trace file, plain or gzip, as batches of columns in file order, to be iterated once.
 
-    `header`, `skipped` and `seen` are complete when the iteration has ended.
+    Memory holds a few chunks only.
+
+    Args:
+        path: The file: `{"traceEvents": [...], ...}` or a bare list of events.
+        layout: Which events are wanted, as which frames.
+        report: Called for each kind of damage once the events are read; usually `sink.issue`.
+        workers: Chunks that are decoded at a time, each by a thread.
+        chunk_bytes: Text that is decoded at once, roughly.
+        advance: Called with the number of bytes read since the last call; usually `sink.advance`.
+
+    Raises:
+        UnreadableInput: While iterating, if the file cannot be opened or holds no list of events.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        layout: Layout,
-        *,
-        report: Report,
-        workers: int,
-        chunk_bytes: int,
-        advance: Advance,
-    ) -> None:
-        self._path = path
-        self._advance = advance
-        self._layout = layout
-        self._report = report
-        self._workers = workers
-        self._chunk_bytes = chunk_bytes
-        self.header = TraceHeader()
-        self.skipped: dict[tuple[str, str], int] = {}
-        """Events of no class: (phase, category) to count."""
-        self._problems: dict[str, Problem] = {}
-        self._read_bytes = 0
+    path: Path
+    layout: Layout
+    _: KW_ONLY
+    report: Report
+    workers: int = 1
+    chunk_bytes: int = CHUNK_BYTES
+    advance: Callable[[int], None] = unwatched
+    header: dict[str, Any] = field(default_factory=dict, init=False)
+    """The other keys of the JSON object, none of a bare list; complete when the iteration has ended."""
+    skipped: Counter[tuple[str, str]] = field(default_factory=Counter, init=False)
+    """Events of no class by phase and category; complete when the iteration has ended."""
+    _problems: dict[str, Problem] = field(default_factory=dict, init=False)
+    _read_bytes: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[Batch]:
-        stream = open_stream(self._path)
+        stream = open_stream(self.path)
         try:
-            chunker = Chunker(stream, self._path, self._chunk_bytes)
-            values = dict(chunker.header)
+            chunker = Chunker(stream, self.path, self.chunk_bytes)
+            values = chunker.header
             if chunker.header_problem is not None:
                 self._report_keys("before", chunker.header_problem)
             ended, read = False, 0
             for decoded in self._decoded(chunker):
                 self._account(decoded.batch)
-                self._advance(stream.position - read)
+                self.advance(stream.position - read)
                 read = stream.position
                 yield decoded.batch
                 if decoded.ended:
                     ended = True
                     if not chunker.is_list:
-                        values.update(self._trailing(decoded.rest))
-            self.header = TraceHeader(values)
+                        values |= self._trailing(decoded.rest)
+            self.header = values
             # Writers may leave out the bracket of a bare list, but no part of an event.
             cut = self._problems.pop(CUT_OFF, None) is not None or not (ended or chunker.is_list)
             self._report_problems()
@@ -93,10 +87,9 @@ class TraceEvents:
 
     def _decoded(self, chunker: Chunker) -> Iterator[Decoded]:
         """Decode chunk by chunk; an event that a wrong cut left over goes in front of the next chunk."""
-        decoder = EventDecoder(self._layout)
+        decoder = EventDecoder(self.layout)
         rest = b""
-        with Workers(self._layout, self._workers) as workers:
-            chunks = workers.map(iter(chunker))
+        with closing(self._ahead(chunker, decoder)) as chunks:
             for chunk, ready in chunks:
                 self._read_bytes = chunk.offset
                 if rest or ready is None:
@@ -112,9 +105,34 @@ class TraceEvents:
                 rest = decoded.rest
                 yield decoded
 
+    def _ahead(
+        self, chunks: Iterable[Chunk], decoder: EventDecoder
+    ) -> Generator[tuple[Chunk, Decoded | None], None, None]:
+        """Each chunk in order, with what it decodes to; None if the caller must decode it.
+
+        Threads are enough: the compiled decoder and Polars work without the interpreter's lock.
+        """
+        if self.workers < 2 or not library.is_available():
+            for chunk in chunks:
+                yield chunk, None
+            return
+        threads = ThreadPoolExecutor(self.workers)
+        try:
+            waiting: deque[tuple[Chunk, Future[Decoded]]] = deque()
+            for chunk in chunks:
+                decoded = threads.submit(decoder.decode, chunk.text, last=chunk.last, offset=chunk.offset)
+                waiting.append((chunk, decoded))
+                if len(waiting) > self.workers:
+                    done, future = waiting.popleft()
+                    yield done, future.result()
+            while waiting:
+                done, future = waiting.popleft()
+                yield done, future.result()
+        finally:
+            threads.shutdown(cancel_futures=True)
+
     def _account(self, batch: Batch) -> None:
-        for key, count in batch.skipped.items():
-            self.skipped[key] = self.skipped.get(key, 0) + count
+        self.skipped.update(batch.skipped)
         for text, problem in batch.problems.items():
             known = self._problems.setdefault(text, Problem(place=problem.place))
             known.count += problem.count
@@ -127,62 +145,34 @@ class TraceEvents:
         return found or {}
 
     def _report_keys(self, where: str, problem: str) -> None:
-        self._report(
+        self.report(
             "warning",
-            self._path,
+            self.path,
             f"the keys {where} the list of events cannot be read ({problem}); rank, groups and devices may be unknown",
             "Copy or record the file again if rank or groups are missing.",
             place=f"{where} `traceEvents`",
         )
 
     def _report_problems(self) -> None:
-        for text, problem in self._problems.items():
-            self._report(
-                "warning",
-                self._path,
-                f"{problem.count} events {text}; they are left out",
-                "The rest is complete. Record again if they matter.",
-                place=problem.place,
-                lost=problem.count,
-            )
+        remedy = "The rest is complete. Record again if they matter."
+        for text, found in self._problems.items():
+            problem = f"{found.count} events {text}; they are left out"
+            self.report("warning", self.path, problem, remedy, place=found.place, lost=found.count)
 
     def _report_end(self, damage: str | None, *, cut: bool) -> None:
         if damage is not None:
-            self._report(
-                "error", self._path, f"{damage}; events up to there are read", "Copy or record the file again."
-            )
+            problem = f"{damage}; events up to there are read"
+            self.report("error", self.path, problem, "Copy or record the file again.")
         elif cut:
-            self._report(
-                "error",
-                self._path,
-                "the file ends inside the list of events; complete events are read",
-                "Let the profiler finish writing before the file is copied.",
-            )
+            problem = "the file ends inside the list of events; complete events are read"
+            self.report("error", self.path, problem, "Let the profiler finish writing before the file is copied.")
 
 
-def read_events(
-    path: Path,
-    layout: Layout,
-    *,
-    report: Report,
-    workers: int = 1,
-    chunk_bytes: int = CHUNK_BYTES,
-    advance: Advance = unwatched,
-) -> TraceEvents:
-    """Read a trace file, plain or gzip, as batches of columns in file order; memory holds a few chunks only.
-
-    Args:
-        path: The file: `{"traceEvents": [...], ...}` or a bare list of events.
-        layout: Which events are wanted, as which frames.
-        report: Called for each kind of damage once the events are read; usually `sink.issue`.
-        workers: Chunks that are decoded at a time, each by a thread.
-        chunk_bytes: Text that is decoded at once, roughly.
-        advance: Called with the number of bytes read since the last call; usually `sink.advance`.
-
-    Returns:
-        An iterable of `Batch`, to be used once. Its `header` is complete when the iteration has ended.
-
-    Raises:
-        UnreadableInput: While iterating, if the file cannot be opened or holds no list of events.
-    """
-    return TraceEvents(path, layout, report=report, workers=workers, chunk_bytes=chunk_bytes, advance=advance)
+def _joined(texts: Iterable[bytes]) -> bytes:
+    """The texts as one. Beyond the limit of keys, only their start, which then is not valid JSON."""
+    found, size = [], 0
+    for text in texts:
+        if size <= MAX_HEADER_BYTES:
+            found.append(text)
+        size += len(text)
+    return b"".join(found)

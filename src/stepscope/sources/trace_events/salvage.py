@@ -15,6 +15,7 @@ BROKEN = "are not valid JSON"
 WRONG = "have a value of the wrong type"
 TOO_DEEP = "are nested too deeply"
 CUT_OFF = "are cut off where the file ends"
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 EVENT_KEYS = rb"ph|name|cat|pid|tid|ts|dur|args|id|s|bp"
 BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{\s*\"(?:" + EVENT_KEYS + rb")\"\s*:)")
@@ -42,19 +43,12 @@ class Salvaged:
     rest: bytes = b""
 
 
-def salvage(
-    text: bytes,
-    decode: Callable[[bytes], Any],
-    errors: tuple[type[Exception], ...],
-    *,
-    last: bool,
-    offset: int = 0,
-) -> Salvaged:
+def salvage(text: bytes, decode: Callable[[bytes], Any], *, last: bool, offset: int) -> Salvaged:
     """Decode a chunk event by event. `offset` is where `text` begins in the file, to report places.
 
     An object that starts where an event starts and is valid JSON up to a boundary is that event, whatever it
-    contains. Only when that fails is the end searched by counting brackets, and only when that
-    fails too is the event given up and reading goes on at the next boundary.
+    contains. Only when that fails is the end searched by counting brackets, and only when that fails too is the event
+    given up and reading goes on at the next boundary.
     """
     out = Salvaged()
     cuts = [(m.start() + 1, m.end()) for m in BOUNDARY.finditer(text)]
@@ -69,7 +63,7 @@ def salvage(
         if text[position] == 0x5D:  # ]
             out.ended, out.rest = True, text[position + 1 :]
             return out
-        event, _ = _try(decode, text[position:stop], errors)
+        event, _ = _try(decode, text[position:stop])
         if event is not None:
             out.events.append(event)
             position = following
@@ -83,10 +77,14 @@ def salvage(
         end = object_end(text, position, limit)
         budget = max(0, budget - ((end or limit) - position))
         if end is None and final:
-            return _unclosed(out, text, position, last=last, offset=offset)
+            if last:
+                out.problems[CUT_OFF] = Problem(1, f"byte {offset + position}")
+            else:
+                out.rest = text[position:]
+            return out
         error = None
         if end is not None:
-            event, error = _try(decode, cleaned(text[position:end]), errors)
+            event, error = _try(decode, cleaned(text[position:end]))
             if event is not None:
                 out.events.append(event)
                 position = _after(text, end)
@@ -94,15 +92,6 @@ def salvage(
         _lost(out, offset + position, error)
         # if brackets or quotes do not match, an end after the next boundary is not to be trusted
         position = _after(text, end) if end is not None and end <= stop else following
-    return out
-
-
-def _unclosed(out: Salvaged, text: bytes, position: int, *, last: bool, offset: int) -> Salvaged:
-    if last:
-        note = out.problems.setdefault(CUT_OFF, Problem(place=f"byte {offset + position}"))
-        note.count += 1
-    else:
-        out.rest = text[position:]
     return out
 
 
@@ -121,13 +110,11 @@ def _lost(out: Salvaged, position: int, error: Exception | None = None) -> None:
     out.problems.setdefault(problem, Problem(place=place)).count += 1
 
 
-def _try(
-    decode: Callable[[bytes], Any], text: bytes, errors: tuple[type[Exception], ...]
-) -> tuple[Any, Exception | None]:
+def _try(decode: Callable[[bytes], Any], text: bytes) -> tuple[Any, Exception | None]:
     """The decoded event, or why there is none."""
     try:
         return decode(text), None
-    except errors as error:
+    except DECODE_ERRORS as error:
         return None, error
 
 
