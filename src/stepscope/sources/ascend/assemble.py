@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -14,7 +13,7 @@ from stepscope.sources.ascend.event_tables import EventTables
 from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.rank_files import ExportFiles
 from stepscope.sources.ascend.steps import steps_table
-from stepscope.sources.ascend.timeline import Kind
+from stepscope.sources.base import Sink
 from stepscope.sources.windows import around, span_of, step_spans
 from stepscope.tables import (
     ALLOCATIONS,
@@ -30,9 +29,6 @@ from stepscope.tables import (
     TRANSPORTS,
     Table,
 )
-
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
 
 
 class ExportSupplement:
@@ -66,11 +62,11 @@ def write_tables(
         recording: What was recorded; its events are used up.
         files: Where it was read, for issues.
         sink: Takes the rows.
-        beside: What else is known about the rank.
+        supplement: What else is known about the rank.
     """
     supplement = supplement or ExportSupplement()
     ranges, identity = recording.steps, recording.identity
-    stated = _stated_steps(recording) if ranges.is_empty() else []
+    stated = recording.stated_steps() if ranges.is_empty() else set()
     calls = recording.described
     if calls is None:
         calls = described_calls(recording.communication, recording.calls, recording.packets, recording.groups)
@@ -114,14 +110,7 @@ def write_rank(recording: ExportedRank, written: WrittenRank, sink: Sink) -> Non
     sink.write(RANKS, recording.identity.frame(*(written.span or (None, None))))
 
 
-def _stated_steps(recording: ExportedRank) -> list[int]:
-    """The steps that the source itself states for work of the device."""
-    kinds: tuple[Kind, ...] = ("compute", "details", "communication")
-    frames = [frame for kind in kinds for frame in recording.timeline.frames(kind, "start_ns", "step")]
-    return pl.concat([frame["step"].drop_nulls().unique() for frame in frames]).unique().to_list() if frames else []
-
-
-def _only_step(ranges: pl.DataFrame, stated: list[int], calls: pl.DataFrame) -> int | None:
+def _only_step(ranges: pl.DataFrame, stated: set[int], calls: pl.DataFrame) -> int | None:
     """0 if the recording has no other step: work without a step belongs to it."""
     if not ranges.is_empty():
         return 0 if ranges["step"].to_list() == [0] else None

@@ -1,19 +1,21 @@
-"""What a text export states twice: totals and unions, compared with the events that they come from."""
+"""What a recording states twice is compared, and what it should have is missed.
+
+Totals and unions are compared with their events; nothing recorded must not pass for nothing done.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 
 from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.rank_files import ExportFiles
 from stepscope.sources.ascend.trace_view import TraceView
-
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
+from stepscope.sources.base import Sink
 
 _TOLERANCE = 0.01
+_REMEDY = "Export the profile again, or copy its files again."
 
 
 class Busy:
@@ -57,9 +59,23 @@ def check_text(recording: ExportedRank, computed: Busy, view: TraceView, files: 
 
 def _compare(stated: int, summed: int, what: str, files: ExportFiles, part: str, sink: Sink) -> None:
     if abs(stated - summed) > _TOLERANCE * max(summed, 1):
-        sink.issue(
-            "note",
-            files.texts.get(part, files.path),
-            f"{what} as {stated} ns, but the events add up to {summed} ns",
-            "Nothing to do: the events are used. The file may be truncated or cover other steps.",
-        )
+        problem = f"{what} as {stated} ns, but the events add up to {summed} ns"
+        remedy = "Nothing to do: the events are used. The file may be truncated or cover other steps."
+        sink.issue("note", files.texts.get(part, files.path), problem, remedy)
+
+
+def report_lost_kernels(recording: ExportedRank, path: Path, sink: Sink) -> None:
+    """Report a recording that should have compute kernels but has none."""
+    if not recording.has_kernels:
+        problem = "no compute kernels can be read, so what the device did is unknown"
+        sink.issue("error", path, problem, _REMEDY, place="kernels")
+
+
+def report_lost_device(recording: ExportedRank, path: Path, sink: Sink) -> None:
+    """Report and mark a recording that should have device work but has none."""
+    recording.device_is_lost = (
+        not recording.has_kernels and recording.communication.is_empty() and recording.calls.is_empty()
+    )
+    if recording.device_is_lost:
+        problem = "no work of the device can be read, so where its steps begin and end is unknown"
+        sink.issue("error", path, problem, _REMEDY, place="steps")

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
+from stepscope.json_values import as_number
+from stepscope.sources.base import Sink
 from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
 from stepscope.sources.side_files import read_object
 
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
-
-CALLS = {
-    "step": pl.Int64,
-    "group": pl.String,
-    "name": pl.String,
-    "start_us": pl.Float64,
-    "elapse_ms": pl.Float64,
-    "transit_ms": pl.Float64,
-    "wait_ms": pl.Float64,
-    "synchronization_ms": pl.Float64,
+_TIMES = {
+    "start_us": "Start Timestamp(us)",
+    "elapse_ms": "Elapse Time(ms)",
+    "transit_ms": "Transit Time(ms)",
+    "wait_ms": "Wait Time(ms)",
+    "synchronization_ms": "Synchronization Time(ms)",
 }
+_MOVED = {"size_mb": "Transit Size(MB)", "time_ms": "Transit Time(ms)", "bandwidth": "Bandwidth(GB/s)"}
+"""Columns to the recorded names of their figures."""
+_CALL = {"step": pl.Int64, "group": pl.String, "name": pl.String}
+CALLS: dict[str, type[pl.DataType]] = {**_CALL, **dict.fromkeys(_TIMES, pl.Float64)}
 """One row per call. A start in floating microseconds is exact to a quarter of one only."""
-PACKETS = {
-    "step": pl.Int64,
-    "group": pl.String,
-    "name": pl.String,
+PACKETS: dict[str, type[pl.DataType]] = {
+    **_CALL,
     "transport": pl.String,
-    "size_mb": pl.Float64,
-    "time_ms": pl.Float64,
-    "bandwidth": pl.Float64,
-    "packet_mb": pl.Float64,
-    "packets": pl.Float64,
-    "packets_ms": pl.Float64,
+    **dict.fromkeys((*_MOVED, "packet_mb", "packets", "packets_ms"), pl.Float64),
 }
 """One row per call, transport and packet size; the packet columns are null if none are listed."""
-LINKS = {
+LINKS: dict[str, type[pl.DataType]] = {
     "step": pl.Int64,
     "group": pl.String,
     "class": pl.String,
@@ -47,9 +40,7 @@ LINKS = {
     "source": pl.Int64,
     "destination": pl.Int64,
     "transport": pl.String,
-    "size_mb": pl.Float64,
-    "time_ms": pl.Float64,
-    "bandwidth": pl.Float64,
+    **dict.fromkeys(_MOVED, pl.Float64),
 }
 """One row per link; source and destination count within the group. `class` is like `allreduce-top1`."""
 
@@ -73,23 +64,13 @@ def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFra
         if not isinstance(times, dict):
             bad += 1
             continue
-        calls.append(
-            (
-                step,
-                group or None,
-                name,
-                _number(times.get("Start Timestamp(us)")),
-                _number(times.get("Elapse Time(ms)")),
-                _number(times.get("Transit Time(ms)")),
-                _number(times.get("Wait Time(ms)")),
-                _number(times.get("Synchronization Time(ms)")),
-            )
-        )
+        calls.append((step, group or None, name, *_figures(times, _TIMES)))
         for transport, band in bands.items() if isinstance(bands, dict) else ():
             if isinstance(band, dict):
                 packets += _packets((step, group or None, name, transport), band)
     _report(bad, path, sink)
-    return timed_calls(_frame(calls, CALLS), path, sink), _frame(packets, PACKETS)
+    frame = pl.DataFrame(calls, schema=CALLS, orient="row")
+    return timed_calls(frame, path, sink), pl.DataFrame(packets, schema=PACKETS, orient="row")
 
 
 def timed_calls(calls: pl.DataFrame, path: Path, sink: Sink, *, table: str | None = None) -> pl.DataFrame:
@@ -124,25 +105,16 @@ def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
             if not isinstance(values, dict) or not (source.isdecimal() and destination.isdecimal()):
                 bad += 1
                 continue
-            if source == destination and not _number(values.get("Transit Size(MB)")):
+            moved = _figures(values, _MOVED)
+            if source == destination and not moved[0]:
                 continue  # shows which rank of its group wrote the file; a copy within the rank has a size
-            op_name, transport = values.get("Op Name"), values.get("Transport Type")
-            links.append(
-                (
-                    step,
-                    group or None,
-                    kind,
-                    op_name if isinstance(op_name, str) else None,
-                    int(source[:9]),
-                    int(destination[:9]),
-                    transport if isinstance(transport, str) else None,
-                    _number(values.get("Transit Size(MB)")),
-                    _number(values.get("Transit Time(ms)")),
-                    _number(values.get("Bandwidth(GB/s)")),
-                )
+            name, transport = (
+                text if isinstance(text, str) else None for text in map(values.get, ("Op Name", "Transport Type"))
             )
+            ends = int(source[:9]), int(destination[:9])
+            links.append((step, group or None, kind, name, *ends, transport, *moved))
     _report(bad, path, sink)
-    return _frame(links, LINKS)
+    return pl.DataFrame(links, schema=LINKS, orient="row")
 
 
 def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[str, Any]]]:
@@ -155,40 +127,25 @@ def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[
 
 
 def _packets(call: tuple[Any, ...], band: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    size, time = _number(band.get("Transit Size(MB)")), _number(band.get("Transit Time(ms)"))
+    size, time, rate = _figures(band, _MOVED)
     distribution = band.get("Size Distribution")
     if not (size or time or distribution):
         return []  # most transports are not used
-    stated = (size, time, _number(band.get("Bandwidth(GB/s)")))
     rows = []
     for packet, parts in distribution.items() if isinstance(distribution, dict) else ():
         if isinstance(parts, list) and len(parts) == 2:
-            try:
-                rows.append((*call, *stated, float(packet), _number(parts[0]), _number(parts[1])))
-            except ValueError:
-                continue
+            with suppress(ValueError):
+                rows.append((*call, size, time, rate, float(packet), *map(as_number, parts)))
     if not rows and (size or time):
-        rows.append((*call, *stated, None, None, None))
+        rows.append((*call, size, time, rate, None, None, None))
     return rows
 
 
-def _number(value: object) -> float | None:
-    if type(value) is float:  # called for every figure of every call
-        return value if math.isfinite(value) else None
-    if type(value) is int:
-        try:
-            return float(value)
-        except OverflowError:
-            return None
-    return None
-
-
-def _frame(rows: list[tuple[Any, ...]], schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=schema, orient="row")
+def _figures(entry: Mapping[str, Any], names: Mapping[str, str]) -> list[float | None]:
+    return [as_number(entry.get(name)) for name in names.values()]
 
 
 def _report(bad: int, path: Path, sink: Sink) -> None:
     if bad:
-        sink.issue(
-            "error", path, f"{bad} entries have an unknown form and are left out", "Export the profile again.", lost=bad
-        )
+        problem = f"{bad} entries have an unknown form and are left out"
+        sink.issue("error", path, problem, "Export the profile again.", lost=bad)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from stepscope.sources.ascend.groups import Groups, read_call_name
+from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.values import whole
 from stepscope.tables import LINKS, TRANSPORTS
-
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
 
 _TOLERANCE = 0.01
 
@@ -34,14 +31,9 @@ def transports(packets: pl.DataFrame, path: Path, sink: Sink) -> pl.DataFrame:
     used = packets.filter((pl.col("size_mb").fill_null(0) != 0) | (pl.col("time_ms").fill_null(0) != 0))
     _check_rates(used.unique(call, maintain_order=True), path, sink)
     sums = used.group_by(call).agg(pl.first("size_mb"), parts=parts.sum(), known=pl.col("packet_mb").count())
-    _report(
-        sums.filter(
-            (pl.col("known") > 0) & ((pl.col("parts") - pl.col("size_mb")).abs() > _TOLERANCE * pl.col("size_mb"))
-        ).height,
-        "recorded transit sizes differ from the sum of their packets",
-        path,
-        sink,
-    )
+    off = (pl.col("parts") - pl.col("size_mb")).abs() > _TOLERANCE * pl.col("size_mb")
+    problem = "recorded transit sizes differ from the sum of their packets"
+    _report(sums.filter(pl.col("known") > 0, off), problem, path, sink)
     rows = used.select(
         *call,
         size_bytes=whole(pl.when(single).then("size_mb").otherwise(parts) * 1e6),
@@ -63,31 +55,24 @@ def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.Da
         .select("group", rank=pl.col("members"), index=pl.int_ranges(pl.col("members").list.len()))
         .explode("rank", "index")
     )
+    is_total = pl.col("class").str.ends_with("-total")
     known = (
         matrix.with_columns(
             operation=pl.col("class").replace_strict(operations, default=None, return_dtype=pl.String),
-            name=pl.when(pl.col("class").str.ends_with("-total")).then(None).otherwise("name"),
-            total=pl.col("class").str.ends_with("-total"),
+            name=pl.when(is_total).then(None).otherwise("name"),
         )
         .join(members.rename({"rank": "from", "index": "source"}), on=["group", "source"], how="left")
         .join(members.rename({"rank": "to", "index": "destination"}), on=["group", "destination"], how="left")
     )
-    rows = known.filter(pl.col("total") | pl.col("name").is_not_null()).drop_nulls(["size_mb", "time_ms"])
+    rows = known.filter(is_total | pl.col("name").is_not_null()).drop_nulls(["size_mb", "time_ms"])
     placed = rows.drop_nulls(["from", "to"])
     if lost := rows.height - placed.height:
-        sink.issue(
-            "warning",
-            path,
-            "links of groups with unknown members are left out",
-            "Keep profiler_metadata.json with the profile: it lists the members of each group.",
-            lost=lost,
-        )
-    key = ["step", "group", "operation", "name", "source", "destination"]
+        remedy = "Keep profiler_metadata.json with the profile: it lists the members of each group."
+        sink.issue("warning", path, "links of groups with unknown members are left out", remedy, lost=lost)
+    call = ["step", "group", "operation", "name"]
+    key = [*call, "source", "destination"]
     rows = placed.select(
-        "step",
-        "group",
-        "operation",
-        "name",
+        *call,
         "transport",
         source="from",
         destination="to",
@@ -100,19 +85,11 @@ def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.Da
 def _check_rates(frame: pl.DataFrame, path: Path, sink: Sink) -> None:
     rate = pl.col("size_mb") / pl.col("time_ms")
     off = (pl.col("bandwidth") - rate).abs() > _TOLERANCE * rate
-    _report(
-        frame.filter((pl.col("time_ms") > 0) & off & (pl.col("size_mb") > 0)).height,
-        "recorded bandwidths differ from size divided by time",
-        path,
-        sink,
-    )
+    differing = frame.filter(pl.col("time_ms") > 0, off, pl.col("size_mb") > 0)
+    _report(differing, "recorded bandwidths differ from size divided by time", path, sink)
 
 
-def _report(count: int, problem: str, path: Path, sink: Sink) -> None:
-    if count:
-        sink.issue(
-            "note",
-            path,
-            f"{problem} by more than {_TOLERANCE:.0%} in {count} places",
-            "Nothing to do: rates are computed from sizes and times.",
-        )
+def _report(differing: pl.DataFrame, problem: str, path: Path, sink: Sink) -> None:
+    if count := differing.height:
+        problem = f"{problem} by more than {_TOLERANCE:.0%} in {count} places"
+        sink.issue("note", path, problem, "Nothing to do: rates are computed from sizes and times.")

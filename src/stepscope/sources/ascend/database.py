@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
+from typing import Any
 
 import polars as pl
 
-from stepscope.sources.ascend.database_access import Access, bounded, open_access
-from stepscope.sources.ascend.database_values import as_series
+from stepscope.sources.ascend.database_access import Access, as_series, bounded, open_access
+from stepscope.sources.base import Sink
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
-
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
 
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file makes of a query; the message of an error may itself be damaged."""
@@ -41,23 +38,16 @@ FILLS = {
     "STEPTRACETIME": "step_totals",
 }
 """Tables of a recording, in upper case, to the table here that is missing without them: the place of an issue."""
+CONNECTION = pl.col("correlation").replace({0xFFFFFFFF: None})
+"""`correlation` without the number that stands for no connection."""
 _TIMED = ("TASK", "PYTORCH_API", "CANN_API", "COMMUNICATION_OP", "STEP_TIME", "MSTX_EVENTS")
 _SAMPLES = 500
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 
 
-_Parameters = ParamSpec("_Parameters")
-_Batches: TypeAlias = Callable[Concatenate["Database", _Parameters], Iterator[pl.DataFrame]]
-_Frame: TypeAlias = Callable[Concatenate["Database", _Parameters], pl.DataFrame]
-
-
-def _whole(batches: _Batches[_Parameters]) -> _Frame[_Parameters]:
-    """The method that gives all `batches` in one frame."""
-
-    def read(self: Database, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> pl.DataFrame:
-        return pl.concat(batches(self, *args, **kwargs))
-
-    return read
+Columns = Mapping[str, tuple[str, ...] | str]
+"""Our column to the recorded names it may have."""
+Types = Mapping[str, type[pl.DataType]]
 
 
 class Database:
@@ -105,8 +95,8 @@ class Database:
     def read_batches(
         self,
         table: str,
-        wanted: Mapping[str, tuple[str, ...] | str],
-        schema: dict[str, type[pl.DataType]] | None = None,
+        wanted: Columns,
+        schema: Types | None = None,
         *,
         where: str = "",
         needed: Sequence[str] = (),
@@ -115,7 +105,7 @@ class Database:
 
         Args:
             table: Name of the table.
-            wanted: Our column to the recorded names it may have.
+            wanted: The columns.
             schema: Types of columns that are not int64.
             where: SQL condition on recorded names.
             needed: Columns that the table must have to be of use.
@@ -141,14 +131,15 @@ class Database:
                 pl.col(name) if name in chosen else pl.lit(None, dtype).alias(name) for name, dtype in types.items()
             )
 
-    read = _whole(read_batches)
-    """All rows of `read_batches` in one frame."""
+    def read(self, table: str, wanted: Columns, schema: Types | None = None, *, where: str = "") -> pl.DataFrame:
+        """All rows of `read_batches` in one frame."""
+        return pl.concat(self.read_batches(table, wanted, schema, where=where))
 
     def range_batches(
         self,
         table: str,
-        wanted: Mapping[str, tuple[str, ...] | str],
-        schema: dict[str, type[pl.DataType]] | None = None,
+        wanted: Columns,
+        schema: Types | None = None,
         *,
         where: str = "",
         needed: Sequence[str] = (),
@@ -165,9 +156,6 @@ class Database:
             rows += frame.height
             yield checked.rows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
         self._report_damage(table, wrong, rows)
-
-    read_ranges = _whole(range_batches)
-    """All rows of `range_batches` in one frame."""
 
     def timed(self, table: str, rows: pl.DataFrame, time: str) -> pl.DataFrame:
         """Rows of a table with a plausible `time`; the others are reported."""
@@ -218,14 +206,14 @@ class Database:
         if lost and self.is_filled("STRING_IDS"):
             self.report(table, f"has {lost} rows with names that are not in STRING_IDS; they are left out", lost=lost)
 
-    def query(self, table: str, query: str, schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+    def query(self, table: str, query: str, schema: Types) -> pl.DataFrame:
         """The rows of a query as columns; what was read before damage is kept.
 
         Values that do not fit a column's type are null.
         """
         return pl.concat(self._batches(table, query, schema))
 
-    def _batches(self, table: str, query: str, schema: dict[str, type[pl.DataType]]) -> Iterator[pl.DataFrame]:
+    def _batches(self, table: str, query: str, schema: Types) -> Iterator[pl.DataFrame]:
         """The rows of a query, at least one batch."""
         yield pl.DataFrame(schema=schema)
         pieces, held, before = self._access.rows(query), [], self._access.given_bytes
@@ -242,9 +230,7 @@ class Database:
             if not piece:
                 return
 
-    def number_batches(
-        self, table: str, columns: dict[str, str], schema: Mapping[str, type[pl.DataType]]
-    ) -> Iterator[pl.DataFrame]:
+    def number_batches(self, table: str, columns: Mapping[str, str], schema: Types) -> Iterator[pl.DataFrame]:
         """Columns of a long table of plain numbers; nulls are kept, a damaged table has no rows.
 
         SQLite joins each column into one text, which is taken apart here: half the work of handing over a
@@ -299,7 +285,7 @@ class Database:
         self.sink.issue("note", self.path, f"table {table} {problem}", remedy, place=f"table {table}")
 
     def report(self, table: str, problem: str, remedy: str = REMEDY, *, lost: int | None = None) -> None:
-        """Tell of damage in a table."""
+        """Report damage in a table."""
         place = FILLS.get(table.upper(), f"table {table}")
         self.sink.issue("error", self.path, f"table {table} {problem}", remedy, place=place, lost=lost)
 
@@ -317,7 +303,7 @@ def open_database(path: Path, sink: Sink) -> Iterator[Database]:
         yield database
 
 
-def _columns(rows: list[tuple[Any, ...]], schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
+def _columns(rows: list[tuple[Any, ...]], schema: Types) -> pl.DataFrame:
     columns = zip(*rows, strict=True)
     return pl.DataFrame(
         [as_series(name, values, dtype) for (name, dtype), values in zip(schema.items(), columns, strict=True)]

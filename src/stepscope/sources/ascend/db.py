@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.ascend import db_device, db_extras, db_host
 from stepscope.sources.ascend.assemble import write_rank, write_tables
+from stepscope.sources.ascend.checks import report_lost_device
 from stepscope.sources.ascend.database import DATABASE_ERRORS, REMEDY, Database, open_database
-from stepscope.sources.ascend.db_checks import (
-    check_events,
-    is_usable,
-)
-from stepscope.sources.ascend.exported_rank import STEPS, ExportedRank
+from stepscope.sources.ascend.db_checks import check_events, is_usable
+from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
-from stepscope.sources.ascend.lost_device import activities, report_lost_device
 from stepscope.sources.ascend.rank_files import ExportFiles, sort_files
 from stepscope.sources.ascend.rank_info import read_rank_info
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
 from stepscope.sources.ascend.timeline import Timeline
-from stepscope.sources.base import Input
-
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
+from stepscope.sources.base import Input, Sink
 
 
 def read_database(item: Input, sink: Sink) -> None:
@@ -41,7 +34,7 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
 
     Args:
         item: The export.
-        sink: Told about damage.
+        sink: Takes issues about damage.
         has_marks: Whether steps are known from elsewhere, so that the export need not have them.
 
     Raises:
@@ -70,30 +63,18 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
             "Copy it again; if it is truncated, export the profile again",
         )
     executions = cpu_executions(files, sink)
-    if executions is not None and not _has_any_of(recording, executions["name"]):
-        recording.timeline.add("host", executions)
+    if executions is not None:
+        operators = executions["name"].unique().implode()
+        if not any(frame["name"].is_in(operators).any() for frame in recording.timeline.frames("host", ["name"])):
+            recording.timeline.add("host", executions)
     take_framework(recording, files, sink, has_device=True)
-    if "NPU" in (activities(identity) or "NPU"):
+    if "NPU" in (identity.activities or "NPU"):
         report_lost_device(recording, files.database or item.path, sink)
     return recording, files
 
 
-def _has_any_of(recording: ExportedRank, operators: pl.Series) -> bool:
-    """Whether the database has ranges of these names itself."""
-    return any(
-        frame["name"].is_in(operators.unique().implode()).any() for frame in recording.timeline.frames("host", "name")
-    )
-
-
 def _with(path: Path | None, take: Callable[[Database], None], sink: Sink, holds: str) -> bool:
-    """Open a database and take from it; False if there is none or it cannot be read.
-
-    Args:
-        path: The file.
-        take: Takes what it holds.
-        sink: Takes issues about damage.
-        holds: The table that is missing if it cannot be read.
-    """
+    """Take what a database holds; False if there is none or it cannot be read: then the table `holds` is missing."""
     if path is None:
         return False
     try:
@@ -113,13 +94,13 @@ def _take_events(recording: ExportedRank, database: Database, has_marks: bool) -
         recording.groups = groups
     timeline = recording.timeline
     recording.operator_starts = db_host.read_operators(database, timeline)
-    recording.steps = step_ranges(timeline.frames("host", "name", "start_ns", "duration_ns"))
+    recording.steps = step_ranges(timeline.frames("host", ["name", "start_ns", "duration_ns"]))
     if recording.steps.is_empty():
-        recorded = database.read_ranges("STEP_TIME", {"step": "id", "start_ns": "startNs", "end_ns": "endNs"})
-        recording.steps = clean_ranges(recorded.with_columns(pl.col("step").cast(STEPS["step"], strict=False)))
+        wanted = {"step": "id", "start_ns": "startNs", "end_ns": "endNs"}
+        recording.steps = clean_ranges(pl.concat(database.range_batches("STEP_TIME", wanted)))
     db_host.read_api(database, timeline)
-    for read in (db_host.read_collections, db_host.read_marks):
-        timeline.add("host", read(database))
+    timeline.add("host", db_host.read_collections(database))
+    timeline.add("host", db_host.read_marks(database))
     tasks = db_device.read_tasks(database)
     db_device.read_compute(database, tasks, timeline)
     timeline.add("tasks", db_device.read_other_tasks(database, tasks))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import polars as pl
 
 from stepscope.sources.ascend.collective_tables import with_payload
-from stepscope.sources.ascend.database import Database
+from stepscope.sources.ascend.database import CONNECTION, Database
 from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, TASKS, empty, first_of_each, shaped
 from stepscope.sources.ascend.groups import group_key
 from stepscope.sources.ascend.pmu import COUNTERS, scaled
@@ -55,14 +55,13 @@ _CALL = {
 }
 _NUMBERS = {"task": pl.Int64, "number": pl.Int64, "value": pl.Float64}
 _TASKS_AT_ONCE = 50_000
-NO_CONNECTION = 4294967295
 
 
 def read_tasks(database: Database) -> pl.DataFrame:
     """All tasks of the device: times, stream, connection id and the name of their type."""
-    tasks = database.read_ranges("TASK", _TASK)
+    tasks = pl.concat(database.range_batches("TASK", _TASK))
     return database.with_texts(tasks, ["task_type"]).with_columns(
-        correlation=pl.when(pl.col("correlation") != NO_CONNECTION).then("correlation"),
+        correlation=CONNECTION,
         task_type=pl.col("task_type").fill_null(""),
     )
 
@@ -183,14 +182,15 @@ def read_other_tasks(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
 
 def read_calls(database: Database) -> pl.DataFrame:
     """Communication calls as rows of `COMMUNICATION`."""
-    rows = database.read_ranges("COMMUNICATION_OP", _CALL, {"count": pl.Float64}, needed=("name",))
-    rows = pl.concat(database.named("COMMUNICATION_OP", [database.with_texts(rows, ["name", "communicator", "type"])]))
+    batches = database.range_batches("COMMUNICATION_OP", _CALL, {"count": pl.Float64}, needed=("name",))
+    texts = (database.with_texts(batch, ["name", "communicator", "type"]) for batch in batches)
+    rows = pl.concat(database.named("COMMUNICATION_OP", texts))
     communicators = rows["communicator"].drop_nulls().unique().to_list()
     keys = {text: text if text.isdecimal() else group_key(text) for text in communicators}
     elements = database.enumeration("ENUM_HCCL_DATA_TYPE")
     rows = rows.with_columns(
         group=pl.col("communicator").replace_strict(keys, default=None, return_dtype=pl.String),
         element_type=pl.col("element").replace_strict(elements, default=None, return_dtype=pl.String),
-        correlation=pl.when(pl.col("correlation") != NO_CONNECTION).then("correlation"),
+        correlation=CONNECTION,
     )
     return shaped(with_payload(rows), COMMUNICATION)

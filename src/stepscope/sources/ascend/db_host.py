@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.database import Database
+from stepscope.sources.ascend.database import CONNECTION, Database
 from stepscope.sources.ascend.exported_rank import HOST, OPERATOR_STARTS, empty, first_of_each, shaped
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import Timeline
 from stepscope.sources.stacks import OWN_FRAME
 
-NO_CONNECTION = 4294967295
+_RANGE = {"start_ns": "startNs", "end_ns": "endNs", "global_thread": "globalTid"}
 _OPERATOR = {
-    "start_ns": "startNs",
-    "end_ns": "endNs",
-    "global_thread": "globalTid",
+    **_RANGE,
     "connections": "connectionId",
     "name": "name",
     "sequence": "sequenceNumber",
@@ -24,14 +22,7 @@ _OPERATOR = {
     "chain": "callchainId",
     "kind": "type",
 }
-_API = {
-    "start_ns": "startNs",
-    "end_ns": "endNs",
-    "kind": "type",
-    "global_thread": "globalTid",
-    "correlation": "connectionId",
-    "name": "name",
-}
+_API = {**_RANGE, "kind": "type", "correlation": "connectionId", "name": "name"}
 API_WORDS = {"acl": "AscendCL", "model": "Model", "node": "Node", "communication": "HCCL", "runtime": "Runtime"}
 """Level of an API call to the word that the text export puts before its name."""
 _API_TYPES = {20000: "acl", 15000: "model", 10000: "node", 5500: "communication", 5000: "runtime"}
@@ -43,7 +34,7 @@ def read_operators(database: Database, timeline: Timeline) -> pl.DataFrame:
     """Put framework ranges into a timeline as rows of `HOST`; returns when each connection's operator began."""
     kinds = {**_OPERATOR_TYPES, **database.enumeration("ENUM_API_TYPE")}
     links = database.read("CONNECTION_IDS", {"connections": "id", "correlation": "connectionId"})
-    links = links.drop_nulls().filter(pl.col("correlation") != NO_CONNECTION)
+    links = links.with_columns(CONNECTION).drop_nulls()
     # Only queue ranges carry their number; an operator may own several device tasks.
     first = links.unique("connections", keep="first")
     stacks = _stacks(database)
@@ -84,29 +75,27 @@ def read_api(database: Database, timeline: Timeline) -> None:
             category=pl.lit("runtime"),
             process=pl.lit("CANN"),
             name=pl.when(word.is_not_null()).then(word + "@" + pl.col("name")).otherwise("name"),
-            correlation=pl.when(~pl.col("correlation").is_in([0, NO_CONNECTION])).then("correlation"),
+            correlation=CONNECTION.replace({0: None}),
         )
         timeline.add("host", shaped(calls, HOST))
 
 
 def read_collections(database: Database) -> pl.DataFrame:
     """Garbage collections as rows of `HOST`."""
-    wanted = {"start_ns": "startNs", "end_ns": "endNs", "global_thread": "globalTid"}
-    rows = _on_thread(database.read_ranges("GC_RECORD", wanted).with_columns(name=pl.lit("GC")))
-    return shaped(rows.with_columns(category=pl.lit("gc"), process=pl.lit("Python GC")), HOST)
+    rows = _on_thread(pl.concat(database.range_batches("GC_RECORD", _RANGE)))
+    return shaped(rows.with_columns(name=pl.lit("GC"), category=pl.lit("gc"), process=pl.lit("Python GC")), HOST)
 
 
 def read_marks(database: Database) -> pl.DataFrame:
     """Ranges that the user marked, as rows of `HOST`; instants are left out."""
-    wanted = {"start_ns": "startNs", "end_ns": "endNs", "global_thread": "globalTid", "name": "message"}
-    columns = {**wanted, "correlation": "connectionId"}
-    rows = database.read_ranges("MSTX_EVENTS", columns, where="endNs IS NOT NULL")
+    wanted = {**_RANGE, "name": "message", "correlation": "connectionId"}
+    rows = pl.concat(database.range_batches("MSTX_EVENTS", wanted, where="endNs IS NOT NULL"))
     rows = _on_thread(database.with_texts(rows, ["name"]).drop_nulls("name")).filter(pl.col("duration_ns") > 0)
     return shaped(
         rows.with_columns(
             category=pl.lit("annotation"),
             process=pl.lit("MSTX"),
-            correlation=pl.when(pl.col("correlation") != NO_CONNECTION).then("correlation"),
+            correlation=CONNECTION,
         ),
         HOST,
     )

@@ -11,29 +11,24 @@ import polars as pl
 from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.rank_info import RankInfo
-from stepscope.sources.ascend.timeline import Timeline
-from stepscope.tables import (
-    ALLOCATIONS,
-    COUNTERS,
-    KERNELS,
-    MEMORY_CURVE,
-    OPERATOR_TOTALS,
-    STEP_TOTALS,
-    Table,
-)
+from stepscope.sources.ascend.timeline import Kind, Timeline
+from stepscope.tables import ALLOCATIONS, COUNTERS, KERNELS, MEMORY_CURVE, OPERATOR_TOTALS, STEP_TOTALS
 from stepscope.tables.base import with_schema
 
 STEPS = {"step": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64}
 """Ranges of the steps on the host. Of a recording in parts there is also `part`: the number of the part that holds
 the work of the step, otherwise null."""
 
-HOST = {
+_RANGE = {
     "start_ns": pl.Int64,
     "duration_ns": pl.Int64,
     "category": pl.String,
     "name": pl.String,
     "process": pl.String,
     "thread": pl.String,
+}
+HOST = {
+    **_RANGE,
     "correlation": pl.Int64,
     "input_shapes": pl.String,
     "input_types": pl.String,
@@ -49,12 +44,7 @@ COMPUTE = {name: dtype for name, dtype in KERNELS.stored_schema.items() if name 
 """Compute kernels as rows of `kernels`; may have columns of `kernel_counters` as well."""
 
 TASKS = {
-    "start_ns": pl.Int64,
-    "duration_ns": pl.Int64,
-    "category": pl.String,
-    "name": pl.String,
-    "process": pl.String,
-    "thread": pl.String,
+    **_RANGE,
     "device": pl.Int32,
     "stream": pl.Int32,
     "correlation": pl.Int64,
@@ -112,11 +102,6 @@ def in_order(frame: pl.DataFrame, time: str, *ties: str) -> pl.DataFrame:
     return rows
 
 
-def no_rows(table: Table) -> pl.DataFrame:
-    """A frame of `table` without rows."""
-    return empty(table.stored_schema)
-
-
 def nothing(schema: Schema) -> Callable[[], pl.DataFrame]:
     """Gives a frame without rows, always the same one: making it costs more than a query on it."""
     return cache(lambda: empty(schema))
@@ -150,3 +135,9 @@ class ExportedRank:
     def has_kernels(self) -> bool:
         """Whether any compute kernel is known."""
         return self.timeline.rows("compute") + self.timeline.rows("details") > 0
+
+    def stated_steps(self) -> set[int]:
+        """The steps that the source itself states for work of the device."""
+        kinds: tuple[Kind, ...] = ("compute", "details", "communication")
+        frames = [frame["step"] for kind in kinds for frame in self.timeline.frames(kind, ["step"])]
+        return {step for steps in frames for step in steps.drop_nulls().unique().to_list()}

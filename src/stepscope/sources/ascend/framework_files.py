@@ -6,15 +6,14 @@ profiling are in the output folder, or raw in `FRAMEWORK`.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from stepscope.sources.ascend.exported_rank import HOST, ExportedRank, shaped
 from stepscope.sources.ascend.rank_files import ExportFiles, began_ns
 from stepscope.sources.ascend.trace_layout import CPU_OPERATORS
+from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.layout import Field, FileLayout
 from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.minddata.files import Clock
@@ -28,9 +27,6 @@ from stepscope.sources.plausible import FIRST_EPOCH_NS, WEEK_NS
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS
 from stepscope.tables.base import with_schema
 
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
-
 DATA_PREPROCESS = FileLayout(
     fields=(
         Field("time_ns", "time", ("timestamp",)),
@@ -43,7 +39,7 @@ DATA_PREPROCESS = FileLayout(
     report_empty=True,
 )
 """AI CPU operators of data preprocessing, a row an execution."""
-_NUMBER = re.compile(r"-op\d+$|_\d+$")
+_NUMBER = r"-op\d+$|_\d+$"
 
 
 def cpu_executions(files: ExportFiles, sink: Sink) -> pl.DataFrame | None:
@@ -66,7 +62,7 @@ def take_framework(recording: ExportedRank, files: ExportFiles, sink: Sink, *, h
     Args:
         recording: Takes them.
         files: The files.
-        sink: Told about damage.
+        sink: Takes issues about damage.
         has_device: Whether the rank also ran operators on a device.
     """
     unit: Unit = "HOST_CPU" if has_device else "CPU"
@@ -84,9 +80,8 @@ def take_framework(recording: ExportedRank, files: ExportFiles, sink: Sink, *, h
 
 def _own_part(curve: pl.DataFrame, path: Path) -> pl.DataFrame:
     """A window's part of its curve, which repeats those of all previous windows."""
-    began = began_ns(path)
     known = curve.filter(pl.col("time_ns") >= FIRST_EPOCH_NS)
-    own = known.filter(pl.col("time_ns") >= began) if began is not None else known
+    own = known.filter(pl.col("time_ns") >= (began_ns(path) or 0))
     return own if own.height else known  # the name uses another clock
 
 
@@ -106,17 +101,13 @@ def _read_preprocess(path: Path, sink: Sink) -> pl.DataFrame:
     rows = given.filter(possible)
     if lost := given.height - rows.height:
         sink.issue("error", path, f"{lost} rows have impossible times and are left out", "Copy it again", lost=lost)
-    sums = (
+    grouped = rows.group_by("name", maintain_order=True).agg(
         pl.sum("total_ns"),
         pl.when(pl.col("wait_ns").count() > 0).then(pl.sum("wait_ns")),
-        pl.len().alias("count"),
-        pl.min("total_ns").alias("min_ns"),
+        count=pl.len(),
+        min_ns=pl.min("total_ns"),
+        max_ns=pl.max("total_ns"),
     )
-    grouped = rows.group_by("name", maintain_order=True).agg(*sums, pl.max("total_ns").alias("max_ns"))
-    named = grouped.with_columns(
-        type=pl.col("name").str.replace(_NUMBER.pattern, ""),
-        unit=pl.lit("AI_CPU"),
-        level=pl.lit("operator"),
-        core=pl.lit("AI_CPU"),
-    )
+    word = pl.col("name").str.replace(_NUMBER, "")
+    named = grouped.with_columns(type=word, unit=pl.lit("AI_CPU"), level=pl.lit("operator"), core=pl.lit("AI_CPU"))
     return OPERATOR_TOTALS.shaped(named)

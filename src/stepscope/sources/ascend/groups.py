@@ -42,16 +42,13 @@ class Groups:
     def from_metadata(cls, info: object) -> Groups:
         """Read `parallel_group_info`: communicator to name and global ranks. Damaged entries stay unknown."""
         groups = cls()
-        if not isinstance(info, Mapping):
-            return groups
-        for communicator, entry in info.items():
-            if not isinstance(communicator, str) or not isinstance(entry, Mapping):
-                continue
-            name, ranks = entry.get("group_name"), entry.get("global_ranks")
-            whole = isinstance(ranks, list) and all(type(rank) is int and 0 <= rank < 2**31 for rank in ranks)
-            key = group_key(communicator)
-            groups.names[key] = name if isinstance(name, str) else None
-            groups.members[key] = ranks if whole and isinstance(ranks, list) else None
+        for communicator, entry in info.items() if isinstance(info, Mapping) else ():
+            if isinstance(communicator, str) and isinstance(entry, Mapping):
+                name, ranks = entry.get("group_name"), entry.get("global_ranks")
+                key = group_key(communicator)
+                groups.names[key] = name if isinstance(name, str) else None
+                whole = isinstance(ranks, list) and all(type(rank) is int and 0 <= rank < 2**31 for rank in ranks)
+                groups.members[key] = ranks if whole else None
         return groups
 
     def mention(self, keys: pl.Series) -> None:
@@ -120,6 +117,6 @@ def read_call_name(name: str) -> CallName:
     word = match["operation"] if match else place["word"] if place else name
     word = word.removeprefix("hcom_").removeprefix("Hccl").strip("_")
     operation = OPERATIONS.get(word.replace("_", "").lower(), word or name)
-    if match is None or len(match["sequence"]) > 18:
+    if match is None:
         return CallName(operation, None, None)
     return CallName(operation, str(int(match["tag"][-9:])), int(match["sequence"]))

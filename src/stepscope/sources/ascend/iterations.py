@@ -10,7 +10,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
 
 import polars as pl
 
@@ -21,12 +20,10 @@ from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.rank_files import ExportFiles
 from stepscope.sources.ascend.rank_info import RankInfo
 from stepscope.sources.ascend.text import take_details
-from stepscope.sources.ascend.timeline import Kind, Timeline
+from stepscope.sources.ascend.timeline import KINDS, Timeline
 from stepscope.sources.ascend.trace_view import read_trace_view
+from stepscope.sources.base import Sink
 from stepscope.sources.windows import around, span_of
-
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
 
 NAME = re.compile(r"(msprof|task_time|hccl)_(\d{1,9})_(\d+)_(\d{1,9})(?:_(\d+))?\.json")
 """What, device, model, iteration; very large ones have parts."""
@@ -34,8 +31,6 @@ Iteration = tuple[int, int]
 """Model and number."""
 _WHOLE: Iteration = (0, 0)
 """Stands for all iterations, in one trace."""
-_DEVICE_KINDS: tuple[Kind, ...] = ("compute", "communication", "tasks")
-
 Spans = dict[Iteration, tuple[int, int]]
 _NUMBER = r"-op\d+$"
 """Behind the type of an operator in its name."""
@@ -82,12 +77,10 @@ def write_iterations(
             spans[iteration] = span
     if not spans:
         raise UnreadableInput(path, "none of its iterations can be read", "Export the profile again")
-    if calls:
-        recording.communication = pl.concat(calls)
+    recording.communication = pl.concat(calls)
     for listed in details:
         take_details(recording, listed, sink)
-    if calls:
-        recording.timeline.add("communication", recording.communication)
+    recording.timeline.add("communication", recording.communication)
     stated = steps if steps is not None and steps.height >= len(spans) else None
     ranges = recording.steps = shaped(stated, STEPS) if stated is not None else _steps(spans)
     write_tables(recording, ExportFiles(path=path), sink, None if stated is None else _Stated(stated))
@@ -120,14 +113,14 @@ def _take(file: Path, recording: ExportedRank, calls: list[pl.DataFrame], sink: 
         return None
     spans = [span_of(view.communication)] if view.communication.height else []
     calls.append(_with_type(_with_group(view.communication)).with_columns(device=device))
-    kinds: tuple[Kind, ...] = get_args(Kind)
-    for kind in kinds:
-        for taken in own.taken(kind):
-            frame = taken if kind == "host" else taken.with_columns(device=device)
-            if kind in _DEVICE_KINDS:
-                work = frame.filter(pl.col("category") != "device_annotation") if kind == "tasks" else frame
-                spans.append(span_of(work))
-            recording.timeline.add(kind, _with_type(frame) if kind == "compute" else frame)
+    for kind in KINDS:
+        for frame in own.taken(kind):
+            if kind == "host":
+                recording.timeline.add(kind, frame)
+                continue
+            rows = frame.with_columns(device=device)
+            spans.append(span_of(rows.filter(pl.col("category") != "device_annotation") if kind == "tasks" else rows))
+            recording.timeline.add(kind, _with_type(rows) if kind == "compute" else rows)
     return around(spans)
 
 
@@ -145,9 +138,9 @@ def _with_group(calls: pl.DataFrame) -> pl.DataFrame:
 
 def _steps(spans: Spans) -> pl.DataFrame:
     """Steps by iteration; by their start if several models count separately."""
-    rows = sorted(((span, iteration) for iteration, span in spans.items()), key=lambda row: row[0])
-    numbers = [iteration[1] for _, iteration in rows]
+    in_order = sorted(spans.items(), key=lambda row: row[1])
+    numbers = [number for (_, number), _ in in_order]
     if len(set(numbers)) < len(numbers):
-        numbers = list(range(1, len(rows) + 1))
-    starts, ends = [span[0] for span, _ in rows], [span[1] for span, _ in rows]
-    return pl.DataFrame({"step": numbers, "start_ns": starts, "end_ns": ends}, schema=STEPS)
+        numbers = list(range(1, len(numbers) + 1))
+    rows = [(number, *span) for number, (_, span) in zip(numbers, in_order, strict=True)]
+    return pl.DataFrame(rows, schema=STEPS, orient="row")

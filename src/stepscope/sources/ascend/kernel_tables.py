@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.ascend.exported_rank import COMPUTE, empty, first_of_each, in_order, shaped
-from stepscope.sources.ascend.pmu import COUNTERS
+from stepscope.sources.ascend.pmu import counters_of
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.tables import KERNELS, OPERATOR_TOTALS
@@ -77,11 +77,8 @@ class KernelTables:
     def rows(self, piece: Piece, launches: Launches) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The device work of a piece in order of start, with its launch and step, and the counters that it has."""
         compute = with_details(piece)
-        counted = [column for column, _ in COUNTERS.values() if column in compute.columns]
-        counted = list(dict.fromkeys(counted))
-        parts = [
-            shaped(compute, {**COMPUTE, **dict.fromkeys(counted, pl.Float64())}).with_columns(kind=pl.lit("compute"))
-        ]
+        counted = counters_of(compute)
+        parts = [shaped(compute, {**COMPUTE, **counted}).with_columns(kind=pl.lit("compute"))]
         if (calls := piece.of("communication")) is not None:
             core, size = pl.lit("COMMUNICATION"), pl.lit(None, pl.Int64)
             called = calls.with_columns(kind=pl.lit("communication"), core=core, size_bytes=size)
@@ -95,8 +92,8 @@ class KernelTables:
         )
         rows = self._with_step(rows).with_row_index("kernel", offset=self._rows)
         self._rows += rows.height
-        measured = rows.filter(pl.any_horizontal(pl.col(counted).is_not_null())) if counted else rows.clear()
-        return KERNELS.shaped(rows.drop(counted)), measured.select("kernel", *counted)
+        measured = rows.filter(pl.any_horizontal(pl.col(*counted).is_not_null())) if counted else rows.clear()
+        return KERNELS.shaped(rows.drop(*counted)), measured.select("kernel", *counted)
 
     def _with_step(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Fill in missing steps: from the operator, then the launch, then the start on the device."""

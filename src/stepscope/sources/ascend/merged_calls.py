@@ -10,12 +10,17 @@ from stepscope.sources.ascend.collective_tables import described_calls
 from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS
 from stepscope.sources.ascend.exported_rank import COMMUNICATION, ExportedRank, empty
 from stepscope.sources.ascend.groups import Groups
-from stepscope.sources.ascend.merged_steps import renumbered
 from stepscope.sources.ascend.steps import step_at
 
 _TOTAL = pl.col("class").str.ends_with("-total")
 _FIGURES = ("size_mb", "time_ms", "bandwidth")
 _NUMBER = {"collective": pl.Int64}
+
+
+def renumbered(numbers: Mapping[int, int | None], column: str = "step") -> pl.Expr:
+    """`column` by the numbers that all recordings share; null if unknown."""
+    kind = pl.Int64 if column == "step_analysed" else pl.Int32
+    return pl.col(column).replace_strict(dict(numbers), default=None, return_dtype=kind)
 
 
 class MergedCalls:
@@ -40,7 +45,7 @@ class MergedCalls:
             found: The recording.
             shift_ns: Added to its times.
             first_id: Added to its ids.
-            numbers: As of `numbers_of`.
+            numbers: Number of a step in the recording -> its number among all steps.
         """
         calls = described_calls(found.communication, found.calls, found.packets, found.groups)
         calls = calls.with_columns(pl.col("collective").cast(pl.Int64) + self._next)

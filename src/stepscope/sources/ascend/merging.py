@@ -1,30 +1,71 @@
-"""Several recordings of one rank as one: on one clock, with ids that do not meet, and steps numbered alike."""
+"""Several recordings of one rank: finding them, reading each, and making one of them.
+
+The one has one clock, ids that do not meet, and steps numbered alike.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import get_args
 
 import polars as pl
 
-from stepscope.sources.ascend import merged_calls
+from stepscope.sources.ascend.db import take_database
 from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.groups import Groups
-from stepscope.sources.ascend.merged_steps import numbers_of, renumbered
+from stepscope.sources.ascend.merged_calls import MergedCalls, renumbered
+from stepscope.sources.ascend.rank_files import OUTPUT, RANK_DIRECTORY
 from stepscope.sources.ascend.rank_info import RankInfo
-from stepscope.sources.ascend.steps import STEP_NAME
-from stepscope.sources.ascend.timeline import Kind, Timeline
+from stepscope.sources.ascend.source import AscendDb, AscendText
+from stepscope.sources.ascend.steps import STEP_NAME, step_at
+from stepscope.sources.ascend.text import take_text
+from stepscope.sources.ascend.timeline import KINDS, Timeline
+from stepscope.sources.base import Input, Sink
 from stepscope.sources.windows import around
 from stepscope.tables import OPERATOR_TOTALS
 
-_KINDS: tuple[Kind, ...] = get_args(Kind)
 _TOTALS_OF = ("unit", "level", "name", "core", "type", "full_name", "subgraph", "process")
 _TIMES = {
     "allocations": ("allocation_ns", "release_ns", "active_release_ns"),
     "memory_curve": ("time_ns",),
     "counters": ("time_ns",),
 }
+
+
+def rank_directories(parent: Path) -> list[Path]:
+    """The directories that Ascend profilers wrote in `parent`, exported or raw, in order of their names.
+
+    Raises:
+        OSError: If `parent` cannot be listed.
+    """
+    below = sorted(path for path in parent.iterdir() if path.is_dir())
+    return [path for path in below if RANK_DIRECTORY.match(path.name) or (path / OUTPUT).is_dir()]
+
+
+def find_export(directory: Path) -> Input | None:
+    """The export in a rank directory; None if it holds raw data only.
+
+    Raises:
+        OSError: If it cannot be listed.
+    """
+    names = sorted(path.name for path in directory.iterdir())
+    found = AscendDb().find(directory, names) or AscendText().find(directory, names)
+    return None if found is None else found.inputs[0]
+
+
+def read_export(item: Input, sink: Sink) -> ExportedRank:
+    """What an export holds, whose steps are known from elsewhere.
+
+    Args:
+        item: As of `find_export`.
+        sink: Takes recorded flows and issues.
+
+    Raises:
+        UnreadableInput: If nothing of it can be read.
+    """
+    if item.source == AscendDb.name:
+        return take_database(item, sink, has_marks=True)[0]
+    return take_text(item, sink)[0]
 
 
 class Merging:
@@ -40,7 +81,7 @@ class Merging:
         self._merged = ExportedRank(identity, Groups(), Timeline(scratch), steps=ranges)
         self._ranges = ranges
         self._last_id = 0
-        self._calls = merged_calls.MergedCalls(ranges)
+        self._calls = MergedCalls(ranges)
         self._parts: dict[str, list[pl.DataFrame]] = {}
 
     def add(self, found: ExportedRank, shift_ns: int, covered: pl.DataFrame) -> None:
@@ -51,7 +92,7 @@ class Merging:
             shift_ns: Added to all its times.
             covered: Those of the steps that it covers.
         """
-        numbers = numbers_of(found, shift_ns, self._ranges, covered)
+        numbers = _numbers_of(found, shift_ns, self._ranges, covered)
         self._calls.add(found, shift_ns, self._last_id, numbers)
         starts = found.operator_starts
         self._keep("operator_starts", _moved(starts, ("operator_start_ns",), shift_ns, self._last_id))
@@ -70,7 +111,7 @@ class Merging:
     def _take_events(self, timeline: Timeline, shift_ns: int, numbers: dict[int, int | None]) -> int:
         """Take all events; returns the largest id among them."""
         largest = 0
-        for kind in _KINDS:
+        for kind in KINDS:
             for frame in timeline.taken(kind):
                 rows = _moved(frame, ("start_ns",), shift_ns, self._last_id)
                 if kind == "host":
@@ -83,7 +124,7 @@ class Merging:
 
     def host(self, *columns: str) -> Iterator[pl.DataFrame]:
         """Columns of the ranges on the host that were taken so far."""
-        return self._merged.timeline.frames("host", *columns)
+        return self._merged.timeline.frames("host", list(columns))
 
     def merged(self, host: pl.DataFrame) -> ExportedRank:
         """All of them as one.
@@ -105,11 +146,29 @@ class Merging:
 def span_of_events(found: ExportedRank) -> tuple[int, int] | None:
     """First and last start of the events of a recording."""
     spans: list[tuple[int, int] | None] = []
-    for kind in _KINDS:
-        for frame in found.timeline.frames(kind, "start_ns"):
+    for kind in KINDS:
+        for frame in found.timeline.frames(kind, ["start_ns"]):
             first, last = frame.select(first=pl.min("start_ns"), last=pl.max("start_ns")).row(0)
             spans.append(None if first is None else (first, last))
     return around(spans)
+
+
+def _numbers_of(
+    found: ExportedRank, shift_ns: int, ranges: pl.DataFrame, covered: pl.DataFrame
+) -> dict[int, int | None]:
+    """Number of a step in the recording -> its number among all steps; unknown ones are missing.
+
+    A device's profiler restarts its numbers in each recording. If it has ranges of steps, their middle gives the
+    step; if only its work has numbers, they are matched in order with the covered steps if there are as many.
+    """
+    own = found.steps
+    if not ranges.height:
+        return {}
+    if own.height:
+        middle = own.select((pl.col("start_ns") + pl.col("end_ns")) // 2 + shift_ns).to_series()
+        return dict(zip(own["step"].to_list(), step_at(middle, ranges, inside=True).to_list(), strict=True))
+    stated = sorted(found.stated_steps() | {*found.calls["step"].drop_nulls()})
+    return dict(zip(stated, covered["step"].to_list(), strict=True)) if len(stated) == covered.height else {}
 
 
 def _moved(frame: pl.DataFrame, times: tuple[str, ...], shift_ns: int, first_id: int) -> pl.DataFrame:

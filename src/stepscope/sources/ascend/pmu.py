@@ -51,12 +51,16 @@ CSV_FIELDS: Final = {name: Field(column, "float", (name,)) for name, (column, _)
 """The same as columns of a CSV file; values are still in the recorded unit."""
 
 
+def counters_of(frame: pl.DataFrame) -> dict[str, pl.DataType]:
+    """The counter columns that `frame` has, with their type."""
+    return {column: pl.Float64() for column, _ in COUNTERS.values() if column in frame.columns}
+
+
 def scaled(frame: pl.DataFrame) -> pl.DataFrame:
     """Bring the counter columns of `frame` from their recorded unit to ours."""
-    factors = {column: factor for column, factor in COUNTERS.values() if factor != 1.0}
     # Decimal microseconds times 1000 are whole ns again only after rounding.
     return frame.with_columns(
         (pl.col(name) * factor).round(0 if name.endswith("_ns") else 12)
-        for name, factor in factors.items()
-        if name in frame.columns
+        for name, factor in dict(COUNTERS.values()).items()
+        if factor != 1.0 and name in frame.columns
     )

@@ -34,10 +34,15 @@ ENOUGH = frozenset(
 """A directory with one of these is a recording; the rest only add to one."""
 
 DATABASE = re.compile(r"(?:ascend_(?:pytorch|mindspore)_profiler(?:_(\d+))?|msmonitor_\d+_\d+_(\d+))\.db$")
-ANALYSIS = frozenset({"analysis.db", "communication_analyzer.db"})
-PROFILER_INFO = re.compile(r"profiler_info(?:_(\d+))?\.json$")
-DEVICE_INFO = re.compile(r"info\.json\.(\d+)$")
-METADATA = "profiler_metadata.json"
+PROFILER_INFO = re.compile(r"^profiler_info(?:_(\d+))?\.json$")
+_SINGLE = {
+    "database": DATABASE,
+    "analysis": re.compile(r"^(?:analysis|communication_analyzer)\.db$"),
+    "profiler_info": PROFILER_INFO,
+    "metadata": re.compile(r"^profiler_metadata\.json$"),
+    "device_info": re.compile(r"^info\.json\.\d+$"),
+}
+"""Field of `ExportFiles` to the name of its file."""
 RANK_DIRECTORY = re.compile(
     r"^(?:rank-(?P<rank>\d{1,9})|(?P<host>.+?)(?:_|--)(?P<process>\d+))_(?P<began>\d{14,20})_ascend_(?P<framework>pt|ms)$"
 )
@@ -83,26 +88,16 @@ def began_ns(path: Path) -> int | None:
 
 
 def sort_files(path: Path, files: Iterable[Path]) -> ExportFiles:
-    """Tell by their names what `files` of the input `path` hold."""
-    texts: dict[str, Path] = {}
-    single: dict[str, Path] = {}
+    """Sort `files` of the input `path` by what their names say that they hold."""
     given = list(files)
-    for file in given:
-        name = file.name
-        if name in TEXT_FILES:
-            texts[TEXT_FILES[name]] = file
-        elif name in ANALYSIS:
-            single["analysis"] = file
-        elif DATABASE.search(name):
-            single["database"] = file
-        elif PROFILER_INFO.match(name):
-            single["profiler_info"] = file
-        elif name == METADATA:
-            single["metadata"] = file
-        elif DEVICE_INFO.match(name):
-            single["device_info"] = file
+    texts = {TEXT_FILES[file.name]: file for file in given if file.name in TEXT_FILES}
+    single = {kind: file for file in given for kind in _SINGLE if _is(kind, file.name)}
     cpu, minddata = CpuFiles.among(given), MinddataFiles.among(given)
     return ExportFiles(path=path, texts=texts, cpu=cpu, minddata=minddata, **single)
+
+
+def _is(kind: str, name: str) -> bool:
+    return _SINGLE[kind].search(name) is not None
 
 
 def find_rank_files(directory: Path, names: Sequence[str]) -> ExportFiles | None:
@@ -115,40 +110,34 @@ def find_rank_files(directory: Path, names: Sequence[str]) -> ExportFiles | None
         root, output = directory, directory / OUTPUT
     elif directory.name == OUTPUT:
         root, output = directory.parent, directory
-    elif (ENOUGH.intersection(names) or any(DATABASE.search(name) for name in names)) and not _strangers(names):
+    elif (ENOUGH.intersection(names) or any(map(DATABASE.search, names))) and not _strangers(names):
         root = output = directory
     elif FRAMEWORK in names and not any(name.startswith("PROF_") for name in names):  # of a CPU, and not analysed
         root, output = directory, directory / OUTPUT
     else:
         return None
-    beside = _entries(root / FRAMEWORK)
-    found = [path for path in _entries(output) if path.name in TEXT_FILES or path.name in ANALYSIS]
-    databases = [path for path in _entries(output) if DATABASE.search(path.name)]
-    if len(databases) > 1 or not (databases or CpuFiles.among(beside).all or any(p.name in ENOUGH for p in found)):
+    exported, framework = _entries(output), _entries(root / FRAMEWORK)
+    found = [path for path in exported if path.name in TEXT_FILES or _is("analysis", path.name)]
+    databases = [path for path in exported if _is("database", path.name)]
+    cpu = CpuFiles.among(framework).all
+    if len(databases) > 1 or not (databases or cpu or any(path.name in ENOUGH for path in found)):
         return None
-    prepared = MinddataFiles.among([*_entries(output), *beside]).all
-    return sort_files(directory, [*found, *databases, *_side_files(root), *CpuFiles.among(beside).all, *prepared])
+    prepared = MinddataFiles.among([*exported, *framework]).all
+    return sort_files(directory, [*found, *databases, *_side_files(root), *cpu, *prepared])
 
 
 def _strangers(names: Sequence[str]) -> bool:
     """Whether any file looks like a separate recording rather than a part of an export."""
-    return any(
-        name.endswith((".json", ".gz", ".db"))
-        and name not in TEXT_FILES
-        and name not in ANALYSIS
-        and name != METADATA
-        and not DATABASE.search(name)
-        and not PROFILER_INFO.match(name)
-        for name in names
-    )
+    others = [name for name in names if name.endswith((".json", ".gz", ".db")) and name not in TEXT_FILES]
+    return not all(any(_is(kind, name) for kind in _SINGLE) for name in others)
 
 
 def _side_files(root: Path) -> list[Path]:
     here = _entries(root)
-    side = [path for path in here if path.name == METADATA or PROFILER_INFO.match(path.name)]
+    side = [path for path in here if _is("metadata", path.name) or _is("profiler_info", path.name)]
     for raw in (path for path in here if path.name.startswith("PROF_")):
         for device in (path for path in _entries(raw) if path.name.startswith("device_")):
-            side += [path for path in _entries(device) if DEVICE_INFO.match(path.name)]
+            side += [path for path in _entries(device) if _is("device_info", path.name)]
     return side
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from stepscope.json_values import as_index, json_text, object_of
+from stepscope.json_values import as_index, json_text, list_of, object_of
 from stepscope.paths import shown
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.rank_files import (
@@ -19,11 +19,9 @@ from stepscope.sources.ascend.rank_files import (
     RANK_DIRECTORY,
     ExportFiles,
 )
+from stepscope.sources.base import Sink
 from stepscope.sources.side_files import read_object
 from stepscope.tables import RANKS
-
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
 
 
 @dataclass
@@ -49,20 +47,15 @@ class RankInfo:
 
     def frame(self, start_ns: int | None, end_ns: int | None) -> pl.DataFrame:
         """The row of `ranks`."""
-        texts = {
-            name: json_text(value)
-            for name, value in (
-                ("options", self.options),
-                ("environment", self.environment),
-                ("parallelism", self.parallelism),
-            )
-        }
-        single = {
-            name: [getattr(self, name)] for name in RANKS.stored_schema if hasattr(self, name) and name not in texts
-        }
-        times = {"start_ns": [start_ns], "end_ns": [end_ns]}
-        columns: dict[str, Any] = {**single, **{name: [text] for name, text in texts.items()}, **times}
-        return RANKS.unchecked(rank=[self.rank], **columns)
+        facts = {name: getattr(self, name) for name in RANKS.schema if hasattr(self, name)}
+        facts |= {name: json_text(facts[name]) for name in ("options", "environment", "parallelism")}
+        facts |= {"start_ns": start_ns, "end_ns": end_ns}
+        return RANKS.unchecked(**{name: [value] for name, value in facts.items()})
+
+    @property
+    def activities(self) -> str:
+        """The recorded activities, e.g. `CPU NPU`; empty if the options do not have them."""
+        return str(self.options.get("activities") or "")
 
     def settle_rank(self, content: object, file: Path | None) -> None:
         """Take the first recorded rank: from the content, otherwise from a file's name."""
@@ -72,18 +65,17 @@ class RankInfo:
             self.rank, self.rank_origin = stated, "content"
             return
         match = file and (PROFILER_INFO.match(file.name) or DATABASE.search(file.name))
-        digits = next((group for group in match.groups() if group), None) if match else None
-        if digits and (named := as_index(digits)) is not None:
+        digits = next(filter(None, match.groups()), None) if match else None
+        if (named := as_index(digits)) is not None:
             self.rank, self.rank_origin = named, "file name"
 
 
 def read_rank_info(files: ExportFiles, source: str, sink: Sink) -> tuple[RankInfo, Groups]:
     """Facts from the JSON files and names; a database may add to them."""
     identity = RankInfo(format=source)
-    info = _read(files.profiler_info, sink)
-    metadata = _read(files.metadata, sink)
-    device = _read(files.device_info, sink)
-
+    info, metadata, device = (
+        read_object(file, sink, "warning") or {} for file in (files.profiler_info, files.metadata, files.device_info)
+    )
     identity.settle_rank(info.get("rank_id"), files.profiler_info)
     identity.settle_rank(object_of(metadata, "distributed_args").get("rank"), files.database)
     identity.settle_rank(device.get("rank_id"), None)
@@ -97,18 +89,12 @@ def read_rank_info(files: ExportFiles, source: str, sink: Sink) -> tuple[RankInf
 def read_metadata(identity: RankInfo, metadata: Mapping[str, Any]) -> Groups:
     """Take environment, parallel sizes and groups from what profiler_metadata.json or META_DATA holds."""
     identity.environment = object_of(metadata, "ENV_VARIABLES") or identity.environment
-    sizes = dict(object_of(metadata, "distributed_args"))
-    pipeline = object_of(metadata, "pp_info")
-    if pipeline:
-        sizes["pp_info"] = dict(pipeline)
+    sizes = object_of(metadata, "distributed_args")
+    if pipeline := object_of(metadata, "pp_info"):
+        sizes = {**sizes, "pp_info": pipeline}
     identity.parallelism = sizes or identity.parallelism
-    world = as_index(sizes.get("world_size"))
-    identity.world_size = world if world else identity.world_size
+    identity.world_size = as_index(sizes.get("world_size")) or identity.world_size
     return Groups.from_metadata(metadata.get("parallel_group_info"))
-
-
-def _read(file: Path | None, sink: Sink) -> dict[str, Any]:
-    return read_object(file, sink, "warning") or {}
 
 
 def _read_directory_name(identity: RankInfo, files: ExportFiles) -> None:
@@ -143,19 +129,19 @@ def _read_profiler_info(identity: RankInfo, info: Mapping[str, Any]) -> None:
     _read_own(identity, object_of(info, "stepscope"))
 
 
-def _read_own(identity: RankInfo, told: Mapping[str, Any]) -> None:
+def _read_own(identity: RankInfo, own: Mapping[str, Any]) -> None:
     """Take the facts of our own export, whose rank need not have an Ascend device."""
     for name in ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend"):
-        if isinstance(told.get(name), str):
-            setattr(identity, name, shown(told[name]))
+        if isinstance(own.get(name), str):
+            setattr(identity, name, shown(own[name]))
     for name in ("process", "device"):
-        if (number := as_index(told.get(name))) is not None:
+        if (number := as_index(own.get(name))) is not None:
             setattr(identity, name, number)
 
 
 def _read_device_info(identity: RankInfo, content: Mapping[str, Any]) -> None:
-    devices = content.get("DeviceInfo")
-    first = devices[0] if isinstance(devices, list) and devices else {}
+    devices = list_of(content, "DeviceInfo")
+    first = devices[0] if devices else None
     if not isinstance(first, Mapping) or not first:
         return
     identity.device = as_index(first.get("id"))

@@ -11,10 +11,7 @@ from stepscope.sources.csv_files.layout import column_key
 _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = (
     ("kernels", frozenset({"start_time", "accelerator_core"})),
     ("kernels", frozenset({"task_start_time", "task_type", "op_name"})),
-    (
-        "step_totals",
-        frozenset({"computing", "communication(not_overlapped)", "overlapped", "free"}),
-    ),
+    ("step_totals", frozenset({"computing", "communication(not_overlapped)", "overlapped", "free"})),
     ("kernel_totals", frozenset({"op_type", "core_type", "count", "total_time"})),
     ("api_totals", frozenset({"level", "api_name", "count", "variance"})),
     ("allocations", frozenset({"allocation_time", "active_release_time", "size"})),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.exported_rank import HOST, TASKS, empty, first_of_each, no_rows, shaped
+from stepscope.sources.ascend.exported_rank import HOST, TASKS, empty, first_of_each, shaped
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.sources.nesting import nest
@@ -118,7 +118,7 @@ class QueueFlows:
     def rows(self, host: pl.DataFrame | None) -> pl.DataFrame:
         """Flows that end in one more piece."""
         if host is None:
-            return no_rows(FLOWS)
+            return FLOWS.frame()
         queue = host.select(*_QUEUED, "category").filter(
             (pl.col("category") == "queue") & pl.col("correlation").is_not_null()
         )

@@ -10,28 +10,34 @@ from stepscope.sources.ascend.recognise import text_part
 from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.missing import ASCEND
 
-_SQLITE = b"SQLite format 3\0"
+
+class _Export:
+    """What the readers of both exports share."""
+
+    name: str
+    family = "ascend"
+    own_tables = frozenset[str]()
+    _is_database: bool
+
+    def find(self, directory: Path, names: Sequence[str]) -> Found | None:
+        """Recognise a rank directory, or its output folder; one that has both exports is read as a database."""
+        files = find_rank_files(directory, names)
+        if files is None or self._is_database != (files.database is not None):
+            return None
+        return Found((Input(self.name, directory, files.files),)) if self._is_database or files.has_text else None
 
 
-class AscendText:
+class AscendText(_Export):
     """Reader of the text export."""
 
     name = "ascend_text"
     version = 8
-    family = "ascend"
     reasons: Mapping[str, str] = {
         **ASCEND,
         "links": "communication_matrix.json is missing or empty",
         "transports": "communication.json is missing or empty",
     }
-    own_tables = frozenset[str]()
-
-    def find(self, directory: Path, names: Sequence[str]) -> Found | None:
-        """Recognise a rank directory, or its output folder, that has the text export and no database."""
-        files = find_rank_files(directory, names)
-        if files is None or files.database is not None or not files.has_text:
-            return None
-        return Found((Input(self.name, directory, files.files),))
+    _is_database = False
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
         """Recognise one file of the text export by its first bytes, whatever its name."""
@@ -44,40 +50,28 @@ class AscendText:
         read_text(item, sink)
 
 
-class AscendDb:
+class AscendDb(_Export):
     """Reader of the database export."""
 
     name = "ascend_db"
     version = 5
-    family = "ascend"
     reasons: Mapping[str, str] = {
         **ASCEND,
         "links": "the database has no communication matrix",
         "transports": "the database has no bandwidth table",
     }
-    own_tables = frozenset[str]()
-
-    def find(self, directory: Path, names: Sequence[str]) -> Found | None:
-        """Recognise a rank directory, or its output folder, that has a database."""
-        files = find_rank_files(directory, names)
-        if files is None or files.database is None:
-            return None
-        return Found((Input(self.name, directory, files.files),))
+    _is_database = True
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
         """Recognise one database by its tables, of any name; report one named as an export but without tables."""
-        if not head.startswith(_SQLITE) or not (self._looks_ours(file) or DATABASE.search(file.name)):
+        if not head.startswith(b"SQLite format 3\0"):
             return None
-        return Input(self.name, file, (file,))
+        from stepscope.sources.ascend.db_checks import looks_ours
+
+        return Input(self.name, file, (file,)) if looks_ours(file) or DATABASE.search(file.name) else None
 
     def read(self, item: Input, sink: Sink) -> None:
         """See `read_database`."""
         from stepscope.sources.ascend.db import read_database
 
         read_database(item, sink)
-
-    @staticmethod
-    def _looks_ours(file: Path) -> bool:
-        from stepscope.sources.ascend.db_checks import looks_ours
-
-        return looks_ours(file)

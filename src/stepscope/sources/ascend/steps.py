@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from stepscope.sources.ascend.exported_rank import STEPS as HOST_RANGES
-from stepscope.sources.ascend.exported_rank import empty, no_rows, shaped
+from stepscope.sources.ascend.exported_rank import empty, shaped
 from stepscope.sources.windows import device_windows
 from stepscope.tables import STEPS
 from stepscope.tables.steps import WHOLE_RECORDING
@@ -80,7 +80,7 @@ def steps_table(ranges: pl.DataFrame, spans: pl.DataFrame, span: tuple[int, int]
         ranges = windows.select("step", start_ns="first_ns", end_ns="last")
     if ranges.is_empty():
         if span is None:
-            return no_rows(STEPS)
+            return STEPS.frame()
         start, end = span
         return STEPS.frame(
             step=[0],

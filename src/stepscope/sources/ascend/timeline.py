@@ -19,6 +19,7 @@ MEMORY_BYTES = 64 << 20
 
 Kind = Literal["host", "compute", "details", "tasks", "communication"]
 """`compute` and `communication` are kernels and calls in the trace, `details` those in a file of kernels."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
@@ -34,45 +35,32 @@ class Piece:
         return self.frames.get(kind)
 
 
-class Timeline:
-    """Takes events by kind.
+class Timeline(Spool[Kind]):
+    """Events (frames with `start_ns`) by kind.
 
     Args:
         scratch: Gives the directory for what does not fit memory.
     """
 
     def __init__(self, scratch: Callable[[], Path]) -> None:
-        self._scratch = scratch
-        self._spool: Spool[Kind] = Spool(scratch, MEMORY_BYTES)
+        super().__init__(scratch, MEMORY_BYTES)
 
-    def add(self, kind: Kind, frame: pl.DataFrame) -> None:
-        """Take some events (with `start_ns`) of a kind."""
+    def add(self, key: Kind, frame: pl.DataFrame) -> None:
+        """Take some events of a kind; a kind without events is no key."""
         if frame.height:
-            self._spool.add(kind, frame)
-
-    def rows(self, kind: Kind) -> int:
-        """How many events of a kind there are."""
-        return self._spool.rows(kind)
-
-    def frames(self, kind: Kind, *columns: str) -> Iterator[pl.DataFrame]:
-        """Columns of the events of a kind, in their order."""
-        return self._spool.frames(kind, list(columns))
-
-    def taken(self, kind: Kind) -> Iterator[pl.DataFrame]:
-        """The events of a kind, in their order, each forgotten as soon as it is given."""
-        return self._spool.taken(kind)
+            super().add(key, frame)
 
     def pieces(self) -> Iterator[Piece]:
         """The events in order of time; they are used up."""
-        kinds: tuple[Kind, ...] = get_args(Kind)
-        count = sum(self.rows(kind) for kind in kinds) // PIECE_ROWS
-        cuts = quantiles((frame for kind in kinds for frame in self.frames(kind, "start_ns")), "start_ns", count)
+        kinds = self.keys()
+        count = sum(map(self.rows, kinds)) // PIECE_ROWS
+        cuts = quantiles((frame for kind in kinds for frame in self.frames(kind, ["start_ns"])), "start_ns", count)
         if cuts.is_empty():
-            yield Piece({kind: pl.concat(self._spool.taken(kind)) for kind in kinds if self.rows(kind)}, None)
+            yield Piece({kind: pl.concat(self.taken(kind)) for kind in kinds}, None)
             return
-        spool: Spool[tuple[int, Kind]] = Spool(self._scratch)
+        spool: Spool[tuple[int, Kind]] = Spool(self._make_scratch)
         for kind in kinds:
-            for frame in self._spool.taken(kind):
+            for frame in self.taken(kind):
                 share_out(frame, cuts.search_sorted(frame["start_ns"], side="right"), kind, spool)
         for number, end in enumerate([*cuts.to_list(), None]):
             held = {kind: list(spool.taken((number, kind))) for kind in kinds}

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from stepscope.sources.ascend import trace_layout as layout
 from stepscope.sources.ascend.collective_tables import with_payload
-from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, HOST, TASKS, no_rows, nothing, shaped
+from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, HOST, TASKS, nothing, shaped
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
+from stepscope.sources.base import Sink
 from stepscope.sources.flows import matched_flows
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.spool import EventSpool
 from stepscope.sources.stacks import OWN_FRAME
 from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import COUNTERS, FLOWS
-
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
 
 COMPUTE_CORES = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "AI_CPU", "AICPU", "DSA_SQE", "WRITE_BACK")
 """Task types that are kernels."""
@@ -64,18 +61,20 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
     for name in ("operators", "queue", "python", "gc"):
         for frame in raw.batches(name):
             timeline.add("host", _framework(name, frame, processes))
-    view = TraceView()
-    parts: list[_Device] = []
+    view, labels = TraceView(), set[str | None]()
+    calls, overlaps = [view.communication], [view.overlap]
     for frame in raw.batches("other"):
         labelled = frame.with_columns(label=_label("process", processes))
+        labels |= {*labelled["label"].unique()}
         host = labelled if with_cpu_operators else labelled.filter(pl.col("label") != layout.CPU_OPERATORS)
         timeline.add("host", _other_host(host, processes, sides))
-        parts.append(_take_device(labelled, threads, timeline))
-    if parts:
-        view.communication = pl.concat(part.calls for part in parts)
-        view.overlap = pl.concat(part.overlap for part in parts).group_by("name").agg(pl.sum("total_ns"))
-        has_device = view.communication.height or any(part.has_hardware for part in parts)
-        view.on_cpu_only = not has_device and any(part.has_cpu_operators for part in parts)
+        calls.append(_take_device(labelled, threads, timeline))
+        overlap = labelled.filter(pl.col("label") == layout.OVERLAP).group_by("name")
+        overlaps.append(overlap.agg(total_ns=pl.sum("duration_ns")))
+    view.communication = pl.concat(calls)
+    view.overlap = pl.concat(overlaps).group_by("name").agg(pl.sum("total_ns"))
+    has_device = view.communication.height or layout.HARDWARE in labels
+    view.on_cpu_only = not has_device and layout.CPU_OPERATORS in labels
     view.counters = _frequency(raw.whole("frequency"))
     python = next((pid for pid, label in processes.items() if label == "Python" and pid.isdecimal()), None)
     view.process = int(python[:18]) if python else None
@@ -138,18 +137,8 @@ def frame_lines(stack: pl.Expr) -> pl.Expr:
     return stack.str.replace_all("\r", "", literal=True).str.replace_all(";\n", "\n", literal=True).replace("", None)
 
 
-@dataclass(frozen=True)
-class _Device:
-    """Facts about the device from events without a category."""
-
-    calls: pl.DataFrame
-    overlap: pl.DataFrame
-    has_hardware: bool
-    has_cpu_operators: bool
-
-
-def _take_device(other: pl.DataFrame, threads: dict[tuple[str, str], str], timeline: Timeline) -> _Device:
-    """Take device work and communication from the events without a category."""
+def _take_device(other: pl.DataFrame, threads: dict[tuple[str, str], str], timeline: Timeline) -> pl.DataFrame:
+    """Take device work from the events without a category; returns the calls of communication."""
     hardware = other.filter(pl.col("label") == layout.HARDWARE).with_columns(
         stream=pl.coalesce("stream", pl.col("thread").cast(pl.Int64, strict=False)),
         device=pl.col("process").cast(pl.Int64, strict=False).mod(32),
@@ -172,12 +161,7 @@ def _take_device(other: pl.DataFrame, threads: dict[tuple[str, str], str], timel
     tasks = hardware.filter(~is_kernel).with_columns(category=kind, thread=pl.col("stream").cast(pl.String))
     calls, subtasks = _communication(other.filter(pl.col("label").is_in(layout.COMMUNICATION)), threads)
     timeline.add("tasks", pl.concat([shaped(tasks, TASKS), subtasks]))
-    return _Device(
-        calls,
-        other.filter(pl.col("label") == layout.OVERLAP).group_by("name").agg(total_ns=pl.sum("duration_ns")),
-        not hardware.is_empty(),
-        bool((other["label"] == layout.CPU_OPERATORS).any()),
-    )
+    return calls
 
 
 def _communication(rows: pl.DataFrame, threads: dict[tuple[str, str], str]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -190,11 +174,8 @@ def _communication(rows: pl.DataFrame, threads: dict[tuple[str, str], str]) -> t
             group = label.removesuffix("Communication").strip()
         elif label.startswith("Plane"):
             tracks[process, str(thread)] = f"{group} {label}".strip()
-    planes = pl.DataFrame(
-        [(process, thread, track) for (process, thread), track in tracks.items()],
-        schema={"process": pl.String, "thread": pl.String, "plane": pl.String},
-        orient="row",
-    )
+    schema = {"process": pl.String, "thread": pl.String, "plane": pl.String}
+    planes = pl.DataFrame([(*track, plane) for track, plane in tracks.items()], schema=schema, orient="row")
     placed = rows.join(planes, on=["process", "thread"], how="left", maintain_order="left")
     device = pl.col("process").cast(pl.Int64, strict=False).mod(32)
     placed = placed.with_columns(device=device, process=pl.lit("Communication"))
@@ -207,7 +188,7 @@ def _communication(rows: pl.DataFrame, threads: dict[tuple[str, str], str]) -> t
 
 def _frequency(rows: pl.DataFrame | None) -> pl.DataFrame:
     if rows is None:
-        return no_rows(COUNTERS)
+        return COUNTERS.frame()
     return COUNTERS.shaped(
         rows.drop_nulls(["start_ns", "value"]).select(
             time_ns="start_ns",

@@ -13,12 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.layout import Field, FileLayout, bare_key, column_key
-
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
 
 HEADER_LIMIT = 1 << 20
 _SHOWN = 80

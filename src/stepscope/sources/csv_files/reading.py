@@ -7,19 +7,17 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import polars as pl
 
+from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.decoding import decode, unreadable_cells
 from stepscope.sources.csv_files.heading import HEADER_LIMIT, Heading, heading_of, report_order
 from stepscope.sources.csv_files.layout import Field, FileLayout, bare_key, column_key
 from stepscope.sources.csv_files.values import EXACT
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
 from stepscope.sources.side_files import report_unreadable
-
-if TYPE_CHECKING:
-    from stepscope.sources.base import Sink
 
 PART_BYTES = 16 << 20
 """A larger file is read in parts of that size."""

@@ -12,8 +12,7 @@ from stepscope.recording_format.about import About
 from stepscope.recording_format.layout import COMPLETE, WINDOWS
 from stepscope.sources.ascend.assemble import ExportSupplement, write_tables
 from stepscope.sources.ascend.exported_rank import HOST, shaped
-from stepscope.sources.ascend.exports import find_export, rank_directories, read_export
-from stepscope.sources.ascend.merging import Merging, span_of_events
+from stepscope.sources.ascend.merging import Merging, find_export, rank_directories, read_export, span_of_events
 from stepscope.sources.ascend.rank_files import ExportFiles
 from stepscope.sources.ascend.rank_info import RankInfo
 from stepscope.sources.base import Input, Sink
