@@ -96,10 +96,10 @@ def report_order(path: Path, heading: Heading, sink: Sink) -> None:
     if heading.headers:
         problem = "has no header; its columns are read in the usual order of this file"
         sink.issue("note", path, problem, "Nothing to do if the figures look right.", place="line 1")
-        return
-    problem = f"has no header, and its {heading.width} columns are not in a known order"
-    remedy = "Add the header as its first line, or export the profile again."
-    sink.issue("error", path, problem, remedy, place="line 1")
+    else:
+        problem = f"has no header, and its {heading.width} columns are not in a known order"
+        remedy = "Add the header as its first line, or export the profile again."
+        sink.issue("error", path, problem, remedy, place="line 1")
 
 
 def is_data(row: list[str], layout: FileLayout, more: Mapping[str, Field] | None = None) -> bool:

@@ -6,6 +6,7 @@ import csv
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -55,13 +56,8 @@ def read_csv_parts(
         chosen, unknown = _match(headers, layout, more or {})
         missing = [f.headers[0] for f in layout.fields if f.required and f not in chosen.values()]
         if missing:
-            sink.issue(
-                "error",
-                path,
-                f"has no column {', '.join(missing)}",
-                "Export the profile again with the profiler's own tools, or report the header if it is new.",
-                place="line 1",
-            )
+            remedy = "Export the profile again with the profiler's own tools, or report the header if it is new."
+            sink.issue("error", path, f"has no column {', '.join(missing)}", remedy, place="line 1")
             return
         for text in _parts(path, heading):
             if (frame := rows.checked(text, len(headers), chosen)) is not None:
@@ -71,24 +67,18 @@ def read_csv_parts(
         rows.is_whole = False
     rows.report(sink)
     if unknown:
-        sink.issue(
-            "note",
-            path,
-            f"unknown columns are left out: {', '.join(unknown)}",
-            "Nothing to do. A newer stepscope may know them.",
-            place="line 1",
-        )
+        problem = f"unknown columns are left out: {', '.join(unknown)}"
+        sink.issue("note", path, problem, "Nothing to do. A newer stepscope may know them.", place="line 1")
 
 
 def _parts(path: Path, heading: Heading) -> Iterator[bytes]:
     """The file in parts of whole lines, each behind the file's header."""
-    header = heading.line
     with path.open("rb") as file:
         file.seek(heading.start)
         text = file.read(PART_BYTES)
-        yield header + text + _rest_of_row(file, text)
+        yield heading.line + text + _rest_of_row(file, text)
         while text := file.read(PART_BYTES):
-            yield header + text + _rest_of_row(file, text)
+            yield heading.line + text + _rest_of_row(file, text)
 
 
 def _rest_of_row(file: BinaryIO, text: bytes) -> bytes:
@@ -156,9 +146,8 @@ class _Rows:
         time = next((field.column for field in self._required if field.kind in EXACT), None)
         if time is not None:
             lengths = (pl.col(field.column) for field in self._required if field.kind in ("duration", "ms"))
-            duration = next(lengths, None)
+            end = next((pl.col(time) + length for length in lengths), None)
             self._times.add(kept[time])
-            end = None if duration is None else pl.col(time) + duration
             checked = sort_out(kept, self._times.middle_ns, start=pl.col(time), end=end)
             self._strays.update(checked.wrong)
             kept = checked.rows
@@ -181,45 +170,33 @@ class _Rows:
         return whole_lines + newline
 
     def report(self, sink: Sink) -> None:
-        """Say what was left out."""
-        remedy = "Copy or export the file again."
+        """Report what was left out."""
+        error, warning = partial(sink.issue, "error", self._path), partial(sink.issue, "warning", self._path)
+        again = "Copy or export the file again."
         if self._problem:
-            sink.issue("error", self._path, f"cannot be read: {self._problem}", remedy, lost=self._unread)
+            error(f"cannot be read: {self._problem}", again, lost=self._unread)
         if self._cut:
-            sink.issue("error", self._path, "its last row is truncated and is left out", remedy, lost=1)
+            error("its last row is truncated and is left out", again, lost=1)
         if self._unclosed:
-            problem = "a quote is not closed; rows after it may be lost"
-            sink.issue("error", self._path, problem, remedy)
-        if (
-            self._layout.report_empty
-            and self.is_whole
-            and not (self._rows or self._problem or self._cut or self._unclosed)
-        ):
-            problem = "has a header but no rows"
-            sink.issue(
-                "warning", self._path, problem, "Nothing to do if there was nothing to list; otherwise copy it again."
-            )
+            error("a quote is not closed; rows after it may be lost", again)
+        found_none = self.is_whole and not (self._rows or self._problem or self._cut or self._unclosed)
+        if self._layout.report_empty and found_none:
+            warning("has a header but no rows", "Nothing to do if there was nothing to list; otherwise copy it again.")
         if self._open and self._layout.report_cells and not self._layout.may_end_open:
             problem = "its last row has no line end; if the file is truncated there, the row's last value is wrong"
-            sink.issue("warning", self._path, problem, remedy, place=f"row {self._rows}")
+            warning(problem, again, place=f"row {self._rows}")
         if self._malformed is not None:
             problem = f"has rows that cannot be separated; {self._malformed or 'some'} others may be lost"
-            sink.issue("error", self._path, problem, remedy, lost=self._malformed or None)
+            error(problem, again, lost=self._malformed or None)
         if self._unreadable:
             named = " or ".join(field.headers[0] for field in self._required)
-            sink.issue(
-                "error",
-                self._path,
-                f"{self._unreadable} of {self._rows} rows have no readable {named} and are left out",
-                "The file is truncated or damaged; copy or export it again.",
-                lost=self._unreadable,
-            )
+            problem = f"{self._unreadable} of {self._rows} rows have no readable {named} and are left out"
+            error(problem, "The file is truncated or damaged; copy or export it again.", lost=self._unreadable)
         for header, count in self._cells.items():
             problem = f"{count} of {self._rows} rows have an unreadable {header}; it is treated as unknown"
-            sink.issue("error", self._path, problem, "The file is damaged; copy or export it again.", lost=count)
+            error(problem, "The file is damaged; copy or export it again.", lost=count)
         if lost := sum(self._strays.values()):
-            problem = lost_rows(self._strays, lost + self._kept)
-            sink.issue("error", self._path, problem, STRAY_REMEDY, lost=lost)
+            error(lost_rows(self._strays, lost + self._kept), STRAY_REMEDY, lost=lost)
 
 
 def _match(headers: list[str], layout: FileLayout, more: dict[str, Field]) -> tuple[dict[int, Field], list[str]]:
