@@ -119,11 +119,12 @@ def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None,
     wanted = variable or known.environment().get(side.variable)
     if wanted and (at := _named(windows, known, side, wanted)).count():
         return _told(at, "environment", [wanted] * windows.height)
-    executed = _of_phases(windows, known, side)
-    if windows[side.column].count() and not (side is BACKWARD and known.marks_launches and executed.count()):
-        at = windows[side.column]
+    stated = windows[side.column]
+    is_final = stated.count() and not (side is BACKWARD and known.marks_launches)
+    executed = None if is_final else _of_phases(windows, known, side)
+    if executed is None or (stated.count() and not executed.count()):
         names = _stated_names(windows, side, known)
-        return _told(at, "stated", names if any(names) else _standing_at(at, known, side))
+        return _told(stated, "stated", names if any(names) else _standing_at(stated, known, side))
     return _told(executed, "phases", _standing_at(executed, known, side))
 
 
