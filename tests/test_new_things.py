@@ -70,7 +70,7 @@ ADDED = {
         from stepscope.advice.finding import Finding
         from stepscope.advice.messages import Message
         from stepscope.advice.registry import rule
-        from stepscope.advice.templates import Text
+        from stepscope.advice.messages import Text
 
         WORDS = {
             "dear": Message(

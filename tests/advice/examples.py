@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from stepscope.advice import RULES, Finding
-from stepscope.advice.platforms import Platform
+from stepscope.advice.advise import completed
+from stepscope.advice.finding import Platform
 from stepscope.advice.rules.idle_time import CAUSES
 from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
@@ -167,10 +169,11 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         "memory-leak": [{"memory_hints": hint(GROWTH)}],
         "memory-fragmentation": [{"memory_hints": hint(FRAGMENTATION)}],
     }
-    takes_ranks = rule not in ("slow-group", "exposed-communication", "pipeline-bottleneck")
+    takes_ranks = "ranks" in inspect.signature(RULES[rule].function).parameters
     return [{**one, "ranks": ranks} if takes_ranks else one for one in given[rule]]
 
 
 def findings(rule: str, platform: Platform) -> list[Finding]:
     ranks = RANKS.frame(rank=[0, 1], framework=[platform.framework] * 2, device_kind=[platform.device] * 2).lazy()
-    return [finding for given in examples(rule, ranks) for finding in RULES[rule].function(**given)]
+    found = [finding for given in examples(rule, ranks) for finding in RULES[rule].function(**given)]
+    return [completed(finding, RULES[rule], ranks, "step") for finding in found]

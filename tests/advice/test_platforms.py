@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from stepscope.advice import LANGUAGES, RULES, worded
-from stepscope.advice.platforms import Platform, platform_of
+from stepscope.advice.finding import Platform, platform_of
 from stepscope.advice.rules.idle_time import CAUSES, OF_DEVICES
 from stepscope.tables import RANKS
 from tests.advice.examples import findings

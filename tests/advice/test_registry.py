@@ -9,9 +9,8 @@ import pytest
 
 from stepscope.advice import RULES, Finding, rule, worded
 from stepscope.advice.advise import advise
-from stepscope.advice.messages import Message
+from stepscope.advice.messages import Message, Text, fill
 from stepscope.advice.registry import Claim, Turn
-from stepscope.advice.templates import Text, fill
 from stepscope.errors import StepscopeError
 from tests.analysis.jobs import job
 

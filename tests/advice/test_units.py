@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from stepscope.advice import RULES, Finding, advise, worded
-from stepscope.advice.units import per_of
+from stepscope.advice.advise import completed
+from stepscope.advice.finding import per_of
 from stepscope.run import Run
 from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
 from tests.advice.examples import examples
@@ -195,7 +196,8 @@ def by(rule: str, window: str | None) -> list[Finding]:
         if "breakdown" in given:
             changed["breakdown"] = given["breakdown"].with_columns(window=pl.lit(window or "recording"))
         found += RULES[rule].function(**{**given, **changed})
-    return found
+    per = per_of(None if window is None else pl.LazyFrame({"window": [window]}))
+    return [completed(finding, RULES[rule], ranks, per) for finding in found]
 
 
 OF_STEPS = ("iteration-interval",)

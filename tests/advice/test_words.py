@@ -10,11 +10,9 @@ from typing import Any, get_args
 import pytest
 
 from stepscope.advice import LANGUAGES, RULES, Language, messages
-from stepscope.advice.finding import Finding, Per
+from stepscope.advice.finding import Finding, Per, Platform
 from stepscope.advice.formatters import FORMATTERS
-from stepscope.advice.messages import Message, pick, words_of, written
-from stepscope.advice.platforms import Platform
-from stepscope.advice.templates import Field, Text, fields_of, fill, parts_of
+from stepscope.advice.messages import Field, Message, Text, fields_of, fill, parts_of, pick, words_of, written
 from stepscope.report.verdict_words import SENTENCES
 from tests.advice.examples import findings
 from tests.advice.test_platforms import NOT_EVERYWHERE, OF_DEVICES, PLATFORMS, misplaced

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from package_copy import copy_package, printed
-from stepscope.advice.units import WINDOWS
+from stepscope.advice.finding import WINDOWS
 from stepscope.analysis import ANALYSES
 from stepscope.cli import app, main
 from stepscope.errors import StepscopeError

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from stepscope.advice import Finding
-from stepscope.advice.verdict_limits import Limits
+from stepscope.advice.limit_sets import VerdictLimits
 from stepscope.analysis.job.time_by_rank import time_by_rank
 from stepscope.report.answers import Answers
 from stepscope.report.sentences import Line, Sentence
@@ -231,7 +231,7 @@ def test_half_of_the_time_idle_is_much(idle_ms: int, said: str) -> None:
 
 
 def test_how_much_idle_time_is_much_can_be_set() -> None:
-    limits = {"verdict": Limits(much_idle_ratio=0.2)}
+    limits = {"verdict": VerdictLimits(much_idle_ratio=0.2)}
 
     assert keys(parts=(80, 0, 20), limits=limits) == ["much_idle", "average"]
     assert keys(parts=(81, 0, 19), limits=limits) == ["nothing", "average"]
@@ -382,7 +382,7 @@ def test_from_a_fifth_of_the_steps_unknown_it_is_stated(unknown: int, said: list
 
 
 def test_how_many_unknown_steps_are_many_can_be_set() -> None:
-    limits = {"verdict": Limits(many_unknown_ratio=0.5)}
+    limits = {"verdict": VerdictLimits(many_unknown_ratio=0.5)}
 
     assert keys(unknown_steps=2, limits=limits) == ["nothing", "average", "some_known"]
     assert [_key(line) for line in of_steps(*[(100, 0, 0)] * 20, unknown_steps=19, limits=limits)][2:] == []

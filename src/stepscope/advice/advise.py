@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from stepscope.advice import rules as _rules  # noqa: F401 - importing them registers them
 from stepscope.advice.claims import claimed_once
-from stepscope.advice.finding import SEVERITIES, Finding
+from stepscope.advice.finding import SEVERITIES, Finding, Per, Platform, per_of, platform_of
 from stepscope.advice.formatters import Language
 from stepscope.advice.messages import Message, Words, words_of
 from stepscope.advice.registry import RULES, Rule
-from stepscope.advice.units import per_of
 from stepscope.errors import StepscopeError, Unavailable
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from stepscope.run import Run
 
 
@@ -24,29 +25,39 @@ def advise(run: Run) -> list[Finding]:
     A rule whose data is missing finds nothing; the run's coverage reports missing data.
     """
     findings: list[Finding] = []
+    ranks, per = run.table("ranks") if run.has("ranks") else None, run.analyse(per_of)
     for name, rule in RULES.items():
         changed = {"limits": run.limits[name]} if name in run.limits else {}
         try:
             found = run.analyse(rule.function, **changed)
         except Unavailable:
             continue
-        findings.extend(_checked(finding, rule) for finding in found)
-    per = run.analyse(per_of)  # also for those that claim no saving and leave it open
-    findings = [finding if finding.saving_ns else replace(finding, per=per) for finding in findings]
+        findings.extend(completed(finding, rule, ranks, per) for finding in found)
     return sorted(claimed_once(findings), key=_place)
 
 
-def _checked(finding: Finding, rule: Rule) -> Finding:
-    """The finding, if its message exists.
+def completed(finding: Finding, rule: Rule, ranks: pl.LazyFrame | None, per: Per) -> Finding:
+    """A rule's finding with what the rule leaves open.
+
+    Args:
+        finding: The finding.
+        rule: Its rule.
+        ranks: The table of that name, for the platform of the finding's ranks (of all, if it names none), if the rule's
+            words depend on it.
+        per: What the windows of the job are, for findings that claim no saving.
 
     Raises:
-        StepscopeError: If its rule has no such message.
+        StepscopeError: If the rule has no such message.
     """
     if finding.rule != rule.name or finding.message not in rule.messages:
         there = ", ".join(f"{rule.name}: {key}" for key in rule.messages) or "none"
         raise StepscopeError(
             f"rule {rule.name}: it has no message `{finding.rule}: {finding.message}`. There is {there}"
         )
+    if not finding.saving_ns:
+        finding = replace(finding, per=per)
+    if rule.knows_platforms and finding.platform == Platform():
+        finding = replace(finding, platform=platform_of(ranks, finding.ranks or None))
     return finding
 
 

@@ -1,11 +1,16 @@
-"""A finding is data; its words are in the catalogue of its rule."""
+"""A finding is data: what, on which ranks, on which platform, per which unit; its words are in its rule's catalogue."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
 
-from stepscope.advice.platforms import Platform
+import polars as pl
+
+from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
+
+T = TypeVar("T")
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
@@ -14,6 +19,36 @@ Per = Literal["step", "iteration", "recording", "batch"]
 HIGH_RATIO, MEDIUM_RATIO = 0.05, 0.03
 """Saving as a share of the step from which a finding is of high or medium severity: the limits of the Ascend
 advisor, which engineers know."""
+
+PYTORCH, MINDSPORE = "pytorch", "mindspore"
+CPU, CUDA, ROCM, NPU = "cpu", "cuda", "rocm", "npu"
+
+WINDOWS: dict[str, Per] = {WHOLE_RECORDING: "recording", REPETITION: "iteration"}
+"""Kinds of windows (`steps.window`) that are not recorded steps."""
+
+KINDS: tuple[Per, ...] = ("step", "iteration", "recording")
+"""What windows can be; if a job has several, it is the first of these."""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Framework and kind of device of a finding's ranks, so that causes and actions fit; None if unknown or mixed."""
+
+    framework: str | None = None
+    device: str | None = None
+
+    def pick(self, texts: Mapping[tuple[str | None, str | None], T]) -> T:
+        """The most specific text: for framework and device, for the framework, for the device, else the general one.
+
+        Args:
+            texts: By framework and device (`ranks.framework`, `ranks.device_kind`); None means any.
+
+        Examples:
+            >>> Platform("pytorch", "cpu").pick({("pytorch", None): "torch", (None, "cpu"): "cpu", (None, None): "any"})
+            'torch'
+        """
+        places = ((self.framework, self.device), (self.framework, None), (None, self.device), (None, None))
+        return next(texts[place] for place in places if place in texts)
 
 
 @dataclass(frozen=True)
@@ -29,10 +64,10 @@ class Finding:
         saving_low_ns: Lower bound of the saving. Default: `saving_ns`.
         saving_high_ns: Upper bound of the saving. Default: `saving_ns`. The message states the basis of both.
         per: Unit of `saving_ns`: step; iteration or recording if no steps are marked; batch if only batches were
-            recorded.
+            recorded. Of findings without a saving, `advise` sets it.
         where: Ranks, links or steps concerned.
         evidence: Supporting figures, with units in their names.
-        platform: Framework and device of its ranks, which select the texts.
+        platform: Framework and device of its ranks, which select the texts; set by `advise` if texts depend on it.
         least: Minimum severity, for problems that threaten more than time.
     """
 
@@ -69,3 +104,57 @@ class Finding:
             return [self.where["rank"]]
         ranks = self.where.get("ranks")
         return sorted(ranks) if isinstance(ranks, list) else []
+
+    def on(self, ranks: Iterable[int]) -> Finding:
+        """This finding about several ranks at once, so that it is reported once.
+
+        Args:
+            ranks: The ranks, first the one whose figures are given. The message gets the parameters `ranks` and
+                `worst_rank`, which is None if there is only one rank.
+        """
+        worst, *others = ranks
+        numbers = sorted({worst, *others})
+        who = {"ranks": numbers, "worst_rank": worst if len(numbers) > 1 else None}
+        return replace(self, where=place(numbers), parameters={**who, **self.parameters})
+
+
+def place(ranks: Iterable[int]) -> dict[str, Any]:
+    """Ranks for programs: `rank` if there is one, `ranks` if several."""
+    numbers = sorted(set(ranks))
+    return {"rank": numbers[0]} if len(numbers) == 1 else {"ranks": numbers}
+
+
+def platform_of(ranks: pl.LazyFrame | None, numbers: Sequence[int] | None = None) -> Platform:
+    """The platform of ranks.
+
+    Args:
+        ranks: The table of that name.
+        numbers: The ranks of a finding. Default: all.
+    """
+    if ranks is None:
+        return Platform()
+    rows = ranks if numbers is None else ranks.filter(pl.col("rank").is_in(list(numbers)))
+    facts = rows.select("framework", "device_kind").unique().collect()
+    framework, device = (column[0] if column.n_unique() == 1 else None for column in facts)
+    return Platform(framework, device)
+
+
+def per_of(steps: pl.DataFrame | pl.LazyFrame | None, otherwise: Per = "recording") -> Per:
+    """What the windows of a job are: steps if any rank has steps.
+
+    Args:
+        steps: A breakdown or the table of steps.
+        otherwise: The answer if `steps` is missing.
+    """
+    if steps is None:
+        return otherwise
+    if "window" not in steps.lazy().collect_schema():
+        return "step"
+    kinds = steps.lazy().select(pl.col("window").unique()).collect()["window"]
+    found = {WINDOWS.get(kind, "step") for kind in kinds}
+    return next((per for per in KINDS if per in found), "step")
+
+
+def saved(per: Per, mean_ns: float, count: int) -> int:
+    """The saving per window, given the mean saving of `count` steps or batches: for a whole recording, their sum."""
+    return round(mean_ns * (count if per == "recording" else 1))

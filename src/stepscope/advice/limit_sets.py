@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from stepscope import plugins
 from stepscope.advice import rules as _rules  # noqa: F401 - importing them registers them
-from stepscope.advice import verdict_limits
 from stepscope.advice.registry import RULES
 from stepscope.analysis import ANALYSES
-from stepscope.limits import described, overridden
+from stepscope.limits import described, limit, overridden, read_limits
 
 SCHEMA = {
     "rule": pl.String,
@@ -27,10 +27,25 @@ SCHEMA = {
 }
 
 
+VERDICT = "verdict"
+
+
+@dataclass(frozen=True)
+class VerdictLimits:
+    """When the verdict mentions facts regardless of findings."""
+
+    much_idle_ratio: float = limit(
+        0.50, "of the time, for the verdict always to name idle time", "chosen by us, as for unexplained idle time"
+    )
+    many_unknown_ratio: float = limit(
+        0.20, "of the steps, without operators, for the verdict to state how many steps it covers", "chosen by us"
+    )
+
+
 def limit_sets() -> dict[str, Any]:
     """Limits by rule or analysis."""
     plugins.install()
-    found: dict[str, Any] = {verdict_limits.NAME: verdict_limits.LIMITS}
+    found: dict[str, Any] = {VERDICT: VerdictLimits()}
     functions = {name: one.function for name, one in ANALYSES.items()}
     functions |= {name: one.function for name, one in RULES.items()}
     for name, function in functions.items():
@@ -51,6 +66,15 @@ def limits_from(changes: Mapping[str, Any], where: str = "limits") -> dict[str, 
         StepscopeError: If a rule or limit is unknown, or a value is not a number of at least 0.
     """
     return overridden(limit_sets(), changes, where)
+
+
+def limits_in(file: Path | None) -> dict[str, Any]:
+    """The sets of limits that a TOML file changes; none without a file.
+
+    Raises:
+        StepscopeError: If it cannot be read, or names a rule or limit that does not exist.
+    """
+    return {} if file is None else limits_from(read_limits(file), str(file))
 
 
 def rule_table(limits: Mapping[str, Any] | None = None) -> pl.DataFrame:

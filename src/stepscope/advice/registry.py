@@ -6,7 +6,7 @@ are, and `limits` after its own set of limits; one annotated `... | None` may be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
@@ -82,6 +82,12 @@ class Rule:
     messages: Messages
     accuses: bool = False
     claim: Claim | None = None
+
+    @property
+    def knows_platforms(self) -> bool:
+        """Whether any of its words depend on framework or device."""
+        texts = (text for message in self.messages.values() for text in vars(message).values())
+        return any(isinstance(text, Mapping) for text in texts)
 
 
 RULES: dict[str, Rule] = {}

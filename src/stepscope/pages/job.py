@@ -29,7 +29,7 @@ CALL_COLUMNS = (
 
 def time_by_rank(run: Run, breakdown: pl.DataFrame) -> Derived:
     """Averages of the steps of each rank."""
-    from stepscope.advice.units import per_of
+    from stepscope.advice.finding import per_of
     from stepscope.analysis.job.time_by_rank import PARTS
 
     averages, timed_steps = run.analyse("time_by_rank"), run.analyse("timed_steps")

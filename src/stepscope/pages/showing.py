@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from stepscope.advice import units
+from stepscope.advice import finding
 from stepscope.advice.finding import Per
 from stepscope.pages.answering import Answered
 from stepscope.pages.base import Derived, Section, View
@@ -60,7 +60,7 @@ def shown_answer(run: Run, section: Section, answer: pl.DataFrame) -> ShownTable
 
 def per_of(run: Run) -> Per:
     """What the windows of a run are: steps, iterations that were found, or the whole recording."""
-    per: Per = run.analyse(units.per_of, otherwise="step")
+    per: Per = run.analyse(finding.per_of, otherwise="step")
     return per
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from stepscope.advice.finding import Per
-from stepscope.advice.units import KINDS
+from stepscope.advice.finding import KINDS, Per
 
 _WORDS: dict[str, tuple[str, str, str]] = {
     "step": ("step", "iteration", "step"),

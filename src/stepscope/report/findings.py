@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.advice import Language, worded
-from stepscope.advice.templates import Text, fill
+from stepscope.advice.messages import Text, fill
 
 if TYPE_CHECKING:
     from stepscope.advice import Finding

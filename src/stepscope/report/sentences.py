@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.advice import Language
 from stepscope.advice.advise import message_of
-from stepscope.advice.messages import written
-from stepscope.advice.templates import fields_of, fill
+from stepscope.advice.messages import fields_of, fill, written
 from stepscope.report.verdict_words import SENTENCES
 
 if TYPE_CHECKING:

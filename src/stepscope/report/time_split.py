@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.units import per_of
+from stepscope.advice.finding import per_of
 from stepscope.analysis.methods.statistics import median
 from stepscope.present import duration
 from stepscope.report.sentences import Sentence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.advice import RULES
+from stepscope.advice.finding import per_of
 from stepscope.advice.formatters import Language
-from stepscope.advice.units import per_of
-from stepscope.advice.verdict_limits import LIMITS, NAME
+from stepscope.advice.limit_sets import VERDICT, VerdictLimits
 from stepscope.analysis.job.time_by_rank import LIMITS as LENGTHS
 from stepscope.analysis.job.time_by_rank import long_steps, time_by_rank
 from stepscope.report.sentences import Line, Sentence, joined
@@ -105,13 +105,13 @@ def _unknown(answers: Answers, averages: pl.DataFrame) -> Iterator[Line]:
 def _of_how_many(answers: Answers, steps: pl.DataFrame) -> Iterator[Line]:
     """That all this is about a part of the steps, if it is; a rank's last step may have just begun."""
     unknown, known = answers.unknown_steps, steps.height
-    limits = answers.limits_of(NAME, LIMITS)
+    limits = answers.limits_of(VERDICT, VerdictLimits())
     if unknown >= limits.many_unknown_ratio * (unknown + known) and unknown > steps["rank"].n_unique():
         yield Sentence("some_known", {"known": known, "steps": known + unknown})
 
 
 def _much_idle(answers: Answers) -> float:
-    return answers.limits_of(NAME, LIMITS).much_idle_ratio
+    return answers.limits_of(VERDICT, VerdictLimits()).much_idle_ratio
 
 
 def _main_cause(answers: Answers) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.advice.templates import Text
+from stepscope.advice.messages import Text
 
 _LENGTH = Text(
     "{mean_ns:duration}[ (median {median_ns:duration})]", "{mean_ns:duration}[（中位数 {median_ns:duration}）]"

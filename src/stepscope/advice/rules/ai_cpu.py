@@ -8,12 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Message
-from stepscope.advice.platforms import NPU, platform_of
-from stepscope.advice.ranks import place
+from stepscope.advice.finding import NPU, Finding, place, platform_of
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.templates import Text
 
 RECOMMENDATION = "recommendation"
 AI_CPU = "AICPUModel"

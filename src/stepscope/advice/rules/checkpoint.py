@@ -7,15 +7,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Message
+from stepscope.advice.finding import MINDSPORE, PYTORCH, Finding, per_of
+from stepscope.advice.messages import Message, Text, framed
 from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import occurrence, occurrence_facts
-from stepscope.advice.platforms import MINDSPORE, PYTORCH, platform_of
-from stepscope.advice.ranks import place, shared
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.advice.templates import Text
-from stepscope.advice.units import per_of
 from stepscope.limits import limit
 
 
@@ -27,9 +23,6 @@ class Limits(OccurrenceLimits):
 
 
 LIMITS = Limits()
-
-_LESS = Text("Save less often", "降低保存频率")
-_LOCAL = Text(", and to local storage first.", "，并先写到本地存储。")
 
 MESSAGES = {
     "stops": Message(
@@ -43,22 +36,22 @@ MESSAGES = {
             "The training loop writes the checkpoint itself and goes on when it is on disk.",
             "训练循环自己写检查点，写到磁盘后才继续。",
         ),
-        action={
-            (PYTORCH, None): _LESS
-            + Text(
-                ", or without stopping for it (torch.distributed.checkpoint.async_save, or copy the state to host "
-                "memory and write it in a thread)",
-                "，或异步保存（torch.distributed.checkpoint.async_save，或把状态拷贝到主机内存后由线程写出）",
-            )
-            + _LOCAL,
-            (MINDSPORE, None): _LESS
-            + Text(
-                " (CheckpointConfig(save_checkpoint_steps=...)), without stopping for it (async_save=True)",
-                "（CheckpointConfig(save_checkpoint_steps=...)）、异步保存（async_save=True）",
-            )
-            + _LOCAL,
-            (None, None): _LESS + Text(", or without stopping for it", "，或异步保存") + _LOCAL,
-        },
+        action=framed(
+            Text("Save less often", "降低保存频率"),
+            {
+                (PYTORCH, None): Text(
+                    ", or without stopping for it (torch.distributed.checkpoint.async_save, or copy the state to host "
+                    "memory and write it in a thread)",
+                    "，或异步保存（torch.distributed.checkpoint.async_save，或把状态拷贝到主机内存后由线程写出）",
+                ),
+                (MINDSPORE, None): Text(
+                    " (CheckpointConfig(save_checkpoint_steps=...)), without stopping for it (async_save=True)",
+                    "（CheckpointConfig(save_checkpoint_steps=...)）、异步保存（async_save=True）",
+                ),
+                (None, None): Text(", or without stopping for it", "，或异步保存"),
+            },
+            Text(", and to local storage first.", "，并先写到本地存储。"),
+        ),
         basis=Text(
             "at most all the time of the checkpoints, since their state has to be copied in any case",
             "上限为检查点的全部时间，因为状态无论如何都要拷贝",
@@ -68,9 +61,7 @@ MESSAGES = {
 
 
 @rule("checkpoint", MESSAGES, claim=Claim(Turn.STOPPED, "checkpoint", yields=("checkpoint",)))
-def checkpoint(
-    lost_time: pl.DataFrame, breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS
-) -> Iterator[Finding]:
+def checkpoint(lost_time: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> Iterator[Finding]:
     """Report checkpoints that stop training for long.
 
     The others wait for the rank that saves, so the rank that waits longest counts. The saving is the cost of all its
@@ -82,12 +73,10 @@ def checkpoint(
     if slow.is_empty():
         return
     worst = slow.row(0, named=True)
-    numbers = slow["rank"].to_list()
     yield Finding(
         rule="checkpoint",
         message="stops",
         parameters={
-            **shared(numbers, worst["rank"]),
             "lost_ns": worst["lost_ns"],
             "recorded_ns": worst["recorded_ns"],
             "ratio": worst["lost_ratio"],
@@ -97,7 +86,5 @@ def checkpoint(
         saving_ratio=worst["lost_ratio"],
         saving_low_ns=0,
         per=per_of(breakdown),
-        where=place(numbers),
         evidence=occurrence_facts(worst),
-        platform=platform_of(ranks, numbers),
-    )
+    ).on(slow["rank"])

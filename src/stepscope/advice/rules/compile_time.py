@@ -8,12 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import Finding, Per
-from stepscope.advice.platforms import Platform, platform_of
-from stepscope.advice.ranks import place, shared
+from stepscope.advice.finding import MINDSPORE, PYTORCH, Finding, Per, per_of
+from stepscope.advice.messages import Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.advice.rules.compile_time_words import MESSAGES
-from stepscope.advice.units import per_of
 from stepscope.limits import limit
 
 
@@ -34,13 +31,83 @@ class Limits:
 
 LIMITS = Limits()
 
+MESSAGES = {
+    "once": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one spends|spend} {compile_ns:duration} compiling[ in {steps:steps}][ and outside of "
+            "{outside:nouns}][ on rank {worst_rank}] ({ratio:percent} of the recorded time), once.",
+            "{ranks:ranks} 编译耗时 {compile_ns:duration}[（{steps:steps}）][{outside:one ，以及训练步之外|}]"
+            "[（rank {worst_rank}）]，占记录时间的 {ratio:percent}，只发生一次。",
+        ),
+        cause=Text(
+            "A compiled function is traced and compiled when it first runs; training waits meanwhile.",
+            "被编译的函数在首次运行时跟踪并编译，其间训练等待。",
+        ),
+        action=framed(
+            Text(
+                "Nothing needs to change if the job runs long enough: this time is paid at each start. To pay less, "
+                "keep the compiler's cache between starts",
+                "如果训练时间足够长，无需改动：这段时间每次启动只付出一次。想减少它，可在多次启动之间保留编译缓存",
+            ),
+            {
+                (PYTORCH, None): Text(
+                    " (TORCHINDUCTOR_CACHE_DIR on a disk that stays), compile one repeated block instead of the whole "
+                    "model, and avoid mode='max-autotune'.",
+                    "（把 TORCHINDUCTOR_CACHE_DIR 指到持久磁盘），只编译重复的模块而不是整个模型，"
+                    "并避免 mode='max-autotune'。",
+                ),
+                (MINDSPORE, None): Text(
+                    " (MS_COMPILER_CACHE_ENABLE=1, and MS_COMPILER_CACHE_PATH on a disk that stays).",
+                    "（MS_COMPILER_CACHE_ENABLE=1，并把 MS_COMPILER_CACHE_PATH 指到持久磁盘）。",
+                ),
+                (None, None): Text(".", "。"),
+            },
+            Text(" Record later steps to see training alone.", "记录更靠后的步即可只看训练本身。"),
+        ),
+    ),
+    "again": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one compiles|compile} again in {step_count:windows} after the first[ on rank "
+            "{worst_rank}]: {compile_ns:duration} in total, {ratio:percent} of the recorded time.",
+            "{ranks:ranks} 在首次之后又有 {step_count:windows}重新编译[（rank {worst_rank}）]："
+            "共 {compile_ns:duration}，占记录时间的 {ratio:percent}。",
+        ),
+        cause=Text(
+            "The compiled code did not fit what came later in {steps:steps}, so it was made anew "
+            "{times:count time|times}. Sizes of batches that vary are the usual reason.",
+            "已编译的代码不适用于后来的{steps:steps}，因此重新编译了 {times} 次。通常是因为批次大小变化。",
+        ),
+        action={
+            (PYTORCH, None): Text(
+                "Find what changed with TORCH_LOGS=recompiles. If sizes vary, use torch.compile(dynamic=True) or "
+                "torch._dynamo.mark_dynamic, or pad batches to a few sizes and set drop_last=True in the loader; keep "
+                "Python numbers and flags that change out of the compiled function.",
+                "用 TORCH_LOGS=recompiles 查看变化的原因。若大小变化，使用 torch.compile(dynamic=True) 或 "
+                "torch._dynamo.mark_dynamic，或把批次补齐到少数几种大小并在加载器中设置 drop_last=True；"
+                "不要让会变化的 Python 数值和标志进入被编译的函数。",
+            ),
+            (MINDSPORE, None): Text(
+                "If sizes vary, declare them as dynamic (Cell.set_inputs with None in the shape), or pad batches to a "
+                "few sizes and leave out the last, smaller one (batch(drop_remainder=True)); pass numbers that change "
+                "as Tensor; create compiled cells and functions once, before the loop.",
+                "若大小变化，把它们声明为动态（Cell.set_inputs，形状中用 None），或把批次补齐到少数几种大小并去掉"
+                "最后较小的一批（batch(drop_remainder=True)）；会变化的数值以 Tensor 传入；"
+                "被编译的 Cell 和函数在循环之前只创建一次。",
+            ),
+            (None, None): Text(
+                "If sizes vary, declare them as dynamic, or pad batches to a few sizes and leave out the last, smaller "
+                "batch; keep Python numbers and flags that change out of the compiled function.",
+                "若大小变化，把它们声明为动态，或把批次补齐到少数几种大小并去掉最后较小的一批；"
+                "不要让会变化的 Python 数值和标志进入被编译的函数。",
+            ),
+        },
+    ),
+}
+
 
 @rule("compile-time", MESSAGES, claim=Claim(Turn.STOPPED, "compile", yields=("compile",)))
 def compile_time(
-    compile_time: pl.DataFrame,
-    ranks: pl.LazyFrame | None = None,
-    steps: pl.LazyFrame | None = None,
-    limits: Limits = LIMITS,
+    compile_time: pl.DataFrame, steps: pl.LazyFrame | None = None, limits: Limits = LIMITS
 ) -> Iterator[Finding]:
     """Report ranks that wait for a compiler at the start, and ranks that compile again in later steps.
 
@@ -50,11 +117,10 @@ def compile_time(
     found = [_of_rank(rows, limits) for rows in compile_time.partition_by("rank", maintain_order=True)]
     at_start = [row for row in found if row["once_ns"] >= limits.once_ratio * row["recorded_ns"]]
     later = [row for row in found if row["again_ns"] > 0 and row["again_ns"] >= limits.again_ratio * row["recorded_ns"]]
-    per = per_of(steps)
     if at_start:
-        yield _once(at_start, per, platform_of(ranks, [row["rank"] for row in at_start]))
+        yield _once(at_start)
     if later:
-        yield _again(later, per, platform_of(ranks, [row["rank"] for row in later]))
+        yield _again(later, per_of(steps))
 
 
 def _of_rank(rows: pl.DataFrame, limits: Limits) -> dict[str, Any]:
@@ -76,40 +142,29 @@ def _of_rank(rows: pl.DataFrame, limits: Limits) -> dict[str, Any]:
     }
 
 
-def _once(rows: list[dict[str, Any]], per: Per, platform: Platform) -> Finding:
-    worst = max(rows, key=lambda row: row["once_ns"])
-    ranks = [row["rank"] for row in rows]
+def _once(rows: list[dict[str, Any]]) -> Finding:
+    worst, *others = sorted(rows, key=lambda row: -row["once_ns"])
     ratio = worst["once_ns"] / worst["recorded_ns"] if worst["recorded_ns"] else 0.0
     facts = {"compile_ns": worst["once_ns"], "steps": worst["once_steps"], "ratio": ratio}
     return Finding(
         rule="compile-time",
         message="once",
-        parameters={
-            **shared(ranks, worst["rank"]),
-            **facts,
-            "outside": 1 if worst["once_steps"] and worst["once_outside"] else None,
-        },
-        per=per,
-        where=place(ranks),
+        parameters={**facts, "outside": 1 if worst["once_steps"] and worst["once_outside"] else None},
         evidence={"kind": "once", **facts},
-        platform=platform,
         least="medium",
-    )
+    ).on(row["rank"] for row in (worst, *others))
 
 
-def _again(rows: list[dict[str, Any]], per: Per, platform: Platform) -> Finding:
-    worst = max(rows, key=lambda row: row["again_ns"])
-    ranks = [row["rank"] for row in rows]
+def _again(rows: list[dict[str, Any]], per: Per) -> Finding:
+    worst, *others = sorted(rows, key=lambda row: -row["again_ns"])
     ratio = worst["again_ns"] / worst["recorded_ns"] if worst["recorded_ns"] else 0.0
     facts = {"compile_ns": worst["again_ns"], "steps": worst["again_steps"], "ratio": ratio, "times": worst["times"]}
     return Finding(
         rule="compile-time",
         message="again",
-        parameters={**shared(ranks, worst["rank"]), **facts, "step_count": len(worst["again_steps"])},
+        parameters={**facts, "step_count": len(worst["again_steps"])},
         saving_ns=round(worst["again_ns"] / max(worst["recorded_steps"] or 1, 1)),
         saving_ratio=ratio,
         per=per,
-        where=place(ranks),
         evidence={"kind": "again", **facts, "recorded_steps": worst["recorded_steps"]},
-        platform=platform,
-    )
+    ).on(row["rank"] for row in (worst, *others))

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Message
-from stepscope.advice.platforms import PYTORCH, platform_of
-from stepscope.advice.ranks import place, shared
+from stepscope.advice.finding import PYTORCH, Finding
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.templates import Text
 from stepscope.limits import limit
 
 
@@ -74,17 +71,14 @@ def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = LI
     if busy.is_empty():
         return
     worst = busy.row(0, named=True)
-    numbers = busy["rank"].to_list()
     yield Finding(
         rule="cpu-busy",
         message="busy",
         parameters={
-            **shared(numbers, worst["rank"]),
             "busy_ratio": worst["busy"],
             "process_processors": worst["mine"],
             "processors": worst["processors"] or None,
         },
-        where=place(numbers),
         evidence={
             "busy_ratio": worst["busy"],
             "user_ratio": worst["mean_user_ratio"],
@@ -93,5 +87,4 @@ def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = LI
             "processors": worst["processors"],
             "process_processors": worst["mine"],
         },
-        platform=platform_of(ranks, numbers),
-    )
+    ).on(busy["rank"])

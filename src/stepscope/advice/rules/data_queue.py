@@ -6,13 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.advice.finding import Finding, Per
-from stepscope.advice.messages import Choices, Message
-from stepscope.advice.platforms import CPU, MINDSPORE, NPU, Platform, platform_of
-from stepscope.advice.ranks import place, shared
+from stepscope.advice.finding import CPU, MINDSPORE, NPU, Finding, Per, per_of, place, saved
+from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.advice.templates import Text
-from stepscope.advice.units import per_of, saved
 from stepscope.analysis.input.input_queues import DATA_QUEUE, FIRST
 from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 
@@ -99,10 +95,7 @@ MESSAGES = {
 
 @rule("data-queue", MESSAGES, claim=Claim(Turn.DEVICE_QUEUE, "data_loading", yields=("data_loading",)))
 def data_queue(
-    input_stages: pl.DataFrame,
-    input_batches: pl.DataFrame,
-    ranks: pl.LazyFrame | None = None,
-    steps: pl.LazyFrame | None = None,
+    input_stages: pl.DataFrame, input_batches: pl.DataFrame, steps: pl.LazyFrame | None = None
 ) -> Iterator[Finding]:
     """Report ranks whose data queue was empty although the host's was not, and ranks that are slow to take batches.
 
@@ -121,17 +114,18 @@ def data_queue(
         )
     )
     for (kind,), part in late.partition_by("kind", as_dict=True, maintain_order=True).items():
-        yield _late(str(kind), part, input_batches, per, platform_of(ranks, part["rank"].to_list()))
+        yield _late(str(kind), part, input_batches, per)
     slow = input_stages.filter((pl.col("stage") == OBTAINING) & (pl.col("verdict") == BOTTLENECK))
     if slow.height:
-        yield _slow(slow, per, platform_of(ranks, slow["rank"].to_list()))
+        yield _slow(slow, per)
 
 
-def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame, per: Per, platform: Platform) -> Finding:
-    ranks = rows["rank"].to_list()
-    worst = rows.sort("empty_ratio", descending=True).row(0, named=True)
+def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame, per: Per) -> Finding:
+    emptiest = rows.sort("empty_ratio", descending=True)
+    worst = emptiest.row(0, named=True)
+    of_ranks = pl.col("rank").is_in(rows["rank"].implode())
     waited = (
-        batches.filter((pl.col("queue") == DATA_QUEUE) & (pl.col("number") > FIRST) & pl.col("rank").is_in(ranks))
+        batches.filter((pl.col("queue") == DATA_QUEUE) & (pl.col("number") > FIRST) & of_ranks)
         .with_columns(lost=pl.when(pl.col("queue_size") == 0).then("duration_ns").otherwise(0))
         .group_by("rank")
         .agg(pl.col("lost").mean(), later=pl.col("lost").count().cast(pl.Int64))
@@ -141,20 +135,15 @@ def _late(kind: str, rows: pl.DataFrame, batches: pl.DataFrame, per: Per, platfo
     return Finding(
         rule="data-queue",
         message=kind,
-        parameters={
-            **shared(ranks, worst["rank"]),
-            **{name: worst[name] for name in ("empty", "batches", "empty_ratio")},
-        },
+        parameters={name: worst[name] for name in ("empty", "batches", "empty_ratio")},
         saving_ns=saved(per, saving, later),
         saving_ratio=saving / worst["interval_ns"] if worst["interval_ns"] else 0.0,
-        where=place(ranks),
         evidence={name: worst[name] for name in ("queue", "empty", "batches", "empty_ratio", "mean_total_ns")},
         per=per,
-        platform=platform,
-    )
+    ).on(emptiest["rank"])
 
 
-def _slow(rows: pl.DataFrame, per: Per, platform: Platform) -> Finding:
+def _slow(rows: pl.DataFrame, per: Per) -> Finding:
     ranks = rows["rank"].to_list()
     ratio = pl.col("mean_total_ns") / pl.col("interval_ns")
     worst = rows.with_columns(ratio=ratio).sort("ratio", descending=True).row(0, named=True)
@@ -167,5 +156,4 @@ def _slow(rows: pl.DataFrame, per: Per, platform: Platform) -> Finding:
         where=place(ranks),
         evidence={name: worst[name] for name in ("queue", "batches", "mean_total_ns", "interval_ns")},
         per=per,
-        platform=platform,
     )

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Message
+from stepscope.advice.finding import Finding, per_of
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.advice.rules.slow_link import exposed_share
-from stepscope.advice.templates import Text
-from stepscope.advice.units import per_of
 from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 

@@ -7,13 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Message
-from stepscope.advice.platforms import MINDSPORE, PYTORCH, platform_of
-from stepscope.advice.ranks import place, shared
+from stepscope.advice.finding import MINDSPORE, PYTORCH, Finding, per_of, saved
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.advice.templates import Text
-from stepscope.advice.units import per_of, saved
 from stepscope.analysis.input.input_queues import FIRST
 from stepscope.analysis.input.input_stages import BOTTLENECK, PROCESSING
 
@@ -60,7 +56,6 @@ def host_queue(
     input_batches: pl.DataFrame,
     input_operators: pl.DataFrame | None,
     idle: pl.DataFrame | None,
-    ranks: pl.LazyFrame | None = None,
     steps: pl.LazyFrame | None = None,
 ) -> Iterator[Finding]:
     """Report ranks whose data processing is the bottleneck (`input_stages`), as one finding.
@@ -69,11 +64,13 @@ def host_queue(
     steps), on the rank that waited most. It is known only if the loop itself takes from the queue (`dataset_iterator`),
     and claimed only if the device's idle time is unknown, since `idle-time` claims it otherwise.
     """
-    slow = input_stages.filter((pl.col("stage") == PROCESSING) & (pl.col("verdict") == BOTTLENECK))
+    slow = input_stages.filter((pl.col("stage") == PROCESSING) & (pl.col("verdict") == BOTTLENECK)).sort(
+        "empty_ratio", descending=True
+    )
     if slow.is_empty():
         return
     late = slow["rank"].to_list()
-    worst = slow.sort("empty_ratio", descending=True).row(0, named=True)
+    worst = slow.row(0, named=True)
     waited, interval, batches = (0.0, 0, 0) if idle is not None else _waits(input_batches, input_queues, late)
     per = per_of(steps, "batch")
     chains = _chains(input_operators, late)
@@ -81,13 +78,11 @@ def host_queue(
         rule="host-queue",
         message="empty",
         parameters={
-            **shared(late, worst["rank"]),
             **{name: worst[name] for name in ("empty", "batches", "empty_ratio")},
             "operators": chains,
         },
         saving_ns=saved(per, waited, batches),
         saving_ratio=waited / interval if interval else 0.0,
-        where=place(late),
         evidence={
             **{name: worst[name] for name in ("queue", "empty", "full", "batches", "empty_ratio")},
             "mean_wait_ns": round(waited) or None,
@@ -95,8 +90,7 @@ def host_queue(
             "data_queue": _data_queue(input_stages, worst["rank"]),
         },
         per=per,
-        platform=platform_of(ranks, late),
-    )
+    ).on(late)
 
 
 def _waits(batches: pl.DataFrame, queues: pl.DataFrame, ranks: list[int]) -> tuple[float, int, int]:

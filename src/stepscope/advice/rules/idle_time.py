@@ -8,15 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
+from stepscope.advice.finding import CPU, Finding, per_of, platform_of
 from stepscope.advice.idle_functions import functions_of
-from stepscope.advice.loader_words import loader_facts, loader_key, loader_parameters
 from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
-from stepscope.advice.platforms import CPU, platform_of
 from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.rules.data_loader import loader_facts, loader_key, loader_parameters
 from stepscope.advice.rules.idle_time_words import MESSAGES
-from stepscope.advice.units import per_of
 from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 
@@ -82,10 +80,10 @@ def idle_time(
     wait.
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
-    per, platform = per_of(breakdown), platform_of(ranks)
+    per, device = per_of(breakdown), platform_of(ranks).device
     job_ranks = lost_time["rank"].n_unique() if ranks is None else ranks.select(pl.len()).collect().item()
     for cause in CAUSES:
-        if platform.device == CPU and cause in OF_DEVICES:
+        if device == CPU and cause in OF_DEVICES:
             continue
         row = _typical(lost_time, cause)
         if row is None or not _is_worth_it(row, cause, limits):
@@ -115,7 +113,6 @@ def idle_time(
                 **occurrence_facts(row),
                 **(loader_facts(slowest) if loading else {}),
             },
-            platform=platform,
             least="medium" if cause == NOT_RECORDED else "low",
         )
 

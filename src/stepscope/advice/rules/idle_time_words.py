@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from stepscope.advice.loader_words import ACTIONS
-from stepscope.advice.messages import Choices, Message
-from stepscope.advice.platforms import CPU, CUDA, MINDSPORE, PYTORCH
-from stepscope.advice.templates import Text
+from stepscope.advice.finding import CPU, CUDA, MINDSPORE, PYTORCH
+from stepscope.advice.messages import Choices, Message, Text, framed
+from stepscope.advice.rules.data_loader import ACTIONS
 
 _WHO = Text("{job_ranks:one This rank|The median rank} ", "{job_ranks:one 该 rank |中位 rank }")
 _HOW_MUCH = Text(
@@ -25,11 +24,6 @@ def _message(verb: Text, cause: Text, action: Text | Choices) -> Message:
     return Message(_WHO + verb + _HOW_MUCH, cause + _RUNS, action, basis=_BASIS)
 
 
-_LAUNCHES = Text("Launch less and larger work: bigger batches, ", "减少下发次数、增大每次的工作量：更大的批次、")
-_OUT = Text("move Python work and logging out of the step.", "把 Python 代码和日志移出训练步。")
-_SYNCHRONISING = Text(
-    "Remove synchronising calls from the step, or do them every N steps", "去掉训练步中的同步调用，或每隔若干步才做一次"
-)
 _NOTHING_RAN = Text(
     "No operator, data loader, checkpoint or garbage collection ran; most likely the training thread runs Python code "
     "or waits (logging, evaluation, locks, sleep).",
@@ -56,28 +50,26 @@ MESSAGES = {
             "The host needs longer to launch the next kernel than the device needs to run the last one.",
             "主机下发下一个核函数所需的时间，比设备执行上一个核函数还长。",
         ),
-        {
-            (PYTORCH, CUDA): _LAUNCHES
-            + Text(
-                "fused or compiled operators (torch.compile, CUDA graphs), fused optimizers; ",
-                "融合或编译的算子（torch.compile、CUDA graph）、融合优化器；",
-            )
-            + _OUT,
-            (PYTORCH, None): _LAUNCHES
-            + Text(
-                "fused or compiled operators (torch.compile), fused optimizers; ",
-                "融合或编译的算子（torch.compile）、融合优化器；",
-            )
-            + _OUT,
-            (MINDSPORE, None): _LAUNCHES
-            + Text(
-                "a compiled graph in place of single operators (mindspore.jit), several steps sunk at once "
-                "(sink_size); ",
-                "用编译的图代替单个算子（mindspore.jit）、一次下沉多步（sink_size）；",
-            )
-            + _OUT,
-            (None, None): _LAUNCHES + Text("fused or compiled operators; ", "融合或编译的算子；") + _OUT,
-        },
+        framed(
+            Text("Launch less and larger work: bigger batches, ", "减少下发次数、增大每次的工作量：更大的批次、"),
+            {
+                (PYTORCH, CUDA): Text(
+                    "fused or compiled operators (torch.compile, CUDA graphs), fused optimizers",
+                    "融合或编译的算子（torch.compile、CUDA graph）、融合优化器",
+                ),
+                (PYTORCH, None): Text(
+                    "fused or compiled operators (torch.compile), fused optimizers",
+                    "融合或编译的算子（torch.compile）、融合优化器",
+                ),
+                (MINDSPORE, None): Text(
+                    "a compiled graph in place of single operators (mindspore.jit), several steps sunk at once "
+                    "(sink_size)",
+                    "用编译的图代替单个算子（mindspore.jit）、一次下沉多步（sink_size）",
+                ),
+                (None, None): Text("fused or compiled operators", "融合或编译的算子"),
+            },
+            Text("; move Python work and logging out of the step.", "；把 Python 代码和日志移出训练步。"),
+        ),
     ),
     "synchronisation": _message(
         Text("is idle around synchronising calls", "在同步调用前后空闲"),
@@ -86,15 +78,20 @@ MESSAGES = {
             "then launches further work.",
             "主机先等待设备（读回数值、拷贝到主机、显式同步），之后才下发后续任务。",
         ),
-        {
-            (PYTORCH, None): _SYNCHRONISING
-            + Text(
-                " (`.item()`, prints of tensors); use non-blocking copies.", "（`.item()`、打印张量）；使用非阻塞拷贝。"
+        framed(
+            Text(
+                "Remove synchronising calls from the step, or do them every N steps",
+                "去掉训练步中的同步调用，或每隔若干步才做一次",
             ),
-            (MINDSPORE, None): _SYNCHRONISING
-            + Text(" (`.asnumpy()`, prints of tensors).", "（`.asnumpy()`、打印张量）。"),
-            (None, None): _SYNCHRONISING + Text(".", "。"),
-        },
+            {
+                (PYTORCH, None): Text(
+                    " (`.item()`, prints of tensors); use non-blocking copies.",
+                    "（`.item()`、打印张量）；使用非阻塞拷贝。",
+                ),
+                (MINDSPORE, None): Text(" (`.asnumpy()`, prints of tensors).", "（`.asnumpy()`、打印张量）。"),
+                (None, None): Text(".", "。"),
+            },
+        ),
     ),
     "garbage_collection": _message(
         Text("is stopped by Python's garbage collection", "因 Python 垃圾回收而停顿"),

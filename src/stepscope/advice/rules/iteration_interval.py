@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Message
-from stepscope.advice.platforms import CPU, MINDSPORE, platform_of
-from stepscope.advice.ranks import place, shared
+from stepscope.advice.finding import CPU, MINDSPORE, Finding
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.advice.templates import Text
 from stepscope.analysis.input.input_stages import BOTTLENECK
 from stepscope.limits import limit
 
@@ -26,11 +23,14 @@ class Limits:
 
 LIMITS = Limits()
 
-_RARER = Text(
-    "do less between steps: callbacks, logging and summaries less often",
-    "减少步与步之间的工作：降低回调、日志和汇总的频率",
-)
-_STAGE = Text("[ The input is slow at this stage: {slow_stage:stage}.]", "[输入在这一阶段较慢：{slow_stage:stage}。]")
+
+def _see(queues: str, queues_zh: str, more: Text | None = None) -> Text:
+    return Text(
+        f"See `stepscope input` for the queues {queues}; if they are full, do less between steps: callbacks, logging "
+        "and summaries less often",
+        f"用 `stepscope input` 查看{queues_zh}队列；若队列是满的，减少步与步之间的工作：降低回调、日志和汇总的频率",
+    ) + (more or Text(".", "。"))
+
 
 MESSAGES = {
     "late": Message(
@@ -43,35 +43,24 @@ MESSAGES = {
         ),
         cause={
             (None, None): Text(
-                "The device waits for its next batch, or for the host to launch the step.",
-                "设备在等待下一批数据，或等待主机下发这一步。",
-            )
-            + _STAGE,
+                "The device waits for its next batch, or for the host to launch the step.[ The input is slow at this "
+                "stage: {slow_stage:stage}.]",
+                "设备在等待下一批数据，或等待主机下发这一步。[输入在这一阶段较慢：{slow_stage:stage}。]",
+            ),
             (None, CPU): Text(
-                "Training waits for its next batch, or for what the script does between steps.",
-                "训练在等待下一批数据，或等待脚本在步与步之间的工作。",
-            )
-            + _STAGE,
+                "Training waits for its next batch, or for what the script does between steps.[ The input is slow at "
+                "this stage: {slow_stage:stage}.]",
+                "训练在等待下一批数据，或等待脚本在步与步之间的工作。[输入在这一阶段较慢：{slow_stage:stage}。]",
+            ),
         },
         action={
-            (MINDSPORE, CPU): Text(
-                "See `stepscope input` for the queues of the dataset; if they are full, ",
-                "用 `stepscope input` 查看数据集的队列；若队列是满的，",
-            )
-            + _RARER
-            + Text(".", "。"),
-            (MINDSPORE, None): Text(
-                "See `stepscope input` for the queues between dataset and device; if they are full, ",
-                "用 `stepscope input` 查看数据集与设备之间的队列；若队列是满的，",
-            )
-            + _RARER
-            + Text(", several steps sunk at once (sink_size).", "，一次下沉多步（sink_size）。"),
-            (None, None): Text(
-                "See `stepscope input` for the queues of the input; if they are full, ",
-                "用 `stepscope input` 查看输入的队列；若队列是满的，",
-            )
-            + _RARER
-            + Text(".", "。"),
+            (MINDSPORE, CPU): _see("of the dataset", "数据集的"),
+            (MINDSPORE, None): _see(
+                "between dataset and device",
+                "数据集与设备之间的",
+                Text(", several steps sunk at once (sink_size).", "，一次下沉多步（sink_size）。"),
+            ),
+            (None, None): _see("of the input", "输入的"),
         },
         basis=Text(
             "from an interval as long as the limit to none at all", "下限为间隔缩短到界限值，上限为完全没有间隔"
@@ -93,7 +82,6 @@ def iteration_interval(
     device_steps: pl.DataFrame,
     step_trace: pl.DataFrame,
     input_stages: pl.DataFrame | None,
-    ranks: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> Iterator[Finding]:
     """Report long intervals between steps, if the device's own step table states them.
@@ -115,14 +103,12 @@ def iteration_interval(
     if late.is_empty():
         return
     worst = late.row(0, named=True)
-    numbers = late["rank"].to_list()
-    stage = _slow_stage(input_stages, numbers)
+    stage = _slow_stage(input_stages, late["rank"])
     saving = worst["interval_ns"] - limits.interval_ns
     yield Finding(
         rule="iteration-interval",
         message="late",
         parameters={
-            **shared(numbers, worst["rank"]),
             "interval_ns": worst["interval_ns"],
             "limit_ns": limits.interval_ns,
             "slow_stage": stage,
@@ -130,20 +116,18 @@ def iteration_interval(
         saving_ns=round(saving),
         saving_ratio=saving / worst["step_ns"] if worst["step_ns"] else 0.0,
         saving_high_ns=round(worst["interval_ns"]),
-        where=place(numbers),
         evidence={
             "interval_ns": round(worst["interval_ns"]),
             "step_ns": round(worst["step_ns"]),
             "steps": worst["steps"],
             "slow_stage": stage,
         },
-        platform=platform_of(ranks, numbers),
-    )
+    ).on(late["rank"])
 
 
-def _slow_stage(stages: pl.DataFrame | None, ranks: list[int]) -> str | None:
+def _slow_stage(stages: pl.DataFrame | None, ranks: pl.Series) -> str | None:
     """The stage of the input that is the bottleneck on any of these ranks."""
     if stages is None:
         return None
-    slow = stages.filter((pl.col("verdict") == BOTTLENECK) & pl.col("rank").is_in(ranks))
+    slow = stages.filter((pl.col("verdict") == BOTTLENECK) & pl.col("rank").is_in(ranks.implode()))
     return str(slow["stage"][0]) if slow.height else None

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.memory_words import OF_WHAT, of_what
-from stepscope.advice.messages import Message
-from stepscope.advice.platforms import CPU, platform_of
-from stepscope.advice.ranks import place, shared
+from stepscope.advice.finding import CPU, Finding
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.templates import Text
 from stepscope.analysis.memory.memory_hints import NEAR_CAPACITY
+
+OF_WHAT = Text(
+    "[ of component {component}][ of device {device}][ of graph {graph}]",
+    "[（组件 {component}）][（设备 {device}）][（图 {graph}）]",
+)
+"""Which memory it is; empty if it is all memory."""
 
 MESSAGES = {
     "near_capacity": Message(
@@ -44,23 +47,26 @@ MESSAGES = {
 
 
 @rule("memory-capacity", MESSAGES)
-def memory_capacity(memory_hints: pl.DataFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
+def memory_capacity(memory_hints: pl.DataFrame) -> Iterator[Finding]:
     """Report ranks whose memory is nearly all in use at the peak (limits: `memory_hints`)."""
     rows = memory_hints.filter(pl.col("kind") == NEAR_CAPACITY).sort("ratio", descending=True)
     if rows.is_empty():
         return
     worst = rows.row(0, named=True)
-    numbers = rows["rank"].to_list()
     yield Finding(
         rule="memory-capacity",
         message="near_capacity",
         parameters={
-            **shared(numbers, worst["rank"]),
             **of_what(worst),
             **{name: worst[name] for name in ("peak_bytes", "capacity_bytes", "ratio")},
         },
-        platform=platform_of(ranks, numbers),
         least="medium",
-        where=place(numbers),
         evidence={name: worst[name] for name in ("ratio", "peak_bytes", "capacity_bytes", "device", "graph")},
-    )
+    ).on(rows["rank"])
+
+
+def of_what(row: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of `OF_WHAT` for a row of `memory_hints`: only the first known one, as it includes the others."""
+    names = ("component", "device", "graph")
+    known = next((name for name in names if row[name] is not None), None)
+    return {name: row[name] if name == known else None for name in names}

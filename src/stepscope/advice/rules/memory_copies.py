@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Message
-from stepscope.advice.platforms import CPU, MINDSPORE, PYTORCH, platform_of
+from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, per_of, platform_of
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.templates import Text
-from stepscope.advice.units import per_of
 from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 
@@ -63,15 +60,13 @@ def memory_copies(
     step_ns = median(breakdown, pl.col("window_ns"))
     exposed = median(breakdown, pl.col("memory_not_overlapped_ns"))
     ratio = exposed / step_ns if step_ns else 0.0
-    platform = platform_of(ranks)
-    if ratio >= limits.exposed_ratio and platform.device != CPU:
+    if ratio >= limits.exposed_ratio and platform_of(ranks).device != CPU:
         yield Finding(
             rule="memory-copies",
             message="exposed",
             parameters={"exposed_ns": exposed, "step_ns": step_ns, "ratio": ratio},
             saving_ns=round(exposed),
             saving_ratio=ratio,
-            platform=platform,
             evidence={"memory_not_overlapped_ns": round(exposed), "window_ns": round(step_ns)},
             per=per_of(breakdown),
         )

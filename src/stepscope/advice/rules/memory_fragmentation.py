@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.memory_words import OF_WHAT, of_what
-from stepscope.advice.messages import Message
-from stepscope.advice.platforms import CUDA, MINDSPORE, NPU, PYTORCH, ROCM, platform_of
-from stepscope.advice.ranks import place, shared
+from stepscope.advice.finding import CUDA, MINDSPORE, NPU, PYTORCH, ROCM, Finding
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.templates import Text
+from stepscope.advice.rules.memory_capacity import OF_WHAT, of_what
 from stepscope.analysis.memory.memory_hints import FRAGMENTATION
 
 _SHAPES = Text("eep shapes the same from step to step (padding, buckets).", "让各步的形状保持一致（补齐、分桶）。")
@@ -60,24 +57,20 @@ MESSAGES = {
 
 
 @rule("memory-fragmentation", MESSAGES)
-def memory_fragmentation(memory_hints: pl.DataFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
+def memory_fragmentation(memory_hints: pl.DataFrame) -> Iterator[Finding]:
     """Report reserved memory that was never in use (limits: `memory_hints`)."""
     rows = memory_hints.filter(pl.col("kind") == FRAGMENTATION).sort("bytes", descending=True)
     if rows.is_empty():
         return
     worst = rows.row(0, named=True)
-    numbers = rows["rank"].to_list()
     yield Finding(
         rule="memory-fragmentation",
         message="reserved",
         parameters={
-            **shared(numbers, worst["rank"]),
             **of_what(worst),
             **{name: worst[name] for name in ("bytes", "ratio", "forced_bytes")},
         },
-        platform=platform_of(ranks, numbers),
-        where=place(numbers),
         evidence={
             name: worst[name] for name in ("bytes", "ratio", "forced_bytes", "peak_bytes", "capacity_bytes", "device")
         },
-    )
+    ).on(rows["rank"])

@@ -6,20 +6,14 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.memory_words import OF_WHAT, of_what
-from stepscope.advice.messages import Message
-from stepscope.advice.platforms import MINDSPORE, PYTORCH, platform_of
-from stepscope.advice.ranks import place, shared
+from stepscope.advice.finding import MINDSPORE, PYTORCH, Finding
+from stepscope.advice.messages import Message, Text, framed
 from stepscope.advice.registry import rule
-from stepscope.advice.templates import Text
-from stepscope.advice.units import per_of
+from stepscope.advice.rules.memory_capacity import OF_WHAT, of_what
 from stepscope.analysis.memory.memory_hints import GROWTH, UNRELEASED
 
 NAMED = 5
 """How many operators with unreleased blocks are named."""
-
-_OTHERS = Text(", caches without a limit, and hooks that collect tensors.", "、没有上限的缓存，以及收集张量的钩子。")
 
 MESSAGES = {
     "growth": Message(
@@ -37,54 +31,45 @@ MESSAGES = {
             "released were blocks of {operators:names}.]",
             "{per:each}都有内容没有释放：两次之间仍在使用的内存不断上升。[从未释放的内存块来自 {operators:names}。]",
         ),
-        action={
-            (PYTORCH, None): Text(
-                "Find results that are kept with their graph (a loss appended to a list without .item() or .detach())",
-                "查找连同计算图一起保留的结果（未经 .item() 或 .detach() 就加入列表的 loss）",
-            )
-            + _OTHERS,
-            (MINDSPORE, None): Text(
-                "Find results that are kept as tensors (a loss appended to a list without .asnumpy())",
-                "查找以张量形式保留的结果（未经 .asnumpy() 就加入列表的 loss）",
-            )
-            + _OTHERS,
-            (None, None): Text(
-                "Find results that are kept as tensors (a loss appended to a list)",
-                "查找以张量形式保留的结果（加入列表的 loss）",
-            )
-            + _OTHERS,
-        },
+        action=framed(
+            Text("Find results that are kept ", "查找"),
+            {
+                (PYTORCH, None): Text(
+                    "with their graph (a loss appended to a list without .item() or .detach())",
+                    "连同计算图一起保留的结果（未经 .item() 或 .detach() 就加入列表的 loss）",
+                ),
+                (MINDSPORE, None): Text(
+                    "as tensors (a loss appended to a list without .asnumpy())",
+                    "以张量形式保留的结果（未经 .asnumpy() 就加入列表的 loss）",
+                ),
+                (None, None): Text("as tensors (a loss appended to a list)", "以张量形式保留的结果（加入列表的 loss）"),
+            },
+            Text(", caches without a limit, and hooks that collect tensors.", "、没有上限的缓存，以及收集张量的钩子。"),
+        ),
     )
 }
 
 
 @rule("memory-leak", MESSAGES)
-def memory_leak(
-    memory_hints: pl.DataFrame, ranks: pl.LazyFrame | None = None, steps: pl.LazyFrame | None = None
-) -> Iterator[Finding]:
+def memory_leak(memory_hints: pl.DataFrame) -> Iterator[Finding]:
     """Report memory that grows step by step, with the operators that leave blocks behind (limits: `memory_hints`)."""
     growing = memory_hints.filter(pl.col("kind") == GROWTH).sort("per_step_bytes", descending=True)
     kept = memory_hints.filter(pl.col("kind") == UNRELEASED).sort("bytes", descending=True)
     if growing.is_empty():
         return
     worst = growing.row(0, named=True)
-    numbers = growing["rank"].to_list()
     owners = kept["name"].drop_nulls().unique(maintain_order=True).to_list()
     yield Finding(
         rule="memory-leak",
         message="growth",
         parameters={
-            **shared(numbers, worst["rank"]),
             **of_what(worst),
             **{name: worst[name] for name in ("per_step_bytes", "bytes", "steps")},
             "operators": owners[:NAMED],
         },
-        per=per_of(steps),
-        platform=platform_of(ranks, numbers),
         least="medium",
-        where=place(numbers),
         evidence={
             **{name: worst[name] for name in ("per_step_bytes", "bytes", "steps", "ratio", "peak_bytes")},
             "unreleased": kept.select("rank", "name", "blocks", "bytes", "steps").head(NAMED).to_dicts(),
         },
-    )
+    ).on(growing["rank"])

@@ -7,11 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Message
-from stepscope.advice.ranks import place
+from stepscope.advice.finding import Finding, place
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.templates import Text
 from stepscope.analysis.input.input_stages import HEALTHY, PROCESSING
 from stepscope.analysis.methods.pipeline_graph import IDLE, LIMITS
 

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Message
-from stepscope.advice.platforms import PYTORCH, platform_of
-from stepscope.advice.ranks import place, shared
+from stepscope.advice.finding import PYTORCH, Finding
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.templates import Text
 
 MESSAGES = {
     "once": Message(
@@ -42,24 +39,22 @@ MESSAGES = {
 
 
 @rule("single-pause", MESSAGES)
-def single_pause(single_pauses: pl.DataFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
+def single_pause(single_pauses: pl.DataFrame) -> Iterator[Finding]:
     """Report pauses that occur once in a recording without steps; no saving is claimed."""
     if single_pauses.is_empty():
         return
-    rows = single_pauses.group_by("rank", maintain_order=True).agg(
-        pl.col("duration_ns").sum(), pl.col("recorded_ns").first(), pauses=pl.len()
+    rows = (
+        single_pauses.group_by("rank")
+        .agg(pl.col("duration_ns").sum(), pl.col("recorded_ns").first(), pauses=pl.len())
+        .sort("duration_ns", "rank", descending=[True, False])
     )
-    worst = rows.sort("duration_ns", "rank", descending=[True, False]).row(0, named=True)
-    who = rows["rank"].to_list()
+    worst = rows.row(0, named=True)
     yield Finding(
         rule="single-pause",
         message="once",
         parameters={
-            **shared(who, worst["rank"]),
             "duration_ns": worst["duration_ns"],
             "ratio": worst["duration_ns"] / worst["recorded_ns"],
         },
-        platform=platform_of(ranks, who),
-        where=place(who),
         evidence={name: worst[name] for name in ("duration_ns", "recorded_ns", "pauses")},
-    )
+    ).on(rows["rank"])

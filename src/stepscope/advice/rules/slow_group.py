@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Message
+from stepscope.advice.finding import Finding, per_of
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.advice.rules.slow_link import EXPOSED, exposed_share
-from stepscope.advice.templates import Text
-from stepscope.advice.units import per_of
 from stepscope.analysis.methods.statistics import median
 
 _TAKES = Text(

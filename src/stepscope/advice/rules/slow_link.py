@@ -6,12 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Message
-from stepscope.advice.platforms import CPU, platform_of
+from stepscope.advice.finding import CPU, Finding, per_of
+from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.templates import Text
-from stepscope.advice.units import per_of
 from stepscope.analysis.methods.statistics import median
 
 EXPOSED = Text(
@@ -61,7 +58,6 @@ def slow_link(
     breakdown: pl.DataFrame,
     segments: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
-    ranks: pl.LazyFrame | None = None,
 ) -> Iterator[Finding]:
     """Report each link in `slow_links`.
 
@@ -90,7 +86,6 @@ def slow_link(
             per=per,
             where={"ranks": [a, b]},
             evidence={name: row[name] for name in row if name not in ("rank_a", "rank_b")},
-            platform=platform_of(ranks, [a, b]),
         )
 
 

@@ -6,17 +6,185 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.advice.finding import Finding
-from stepscope.advice.platforms import platform_of
+from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, per_of
+from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.advice.rules.slow_rank_words import MESSAGES
-from stepscope.advice.units import per_of
+
+_MORE = Text(
+    ": {excess_ns:ms} more {per:each} than the median rank[ ({excess_ratio:percent} of {per:time})]"
+    "[; it arrives last in {times_last} of {calls} collectives].",
+    "：{per:each}比中位 rank 多 {excess_ns:ms}[（占{per:time}的 {excess_ratio:percent}）]"
+    "[；{calls} 次集合通信中有 {times_last} 次最后到达]。",
+)
+_AGAINST = Text(
+    " {own_ns:ms} {per:each}, against {typical_ns:ms} on the median rank.[ Masked by {masked_by:ranks}: fix both to "
+    "get this saving.]",
+    " {own_ns:ms}，中位 rank 为 {typical_ns:ms}。[被 {masked_by:ranks} 掩盖：两者都解决后才能获得这一节省。]",
+)
+_BASIS = Text(
+    "[nothing if {others:count other slow rank stays|other slow ranks stay} as late; ]at most all the time that this "
+    "rank takes longer",
+    "[若另外 {others} 个慢 rank 同样晚则为零；]至多为该 rank 多用的全部时间",
+)
+
+
+def _message(verb: Text | Choices, spent: Text | Choices, action: Text | Choices) -> Message:
+    """Build a message from the slow rank's kind of work, how its time is spent, and what helps."""
+    verbs: Choices = {(None, None): verb} if isinstance(verb, Text) else verb
+    causes: Choices = {(None, None): spent} if isinstance(spent, Text) else spent
+    return Message(
+        summary=framed(Text("Rank {rank} ", "rank {rank} "), verbs, _MORE),
+        short=framed(Text("rank {rank} ", "rank {rank} "), verbs),
+        cause=framed(Text("", ""), causes, _AGAINST),
+        action=action,
+        basis=_BASIS,
+    )
+
+
+_LOGGING = Text("and logging or checkpoints that only this rank does.", "以及只有该 rank 才做的日志或检查点。")
+
+MESSAGES = {
+    "computing": _message(
+        Text("computes slowly", "计算慢"),
+        Text("It computes for", "它的计算耗时{per:each}"),
+        {
+            (None, None): Text(
+                "Compare its kernels with another rank's: if all are slower by one factor, check clock, power cap and "
+                "temperature of that device; if only some are, check their input shapes (uneven batches or sequences).",
+                "把它的核函数与另一个 rank 对比：若全部按同一倍数变慢，检查该设备的频率、功耗上限和温度；"
+                "若只有部分变慢，检查它们的输入形状（批次或序列长短不均）。",
+            ),
+            (None, CPU): Text(
+                "Compare its operators with another rank's: if all are slower by one factor, check other processes on "
+                "its processors, their frequency, the number of threads (OMP_NUM_THREADS) and NUMA binding; if only "
+                "some are, check their input shapes (uneven batches or sequences).",
+                "把它的算子与另一个 rank 对比：若全部按同一倍数变慢，检查处理器上的其他进程、频率、"
+                "线程数（OMP_NUM_THREADS）和 NUMA 绑定；若只有部分变慢，检查它们的输入形状（批次或序列长短不均）。",
+            ),
+        },
+    ),
+    "data_loading": _message(
+        Text("waits for data", "在等待数据"),
+        Text("Its training loop waits for the next batch for", "它的训练循环等待下一批数据，{per:each}"),
+        framed(
+            Text(
+                "Check that rank's input: storage, file sizes, and the CPU load of its host. Then raise ",
+                "检查该 rank 的数据输入：存储、文件大小、所在主机的 CPU 负载。然后",
+            ),
+            {
+                (PYTORCH, None): Text(
+                    "the number of DataLoader workers (num_workers), prefetch more, or move the slow transform "
+                    "offline.",
+                    "增加 DataLoader 的工作进程（num_workers）、增加预取，或把慢的变换移到离线处理。",
+                ),
+                (MINDSPORE, None): Text(
+                    "num_parallel_workers of the dataset operators, prefetch more, or write the data set to MindRecord "
+                    "in advance.",
+                    "增大数据集算子的 num_parallel_workers、增加预取，或提前把数据集写成 MindRecord。",
+                ),
+                (None, None): Text(
+                    "the number of loader workers, prefetch more, or move the slow transform offline.",
+                    "增加加载数据的工作进程、增加预取，或把慢的变换移到离线处理。",
+                ),
+            },
+        ),
+    ),
+    "compile": _message(
+        Text("spends time compiling", "在编译上耗时"),
+        Text("Its compiler runs for", "它的编译器运行{per:each}"),
+        framed(
+            Text(
+                "Check what only that rank compiles: its batches may have other sizes, or its compiler's cache may be "
+                "empty. ",
+                "检查只有该 rank 才编译的内容：它的批次大小可能不同，或者它的编译缓存是空的。",
+            ),
+            {
+                (PYTORCH, None): Text(
+                    "Find what changed with TORCH_LOGS=recompiles on that rank; use torch.compile(dynamic=True)",
+                    "在该 rank 上用 TORCH_LOGS=recompiles 查看变化的原因；使用 torch.compile(dynamic=True)",
+                ),
+                (MINDSPORE, None): Text(
+                    "Declare sizes as dynamic (Cell.set_inputs with None in the shape)",
+                    "把大小声明为动态（Cell.set_inputs，形状中用 None）",
+                ),
+                (None, None): Text("Declare sizes as dynamic", "把大小声明为动态"),
+            },
+            Text(
+                ", or pad its batches to the sizes that the other ranks have.", "，或把它的批次补齐到其他 rank 的大小。"
+            ),
+        ),
+    ),
+    "checkpoint": _message(
+        Text("spends time on checkpoints", "在保存检查点上耗时"),
+        Text("It stops to write checkpoints for", "它为写检查点而停顿{per:each}"),
+        Text(
+            "Let every rank save its own part, save less often or without stopping for it, and to local storage first.",
+            "让每个 rank 保存自己的部分，降低保存频率或异步保存，并先写到本地存储。",
+        ),
+    ),
+    "garbage_collection": _message(
+        Text("spends time on garbage collection", "在垃圾回收上耗时"),
+        Text("Python collects garbage there for", "该 rank 上 Python 的垃圾回收{per:each}"),
+        Text(
+            "Find what only that rank keeps or collects: calls of gc.collect(), lists of results or logs that grow. "
+            "Call gc.freeze() after warm-up, or let all ranks collect in the same step.",
+            "找出只有该 rank 才保留或回收的内容：gc.collect() 调用、不断增长的结果或日志列表。"
+            "在预热后调用 gc.freeze()，或让所有 rank 在同一步回收。",
+        ),
+    ),
+    "dispatch": _message(
+        {
+            (None, None): Text("dispatches late", "下发慢"),
+            (None, CPU): Text("spends time outside of operators", "在算子之外耗时"),
+        },
+        {
+            (None, None): Text(
+                "Its host launches work late, so its device is idle for", "它的主机下发任务过晚，设备空闲{per:each}"
+            ),
+            (None, CPU): Text("It is outside of the framework's operators for", "它在框架算子之外耗时{per:each}"),
+        },
+        framed(
+            Text(
+                "Check that host: other processes on its CPUs, CPU frequency, NUMA binding, garbage collection, ",
+                "检查该主机：CPU 上的其他进程、CPU 频率、NUMA 绑定、垃圾回收，",
+            ),
+            {
+                (PYTORCH, None): Text(
+                    "synchronising calls (`.item()`, prints of tensors) or logging that only this rank does.",
+                    "以及只有该 rank 才做的同步调用（`.item()`、打印张量）或日志。",
+                ),
+                (MINDSPORE, None): Text(
+                    "synchronising calls (`.asnumpy()`, prints of tensors) or logging that only this rank does.",
+                    "以及只有该 rank 才做的同步调用（`.asnumpy()`、打印张量）或日志。",
+                ),
+                (None, None): Text(
+                    "calls that wait for the device, or logging that only this rank does.",
+                    "以及只有该 rank 才做的等待设备的调用或日志。",
+                ),
+                **dict.fromkeys(((PYTORCH, CPU), (MINDSPORE, CPU), (None, CPU)), _LOGGING),
+            },
+        ),
+    ),
+    "memory": _message(
+        Text("copies memory slowly", "内存拷贝慢"),
+        Text("Its memory copies take", "它的内存拷贝耗时{per:each}"),
+        {
+            (None, None): Text(
+                "Check host memory (pinned or pageable), the PCIe link and the NUMA placement of that rank.",
+                "检查主机内存（锁页或可分页）、PCIe 链路以及该 rank 的 NUMA 位置。",
+            ),
+            (None, CPU): Text(
+                "Check the NUMA placement of that rank and what else uses the memory of its host.",
+                "检查该 rank 的 NUMA 位置，以及主机上还有什么在使用内存。",
+            ),
+        },
+    ),
+}
+"""By `slow_ranks.kind`."""
 
 
 @rule("slow-rank", MESSAGES, accuses=True, claim=Claim(Turn.SEEN_LATE, time_in="kind"))
-def slow_rank(
-    slow_ranks: pl.DataFrame, breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None
-) -> Iterator[Finding]:
+def slow_rank(slow_ranks: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Finding]:
     """Report each rank in `slow_ranks`.
 
     The saving is the time per step that the job loses because of it (`cost_ns`): its share if several ranks are slow,
@@ -51,5 +219,4 @@ def slow_rank(
             per=per_of(breakdown),
             where={"rank": rank},
             evidence={name: row[name] for name in row if name not in ("rank", "cost_ns", "cost_ratio")},
-            platform=platform_of(ranks, [rank]),
         )
