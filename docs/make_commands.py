@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stepscope.pages import PAGES
-from stepscope.pages.base import Option
-from stepscope.pages.options import CHOOSING, LISTING
+from stepscope.pages.base import CHOOSING, LISTING, Option
 
 PAGE = Path(__file__).with_name("commands.md")
 BEGIN, END = "<!-- pages: made by docs/make_commands.py -->\n", "<!-- end of pages -->"

@@ -18,8 +18,8 @@ import pytest
 import typer
 
 from stepscope.cli import main
+from stepscope.cli.analyze import with_json_file
 from stepscope.cli.app import app
-from stepscope.cli.older import with_json_file
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
 

@@ -11,8 +11,7 @@ import pytest
 
 from stepscope.advice.formatters import ms
 from stepscope.cli import main
-from stepscope.cli.bars import bars
-from stepscope.cli.output import Output
+from stepscope.cli.output import Output, bars
 from stepscope.pages.shown_table import undeclared
 from stepscope.present import duration
 from stepscope.tables.base import ORDINARY

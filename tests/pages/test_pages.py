@@ -23,7 +23,7 @@ from stepscope.pages.base import Option, Page, Section
 from stepscope.pages.job import PAGE as JOB
 from stepscope.pages.listing import Listing
 from stepscope.pages.showing import shown_sections
-from stepscope.pages.step_words import filled
+from stepscope.pages.shown_table import filled
 from stepscope.run import Run, open_run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from stepscope.cli.formatted import formatted, write_whole
-from stepscope.cli.older import TO_FILE
 from stepscope.cli.options import (
     Format,
     Language,
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 FINDINGS = "findings"
 
+TO_FILE = "--json-file"
+"""What `--json FILE` of earlier versions became: the answers go to the file as JSON and to the screen as text."""
+
 _TABLES = [FINDINGS, *PAGE.keys]
 
 SHOWN = 3
@@ -58,16 +62,13 @@ def analyze(
     wide: bool,
 ) -> None:
     """Show where the time goes, which ranks are slow, and what to change."""
-    from stepscope.cli.limits import given_limits, limited
     from stepscope.cli.opening import opened
     from stepscope.cli.output import Output, print_frame
     from stepscope.pages.showing import shown_answer
     from stepscope.report.answers import answers
 
     _check(table, form)
-    sets = given_limits(limits)  # a mistake in it is reported before the inputs are read
-    chosen = opened(paths, run=run, ranks=ranks, steps=steps, use_store=not no_store, quiet=quiet)
-    chosen = limited(chosen, sets)
+    chosen = opened(paths, run=run, ranks=ranks, steps=steps, limits=limits, use_store=not no_store, quiet=quiet)
     found = answers(chosen)
     if json_file is not None:
         write_whole(json_file, _json(chosen, found, language))
@@ -155,3 +156,42 @@ def _show_findings(out: Output, found: Answers, language: Language) -> None:
             out.say("")
             out.say(ALSO.of(language.value), "bold")
         out.say(f"{number}. {summary} {saving} [{finding.rule}]", indent=3)
+
+
+class TakesJsonFile(TyperCommand):
+    """A command whose `--json` once took a file."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """See the base class."""
+        return super().parse_args(ctx, with_json_file(args))
+
+
+def with_json_file(words: Sequence[str]) -> list[str]:
+    """The words of a call, with `--json FILE` by the name that it has now, and `--json -` without the dash.
+
+    A word behind `--json` is that file unless it is a recording or a directory, which are inputs.
+
+    Examples:
+        >>> with_json_file(["run", "--json", "-"]), with_json_file(["run", "--json", "new.json"])
+        (['run', '--json'], ['run', '--json-file', 'new.json'])
+    """
+    found: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word.startswith("--json="):
+            word, value = word.split("=", 1)
+            rest.insert(0, value)
+        elif word != "--json" or not rest or (rest[0].startswith("-") and rest[0] != "-") or _is_input(Path(rest[0])):
+            found.append(word)
+            continue
+        file = rest.pop(0)
+        found += ["--json"] if file == "-" else [TO_FILE, file]
+    return found
+
+
+def _is_input(path: Path) -> bool:
+    """Whether this is to be read rather than written."""
+    from stepscope.sources.discover import discover
+
+    return path.is_dir() or (path.is_file() and bool(discover([path]).inputs))

@@ -9,10 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from stepscope._version import __version__
-from stepscope.cli.analyze import analyze
+from stepscope.cli.analyze import TakesJsonFile, analyze
 from stepscope.cli.cache import cache
 from stepscope.cli.info import info
-from stepscope.cli.older import TakesJsonFile
 from stepscope.cli.page_commands import command_of
 from stepscope.cli.record import record
 from stepscope.cli.rules import rules

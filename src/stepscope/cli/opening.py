@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from stepscope.advice.limit_sets import limits_in
 from stepscope.analysis.methods.step_points import NamedPoints
 from stepscope.cli.notes import note
 from stepscope.cli.progress import ProgressBar
@@ -23,22 +24,27 @@ def opened(
     run: str | None = None,
     ranks: str | None = None,
     steps: str | None = None,
+    limits: Path | None = None,
     use_store: bool,
     quiet: bool = False,
 ) -> Run:
-    """Open a run under `paths`, with a progress bar if that takes a while.
+    """Open a run under `paths`, to be judged by the limits in a file, with a progress bar if that takes a while.
 
     Standard error gets which run it is, if there are several, and which chosen ranks and steps are missing.
 
     Raises:
         NothingReadable: If no input could be read.
-        StepscopeError: If there is no such run, or the selection of ranks or steps is empty or no list of numbers.
+        StepscopeError: If there is no such run, the selection of ranks or steps is empty or no list of numbers, or the
+            file of limits is wrong.
     """
+    changed = limits_in(limits)  # a mistake in it is reported before the inputs are read
     with ProgressBar(quiet=quiet) as progress:
         opened = open_run(list(paths), use_store=use_store, run=run, ranks=ranks, steps=steps, progress=progress.watch)
     names = NamedPoints.of(os.environ)
     if names != NamedPoints():
         opened = opened.with_options({"step_trace": {"environment": names}})
+    if changed:
+        opened = opened.with_limits(changed)
     if run is None and opened.others:
         note(_which(opened))
     _note_missing(opened, ranks, steps)

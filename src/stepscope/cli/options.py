@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stepscope.pages import options as pages
-from stepscope.pages.base import Option
+from stepscope.pages.base import RANKS, STEPS, Option
 
 
 def declared(option: Option) -> Any:
@@ -40,8 +39,8 @@ OneRun = Annotated[
         show_default=False,
     ),
 ]
-Ranks = Annotated[str | None, declared(pages.RANKS)]
-Steps = Annotated[str | None, declared(pages.STEPS)]
+Ranks = Annotated[str | None, declared(RANKS)]
+Steps = Annotated[str | None, declared(STEPS)]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not read or write the cache of parsed inputs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict, findings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback on errors.")]

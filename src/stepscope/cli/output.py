@@ -13,7 +13,6 @@ import polars as pl
 from rich.console import Console
 
 from stepscope import present
-from stepscope.cli.bars import bars
 from stepscope.cli.layout import TextColumn, lay_out, lay_out_whole
 from stepscope.cli.options import Format
 from stepscope.tables.base import Column
@@ -30,6 +29,7 @@ ALWAYS = 2
 BAR_NARROW, BAR_WIDE, BAR_ROOM = 8, 16, 100
 """Cells of the longest bar, and from how many cells of a line on it is the longer one."""
 
+_EIGHTHS = " ▏▎▍▌▋▊▉"
 _IN_ASCII = str.maketrans({"─": "-", "…": "~"})
 
 PATHS = ("input", "file", "path")
@@ -184,3 +184,26 @@ def csv_text(frame: pl.DataFrame) -> str:
     guarded = flat.with_columns(pl.when(runs).then("'" + pl.col(pl.String)).otherwise(pl.col(pl.String)).name.keep())
     titles = {name: f"'{name}" for name in flat.columns if re.match(_FORMULA, name)}
     return guarded.rename(titles).write_csv()
+
+
+def bars(values: Sequence[float | None], width: int, *, blocks: bool = True) -> list[str]:
+    """A bar for each value, the longest `width` cells long; nothing for what is unknown.
+
+    Args:
+        values: Lengths, not negative.
+        width: Cells of the longest.
+        blocks: Draw eighths of a cell; else whole ones, in ASCII.
+
+    Examples:
+        >>> bars([4, 2, None, 0.1], 4, blocks=False)
+        ['####', '##', '', '#']
+    """
+    longest = max((value for value in values if value is not None), default=0)
+    return [_bar(value / longest * width, blocks=blocks) if value and longest > 0 else "" for value in values]
+
+
+def _bar(cells: float, *, blocks: bool) -> str:
+    if not blocks:
+        return "#" * max(round(cells), 1)
+    eighths = max(round(cells * 8), 1)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

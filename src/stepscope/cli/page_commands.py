@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from stepscope.cli import options as shared
 from stepscope.cli.formatted import described, formatted, signed
 from stepscope.errors import StepscopeError, UnknownColumn
-from stepscope.pages.base import Kind, Option, Page
-from stepscope.pages.options import CHOOSING, LISTING
+from stepscope.pages.base import CHOOSING, LISTING, Kind, Option, Page
 
 if TYPE_CHECKING:
     from stepscope.pages.answering import Answered, Request
@@ -24,15 +23,13 @@ def command_of(page: Page) -> Callable[..., None]:
     """The command that shows a page."""
 
     def command(**words: Any) -> None:
-        from stepscope.cli.limits import given_limits, limited
         from stepscope.cli.opening import opened
         from stepscope.pages.answering import answer
 
-        limits = given_limits(words["limits"])  # a mistake in it is reported before the inputs are read
         request = _request(page, words)
         if request.table is not None:
             page.sections_named(request.table)
-        whole = limited(opened([words["path"]], run=words["run"], use_store=not words["no_store"]), limits)
+        whole = opened([words["path"]], run=words["run"], limits=words["limits"], use_store=not words["no_store"])
         _note_rank(page, request, whole)
         _print(answer(whole, page, request), words["form"], wide=words["wide"])
 
@@ -98,15 +95,14 @@ def _print(answered: Answered, form: shared.Format, *, wide: bool) -> None:
         StepscopeError: If there is none, or a column or page is asked for that is not there.
     """
     from stepscope.cli.output import print_document, print_frame
-    from stepscope.cli.page_printing import print_tables
-    from stepscope.pages.document import document, one_table
+    from stepscope.pages.answering import document, one_table
 
     if not answered.tables:
         more = f". Other tables: --table {', '.join(answered.not_asked)}" if answered.not_asked else ""
         raise StepscopeError("; ".join(dict.fromkeys(answered.unavailable.values())) + more)
     try:
         if form is shared.Format.TABLE:
-            print_tables(answered, wide=wide)
+            _print_tables(answered, wide=wide)
         elif form is shared.Format.JSON:
             print_document(document(answered))
         else:
@@ -115,3 +111,30 @@ def _print(answered: Answered, form: shared.Format, *, wide: bool) -> None:
         if answered.request.table is not None or not answered.not_asked:
             raise
         raise UnknownColumn(f"{error}. Columns of others: --table {' or '.join(answered.not_asked)}") from None
+
+
+def _print_tables(answered: Answered, *, wide: bool) -> None:
+    """Every table with its heading and units, then why others are missing and what could not be read."""
+    from stepscope.cli.output import Output
+    from stepscope.cli.warning_lines import show_warnings
+    from stepscope.pages.showing import shown_sections
+    from stepscope.report.sentences import counted, spoken
+
+    out = Output(wide=wide)
+    if marked_as := counted(answered.run):
+        out.say(spoken(marked_as))
+        out.say("")
+    for section in shown_sections(answered, every_column=wide):
+        for table in section.tables:
+            out.table(table)
+            out.say("")
+        for sentence in section.sentences:
+            out.say(sentence)
+        if section.sentences:
+            out.say("")
+    reasons: dict[str, list[str]] = {}
+    for question, reason in answered.unavailable.items():
+        reasons.setdefault(reason, []).append(question)
+    for reason, questions in reasons.items():
+        out.say(f"{', '.join(questions)}: {reason}", "dim", indent=2)
+    show_warnings(out, answered.run)

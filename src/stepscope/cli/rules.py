@@ -21,12 +21,11 @@ def rules(
     wide: bool,
 ) -> None:
     """List all rules with their limits, the units, and where the limits come from."""
-    from stepscope.advice import rule_table
-    from stepscope.cli.limits import given_limits
+    from stepscope.advice.limit_sets import limits_in, rule_table
     from stepscope.cli.output import Output, print_frame
     from stepscope.present import plural
 
-    table = rule_table(given_limits(limits))
+    table = rule_table(limits_in(limits))
     if toml:
         limited = table.drop_nulls("limits_of").unique(["limits_of", "limit"], maintain_order=True)
         print(_toml(limited.sort("limits_of", maintain_order=True).rows(named=True)))

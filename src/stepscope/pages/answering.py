@@ -1,4 +1,7 @@
-"""Answering a page: which ranks and steps it is about, which of its questions are asked, and what the answers are."""
+"""Answering a page: which ranks and steps it is about, which of its questions are asked, and what the answers are.
+
+The answers are tables, or plain data for programs: one object with all tables, or one table.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
+from polars import selectors
 
 from stepscope.errors import Unavailable
 from stepscope.pages.base import Page, Section
-from stepscope.pages.listing import Listing
+from stepscope.pages.listing import Listing, listed
 from stepscope.pages.reasons import explain
 from stepscope.run import Run
 from stepscope.selection import Choice
@@ -116,3 +120,33 @@ def _answer(run: Run, section: Section, values: Mapping[str, Any]) -> pl.DataFra
     except Unavailable as reason:
         return explain(run, section.question, reason)
     return found
+
+
+def document(answered: Answered) -> dict[str, Any]:
+    """The tables by name, how many rows each has, why others are missing, and what could not be read."""
+    run = answered.run
+    about = {"rank": run.ranks[0].rank} if answered.page.scope == "rank" else {"ranks": [r.rank for r in run.ranks]}
+    listing = answered.request.listing
+    parts = {
+        section.key: listed(answer, listing) for section, answer in answered.found if isinstance(answer, pl.DataFrame)
+    }
+    return {
+        "run": run.name,
+        **about,
+        "step" if answered.page.scope == "rank" else "steps": answered.request.steps,
+        "rows": {key: part.found for key, part in parts.items()},
+        "tables": {key: plain_rows(part.rows) for key, part in parts.items()},
+        "unavailable": {section.key: answer for section, answer in answered.found if isinstance(answer, str)},
+        "issues": plain_rows(run.issues.filter(pl.col("severity") != "note").drop("rank")),
+    }
+
+
+def one_table(answered: Answered) -> pl.DataFrame:
+    """The first table; `rank` is one of its columns."""
+    return listed(next(iter(answered.tables.values())), answered.request.listing).rows
+
+
+def plain_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows for JSON, which has no NaN and no infinity."""
+    floats = selectors.float()
+    return frame.with_columns(pl.when(floats.is_finite()).then(floats)).to_dicts()

@@ -63,12 +63,31 @@ class Option:
         return value if self.scale is None else value * self.scale
 
 
+RANK = Option("rank", "integer", "Rank to show. Default: the lowest.", "R")
+STEP = Option("step", "integer", "Show only this step (numbered as in the recording).", "N")
+RANKS = Option("ranks", "text", "Show only these ranks, e.g. 0,3-5.", "LIST")
+STEPS = Option("steps", "text", "Show only these steps, e.g. 10-12.", "LIST")
+SEARCH = Option("search", "text", "Show rows that contain TEXT (case-insensitive).", "TEXT")
+FILTER = Option(
+    "where", "text", 'Show rows that meet this SQL condition, e.g. "total_ms > 5".', "EXPR", flag="--filter"
+)
+SORT = Option("sort", "text", "Sort by this column, e.g. total; use -total for the largest first.", "COL")
+TOP = Option("top", "integer", "Rows per table. Default: 20 on a screen, all in JSON and CSV.", "N", minimum=1)
+PAGE_NUMBER = Option("page", "integer", "Page number (with --top rows per page).", "N", default=1, minimum=1)
+
+CHOOSING = {"rank": (RANK, STEP), "job": (RANKS, STEPS)}
+"""Which ranks and steps a page is about, by its scope."""
+
+LISTING = (SEARCH, FILTER, SORT, TOP, PAGE_NUMBER)
+"""Which rows of a table are shown, and in which order."""
+
+
 @dataclass(frozen=True)
 class View:
     """A part of an answer that is shown as a table of its own.
 
     Args:
-        heading: Its heading; see `step_words` for words in braces.
+        heading: Its heading; see `shown_table` for words in braces.
         shows: Its columns; all by default.
         without: Columns that it leaves to other views.
         needs: It is left out unless one of these columns has values.
@@ -101,7 +120,7 @@ class Section:
 
     Args:
         question: The analysis that answers it.
-        heading: Heading of the answer; see `step_words` for words in braces. Without one, the answer is data only: in
+        heading: Heading of the answer; see `shown_table` for words in braces. Without one, the answer is data only: in
             JSON and CSV, but on no screen.
         name: Its name in `--table` and JSON; the question's by default.
         takes: Options of the page that the analysis takes, and the names that the analysis gives them. Of several

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.pages.base import Page, Section
-from stepscope.pages.options import STEPS
+from stepscope.pages.base import STEPS, Page, Section
 
 _TAKES = {"step": "chosen", "steps": "chosen"}
 

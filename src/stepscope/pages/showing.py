@@ -13,9 +13,7 @@ from stepscope.pages.answering import Answered
 from stepscope.pages.base import Derived, Section, View
 from stepscope.pages.listing import Part, listed
 from stepscope.pages.relative_times import since_start
-from stepscope.pages.shown_columns import columns_of
-from stepscope.pages.shown_table import ShownTable
-from stepscope.pages.step_words import filled
+from stepscope.pages.shown_table import ShownTable, columns_of, filled
 from stepscope.present import plural
 from stepscope.run import Run
 

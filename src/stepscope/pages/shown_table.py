@@ -1,16 +1,40 @@
-"""A table to show, as plain data that any surface lays out."""
+"""A table to show, as plain data that any surface lays out: its heading, its columns with titles, its rows.
+
+A job has steps, iterations that were found, or one recording. Headings, titles and sentences are written with a word in
+braces for each place that differs, e.g. `{Steps} by phase`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
+import polars as pl
+
+from stepscope.advice.finding import KINDS, Per
+from stepscope.analysis.columns import SHARED
+from stepscope.analysis.registry import ANALYSES
 from stepscope.present import title
 from stepscope.tables.base import Column
 
-if TYPE_CHECKING:
-    import polars as pl
+_WORDS: dict[str, tuple[str, str, str]] = {
+    "step": ("step", "iteration", "step"),
+    "steps": ("steps", "iterations", "steps"),
+    "Steps": ("Steps", "Iterations", "Recording"),
+    "a_step": ("a step", "an iteration", "the recording"),
+    "the_step": ("the step", "the iteration", "the recording"),
+    "the_steps": ("the steps", "the iterations", "the recording"),
+    "by_step": ("by step", "by iteration", "in the recording"),
+    "by_step_and": ("by step and", "by iteration and", "by"),
+    "and_steps": (" and steps", " and iterations", ""),
+    "all_steps": (", all steps", ", all iterations", ""),
+    "step_time": ("step time", "iteration time", "time"),
+}
+"""Word in braces to what it is for steps, iterations and a recording; nothing is counted in a recording, it is one."""
+
+_BRACES = re.compile(r"\{(\w+)\}")
+_BY_KIND = {kind: {word: texts[place] for word, texts in _WORDS.items()} for place, kind in enumerate(KINDS)}
 
 
 @dataclass(frozen=True)
@@ -33,3 +57,41 @@ class ShownTable:
 def undeclared(rows: pl.DataFrame, heading: str = "") -> ShownTable:
     """A table about whose columns nothing is declared: titles are their names, and all are equally important."""
     return ShownTable(heading, [Column(name, "string", "", title=title(name)) for name in rows.columns], rows)
+
+
+def columns_of(question: str, rows: pl.DataFrame, per: Per = "step") -> list[Column]:
+    """The columns of an answer, or of a table made of it, with titles for what the windows of the job are.
+
+    Args:
+        question: The analysis.
+        rows: The table; a column that the analysis does not declare is the shared one of that name, if there is one.
+        per: What the windows are.
+    """
+    declared = {column.name: column for column in ANALYSES[question].columns} if question in ANALYSES else {}
+    found = []
+    for name in rows.columns:
+        column = declared.get(name) or SHARED.get(name) or Column(name, "string", "")
+        found.append(replace(column, title=_title(column, per)))
+    return found
+
+
+def _title(column: Column, per: Per) -> str:
+    if column.title:
+        return filled(column.title, per)
+    words = title(column.name).split(" ")
+    return " ".join(filled(f"{{{word}}}", per) if word in ("step", "steps") else word for word in words)
+
+
+def filled(text: str, per: Per) -> str:
+    """A text with its words in braces filled in.
+
+    Args:
+        text: The text; other braces in it, e.g. those of an operator's name, stay.
+        per: What the windows of the job are.
+
+    Examples:
+        >>> filled("Operations of {a_step}", "iteration"), filled("{Steps} by phase", "recording")
+        ('Operations of an iteration', 'Recording by phase')
+    """
+    words = _BY_KIND.get(per, _BY_KIND["step"])
+    return _BRACES.sub(lambda found: words.get(found[1], found[0]), text)

@@ -11,8 +11,7 @@ import polars as pl
 from stepscope.advice import Finding, advise
 from stepscope.pages.answering import Answered, answer
 from stepscope.pages.job import PAGE
-from stepscope.report.counting import counted
-from stepscope.report.sentences import Sentence
+from stepscope.report.sentences import Sentence, counted
 from stepscope.run.narrow_windows import narrow_step_ns
 
 if TYPE_CHECKING:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import polars as pl
 
 from stepscope._version import __version__
 from stepscope.advice import Language
+from stepscope.pages.answering import plain_rows
 from stepscope.pages.job import PAGE
 from stepscope.paths import shown
 from stepscope.report.findings import plain_finding
 from stepscope.report.verdict import verdict
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from stepscope.report.answers import Answers
     from stepscope.run import Run
 
@@ -65,6 +67,4 @@ def _rows(name: str, table: pl.DataFrame | None) -> list[dict[str, Any]]:
         return []
     if name in ("kernel_totals", "operator_summary"):
         table = table.group_by("rank", maintain_order=True).head(TOP)
-    floats = [c for c, t in table.schema.items() if t.is_float()]
-    # JSON has no NaN or infinity.
-    return table.with_columns(pl.when(pl.col(c).is_finite()).then(pl.col(c)).alias(c) for c in floats).to_dicts()
+    return plain_rows(table)

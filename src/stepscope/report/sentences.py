@@ -13,6 +13,7 @@ from stepscope.report.verdict_words import SENTENCES
 
 if TYPE_CHECKING:
     from stepscope.advice.finding import Finding, Per
+    from stepscope.run import Run
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,13 @@ class Sentence:
 
 Line = Sentence | Sequence[Sentence]
 """A sentence, or its parts."""
+
+
+def counted(run: Run) -> Sentence | None:
+    """What the times of a run without marked steps are of: iterations that were found, or all of it; else None."""
+    if (found := run.iterations) is not None:
+        return Sentence("iterations", {"count": found.count, "operators": found.operators}, "iteration")
+    return Sentence("whole_recording", per="recording") if run.marks_no_steps else None
 
 
 def spoken(line: Line, language: Language = "en") -> str:
