@@ -12,7 +12,7 @@ import pytest
 from stepscope.advice import LANGUAGES, RULES, Language, messages
 from stepscope.advice.finding import Finding, Per, Platform
 from stepscope.advice.formatters import FORMATTERS
-from stepscope.advice.messages import Field, Message, Text, fields_of, fill, parts_of, pick, words_of, written
+from stepscope.advice.messages import OPTIONAL, Field, Message, Text, fields_of, fill, pick, words_of, written
 from stepscope.report.verdict_words import SENTENCES
 from tests.advice.examples import findings
 from tests.advice.test_platforms import NOT_EVERYWHERE, OF_DEVICES, PLATFORMS, misplaced
@@ -93,14 +93,9 @@ def test_every_text_is_written_in_both_languages_for_one_and_several_of_everythi
         for text in variants(one):
             known = parameters_of([text], count)
             check(fill(text, known, language, per), language)
-            optional = {name: None for part in parts_of(text.of(language)) if part.optional for name in _names(part)}
-            required = {name for part in parts_of(text.of(language)) if not part.optional for name in _names(part)}
-            without = fill(text, {**known, **{name: None for name in optional if name not in required}}, language, per)
+            required = {field.name for field in fields_of(OPTIONAL.sub("", text.of(language)))}
+            without = fill(text, {name: known[name] if name in required else None for name in known}, language, per)
             assert text is one.basis or not without.endswith(("[", " ", "(")), without
-
-
-def _names(part: Any) -> list[str]:
-    return [field.name for field in part.fields if field.name and field.name != "per"]
 
 
 @pytest.mark.parametrize(("rule", "key"), ALL)

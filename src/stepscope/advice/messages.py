@@ -7,18 +7,17 @@ one of its parameters is unknown (None) or empty. Each text has the parameter `p
 
 from __future__ import annotations
 
-import functools
 import re
-import string
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepscope.advice.finding import Finding, Per, Platform
 from stepscope.advice.formatters import FORMATTERS, Language
 from stepscope.errors import StepscopeError
 
-_PARTS = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
+OPTIONAL = re.compile(r"\[([^\]]*)\]")
+_FIELD = re.compile(r"\{(\w+)(?::(\w+)(?: ([^}]*))?)?\}")
 
 
 @dataclass(frozen=True)
@@ -45,41 +44,17 @@ def framed(before: Text, texts: Choices, after: Text | None = None) -> Choices:
     return {place: before + text + (after or Text("", "")) for place, text in texts.items()}
 
 
-@dataclass(frozen=True)
-class Field:
-    """A piece of a template: words, and the parameter after them, if any."""
+class Field(NamedTuple):
+    """A parameter in a text."""
 
-    words: str
-    name: str = ""
-    formatter: str = ""
-    argument: str = ""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Fields that are kept or left out together."""
-
-    fields: tuple[Field, ...]
-    optional: bool
-
-
-@functools.cache
-def parts_of(template: str) -> tuple[Part, ...]:
-    """A template split at its square brackets."""
-    return tuple(Part(tuple(_fields(inside or outside)), bool(inside)) for inside, outside in _PARTS.findall(template))
-
-
-def _fields(text: str) -> list[Field]:
-    found = []
-    for words, name, spec, _ in string.Formatter().parse(text):
-        formatter, _, argument = (spec or "").partition(" ")
-        found.append(Field(words, name or "", formatter, argument))
-    return found
+    name: str
+    formatter: str
+    argument: str
 
 
 def fields_of(template: str) -> list[Field]:
     """The parameters of a template, with repetitions."""
-    return [field for part in parts_of(template) for field in part.fields if field.name]
+    return [Field(*found) for found in _FIELD.findall(template)]
 
 
 def fill(text: Text, parameters: Mapping[str, Any], language: Language = "en", per: Per = "step") -> str:
@@ -93,30 +68,20 @@ def fill(text: Text, parameters: Mapping[str, Any], language: Language = "en", p
     Raises:
         StepscopeError: If a parameter is missing, or a formatter is unknown.
     """
-    known = {"per": per, **parameters}
-    for field in fields_of(text.of(language)):
+    known, template = {"per": per, **parameters}, text.of(language)
+    for field in fields_of(template):
         if field.name not in known or field.formatter not in ("", *FORMATTERS):
             problem = "the parameter is not given" if field.name not in known else "there is no such formatter"
-            raise StepscopeError(f"the text {text.of(language)!r}: {field.name}:{field.formatter}: {problem}")
-    shown = (
-        part
-        for part in parts_of(text.of(language))
-        if not (part.optional and any(_is_unknown(known[field.name]) for field in part.fields if field.name))
-    )
-    return "".join(_written(field, known, language, per) for part in shown for field in part.fields)
+            raise StepscopeError(f"the text {template!r}: {field.name}:{field.formatter}: {problem}")
 
+    def kept(part: re.Match[str]) -> str:
+        return "" if any(known[field.name] in (None, "", [], {}) for field in fields_of(part[1])) else part[1]
 
-def _is_unknown(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, (list, dict)) and not value)
+    def formatted(field: re.Match[str]) -> str:
+        name, formatter, argument = field.groups("")
+        return FORMATTERS[formatter](known[name], argument, language, per) if formatter else str(known[name])
 
-
-def _written(field: Field, parameters: Mapping[str, Any], language: Language, per: Per) -> str:
-    if not field.name:
-        return field.words
-    value = parameters[field.name]
-    if not field.formatter:
-        return f"{field.words}{value}"
-    return field.words + FORMATTERS[field.formatter](value, field.argument, language, per)
+    return _FIELD.sub(formatted, OPTIONAL.sub(kept, template))
 
 
 MEASURED = Text("measured in this recording", "本次记录中的实测值")

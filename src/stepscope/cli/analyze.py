@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from stepscope.cli import options as shared
 from stepscope.cli.formatted import formatted, write_whole
-from stepscope.cli.options import (
-    Format,
-    Language,
-    LanguageOption,
-    LimitsFile,
-    NoStore,
-    OneRun,
-    Paths,
-    Quiet,
-    Ranks,
-    Steps,
-    one_table,
-)
+from stepscope.cli.options import Format, Language
 from stepscope.errors import StepscopeError
 from stepscope.pages.job import PAGE
 
@@ -47,17 +36,17 @@ SHOWN = 3
 
 @formatted
 def analyze(
-    paths: Paths,
+    paths: shared.Paths,
     *,
-    table: one_table(_TABLES, default="all; findings with --csv") = None,  # type: ignore[valid-type]
+    table: shared.one_table(_TABLES, default="all; findings with --csv") = None,  # type: ignore[valid-type]
     json_file: Annotated[Path | None, typer.Option(TO_FILE, hidden=True)] = None,
-    run: OneRun = None,
-    ranks: Ranks = None,
-    steps: Steps = None,
-    limits: LimitsFile = None,
-    language: LanguageOption = Language.EN,
-    no_store: NoStore = False,
-    quiet: Quiet = False,
+    run: shared.OneRun = None,
+    ranks: shared.Ranks = None,
+    steps: shared.Steps = None,
+    limits: shared.LimitsFile = None,
+    language: shared.LanguageOption = Language.EN,
+    no_store: shared.NoStore = False,
+    quiet: shared.Quiet = False,
     form: Format,
     wide: bool,
 ) -> None:

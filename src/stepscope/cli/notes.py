@@ -1,4 +1,4 @@
-"""Sentences on standard error: what a call did, beside its answer."""
+"""Sentences in a terminal, wrapped between words, and those on standard error: what a call did besides answering."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ def note(text: str) -> None:
 
     lines = printable(f"stepscope: {text}", keep="\n").split("\n")
     if width := _width():
-        lines = [_wrapped(line, width) for line in lines]
+        lines = [wrapped(line, width, len(line) - len(line.lstrip()) + 2) for line in lines]
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
-def _wrapped(line: str, width: int) -> str:
-    margin = " " * (len(line) - len(line.lstrip()))
-    return textwrap.fill(line, width, subsequent_indent=margin + "  ", break_long_words=False, break_on_hyphens=False)
+def wrapped(line: str, width: int, indent: int) -> str:
+    """A line in several of at most `width` cells (unless a word is longer), those after the first indented."""
+    margin = " " * indent
+    return textwrap.fill(line, width, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
 
 
 def _width() -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,14 +13,12 @@ from rich.console import Console
 
 from stepscope import present
 from stepscope.cli.layout import TextColumn, lay_out, lay_out_whole
+from stepscope.cli.notes import WIDTH, wrapped
 from stepscope.cli.options import Format
 from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
     from stepscope.pages.shown_table import ShownTable
-
-TEXT_WIDTH = 120
-"""Longer lines of prose are hard to read, however wide the terminal is."""
 
 ALWAYS = 2
 """The most important columns of a table, which never go."""
@@ -70,14 +67,7 @@ class Output(Console):
         """
         text = present.printable(text)
         if self.room is not None:
-            width = max(min(self.room, TEXT_WIDTH), indent + 20)
-            text = textwrap.fill(
-                text,
-                width,
-                subsequent_indent=" " * indent,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+            text = wrapped(text, max(min(self.room, WIDTH), indent + 20), indent)
         self.print(text if self._draws else text.replace("…", "..."), style=style, soft_wrap=True)
 
     def table(self, shown: ShownTable) -> None:
@@ -121,7 +111,7 @@ class Output(Console):
             self.say(f"… {', '.join(dropped)}: shown with --wide", "dim")
 
     def _bars(self, values: list[float | None], place: int) -> TextColumn:
-        width = BAR_WIDE if (self.room or TEXT_WIDTH) >= BAR_ROOM else BAR_NARROW
+        width = BAR_WIDE if (self.room or WIDTH) >= BAR_ROOM else BAR_NARROW
         return TextColumn("", bars(values, width, blocks=self._draws), expendable=place)
 
     @property

@@ -117,6 +117,7 @@ def _print_tables(answered: Answered, *, wide: bool) -> None:
     """Every table with its heading and units, then why others are missing and what could not be read."""
     from stepscope.cli.output import Output
     from stepscope.cli.warning_lines import show_warnings
+    from stepscope.pages.reasons import by_reason
     from stepscope.pages.showing import shown_sections
     from stepscope.report.sentences import counted, spoken
 
@@ -132,9 +133,6 @@ def _print_tables(answered: Answered, *, wide: bool) -> None:
             out.say(sentence)
         if section.sentences:
             out.say("")
-    reasons: dict[str, list[str]] = {}
-    for question, reason in answered.unavailable.items():
-        reasons.setdefault(reason, []).append(question)
-    for reason, questions in reasons.items():
+    for reason, questions in by_reason(answered.unavailable).items():
         out.say(f"{', '.join(questions)}: {reason}", "dim", indent=2)
     show_warnings(out, answered.run)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.errors import UnreadableInput
+from stepscope.present import plural
 from stepscope.record import signs
 from stepscope.record.signs import Signs
 from stepscope.recording_format.marks import STEP
@@ -36,28 +38,23 @@ class _Recorded:
 
 
 def outcome(said: Signs, framework: str | None) -> str:
-    """What to say of a command.
-
-    Args:
-        said: What its processes said.
-        framework: The one that alone was to be recorded.
-    """
+    """What a command recorded, given the signs of its processes and the framework to record, if one was chosen."""
     found = [one for place in said.of(signs.RECORDING) if (one := _recorded(Path(place))) is not None]
     if not any(one.steps for one in found):
         return f"no step was recorded{_in(found)}: {_why_nothing(said, found, framework)}"
-    steps: dict[int, int] = {}
+    steps = Counter[int]()
     for one in found:
-        steps[one.rank] = steps.get(one.rank, 0) + one.steps
+        steps[one.rank] += one.steps
     least, most = min(steps.values()), max(steps.values())
     counted = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-    what = f"{_count(len(steps), 'rank')}, {counted} step{'s' * (most != 1)}{_in(found)}"
+    what = f"{plural(len(steps), 'rank')}, {counted} step{'s' * (most != 1)}{_in(found)}"
     outputs = " ".join(shlex.quote(_named(place).rstrip(os.sep)) for place in _places(found))
-    return f"{what}{_cut_off(found)}{_left(said)}; next: stepscope analyze {outputs}"
+    return f"{what}{_cut_off(found)}{_unanalysed(said)}; next: stepscope analyze {outputs}"
 
 
 def _why_nothing(said: Signs, found: Sequence[_Recorded], framework: str | None) -> str:
-    told = (problem.removeprefix("nothing was recorded: ") for one in found for problem in one.problems)
-    problems = list(dict.fromkeys(told))
+    reported = (problem.removeprefix("nothing was recorded: ") for one in found for problem in one.problems)
+    problems = list(dict.fromkeys(reported))
     if problems or said.of(signs.FAILED):
         return "; ".join([*said.of(signs.FAILED), *problems])
     if found:
@@ -79,8 +76,7 @@ def _cut_off(found: Sequence[_Recorded]) -> str:
     return f" ({who} killed: the last moments may be missing)"
 
 
-def _left(said: Signs) -> str:
-    """Analyses that failed or were interrupted."""
+def _unanalysed(said: Signs) -> str:
     is_open = set(said.of(signs.ANALYSING)) - set(said.of(signs.ANALYSED))
     return " (files for other tools were not made: the analysis was interrupted or failed)" if is_open else ""
 
@@ -115,7 +111,3 @@ def _named(path: Path) -> str:
     if shorter == ".":
         return shorter
     return f"{path if shorter.startswith('..') else shorter}{os.sep}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from stepscope.pages.run_issues import issue_groups
+import polars as pl
+
 from stepscope.present import plural
+from stepscope.tables.issues import OTHER_RUNS
 
 if TYPE_CHECKING:
     from stepscope.cli.output import Output
@@ -15,6 +18,7 @@ LISTED = 8
 """Lines of each kind before the rest is only counted."""
 
 STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
+"""By severity, in the order in which issues are printed."""
 
 
 def show_warnings(out: Output, run: Run, *, quiet: bool = False) -> None:
@@ -33,10 +37,26 @@ def show_warnings(out: Output, run: Run, *, quiet: bool = False) -> None:
     _rest(out, sum(issue.inputs for issue in unread[len(listed) :]), "unread input", where, more=bool(listed))
     for warning in run.warnings:
         _line(out, "warning", warning, STYLES["warning"])
-    groups = [group for group in issue_groups(run) if not quiet or group.severity == "error"]
+    groups = [group for group in _issue_groups(run) if not quiet or group["severity"] == "error"]
     for group in groups[:LISTED]:
-        _line(out, group.severity, f"{group.where}: {group.problem}. {group.remedy}", STYLES[group.severity])
+        first, *more = group["file"]
+        where = f"{Path(first).name} and {len(more)} more" if more else first
+        severity = group["severity"]
+        _line(out, severity, f"{where}: {group['problem']}. {group['remedy']}", STYLES[severity])
     _rest(out, len(groups) - LISTED, "issue", "; `stepscope sql PATH 'SELECT * FROM issues'` lists all")
+
+
+def _issue_groups(run: Run) -> list[dict[str, Any]]:
+    """Issues with all files that have them, without unread inputs and other runs, which are reported by themselves."""
+    unread = {(each.file, each.problem) for each in run.unread}
+    places = run.issues.select("file", "problem", "place").iter_rows()
+    kept = [
+        (file, problem) not in unread and not (run.others and place == OTHER_RUNS) for file, problem, place in places
+    ]
+    order = {severity: number for number, severity in enumerate(STYLES)}
+    grouped = run.issues.filter(kept).group_by("severity", "problem", "remedy", maintain_order=True)
+    files = grouped.agg(pl.col("file").unique(maintain_order=True))
+    return files.sort(pl.col("severity").replace_strict(order), maintain_order=True).to_dicts()
 
 
 def _line(out: Output, label: str, text: str, style: str) -> None:

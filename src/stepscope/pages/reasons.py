@@ -81,12 +81,20 @@ def _stated(reason: Unavailable) -> str:
     return first + "".join(sentences[text] + text for text in others)
 
 
+def by_reason(unavailable: dict[str, str]) -> dict[str, list[str]]:
+    """The questions that have no answer, by the reason."""
+    questions: dict[str, list[str]] = {}
+    for question, reason in unavailable.items():
+        questions.setdefault(reason, []).append(question)
+    return questions
+
+
 def unanswered(unavailable: dict[str, str]) -> list[str]:
     """A sentence for each reason, with all the answers that are missing because of it."""
-    names: dict[str, list[str]] = {}
-    for question, reason in unavailable.items():
-        names.setdefault(reason, []).append(ANSWERS.get(question, question.replace("_", " ")))
-    return [f"No {listed(answers, 'or')}: {reason}." for reason, answers in names.items()]
+    return [
+        f"No {listed([ANSWERS.get(name, name.replace('_', ' ')) for name in questions], 'or')}: {reason}."
+        for reason, questions in by_reason(unavailable).items()
+    ]
 
 
 def missing_data(run: Run) -> list[str]:
@@ -131,9 +139,9 @@ def _missing_table(run: Run, question: str) -> str | None:
 def _why(run: Run, table: str) -> list[str]:
     """What the import said about the table; else the usual reason of each format that lacks it."""
     lacking = [rank for rank in run.ranks if not rank.has(table)]
-    told = run.issues.filter(pl.col("place") == table, pl.col("rank").is_in([rank.rank for rank in lacking]))
-    if told.height:
-        return told["problem"].unique(maintain_order=True).to_list()
+    issues = run.issues.filter(pl.col("place") == table, pl.col("rank").is_in([rank.rank for rank in lacking]))
+    if issues.height:
+        return issues["problem"].unique(maintain_order=True).to_list()
     if table == "allocations" and run.has("memory_curve"):
         return [NO_BLOCKS]
     readers = [_reader(rank) for rank in lacking]

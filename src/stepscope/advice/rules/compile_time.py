@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import MINDSPORE, PYTORCH, Finding, Per, per_of
+from stepscope.advice.finding import MINDSPORE, PYTORCH, Finding, per_of
 from stepscope.advice.messages import Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.limits import limit
@@ -114,57 +114,51 @@ def compile_time(
     Compiling once is a cost of the job, not of a step, so no saving is claimed. Compiling again in at least
     `again_steps` later steps is claimed as the mean over all recorded steps (or iterations, if no steps are marked).
     """
-    found = [_of_rank(rows, limits) for rows in compile_time.partition_by("rank", maintain_order=True)]
-    at_start = [row for row in found if row["once_ns"] >= limits.once_ratio * row["recorded_ns"]]
-    later = [row for row in found if row["again_ns"] > 0 and row["again_ns"] >= limits.again_ratio * row["recorded_ns"]]
-    if at_start:
-        yield _once(at_start)
-    if later:
-        yield _again(later, per_of(steps))
+    ranks = [_of_rank(rows, limits) for rows in compile_time.partition_by("rank", maintain_order=True)]
+    if once := _slowest((once for once, _ in ranks), limits.once_ratio):
+        facts = {name: once[0][name] for name in ("compile_ns", "steps", "ratio")}
+        yield Finding(
+            rule="compile-time",
+            message="once",
+            parameters={**facts, "outside": 1 if once[0]["steps"] and once[0]["is_outside"] else None},
+            evidence={"kind": "once", **facts},
+            least="medium",
+        ).on(row["rank"] for row in once)
+    if again := _slowest((again for _, again in ranks), limits.again_ratio):
+        facts = {name: again[0][name] for name in ("compile_ns", "steps", "ratio", "times")}
+        recorded_steps = again[0]["recorded_steps"]
+        yield Finding(
+            rule="compile-time",
+            message="again",
+            parameters={**facts, "step_count": len(facts["steps"])},
+            saving_ns=round(facts["compile_ns"] / max(recorded_steps or 1, 1)),
+            saving_ratio=facts["ratio"],
+            per=per_of(steps),
+            evidence={"kind": "again", **facts, "recorded_steps": recorded_steps},
+        ).on(row["rank"] for row in again)
 
 
-def _of_rank(rows: pl.DataFrame, limits: Limits) -> dict[str, Any]:
-    """The compile time of one rank at the start and in later steps."""
+def _of_rank(rows: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
+    """The compile time of one rank at the start, and in later steps."""
     again = rows.drop_nulls("step")[1:]
     if again.height < limits.again_steps:
         again = again.clear()
     once = rows.join(again, on="step", how="anti", nulls_equal=True, maintain_order="left")
-    return {
-        "rank": rows["rank"][0],
-        "recorded_ns": rows["recorded_ns"][0],
-        "recorded_steps": rows["recorded_steps"][0],
-        "once_ns": once["compile_ns"].sum(),
-        "once_steps": once["step"].drop_nulls().to_list(),
-        "once_outside": once["step"].has_nulls(),
-        "again_ns": again["compile_ns"].sum(),
-        "again_steps": again["step"].to_list(),
-        "times": again["times"].sum(),
-    }
+    recorded = rows.select("rank", "recorded_ns", "recorded_steps").row(0, named=True)
+    return [
+        {
+            **recorded,
+            "compile_ns": part["compile_ns"].sum(),
+            "ratio": part["compile_ns"].sum() / recorded["recorded_ns"] if recorded["recorded_ns"] else 0.0,
+            "steps": part["step"].drop_nulls().to_list(),
+            "is_outside": part["step"].has_nulls(),
+            "times": part["times"].sum(),
+        }
+        for part in (once, again)
+    ]
 
 
-def _once(rows: list[dict[str, Any]]) -> Finding:
-    worst, *others = sorted(rows, key=lambda row: -row["once_ns"])
-    ratio = worst["once_ns"] / worst["recorded_ns"] if worst["recorded_ns"] else 0.0
-    facts = {"compile_ns": worst["once_ns"], "steps": worst["once_steps"], "ratio": ratio}
-    return Finding(
-        rule="compile-time",
-        message="once",
-        parameters={**facts, "outside": 1 if worst["once_steps"] and worst["once_outside"] else None},
-        evidence={"kind": "once", **facts},
-        least="medium",
-    ).on(row["rank"] for row in (worst, *others))
-
-
-def _again(rows: list[dict[str, Any]], per: Per) -> Finding:
-    worst, *others = sorted(rows, key=lambda row: -row["again_ns"])
-    ratio = worst["again_ns"] / worst["recorded_ns"] if worst["recorded_ns"] else 0.0
-    facts = {"compile_ns": worst["again_ns"], "steps": worst["again_steps"], "ratio": ratio, "times": worst["times"]}
-    return Finding(
-        rule="compile-time",
-        message="again",
-        parameters={**facts, "step_count": len(worst["again_steps"])},
-        saving_ns=round(worst["again_ns"] / max(worst["recorded_steps"] or 1, 1)),
-        saving_ratio=ratio,
-        per=per,
-        evidence={"kind": "again", **facts, "recorded_steps": worst["recorded_steps"]},
-    ).on(row["rank"] for row in (worst, *others))
+def _slowest(rows: Iterable[dict[str, Any]], least_ratio: float) -> list[dict[str, Any]]:
+    """Ranks with at least this share of their time, the one with the longest first."""
+    slow = [row for row in rows if row["compile_ns"] > 0 and row["compile_ns"] >= least_ratio * row["recorded_ns"]]
+    return sorted(slow, key=lambda row: -row["compile_ns"])

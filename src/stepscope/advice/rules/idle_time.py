@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from stepscope.advice.finding import CPU, Finding, per_of, platform_of
-from stepscope.advice.idle_functions import functions_of
 from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
 from stepscope.advice.registry import Claim, Turn, rule
@@ -61,6 +61,14 @@ OF_DEVICES = ("dispatch", "synchronisation", NOT_RECORDED)
 _SHARED = ("lost", "paused", "stalled")
 """Times whose share of the recording is in `lost_time`."""
 
+NAMED = 3
+"""Number of functions that are named."""
+
+_FUNCTION = re.compile(r"^<built-in function (.*)>$")
+_METHOD = re.compile(r"^<built-in method (\S*) ?of (.*) object>$")
+_MODULES = {"sleep": "time.sleep"}
+"""Built-in functions are recorded without their module; these names are unambiguous."""
+
 
 @rule("idle-time", MESSAGES, claim=Claim(Turn.SEEN_IDLE, time_in="cause"))
 def idle_time(
@@ -90,7 +98,7 @@ def idle_time(
             continue
         loading = cause == "data_loading"
         in_loop = cause in UNEXPLAINED or (loading and slowest is not None and not slowest["workers"])
-        ran = functions_of(idle_functions, row["rank"], cause, limits.function_ratio) if in_loop else []
+        ran = _functions(idle_functions, row["rank"], cause, limits.function_ratio) if in_loop else []
         lost_ns = _claimed(row, cause, limits)
         saved_ns = 0 if cause == NOT_RECORDED else lost_ns
         yield Finding(
@@ -184,3 +192,41 @@ def _message(cause: str, loader: dict[str, Any] | None, functions: pl.DataFrame 
     if cause == "data_loading":
         return f"{cause}/{loader_key(loader)}"
     return f"{cause}/no function" if cause == "other" and functions is not None else cause
+
+
+def _functions(functions: pl.DataFrame | None, rank: int, cause: str, least_ratio: float) -> list[dict[str, Any]]:
+    """The functions that ran on a rank during idle time of a cause, longest first; empty if none is known.
+
+    Those with less than a share of that time are left out. Each has its `name` (None of a C++ function without one),
+    `idle_ns`, where it is (`file` and `line`), and `called_by`: for a built-in function, the caller, whose place it is.
+    """
+    if functions is None:
+        return []
+    rows = functions.filter((pl.col("rank") == rank) & (pl.col("cause") == cause))
+    least = least_ratio * float(rows["idle_ns"].sum() or 0)
+    return [_function(row) for row in rows.filter(pl.col("idle_ns") >= least).head(NAMED).iter_rows(named=True)]
+
+
+def _function(row: dict[str, Any]) -> dict[str, Any]:
+    known = {"name": row["function"], "idle_ns": row["idle_ns"], "file": row["file"], "line": row["line"]}
+    if row["file"] is not None:
+        return {**known, "called_by": None}
+    caller, _, place = (row["called_by"] or "").removesuffix(")").rpartition(" (")
+    file, _, line = place.rpartition(":")
+    return {**known, "name": _built_in(row["function"]), "called_by": caller, "file": file, "line": line or None}
+
+
+def _built_in(name: str) -> str | None:
+    """A built-in function as written in Python; None for a C++ function without a name.
+
+    Examples:
+        >>> _built_in("<built-in function sleep>"), _built_in("<built-in method acquire of _thread.lock object>")
+        ('time.sleep', '_thread.lock.acquire')
+        >>> _built_in("<built-in method  of pybind11_builtins.pybind11_detail_function object>")
+    """
+    if match := _FUNCTION.match(name):
+        return _MODULES.get(match[1], match[1])
+    if match := _METHOD.match(name):
+        method, owner = match[1], match[2]
+        return (method or None) if "pybind11" in owner else f"{owner}.{method}"
+    return name
