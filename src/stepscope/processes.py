@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from pathlib import PurePath
 from typing import IO, Any, BinaryIO
 
 import msgspec
@@ -22,7 +23,6 @@ from stepscope._allocator import allocator_environment
 _LENGTH_BYTES = 8
 _MAX_BYTES = 1 << 48
 """No message is nearly as long; what claims to be is text that something printed between messages."""
-_ENCODER = msgspec.msgpack.Encoder()
 
 
 def starting(main: str) -> str:
@@ -68,6 +68,32 @@ class WorkerProcess:
             self.stdin.close()
         self.stdout.close()
         self.process.wait()
+
+
+def _text_of(path: Any) -> str:
+    """A path as text, which is what messages hold."""
+    if isinstance(path, PurePath):
+        return str(path)
+    raise NotImplementedError(type(path).__name__)
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_text_of)
+
+
+def decoder(messages: Any) -> msgspec.msgpack.Decoder[Any]:
+    """A decoder of messages of some types, which may hold paths."""
+    return msgspec.msgpack.Decoder(messages, dec_hook=lambda kind, text: kind(text))
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of this number runs on this host, of whatever user."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def send(stream: IO[bytes], message: Any) -> None:

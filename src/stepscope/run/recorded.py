@@ -2,85 +2,66 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
 from stepscope.errors import Unavailable
 from stepscope.run.iterations import Iterations
-from stepscope.run.rank import Rank, stacked
+from stepscope.run.rank import Rank, known_table, stacked
 from stepscope.selection import describe_numbers
 from stepscope.tables import ISSUES
 
 
-class Recorded(Protocol):
+class Recorded(ABC):
     """The part of a run on which answers depend."""
 
-    @property
-    def name(self) -> str:
-        """A short name for people."""
+    ranks: list[Rank]
+    """Its ranks, in order."""
+    options: Mapping[str, Mapping[str, Any]]
+    """Options that replace the defaults, by analysis or rule; see `Run.with_options`."""
 
     @property
-    def path(self) -> Path:
-        """The directory or file that holds it."""
-
-    @property
-    def ranks(self) -> Sequence[Rank]:
-        """Its ranks."""
-
-    @property
-    def options(self) -> Mapping[str, Mapping[str, Any]]:
-        """Options that replace the defaults, by name of analysis or rule."""
-
-    @property
+    @abstractmethod
     def issues(self) -> pl.DataFrame:
         """What the import skipped or guessed."""
 
     @property
+    @abstractmethod
     def iterations(self) -> Iterations | None:
-        """Its iterations, if it marks no steps and they are certain."""
+        """Steps of ranks that mark none, if they are certain; see `run/iterations.py`."""
+
+    def has(self, name: str) -> bool:
+        """Whether any rank has rows of a table."""
+        return any(rank.has(name) for rank in self.ranks)
 
     def table(self, name: str) -> pl.LazyFrame:
-        """A table of all ranks that have it."""
+        """A table of all ranks that have it, with all its columns.
+
+        Raises:
+            Unavailable: If no rank has it; the text says why.
+        """
+        if known_table(name) == ISSUES.name:
+            return self.issues.lazy()
+        having = [rank for rank in self.ranks if rank.has(name)]
+        if not having:
+            raise self.lacks(name)
+        return stacked(having, name)
 
     def lacks(self, name: str, question: str = "") -> Unavailable:
-        """Why a table is missing, for an analysis that needs it."""
-
-
-def table_of(run: Recorded, name: str) -> pl.LazyFrame:
-    """A table of all ranks that have it, with all its columns.
-
-    Raises:
-        Unavailable: If no rank has it, with the reason.
-    """
-    if name == ISSUES.name:
-        return run.issues.lazy()
-    having = [rank for rank in run.ranks if rank.has(name)]
-    if not having:
-        raise run.lacks(name)
-    return stacked(having, name)
-
-
-def lacks(run: Recorded, name: str, question: str = "") -> Unavailable:
-    """Which ranks lack a table and why.
-
-    Args:
-        run: The run.
-        name: The table.
-        question: The analysis that needs it.
-    """
-    lacking = [rank for rank in run.ranks if not rank.has(name)]
-    numbers = sorted(rank.rank for rank in lacking)
-    is_everywhere = len(lacking) == len(run.ranks)
-    who = "no rank has" if is_everywhere else f"rank {describe_numbers(numbers)} lacks"
-    formats = ", ".join(sorted({str(rank.facts["format"] or rank.recording.source) for rank in lacking}))
-    why = ". ".join(_reported(run.issues, name, numbers))
-    need = f"{question} needs `{name}`: " if question else ""
-    reason = f"{need}{who} `{name}` (read as {formats})" + (f". {why}" if why else "")
-    ranks = () if is_everywhere else numbers
-    return Unavailable(reason, question=question, table=name, ranks=ranks, why=why)
+        """Which ranks lack a table and why, as the error of an analysis that needs it."""
+        lacking = [rank for rank in self.ranks if not rank.has(name)]
+        numbers = sorted(rank.rank for rank in lacking)
+        is_everywhere = len(lacking) == len(self.ranks)
+        who = "no rank has" if is_everywhere else f"rank {describe_numbers(numbers)} lacks"
+        formats = ", ".join(sorted({str(rank.facts["format"] or rank.recording.source) for rank in lacking}))
+        why = ". ".join(_reported(self.issues, name, numbers))
+        need = f"{question} needs `{name}`: " if question else ""
+        reason = f"{need}{who} `{name}` (read as {formats})" + (f". {why}" if why else "")
+        ranks = () if is_everywhere else numbers
+        return Unavailable(reason, question=question, table=name, ranks=ranks, why=why)
 
 
 def _reported(issues: pl.DataFrame, name: str, ranks: Sequence[int]) -> Iterable[str]:

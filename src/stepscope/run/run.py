@@ -18,7 +18,7 @@ from stepscope.run.iterations import Iterations, iterations_of, marks_no_steps, 
 from stepscope.run.narrow_windows import narrow_window_issues
 from stepscope.run.query import query
 from stepscope.run.rank import Rank, known_table, stacked
-from stepscope.run.recorded import lacks, table_of
+from stepscope.run.recorded import Recorded
 from stepscope.run.supply import Supplier
 from stepscope.selection import Choice, describe_numbers, parse_selection
 from stepscope.store.recording import MemoryRecording
@@ -30,7 +30,7 @@ T = TypeVar("T")
 _STEPPED = tuple(name for name, table in TABLES.items() if any(c.name == "step" for c in table.columns))
 
 
-class Run:
+class Run(Recorded):
     """One recorded training job.
 
     Args:
@@ -61,13 +61,12 @@ class Run:
     ) -> None:
         self.name = name
         self.path = path
-        self.ranks: list[Rank] = sorted(ranks, key=lambda rank: rank.rank)
+        self.ranks = sorted(ranks, key=lambda rank: rank.rank)
         self.unread = list(unread)
         self.own_issues = list(own_issues)
         self.warnings = list(warnings)
         self.skipped = skipped
-        self.options: Mapping[str, Mapping[str, Any]] = {}
-        """Options that replace the defaults, by analysis or rule; see `with_options`."""
+        self.options = {}
         self.others: list[Run] = []
         """Other runs under the opened paths."""
         self.original: Run = self
@@ -119,25 +118,9 @@ class Run:
                 return rank
         raise StepscopeError(f"no rank {number} in {self.name}. It has {self._described()}")
 
-    def has(self, name: str) -> bool:
-        """Whether any rank has rows of a table."""
-        return any(rank.has(name) for rank in self.ranks)
-
-    def table(self, name: str) -> pl.LazyFrame:
-        """A table of all ranks that have it, with all its columns.
-
-        Raises:
-            Unavailable: If no rank has it; the text says why.
-        """
-        return table_of(self, known_table(name))
-
     def missing(self, name: str) -> str:
         """Which ranks lack a table and why; empty if none does."""
         return "" if all(rank.has(name) for rank in self.ranks) else str(self.lacks(name))
-
-    def lacks(self, name: str, question: str = "") -> Unavailable:
-        """The same as an error, for an analysis that needs the table."""
-        return lacks(self, name, question)
 
     def coverage(self) -> pl.DataFrame:
         """Number of rows of each table by rank, before steps are selected."""
@@ -182,11 +165,7 @@ class Run:
         """Whether the whole recording stands as one step on each rank that has any."""
         return marks_no_steps(self.ranks)
 
-    def select(
-        self,
-        ranks: Choice = None,
-        steps: Choice = None,
-    ) -> Run:
+    def select(self, ranks: Choice = None, steps: Choice = None) -> Run:
         """The run narrowed to some ranks and steps; tables without steps keep their rows.
 
         Args:

@@ -19,9 +19,9 @@ from stepscope.analysis.registry import Analysis, find_analysis
 from stepscope.errors import Unavailable
 from stepscope.run.answer_cache import AnswerCache
 from stepscope.run.engine import Engine, Task
+from stepscope.run.engine.base import PartAnswer, Stacked
 from stepscope.run.engine.orders import Orders
 from stepscope.run.iterations import tables_of
-from stepscope.run.parts import PartAnswer, Stacked
 from stepscope.run.rank import Rank, stacked
 from stepscope.run.recorded import Recorded
 from stepscope.run.watching import check_cancelled, report

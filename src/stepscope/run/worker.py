@@ -5,27 +5,23 @@ from __future__ import annotations
 import importlib
 import traceback
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import polars as pl
 
 from stepscope import plugins
 from stepscope.analysis.registry import find_analysis
-from stepscope.errors import StepscopeError, Unavailable
-from stepscope.processes import connected, send
+from stepscope.errors import StepscopeError
+from stepscope.processes import connected, decoder, send
 from stepscope.run.answer_cache import AnswerCache
 from stepscope.run.engine import Threads
-from stepscope.run.engine.data import decoded
 from stepscope.run.engine.messages import (
     MOST_RUNS,
     Answered,
     Ask,
     Failed,
-    Given,
-    Opened,
     RankData,
+    Reason,
     Reply,
     Request,
     RunData,
@@ -34,15 +30,16 @@ from stepscope.run.engine.messages import (
     reason_of,
     rows_of,
 )
+from stepscope.run.engine.orders import decoded
 from stepscope.run.iterations import Iterations
 from stepscope.run.rank import Rank
-from stepscope.run.recorded import lacks, table_of
+from stepscope.run.recorded import Recorded
 from stepscope.run.supply import Supplier
 from stepscope.selection import Selection
 from stepscope.store.manifest import read_manifest
 from stepscope.store.recording import StoredRecording
 
-_REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
+_REQUESTS: msgspec.msgpack.Decoder[Request] = decoder(Request)
 
 
 def main() -> None:
@@ -66,8 +63,8 @@ class Asker:
     def take(self, payload: bytes) -> Reply | None:
         """Answer a request; None if it needs no answer."""
         request = _REQUESTS.decode(payload)
-        if isinstance(request, Opened):
-            self._runs[request.run.id] = request.run
+        if isinstance(request, RunData):
+            self._runs[request.id] = request
             if len(self._runs) > MOST_RUNS:
                 oldest = next(iter(self._runs))
                 del self._runs[oldest]
@@ -83,7 +80,10 @@ class Asker:
     def _ask(self, request: Ask) -> Answered:
         importlib.import_module(request.module)
         supplier = self._supplier(request.run)
-        supplier.given = {given.question: _answer_of(given) for given in request.given}
+        supplier.given = {
+            question: error_of(answer) if isinstance(answer, Reason) else frame_of(answer)
+            for question, answer in request.given.items()
+        }
         ranks = [rank for rank in supplier.run.ranks if rank.rank in request.ranks]
         answer = supplier.ask_part(find_analysis(request.question), decoded(request.options), ranks)
         frames = [(numbers, rows_of(frame)) for numbers, frame in answer.frames.items()]
@@ -97,48 +97,29 @@ class Asker:
         return self._suppliers[run]
 
 
-class SentRun:
+class SentRun(Recorded):
     """A run of another process, rebuilt from its data."""
 
     def __init__(self, data: RunData) -> None:
-        self.name = data.name
-        self.path = Path(data.path)
         steps = None if data.steps is None else Selection(tuple(data.steps))
         self.ranks = [_rank(rank, steps) for rank in data.ranks]
-        self.options: dict[str, dict[str, Any]] = decoded(data.defaults)
+        self.options = decoded(data.defaults)
         self._data = data
 
     @cached_property
     def issues(self) -> pl.DataFrame:
-        """What the import skipped or guessed."""
         return frame_of(self._data.issues)
 
     @cached_property
     def iterations(self) -> Iterations | None:
-        """Its iterations, if it marks no steps."""
         if self._data.iterations is None:
             return None
         rows, count, operators = self._data.iterations
         return Iterations(frame_of(rows), count, operators)
 
-    def table(self, name: str) -> pl.LazyFrame:
-        """A table of all ranks that have it."""
-        return table_of(self, name)
-
-    def lacks(self, name: str, question: str = "") -> Unavailable:
-        """Why a table is missing."""
-        return lacks(self, name, question)
-
 
 def _rank(data: RankData, steps: Selection | None) -> Rank:
-    directory = Path(data.directory)
-    manifest = read_manifest(directory)
+    manifest = read_manifest(data.directory)
     if manifest is None:
-        raise StepscopeError(f"{directory}: the stored rows of rank {data.rank} are gone. Open the run again")
-    return Rank(data.rank, data.origin, StoredRecording(directory, manifest), steps)
-
-
-def _answer_of(given: Given) -> pl.DataFrame | Unavailable:
-    if given.reason is not None:
-        return error_of(given.reason)
-    return pl.DataFrame() if given.rows is None else frame_of(given.rows)
+        raise StepscopeError(f"{data.directory}: the stored rows of rank {data.rank} are gone. Open the run again")
+    return Rank(data.rank, data.origin, StoredRecording(data.directory, manifest), steps)

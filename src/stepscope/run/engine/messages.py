@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 import polars as pl
@@ -19,27 +20,23 @@ class RankData(msgspec.Struct, frozen=True):
 
     rank: int
     origin: str
-    directory: str
+    directory: Path
 
 
-class RunData(msgspec.Struct, frozen=True):
-    """A run, or a selection of one.
+class RunData(msgspec.Struct, frozen=True, tag=True):
+    """A run, or a selection of one, sent before questions about it.
 
     Args:
         id: Identifies it among the runs of the calling process.
-        name: Its name.
-        path: The directory or file that holds it.
         ranks: Its ranks.
         steps: The steps to which it is narrowed, as closed ranges; None for all.
-        defaults: Options of analyses that replace the defaults, see `data.py`.
+        defaults: Options of analyses that replace the defaults, see `orders.encoded`.
         issues: The issues of the run, as rows.
         iterations: Its iterations, if it marks no steps: rows, number, operators in each.
         answers_bytes: Size of the answers that a worker may keep.
     """
 
     id: int
-    name: str
-    path: str
     ranks: list[RankData]
     steps: list[tuple[int, int | None]] | None
     defaults: bytes
@@ -59,20 +56,6 @@ class Reason(msgspec.Struct, frozen=True):
     causes: list[Reason]
 
 
-class Given(msgspec.Struct, frozen=True):
-    """An answer about the whole job that a question about ranks needs: its rows, or why there are none."""
-
-    question: str
-    rows: bytes | None
-    reason: Reason | None
-
-
-class Opened(msgspec.Struct, frozen=True, tag=True):
-    """A run, sent before questions about it."""
-
-    run: RunData
-
-
 class Ask(msgspec.Struct, frozen=True, tag=True):
     """A question about some ranks of a run that was sent before.
 
@@ -80,9 +63,9 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
         run: Id of the run.
         question: Name of the analysis.
         module: The module that registers it.
-        options: Its options, see `data.py`.
+        options: Its options, see `orders.encoded`.
         ranks: The ranks.
-        given: The answers about the whole job that it needs.
+        given: The answers about the whole job that it needs, by analysis: the rows, or why there are none.
     """
 
     run: int
@@ -90,7 +73,7 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
     module: str
     options: bytes
     ranks: tuple[int, ...]
-    given: list[Given]
+    given: dict[str, bytes | Reason]
 
 
 @dataclass(frozen=True)
@@ -120,7 +103,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     trace: str = ""
 
 
-Request = Opened | Ask
+Request = RunData | Ask
 Reply = Answered | Failed
 
 
@@ -144,12 +127,5 @@ def reason_of(error: Unavailable) -> Reason:
 
 def error_of(reason: Reason) -> Unavailable:
     """The error with these fields."""
-    causes = [error_of(cause) for cause in reason.causes]
-    return Unavailable(
-        reason.text,
-        question=reason.question,
-        table=reason.table,
-        ranks=reason.ranks,
-        why=reason.why,
-        causes=causes,
-    )
+    fields = msgspec.structs.asdict(reason) | {"causes": [error_of(cause) for cause in reason.causes]}
+    return Unavailable(fields.pop("text"), **fields)

@@ -1,24 +1,34 @@
-"""Questions about ranks as data, for processes that share only the store with this one."""
+"""Questions about ranks as data, for processes that share only the store with this one.
+
+Options and limits are sent as plain data and type names, so that nothing is executed when they are read.
+"""
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import logging
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from functools import cached_property
+from pathlib import Path, PurePath
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from stepscope.analysis.registry import Analysis
 from stepscope.errors import Unavailable
-from stepscope.run.engine.data import NotSendable, encoded, place_of
-from stepscope.run.engine.messages import Ask, Given, Order, RankData, RunData, reason_of, rows_of
+from stepscope.run.engine.messages import Ask, Order, RankData, RunData, reason_of, rows_of
 from stepscope.run.recorded import Recorded
 from stepscope.store.recording import StoredRecording
 
 _IDS = itertools.count()
 _LOG = logging.getLogger(__name__)
+
+_KIND = "kind"
+_PLAIN = (str, bytes, bool, int, float, type(None))
 
 
 class Orders:
@@ -58,7 +68,10 @@ class Orders:
                 module=analysis.function.__module__,
                 options=encoded(dict(options)),
                 ranks=ranks,
-                given=[_given(name, answer) for name, answer in given.items()],
+                given={
+                    name: reason_of(answer) if isinstance(answer, Unavailable) else rows_of(answer)
+                    for name, answer in given.items()
+                },
             )
             return Order(run, ask)
         except NotSendable as error:
@@ -81,12 +94,10 @@ class Orders:
         for rank in self._run.ranks:
             if not isinstance(rank.recording, StoredRecording):
                 raise NotSendable(f"what rank {rank.rank} recorded, which lies in memory,")
-            ranks.append(RankData(rank.rank, rank.facts["rank_origin"], str(rank.recording.directory)))
+            ranks.append(RankData(rank.rank, rank.facts["rank_origin"], rank.recording.directory))
         steps = self._run.ranks[0].steps
         return RunData(
             id=next(_IDS),
-            name=self._run.name,
-            path=str(self._run.path),
             ranks=ranks,
             steps=None if steps is None else list(steps.ranges),
             defaults=encoded({name: dict(options) for name, options in self._run.options.items()}),
@@ -96,7 +107,75 @@ class Orders:
         )
 
 
-def _given(name: str, answer: pl.DataFrame | Unavailable) -> Given:
-    if isinstance(answer, Unavailable):
-        return Given(name, None, reason_of(answer))
-    return Given(name, rows_of(answer), None)
+class NotSendable(Exception):
+    """A value of a type that another process cannot import: defined in a notebook, a script or inside a function."""
+
+
+def encoded(value: Any) -> bytes:
+    """A value of an option (see `analysis.parameters.frozen`), or a mapping of them, as bytes.
+
+    Raises:
+        NotSendable: If another process cannot import one of its types.
+    """
+    return msgspec.msgpack.encode(_outward(value))
+
+
+def decoded(data: bytes) -> Any:
+    """The value encoded in bytes."""
+    return _inward(msgspec.msgpack.decode(data))
+
+
+def place_of(thing: Any) -> str:
+    """The module and name with which another process can import a class or function.
+
+    Raises:
+        NotSendable: If it cannot.
+    """
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "<locals>")
+    if module in (None, "__main__") or "<" in name:
+        raise NotSendable(f"{module}.{name}")
+    return f"{module}:{name}"
+
+
+def _outward(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, dict):
+        return {_KIND: "mapping", "items": [[name, _outward(part)] for name, part in value.items()]}
+    if isinstance(value, Enum):
+        return {_KIND: "enum", "type": place_of(type(value)), "name": value.name}
+    if isinstance(value, PurePath):
+        return {_KIND: "path", "path": str(value)}
+    if isinstance(value, (tuple, frozenset)):
+        return {_KIND: "tuple" if isinstance(value, tuple) else "set", "parts": [_outward(part) for part in value]}
+    if is_dataclass(value) and not isinstance(value, type):
+        content = {one.name: _outward(getattr(value, one.name)) for one in fields(value) if one.init}
+        return {_KIND: "dataclass", "type": place_of(type(value)), "fields": content}
+    raise NotSendable(type(value).__name__)
+
+
+def _inward(data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    match data[_KIND]:
+        case "mapping":
+            value: Any = {name: _inward(part) for name, part in data["items"]}
+        case "enum":
+            value = _found(data["type"])[data["name"]]
+        case "path":
+            value = Path(data["path"])
+        case "tuple":
+            value = tuple(map(_inward, data["parts"]))
+        case "set":
+            value = frozenset(map(_inward, data["parts"]))
+        case _:
+            value = _found(data["type"])(**{name: _inward(part) for name, part in data["fields"].items()})
+    return value
+
+
+def _found(place: str) -> Any:
+    module, _, name = place.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found

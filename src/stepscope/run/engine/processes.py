@@ -10,14 +10,13 @@ from contextlib import suppress
 import msgspec
 
 from stepscope.errors import StepscopeError
-from stepscope.processes import WorkerProcess, receive, send, starting
-from stepscope.run.engine.base import Task
-from stepscope.run.engine.messages import MOST_RUNS, Answered, Failed, Opened, Order, Reply, error_of, frame_of
+from stepscope.processes import WorkerProcess, decoder, receive, send, starting
+from stepscope.run.engine.base import PartAnswer, Task
+from stepscope.run.engine.messages import MOST_RUNS, Failed, Order, Reply, error_of, frame_of
 from stepscope.run.engine.threads import Threads
-from stepscope.run.parts import PartAnswer
 
 _START = starting("stepscope.run.worker:main")
-_REPLIES: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+_REPLIES: msgspec.msgpack.Decoder[Reply] = decoder(Reply)
 
 
 class Processes:
@@ -90,7 +89,8 @@ class _Worker:
                 raise
         if isinstance(reply, Failed):
             raise _Failure(reply.problem, reply.trace) if reply.trace else StepscopeError(reply.problem)
-        return _received(reply)
+        frames = {ranks: frame_of(rows) for ranks, rows in reply.frames}
+        return PartAnswer(frames, {rank: error_of(reason) for rank, reason in reply.silent.items()})
 
     def close(self) -> None:
         """End the process after its current task."""
@@ -101,7 +101,7 @@ class _Worker:
         if self._process is None:
             self._process, self._runs = WorkerProcess(_START, self._polars_threads), []
         if order.run.id not in self._runs:
-            send(self._process.stdin, Opened(order.run))
+            send(self._process.stdin, order.run)
             self._runs = [*self._runs, order.run.id][-MOST_RUNS:]
         send(self._process.stdin, order.ask)
         return receive(self._process.stdout)
@@ -121,8 +121,3 @@ class _Failure(Exception):
 
     def __init__(self, problem: str, trace: str) -> None:
         super().__init__(f"{problem}\n\nIn the process that computed it:\n{trace}")
-
-
-def _received(reply: Answered) -> PartAnswer:
-    frames = {tuple(ranks): frame_of(rows) for ranks, rows in reply.frames}
-    return PartAnswer(frames, {rank: error_of(reason) for rank, reason in reply.silent.items()})

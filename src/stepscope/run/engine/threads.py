@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from stepscope.run.engine.base import Task
-from stepscope.run.parts import PartAnswer
+from stepscope.run.engine.base import PartAnswer, Task
 from stepscope.run.watching import check_cancelled
 
 T = TypeVar("T")
@@ -48,52 +48,36 @@ class Threads:
         This thread takes items itself until none is left, so that it waits only for items in progress: nested calls
         cannot block each other, however few threads there are.
         """
-        work = _Work(function, items)
+        waiting = deque(enumerate(items))  # threads may take from it without a lock
+        results: dict[int, R] = {}
+        errors: dict[int, BaseException] = {}
+
+        def take_items() -> None:
+            """Take items in order until none is left or one has failed."""
+            while not errors:
+                try:
+                    index, item = waiting.popleft()
+                except IndexError:
+                    return
+                try:
+                    check_cancelled()
+                    results[index] = function(item)
+                except BaseException as error:  # raised below, in the calling thread
+                    errors[index] = error
+
         helpers: list[Future[None]] = []
         for _ in range(min(self.count, len(items)) - 1):
-            helpers.append(self._executor().submit(copy_context().run, work.help))
-        work.help()
+            helpers.append(self._executor().submit(copy_context().run, take_items))
+        take_items()
         for helper in helpers:
             if not helper.cancel():
                 helper.result()
-        return work.results()
+        if errors:
+            raise errors[min(errors)]
+        return [results[index] for index in range(len(items))]
 
     def _executor(self) -> ThreadPoolExecutor:
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="stepscope")
             return self._pool
-
-
-class _Work(Generic[T, R]):
-    """Items to process, taken in order by any free thread."""
-
-    def __init__(self, function: Callable[[T], R], items: Sequence[T]) -> None:
-        self._function = function
-        self._items = items
-        self._next = 0
-        self._results: dict[int, R] = {}
-        self._errors: dict[int, BaseException] = {}
-        self._lock = threading.Lock()
-
-    def help(self) -> None:
-        """Take items until none is left or one has failed."""
-        while (index := self._take()) is not None:
-            try:
-                check_cancelled()
-                self._results[index] = self._function(self._items[index])
-            except BaseException as error:  # raised by `results`, in the calling thread
-                self._errors[index] = error
-
-    def results(self) -> list[R]:
-        """The results of all items once no thread works on them, or the first error."""
-        if self._errors:
-            raise self._errors[min(self._errors)]
-        return [self._results[index] for index in range(len(self._items))]
-
-    def _take(self) -> int | None:
-        with self._lock:
-            if self._errors or self._next == len(self._items):
-                return None
-            self._next += 1
-            return self._next - 1
