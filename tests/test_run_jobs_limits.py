@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from builders import EPOCH_NS, toy_recording
@@ -21,7 +20,7 @@ def untimed(path: str, rank: int | None = None, **facts: Any) -> MemoryRecording
 
 
 def with_rows(recording: MemoryRecording, rows: int, table: str = "kernels") -> MemoryRecording:
-    recording.frames = {table: pl.DataFrame({"row": range(rows)})}
+    recording.rows = {table: rows}
     return recording
 
 
@@ -254,7 +253,7 @@ def test_of_two_recordings_at_the_same_time_the_newer_is_used_unless_it_was_cut_
 
 def test_rows_of_all_tables_count(tmp_path) -> None:
     old, new = overlapping(tmp_path, 10, 5)
-    new.frames |= {"operators": pl.DataFrame({"row": range(5)})}
+    new.rows = {**new.rows, "operators": 5}
 
     assert used(old, new) == ["x/1"]
 

@@ -18,8 +18,8 @@ import pytest
 from stepscope import open_run
 from stepscope.cli import main
 from stepscope.cli.progress import ProgressBar
-from stepscope.ingest import meter
-from stepscope.ingest.messages import Advanced, ReadOrder, Stored, decode_answer
+from stepscope.ingest import read
+from stepscope.ingest.messages import ANSWERS, Advanced, ReadOrder, Stored
 from stepscope.ingest.worker import _work
 from stepscope.processes import receive, send
 from stepscope.sources.discover import discover
@@ -33,7 +33,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 @pytest.fixture
 def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A trace of many chunks, of each of which is told."""
-    monkeypatch.setattr(meter, "INTERVAL_S", 0)
+    monkeypatch.setattr(read, "INTERVAL_S", 0)
     monkeypatch.setattr(kineto, "TraceEvents", functools.partial(kineto.TraceEvents, chunk_bytes=100_000))
     path = tmp_path / "traces" / "rank-0.json"
     path.parent.mkdir()
@@ -57,13 +57,10 @@ def test_one_input_tells_how_far_it_is_read(trace: Path, use_store: bool) -> Non
 def test_a_worker_tells_how_far_it_is(trace: Path, tmp_path: Path) -> None:
     (item,) = discover([trace]).inputs
     order = ReadOrder(
-        source=item.source,
+        item=item,
         source_version=KinetoSource.version,
-        path=str(item.path),
-        files=[str(file) for file in item.files],
-        label="",
         input_bytes=trace.stat().st_size,
-        store=str(Store(tmp_path / "store").directory),
+        store=Store(tmp_path / "store").directory,
         key="a" * 32,
         workers=1,
         watched=True,
@@ -78,7 +75,7 @@ def test_a_worker_tells_how_far_it_is(trace: Path, tmp_path: Path) -> None:
     out.seek(0)
     told = []
     while out.tell() < len(out.getvalue()):
-        told.append(decode_answer(receive(out)))
+        told.append(ANSWERS.decode(receive(out)))
     assert all(isinstance(message, Advanced) for message in told)
     assert sum(message.count for message in told if isinstance(message, Advanced)) == trace.stat().st_size
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from stepscope.errors import StepscopeError
 from stepscope.ingest.messages import NotLoaded
-from stepscope.ingest.meter import throttled
 from stepscope.ingest.pool import Outcome, read_in_processes
-from stepscope.ingest.read import ReadTask, printable, read_into_memory, read_into_store
+from stepscope.ingest.read import ReadTask, printable, read_into_memory, read_into_store, throttled
 from stepscope.sources.base import Input, Source
 from stepscope.sources.discover import unreadable
 from stepscope.sources.registry import all_sources
@@ -58,7 +57,7 @@ def ingest(
         inputs: What `discover` found.
         use_store: Keep what is read for the next time; otherwise it is gone when this process ends.
         sources: The readers; all known ones by default.
-        progress: Told about every input that was read.
+        progress: Called a few times a second, and after each input.
     """
     return _Ingestion(use_store, all_sources() if sources is None else sources, progress).run(inputs)
 
@@ -230,15 +229,15 @@ class _Watch:
     def _advance(self, task: ReadTask, count: int) -> None:
         # a file may be read twice, and an input is over only when its rows are written
         self._parts[task.key] = min(self._parts.get(task.key, 0) + count, task.input_bytes)
-        self._tell(task)
+        self._report(task)
 
     def finish(self, task: ReadTask) -> None:
         """A task is done."""
         self._parts.pop(task.key, None)
         self._finished += task.input_bytes
-        self._tell(task)
+        self._report(task)
 
-    def _tell(self, task: ReadTask) -> None:
+    def _report(self, task: ReadTask) -> None:
         if self._progress is not None:
             self._progress(self._finished + sum(self._parts.values()), self._total, task.item.path.name)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
+from stepscope.processes import decoder
+from stepscope.sources.base import Input
 from stepscope.tables.issues import Issue
 
 
@@ -11,25 +15,19 @@ class ReadOrder(msgspec.Struct, frozen=True):
     """One input to read into a store.
 
     Args:
-        source: Name of the source that reads it.
-        source_version: Its version, on which `key` depends.
-        path: The input, as a user would call it.
-        files: What is to be read of it.
-        label: Tells it from others of the same path.
-        input_bytes: Size of these files.
+        item: The input.
+        source_version: Version of the source that reads it, on which `key` depends.
+        input_bytes: Size of its files.
         store: Directory of the store.
         key: The key under which the rows are stored.
         workers: How many processes or threads the source may use.
         watched: Whether to report how far reading has come.
     """
 
-    source: str
+    item: Input
     source_version: int
-    path: str
-    files: list[str]
-    label: str
     input_bytes: int
-    store: str
+    store: Path
     key: str
     workers: int
     watched: bool = False
@@ -46,9 +44,7 @@ class Advanced(msgspec.Struct, frozen=True, tag=True):
 
 
 class Stored(msgspec.Struct, frozen=True, tag=True):
-    """The rows are in the store, under `key`."""
-
-    key: str
+    """The rows are in the store, under the key of the order."""
 
 
 class ReadRefused(msgspec.Struct, frozen=True, tag=True):
@@ -69,24 +65,5 @@ class NotLoaded(msgspec.Struct, frozen=True, tag=True):
 
 Answer = Ready | Advanced | Stored | ReadRefused | StoreFailed | NotLoaded
 
-
-def decode_order(payload: bytes) -> ReadOrder:
-    """Read an order.
-
-    Raises:
-        msgspec.MsgspecError: If it is none, e.g. one of another version of this package.
-    """
-    return _ORDERS.decode(payload)
-
-
-def decode_answer(payload: bytes) -> Answer:
-    """Read an answer.
-
-    Raises:
-        msgspec.MsgspecError: If it is none.
-    """
-    return _ANSWERS.decode(payload)
-
-
-_ORDERS = msgspec.msgpack.Decoder(ReadOrder)
-_ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
+ORDERS: msgspec.msgpack.Decoder[ReadOrder] = decoder(ReadOrder)
+ANSWERS: msgspec.msgpack.Decoder[Answer] = decoder(Answer)

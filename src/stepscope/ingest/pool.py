@@ -9,16 +9,7 @@ from contextlib import suppress
 
 import msgspec
 
-from stepscope.ingest.messages import (
-    Advanced,
-    Answer,
-    NotLoaded,
-    ReadOrder,
-    ReadRefused,
-    Stored,
-    StoreFailed,
-    decode_answer,
-)
+from stepscope.ingest.messages import ANSWERS, Advanced, Answer, NotLoaded, ReadOrder, ReadRefused, Stored, StoreFailed
 from stepscope.ingest.read import ReadTask
 from stepscope.processes import WorkerProcess, receive, send, starting
 from stepscope.sources.registry import all_sources
@@ -90,8 +81,8 @@ def _outcome(answer: Answer | None, worker: _Worker, task: ReadTask, store: Stor
     match answer:
         case None:
             return worker.explain_death(task)
-        case Stored(key):
-            return store.find(key) or StoreError("an entry was removed as soon as it was written")
+        case Stored():
+            return store.find(task.key) or StoreError("an entry was removed as soon as it was written")
         case ReadRefused(unread):
             return unread
         case StoreFailed(problem):
@@ -111,28 +102,16 @@ class _Worker(WorkerProcess):
     def give(self, task: ReadTask, store: Store, *, watched: bool) -> None:
         """Send it a task; if it is dead, `receive` will notice."""
         self.task = task
-        item = task.item
+        order = ReadOrder(
+            task.item, task.source.version, task.input_bytes, store.directory, task.key, self.threads, watched
+        )
         with suppress(OSError):
-            send(
-                self.stdin,
-                ReadOrder(
-                    source=task.source.name,
-                    source_version=task.source.version,
-                    path=str(item.path),
-                    files=[str(file) for file in item.files],
-                    label=item.label,
-                    input_bytes=task.input_bytes,
-                    store=str(store.directory),
-                    key=task.key,
-                    workers=self.threads,
-                    watched=watched,
-                ),
-            )
+            send(self.stdin, order)
 
     def receive(self) -> Answer | None:
-        """Its greeting, then one answer to each task; None if it died or talks nonsense."""
+        """Its greeting, then one answer to each task; None if it died or sent something else."""
         try:
-            return decode_answer(receive(self.stdout))
+            return ANSWERS.decode(receive(self.stdout))
         except (EOFError, OSError):
             return None
         except msgspec.MsgspecError:

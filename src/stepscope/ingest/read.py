@@ -1,4 +1,4 @@
-"""Read one input, and turn failures into issues."""
+"""Read one input, report how far it has come, and turn failures into issues."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ from stepscope.store import (
     write_manifest,
 )
 from stepscope.tables.issues import Issue
+
+INTERVAL_S = 0.1
+"""Time between two reports of progress; a bar is drawn no more often."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,21 @@ def read_into_memory(task: ReadTask, workers: int, advance: Callable[[int], None
         sink.discard()
 
 
+def throttled(report: Callable[[int], None]) -> Callable[[int], None]:
+    """A function that adds up its arguments and reports the sum now and then, but not the rest at the end."""
+    held, last = 0, time.monotonic()
+
+    def advance(count: int) -> None:
+        nonlocal held, last
+        held += count
+        now = time.monotonic()
+        if now - last >= INTERVAL_S:
+            report(held)
+            held, last = 0, now
+
+    return advance
+
+
 def _named(task: ReadTask) -> Path:
     """The path in issues about a whole input: its only file, otherwise the input."""
     files = task.item.files
@@ -104,7 +122,7 @@ def printable(text: str) -> str:
 
 def _read(task: ReadTask, sink: Sink) -> Issue | None:
     """Let the source read; None on success, otherwise the issue, in printable characters."""
-    problem = _try(task, sink)
+    problem = _problem(task, sink)
     if problem is None:
         return None
     return replace(
@@ -116,7 +134,7 @@ def _read(task: ReadTask, sink: Sink) -> Issue | None:
     )
 
 
-def _try(task: ReadTask, sink: Sink) -> Issue | None:
+def _problem(task: ReadTask, sink: Sink) -> Issue | None:
     path = task.item.path
     try:
         task.source.read(task.item, sink)

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from stepscope.ingest.messages import (
-    Advanced,
-    Answer,
-    NotLoaded,
-    ReadOrder,
-    ReadRefused,
-    Ready,
-    Stored,
-    StoreFailed,
-    decode_order,
-)
-from stepscope.ingest.meter import throttled
-from stepscope.ingest.read import ReadTask, printable, read_into_store
+from stepscope.ingest.messages import ORDERS, Advanced, Answer, NotLoaded, ReadRefused, Ready, Stored, StoreFailed
+from stepscope.ingest.read import ReadTask, printable, read_into_store, throttled
 from stepscope.processes import connected, send
-from stepscope.sources.base import Input, Source
 from stepscope.sources.registry import all_sources
 from stepscope.store import Store, StoreError
 from stepscope.tables.issues import Issue
@@ -38,25 +25,17 @@ def main() -> None:
 
 def _work(payload: bytes, out: BinaryIO) -> Answer:
     try:
-        order = decode_order(payload)
+        order = ORDERS.decode(payload)
     except msgspec.MsgspecError:
         return NotLoaded()
-    source = _source(order)
+    wanted = (order.item.source, order.source_version)
+    source = next((source for source in all_sources() if (source.name, source.version) == wanted), None)
     if source is None:
         return NotLoaded()
-    item = Input(order.source, Path(order.path), tuple(map(Path, order.files)), order.label)
-    task = ReadTask(item, source, order.key, order.input_bytes)
+    task = ReadTask(order.item, source, order.key, order.input_bytes)
     try:
         advance = throttled(lambda count: send(out, Advanced(count))) if order.watched else None
-        outcome = read_into_store(task, Store(Path(order.store)), order.workers, advance)
+        outcome = read_into_store(task, Store(order.store), order.workers, advance)
     except (StoreError, OSError) as error:
         return StoreFailed(printable(str(error)))
-    return ReadRefused(outcome) if isinstance(outcome, Issue) else Stored(order.key)
-
-
-def _source(order: ReadOrder) -> Source | None:
-    """The source that is to read; None if this process knows none like it."""
-    for source in all_sources():
-        if (source.name, source.version) == (order.source, order.source_version):
-            return source
-    return None
+    return ReadRefused(outcome) if isinstance(outcome, Issue) else Stored()

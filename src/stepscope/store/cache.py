@@ -22,6 +22,7 @@ from pathlib import Path
 import platformdirs
 
 from stepscope.errors import StepscopeError
+from stepscope.processes import is_running
 from stepscope.store.manifest import Manifest, is_whole, read_manifest
 from stepscope.store.recording import StoredRecording
 
@@ -99,8 +100,7 @@ class Store:
     @contextmanager
     def drafting(self, key: str) -> Iterator[Path]:
         """A private directory in which to build the entry `key`; removed at the end unless kept by `publish`."""
-        name = f"{key}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}{_DRAFT}"
-        draft = self.directory / name
+        draft = self.directory / _draft_name(key)
         draft.mkdir(mode=0o700)
         try:
             yield draft
@@ -179,13 +179,15 @@ class Store:
 
     def _remove(self, directory: Path, size: int = 0) -> int:
         """Remove an entry at once for all others: by renaming it first."""
-        doomed = directory.with_name(
-            f"{directory.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}{_DRAFT}"
-        )
+        doomed = directory.with_name(_draft_name(directory.name))
         with suppress(OSError):  # another process may have been faster
             directory.rename(doomed)
             shutil.rmtree(doomed, ignore_errors=True)
         return size
+
+
+def _draft_name(key: str) -> str:
+    return f"{key}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}{_DRAFT}"
 
 
 def _touch(directory: Path) -> None:
@@ -202,7 +204,7 @@ def _is_abandoned(draft: Path) -> bool:
     except OSError:
         return False
     host, _, pid = draft.name.removesuffix(_DRAFT).rpartition(".")[0].rpartition(".")
-    if host.endswith("." + socket.gethostname()) and pid.isdigit() and not _is_running(int(pid)):
+    if host.endswith("." + socket.gethostname()) and pid.isdigit() and not is_running(int(pid)):
         return True
     return silent_s > _HOUR_S
 
@@ -214,15 +216,5 @@ def _sweep_temporary() -> None:
         pid = left.name.removeprefix(prefix).partition("-")[0]
         with suppress(OSError):
             ours = left.name.startswith(prefix) and left.stat().st_uid == os.getuid()
-            if ours and pid.isdigit() and not left.is_symlink() and not _is_running(int(pid)):
+            if ours and pid.isdigit() and not left.is_symlink() and not is_running(int(pid)):
                 shutil.rmtree(left, ignore_errors=True)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass
-    return True

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
@@ -16,71 +17,47 @@ _FILE = "stepscope_file"
 """A column's name that no table has."""
 
 
-class Recording(Protocol):
-    """One recording of one rank, read and ready to be queried."""
+class Recording(ABC):
+    """One recording of one rank, read and ready to be queried.
 
-    @property
-    def source(self) -> str:
-        """Name of the source that read it."""
+    Args:
+        source: Name of the source that read it.
+        path: What a user would call it, as `shown`.
+        files: What was read of it.
+        facts: Its row of `ranks`, as the source states it.
+        rows: Rows of each table that has any.
+    """
 
-    @property
-    def path(self) -> Path:
-        """What a user would call it, as `shown`."""
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """What was read of it."""
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Its row of `ranks`, as the source states it."""
-
-    @property
-    def rows(self) -> Mapping[str, int]:
-        """Rows of each table that has any."""
+    def __init__(
+        self, source: str, path: Path, files: tuple[Path, ...], facts: Mapping[str, Any], rows: Mapping[str, int]
+    ) -> None:
+        self.source = source
+        self.path = path
+        self.files = files
+        self.facts = facts
+        self.rows = rows
 
     def scan(self, table: str) -> pl.LazyFrame:
         """The rows of a table with all its stored columns; empty if there are none."""
+        return self._scan(table) if table in self.rows else pl.LazyFrame(schema=TABLES[table].stored_schema)
+
+    @abstractmethod
+    def _scan(self, table: str) -> pl.LazyFrame:
+        """The rows of a table that has some."""
 
 
-class StoredRecording:
+class StoredRecording(Recording):
     """A recording with its rows in the store."""
 
     def __init__(self, directory: Path, manifest: Manifest) -> None:
+        rows = {name: table.rows for name, table in manifest.tables.items()}
+        super().__init__(manifest.source, Path(manifest.path), manifest.paths(), manifest.facts, rows)
         self.directory = directory
         self.manifest = manifest
 
-    @property
-    def source(self) -> str:
-        """Name of the source that read it."""
-        return self.manifest.source
-
-    @property
-    def path(self) -> Path:
-        """What a user would call it."""
-        return Path(self.manifest.path)
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """What was read of it."""
-        return self.manifest.paths()
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Its row of `ranks`, as the source states it."""
-        return self.manifest.facts
-
-    @property
-    def rows(self) -> Mapping[str, int]:
-        """Rows of each table that has any."""
-        return {name: table.rows for name, table in self.manifest.tables.items()}
-
-    def scan(self, table: str) -> pl.LazyFrame:
-        """The rows of a table with all its stored columns; empty if there are none."""
-        schema = TABLES[table].stored_schema
-        if table not in self.manifest.tables:
-            return pl.LazyFrame(schema=schema)
+    def _scan(self, table: str) -> pl.LazyFrame:
         # Columns without any value are not stored; the schema brings them back as null.
+        schema = TABLES[table].stored_schema
         return pl.scan_parquet(self.files_of(table), schema=schema, missing_columns="insert", glob=False)
 
     def files_of(self, table: str) -> list[Path]:
@@ -89,7 +66,7 @@ class StoredRecording:
         return [] if stored is None else [self.directory / part.name for part in stored.parts]
 
 
-class MemoryRecording:
+class MemoryRecording(Recording):
     """A recording with its rows in memory: for runs built by Python code, and if no disk is left."""
 
     def __init__(
@@ -100,21 +77,12 @@ class MemoryRecording:
         facts: Mapping[str, Any],
         frames: Mapping[str, pl.DataFrame],
     ) -> None:
-        self.source = source
-        self.path = Path(shown(path))
-        self.files = files
-        self.facts = facts
         self.frames = {name: frame for name, frame in frames.items() if frame.height}
+        rows = {name: frame.height for name, frame in self.frames.items()}
+        super().__init__(source, Path(shown(path)), files, facts, rows)
 
-    @property
-    def rows(self) -> Mapping[str, int]:
-        """Rows of each table that has any."""
-        return {name: frame.height for name, frame in self.frames.items()}
-
-    def scan(self, table: str) -> pl.LazyFrame:
-        """The rows of a table with all its stored columns; empty if there are none."""
-        frame = self.frames.get(table)
-        return pl.LazyFrame(schema=TABLES[table].stored_schema) if frame is None else frame.lazy()
+    def _scan(self, table: str) -> pl.LazyFrame:
+        return self.frames[table].lazy()
 
 
 def scan_together(recordings: Sequence[tuple[int, StoredRecording]], table: str) -> pl.LazyFrame:
@@ -129,12 +97,7 @@ def scan_together(recordings: Sequence[tuple[int, StoredRecording]], table: str)
     """
     files = [(str(file), number) for number, recording in recordings for file in recording.files_of(table)]
     paths, numbers = [file for file, _ in files], pl.Series([number for _, number in files], dtype=pl.Int32)
-    rows = pl.scan_parquet(
-        paths,
-        schema=TABLES[table].stored_schema,
-        missing_columns="insert",
-        glob=False,
-        include_file_paths=_FILE,
-    )
+    schema = TABLES[table].stored_schema
+    rows = pl.scan_parquet(paths, schema=schema, missing_columns="insert", glob=False, include_file_paths=_FILE)
     place = pl.col(_FILE).cast(pl.Enum(paths)).to_physical()
     return rows.with_columns(rank=pl.lit(numbers).gather(place)).drop(_FILE)
