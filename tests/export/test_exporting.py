@@ -11,8 +11,7 @@ import pytest
 from export_samples import make_recording, sampled, torch_frames
 
 from stepscope.export.__main__ import main
-from stepscope.export.exporters import EXPORTERS
-from stepscope.export.exporting import Outcome, export
+from stepscope.export.exporting import EXPORTERS, Outcome, export
 from stepscope.export.rank_export import RankExport
 from stepscope.run import Run
 

@@ -1,11 +1,12 @@
-"""How the classic files write times, shares and rows."""
+"""How exported files write times, shares and rows."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable
-from datetime import datetime
+
+import polars as pl
 
 TICK_NS = 10
 """Step traces count in ticks of a 100 MHz clock."""
@@ -44,6 +45,17 @@ def csv_text(header: str, rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
-def clock(ns: float | None) -> str:
-    """Local date and time to the second, as `profiler_info` has it; empty if unknown."""
-    return "" if ns is None else datetime.fromtimestamp(ns / 1e9).strftime("%Y-%m-%d %H:%M:%S")
+def microseconds(column: str | pl.Expr) -> pl.Expr:
+    """A time or duration in ns as text, e.g. `1760000000000462.904`; null stays null.
+
+    A float64 holds the time of a day of this century to a quarter of a microsecond only.
+    """
+    ns = pl.col(column) if isinstance(column, str) else column
+    size = ns.abs()
+    sign = pl.when(ns < 0).then(pl.lit("-")).otherwise(pl.lit(""))
+    return pl.format("{}{}.{}", sign, size // 1000, (size % 1000).cast(pl.String).str.zfill(3))
+
+
+def instants(column: str) -> pl.Expr:
+    """Times of a CSV file, with the tab behind them that keeps spreadsheets from rounding them."""
+    return microseconds(column) + "\t"

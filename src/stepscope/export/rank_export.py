@@ -21,6 +21,7 @@ from stepscope.selection import Choice
 from stepscope.sources.recording.lines import read_all_rows
 from stepscope.tables import TABLES
 from stepscope.tables.memory import SHARED_MEMORY
+from stepscope.tables.steps import WHOLE_RECORDING
 
 TIMELINE_LIMIT_BYTES = 500 << 20
 _PART_BYTES = 1 << 20
@@ -87,6 +88,11 @@ class RankExport:
         return self.rows("steps").filter(pl.col("step") > 0).sort("start_ns")["step"].to_list()
 
     @property
+    def has_steps(self) -> bool:
+        """Whether the recording has steps, and not only one window around all of it."""
+        return bool((self.rows("steps")["window"] != WHOLE_RECORDING).any())
+
+    @property
     def options(self) -> dict[str, Any]:
         """The options of the `Profiler` that recorded."""
         return self.about.get("options") or {}
@@ -141,7 +147,11 @@ class RankExport:
 
     def write_json(self, name: str, content: Any) -> None:
         """Write one JSON file, indented with `pretty`."""
-        self.write(name, json.dumps(content, indent=4 if self.pretty else None, ensure_ascii=False))
+        self.write(name, self.json_text(content, ensure_ascii=False))
+
+    def json_text(self, content: Any, *, ensure_ascii: bool = True) -> str:
+        """JSON, indented with `pretty`; a value that JSON does not know becomes text."""
+        return json.dumps(content, indent=4 if self.pretty else None, ensure_ascii=ensure_ascii, default=str)
 
     def copy(self, name: str, source: Path) -> None:
         """Copy a file of the recording.
@@ -163,8 +173,7 @@ class RankExport:
             OSError: If it cannot be written.
         """
         path = self.directory / name
-        for missing in reversed([place for place in path.parents if not place.exists()]):
-            missing.mkdir(mode=0o700, exist_ok=True)
+        make_private(path.parent)
         draft = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -177,6 +186,12 @@ class RankExport:
             raise
         if name not in self.written:
             self.written.append(name)
+
+
+def make_private(directory: Path) -> None:
+    """Create a directory and those above it, as far as they are missing, for this user alone."""
+    for missing in reversed([place for place in (directory, *directory.parents) if not place.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def open_recording(recording: Path, opener: Callable[[Path], Run] = open_run, steps: Choice = None) -> RankExport:

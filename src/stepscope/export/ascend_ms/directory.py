@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from stepscope.errors import Unavailable
-from stepscope.export.ascend_ms.communication import communication
-from stepscope.export.ascend_ms.communication_matrix import communication_matrix
+from stepscope.export.ascend_ms.communication import communication, communication_matrix
 from stepscope.export.ascend_ms.identity import profiler_info, profiler_metadata
-from stepscope.export.ascend_ms.kernels import api_statistic, kernel_details, op_statistic
 from stepscope.export.ascend_ms.memory import memory_record, operator_memory
-from stepscope.export.ascend_ms.operator_details import operator_details
-from stepscope.export.ascend_ms.step_trace_time import step_trace_time
+from stepscope.export.ascend_ms.times import (
+    api_statistic,
+    kernel_details,
+    op_statistic,
+    operator_details,
+    step_trace_time,
+)
 from stepscope.export.ascend_ms.trace_view import trace_view
 from stepscope.export.rank_export import RankExport
 from stepscope.sources.ascend.rank_files import OUTPUT

@@ -8,7 +8,7 @@ from typing import Any
 from stepscope import __version__
 from stepscope.export.rank_export import RankExport
 
-_TOLD = ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend")
+_RECORDED = ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend")
 _MINDSPORE = "mindspore"
 
 
@@ -28,12 +28,12 @@ def profiler_info(export: RankExport) -> str:
             "version": __version__,
             "process": facts.get("process"),
             "device": facts.get("device"),
-            **{key: facts.get(key) for key in _TOLD},
+            **{key: facts.get(key) for key in _RECORDED},
         },
     }
     if facts.get("framework") == _MINDSPORE:
         content |= {"ms_version": facts.get("framework_version"), "context_mode": export.about.get("mode")}
-    return json_text(export, content)
+    return export.json_text(content)
 
 
 def profiler_metadata(export: RankExport) -> str:
@@ -45,17 +45,7 @@ def profiler_metadata(export: RankExport) -> str:
         ranks = list(members) if members is not None else None
         place = ranks.index(export.rank) if ranks and export.rank in ranks else None
         groups[group] = {"group_name": name or group, "group_rank": place, "global_ranks": ranks}
-    return json_text(export, {"ENV_VARIABLES": environment, "parallel_group_info": groups})
-
-
-def on_device(export: RankExport) -> bool:
-    """Whether anything that a device ran was recorded."""
-    return export.run.has("kernels")
-
-
-def json_text(export: RankExport, content: dict[str, Any]) -> str:
-    """JSON, indented if the user wants it so."""
-    return json.dumps(content, indent=4 if export.pretty else None, default=str)
+    return export.json_text({"ENV_VARIABLES": environment, "parallel_group_info": groups})
 
 
 def _activities(facts: dict[str, Any]) -> list[str]:

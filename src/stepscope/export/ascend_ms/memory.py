@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.errors import Unavailable
-from stepscope.export.ascend_ms.units import csv_text, instants, microseconds
+from stepscope.export.formatting import instants, microseconds
 from stepscope.export.rank_export import RankExport
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -42,7 +42,7 @@ def operator_memory(export: RankExport) -> str:
         pl.lit(None, pl.String).alias("Stream Ptr"),
         _device(export).alias("Device Type"),
     )
-    return csv_text(rows)
+    return rows.write_csv()
 
 
 def memory_record(export: RankExport) -> str:
@@ -61,7 +61,7 @@ def memory_record(export: RankExport) -> str:
         *((pl.col(name) / MIB).alias(f"Total {level}(MB)") for level, name in _LEVELS.items()),
         _device(export).alias("Device Type"),
     )
-    return csv_text(rows)
+    return rows.write_csv()
 
 
 def _device(export: RankExport) -> pl.Expr:

@@ -1,18 +1,76 @@
-"""trace_view.json: the timeline as a list of Chrome trace events, never larger than the limit and always complete."""
+"""trace_view.json: the timeline as a list of Chrome trace events, never larger than the limit and always complete.
+
+On a host alone, communication and overlap are what its threads did; there are no kernels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 import msgspec
+import polars as pl
 
+from stepscope.analysis.methods.intervals import WINDOW
+from stepscope.analysis.step.activity import WORK
 from stepscope.errors import Unavailable
-from stepscope.export.ascend_ms.trace_device import communication_events, kernel_events, overlap_events
-from stepscope.export.ascend_ms.trace_host import counter_events, host_events, step_events
-from stepscope.export.ascend_ms.trace_tracks import Event, Tracks
+from stepscope.export.ascend_ms.communication import named_calls
+from stepscope.export.ascend_ms.trace_tracks import (
+    COLLECTION,
+    COMMUNICATION,
+    COUNTERS,
+    DEVICE,
+    HOST,
+    OVERLAP,
+    RUNTIME,
+    Event,
+    Tracks,
+    complete,
+    in_order,
+)
+from stepscope.export.formatting import us_text
 from stepscope.export.rank_export import RankExport
-from stepscope.export.timelines import SEPARATOR, CappedList
+from stepscope.export.timelines import SEPARATOR, CappedList, overlaps
+from stepscope.sources.ascend.collective_tables import ELEMENT_BYTES
+from stepscope.tables.steps import WHOLE_RECORDING
+
+STEP = "ProfilerStep#"
+_PROCESS = {"runtime": RUNTIME, "gc": COLLECTION}
+_CATEGORY = {"operator": "cpu_op", "python": "python_function", "gc": "GC"}
+_LEFT = ("kernel", "memory", "communication", "communication_task", "device_annotation")
+"""Slices of the device, which the device's own tables give."""
+_ARGUMENTS = {
+    "sequence": "Sequence number",
+    "forward_thread": "Fwd thread id",
+    "input_shapes": "Input Dims",
+    "input_types": "Input type",
+    "text": "Call stack",
+}
+OVERLAPS = {
+    "computing": "Computing",
+    "communication": "Communication",
+    "communication_alone": "Communication(Not Overlapped)",
+    "free": "Free",
+}
+"""Rows of the overlap analysis, of each of `overlaps`."""
+ELEMENT_TYPES = {
+    "float": "FP32",
+    "double": "FP64",
+    "c10::half": "FP16",
+    "half": "FP16",
+    "c10::bfloat16": "BFP16",
+    "bfloat16": "BFP16",
+    "int": "INT32",
+    "long int": "INT64",
+    "long": "INT64",
+    "short": "INT16",
+    "signed char": "INT8",
+    "unsigned char": "UINT8",
+    "byte": "UINT8",
+    "bool": "UINT8",
+}
+"""Element types as frameworks record them, and as the format does."""
 
 
 def trace_view(export: RankExport) -> Iterator[str]:
@@ -23,12 +81,15 @@ def trace_view(export: RankExport) -> Iterator[str]:
         Unavailable: If there is nothing to show.
     """
     tracks = Tracks(export)
-    kinds = (step_events, overlap_events, communication_events, kernel_events, counter_events, host_events)
+    kinds = (_step_events, _overlap_events, _communication_events, _kernel_events, _counter_events, _host_events)
     events = chain.from_iterable(make(export, tracks) for make in kinds)
     first = next(events, None)
     if first is None:
         raise Unavailable("nothing with a time was recorded")
-    entries = (SEPARATOR.join(map(_json, [*tracks.new_names(), event])) for event in chain([first], events))
+    entries = (
+        SEPARATOR.join(msgspec.json.encode(each).decode() for each in (*tracks.new_names(), event))
+        for event in chain([first], events)
+    )
     return _with_note(export, CappedList(entries, export.timeline_limit_bytes))
 
 
@@ -41,5 +102,111 @@ def _with_note(export: RankExport, text: CappedList) -> Iterator[str]:
         export.leave_out("trace_view.json", reason)
 
 
-def _json(event: Event) -> str:
-    return msgspec.json.encode(event).decode()
+def _step_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+    """The steps as ranges of the main thread."""
+    steps = export.rows("steps").filter(pl.col("window") != WHOLE_RECORDING)
+    for step, start, end in steps.sort("start_ns").select("step", "start_ns", "end_ns").iter_rows():
+        track = tracks.thread(HOST, str(tracks.pid))
+        yield complete(f"{STEP}{step}", track, start, end - start, cat="cpu_op", args={})
+
+
+def _host_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+    """All ranges of the host but the steps, and the arrows from forward to backward, in order of start."""
+    slices = export.rows("slices").filter(
+        ~pl.col("category").is_in(_LEFT) & pl.col("stream").is_null() & ~pl.col("name").str.starts_with(STEP)
+    )
+    stacks = export.rows("stacks").select("stack", "text")
+    details = export.rows("operators").select("slice", "stack", *(name for name in _ARGUMENTS if name != "text"))
+    details = details.join(stacks, on="stack", how="left").drop("stack")
+    rows = in_order(slices).join(details, on="slice", how="left", maintain_order="left")
+    columns = ["start_ns", "duration_ns", "category", "name", "thread", "correlation", *_ARGUMENTS]
+    for start, duration, category, name, thread, correlation, *values in rows.select(columns).iter_rows():
+        track = tracks.thread(_PROCESS.get(category, HOST), thread or str(tracks.pid))
+        args = _arguments(correlation, values)
+        kind = {"cat": _CATEGORY[category]} if category in _CATEGORY else {}
+        yield complete(name, track, start, duration, **kind, args=args)
+    yield from _arrows(export, tracks)
+
+
+def _counter_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+    """Samples of counters."""
+    for name, time, value in export.rows("counters").sort("time_ns").select("name", "time_ns", "value").iter_rows():
+        pid = tracks.process(COUNTERS)
+        yield {"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": us_text(time), "args": {"value": value}}
+
+
+def _arguments(correlation: int | None, values: list[Any]) -> dict[str, Any]:
+    args = {title: value for title, value in zip(_ARGUMENTS.values(), values, strict=True) if value is not None}
+    if "Call stack" in args:
+        args["Call stack"] = args["Call stack"].replace("\n", ";\r\n")
+    if correlation is not None:
+        args["connection_id"] = correlation
+    return args
+
+
+def _arrows(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+    flows = export.rows("flows").filter(pl.col("kind") == "forward_backward").drop_nulls(["from_ns", "to_ns"])
+    columns = ["flow", "from_ns", "from_thread", "to_ns", "to_thread"]
+    for flow, *ends in flows.sort("from_ns").select(columns).iter_rows():
+        for phase, time, thread in (("s", *ends[:2]), ("f", *ends[2:])):
+            pid, tid = tracks.thread(HOST, thread or str(tracks.pid))
+            place = {"pid": pid, "tid": tid, "ts": us_text(time)}
+            yield {"ph": phase, "bp": "e", "name": "fwdbwd", "id": flow, **place, "cat": "fwdbwd"}
+
+
+def _kernel_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+    """Compute kernels and memory operations by stream."""
+    kind = str(export.facts.get("device_kind") or "device").upper()
+    task = (
+        pl.when(pl.col("kind") == "compute")
+        .then(pl.col("core").fill_null(f"KERNEL_{kind}"))
+        .when(pl.col("name").str.contains("(?i)memset"))
+        .then(pl.lit("MEMSET_ASYNC"))
+        .otherwise(pl.lit("MEMCPY_ASYNC"))
+    )
+    rows = in_order(export.rows("kernels").filter(pl.col("kind") != "communication")).select(
+        "start_ns", "duration_ns", "name", "stream", "correlation", "size_bytes", task.alias("task")
+    )
+    for start, duration, name, stream, correlation, size, task_type in rows.iter_rows():
+        track = tracks.thread(DEVICE, str(stream or 0), f"Stream {stream or 0}")
+        known = {"Stream Id": stream, "connection_id": correlation, "size(B)": size}
+        args = {"Task Type": task_type, **{title: value for title, value in known.items() if value is not None}}
+        yield complete(name, track, start, duration, args=args)
+
+
+def _communication_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+    """Calls of communication by group."""
+    places: dict[str | None, int] = {}
+    for row in named_calls(export).iter_rows(named=True):
+        place = places.setdefault(row["group"], len(places))
+        track = tracks.thread(COMMUNICATION, str(place), f"Group {place} Communication")
+        yield complete(row["call"], track, row["start_ns"], row["duration_ns"], args=_payload(row))
+
+
+def _overlap_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+    """When the rank was computing, communicating, both, or neither, from its first work to its last."""
+    try:
+        activity: pl.DataFrame = export.run.analyse("activity")
+    except Unavailable:
+        return
+    work = activity.filter(pl.col("what").is_in(WORK))
+    if work.is_empty():
+        return
+    window = work.group_by("rank").agg(pl.min("start_ns"), pl.max("end_ns"), pl.lit(0, pl.Int64).alias(WINDOW))
+    found = overlaps(activity, window.lazy())
+    for place, (part, name) in enumerate(OVERLAPS.items()):
+        for start, end in found[part].iter_rows():
+            yield complete(name, tracks.thread(OVERLAP, str(place), name), start, end - start)
+
+
+def _payload(row: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a call's data; the format gives its size as a number of elements."""
+    recorded = str(row["element_type"] or "")
+    element = ELEMENT_TYPES.get(recorded.lower(), recorded)
+    args: dict[str, Any] = {"data_type": element} if element else {}
+    width = ELEMENT_BYTES.get(element)
+    if width and row["size_bytes"] is not None and row["size_bytes"] % width == 0:
+        args["count"] = row["size_bytes"] // width
+    if row["correlation"] is not None:
+        args["connection_id"] = row["correlation"]
+    return args

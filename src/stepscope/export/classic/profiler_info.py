@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import Any
 
-from stepscope.export.formatting import clock
 from stepscope.export.rank_export import RankExport
 
 _MODES = {"graph": "graph", "jit": "graph", "pynative": "pynative"}
@@ -31,10 +31,10 @@ def write_profiler_info(export: RankExport) -> None:
         "rank_size": size,
         "graph_ids": [1],
         "is_heterogeneous": False,
-        "profiling_start_time": clock(start),
-        "profiling_stop_time": clock(stop),
-        "analyse_start_time": clock(export.began_ns),
-        "analyse_end_time": clock(time.time_ns()),
+        "profiling_start_time": _clock(start),
+        "profiling_stop_time": _clock(stop),
+        "analyse_start_time": _clock(export.began_ns),
+        "analyse_end_time": _clock(time.time_ns()),
         "all_export": True,
         "system_cnt": 0,
         "system_time": start or 0,
@@ -43,3 +43,8 @@ def write_profiler_info(export: RankExport) -> None:
     export.write_json(f"profiler_info_{export.rank}.json", info)
     reason = "the sharded graph is not recorded: frameworks give it for automatic parallelism on Ascend only"
     export.leave_out(f"parallel_strategy_{export.rank}.json", reason)
+
+
+def _clock(ns: float | None) -> str:
+    """Local date and time to the second; empty if unknown."""
+    return "" if ns is None else datetime.fromtimestamp(ns / 1e9).strftime("%Y-%m-%d %H:%M:%S")

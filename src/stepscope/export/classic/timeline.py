@@ -16,7 +16,6 @@ from stepscope.errors import Unavailable
 from stepscope.export.classic import timeline_events as events
 from stepscope.export.classic.launches import thread_numbers
 from stepscope.export.classic.operator_names import named_operators
-from stepscope.export.classic.scopes import scope_depth
 from stepscope.export.formatting import ms
 from stepscope.export.rank_export import RankExport
 from stepscope.export.timelines import CappedList, overlaps
@@ -73,17 +72,14 @@ def _summary(export: RankExport, operators: pl.DataFrame) -> dict[str, float | i
     """Total time of operators (device work on a GPU) in ms, rows, distinct operators, calls, depth of scopes."""
     if export.on_gpu:
         kernels = export.rows("kernels")
-        return {
-            "total_time": ms(int(kernels["duration_ns"].sum())),
-            "num_of_streams": kernels["stream"].n_unique(),
-            "num_of_ops": kernels["name"].n_unique(),
-            "op_exe_times": kernels.height,
-            "max_scope_name_num": scope_depth(operators),
-        }
+        time, stream, name = kernels["duration_ns"], kernels["stream"], kernels["name"]
+    else:
+        time = operators.select(pl.coalesce("self_ns", "duration_ns")).to_series()
+        stream, name = operators["thread"], operators["full_name"]
     return {
-        "total_time": ms(int(operators.select(pl.coalesce("self_ns", "duration_ns").sum()).item())),
-        "num_of_streams": operators["thread"].n_unique(),
-        "num_of_ops": operators["full_name"].n_unique(),
-        "op_exe_times": operators.height,
-        "max_scope_name_num": scope_depth(operators),
+        "total_time": ms(int(time.sum())),
+        "num_of_streams": stream.n_unique(),
+        "num_of_ops": name.n_unique(),
+        "op_exe_times": time.len(),
+        "max_scope_name_num": events.scope_depth(operators),
     }

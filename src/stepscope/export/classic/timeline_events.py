@@ -11,8 +11,6 @@ import polars as pl
 
 from stepscope.export.classic.gpu_operators import owned_kernels
 from stepscope.export.classic.launches import thread_numbers
-from stepscope.export.classic.scopes import SCHEMA as SCOPES
-from stepscope.export.classic.scopes import scopes
 from stepscope.export.formatting import us_text
 from stepscope.export.rank_export import RankExport
 
@@ -27,6 +25,8 @@ OVERLAPS = {
 }
 """Name, thread and label of each of `overlaps`."""
 _PART = 50_000
+SCOPES = {"level": pl.Int64, "name": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
+MAX_LEVELS = 64
 
 
 def metadata(export: RankExport, threads: Iterable[int], streams: Iterable[int]) -> Iterator[str]:
@@ -83,6 +83,51 @@ def scope_events(operators: pl.DataFrame) -> Iterator[str]:
     """The scopes in the operators' full names, of the thread that ran most of them."""
     for level, name, start, end in scopes(operators).select(*SCOPES).iter_rows():
         yield event(name, 0, SCOPE_NAMES, start, end - start, more=f',"scope_level":{level}')
+
+
+def scopes(operators: pl.DataFrame) -> pl.DataFrame:
+    """The scopes of operators as bars: from the first to the last operator in a row that lies in the scope.
+
+    Args:
+        operators: `full_name`, `thread`, `start_ns`, `duration_ns`, in order of time.
+
+    Returns:
+        `level` (0 is outermost), `name`, `start_ns`, `end_ns`, by level and time.
+    """
+    empty = pl.DataFrame(schema=SCOPES)
+    if operators.is_empty():
+        return empty
+    busiest = operators["thread"].value_counts(sort=True)["thread"][0]
+    parts = operators.filter(pl.col("thread").eq_missing(busiest)).select(
+        "start_ns",
+        end_ns=pl.col("start_ns") + pl.col("duration_ns"),
+        parts=pl.col("full_name").str.split("/").list.head(pl.col("full_name").str.count_matches("/")),
+    )
+    depth = min(int(parts["parts"].list.len().max() or 0), MAX_LEVELS)  # type: ignore[arg-type]
+    return pl.concat([empty, *(_level(parts, level) for level in range(depth))])
+
+
+def _level(parts: pl.DataFrame, level: int) -> pl.DataFrame:
+    prefix = parts.with_columns(
+        path=pl.when(pl.col("parts").list.len() > level).then(pl.col("parts").list.head(level + 1).list.join("/"))
+    )
+    return (
+        prefix.with_columns(run=pl.col("path").rle_id())
+        .filter(pl.col("path").is_not_null())
+        .group_by("run", maintain_order=True)
+        .agg(
+            pl.lit(level, pl.Int64).alias("level"),
+            pl.col("parts").first().list.get(level).alias("name"),
+            pl.col("start_ns").min(),
+            pl.col("end_ns").max(),
+        )
+        .select(list(SCOPES))
+    )
+
+
+def scope_depth(operators: pl.DataFrame) -> int:
+    """The most parts that a full name has, its last among them."""
+    return int(operators["full_name"].str.count_matches("/").max() or 0) + 1 if operators.height else 0  # type: ignore[arg-type]
 
 
 def operator_events(operators: pl.DataFrame) -> Iterator[str]:

@@ -1,0 +1,229 @@
+"""CSV files of where time went: step_trace_time, operator_details, kernel_details, op_statistic and api_statistic.
+
+`Accelerator Core` and `Core Type` are the unit as recorded (`AI_CORE`), else the kind of device (`CUDA`). On a host
+alone there are no kernels: op_statistic.csv then sums up its operators, by self time, with the core `CPU`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.errors import Unavailable
+from stepscope.export.ascend_ms.communication import named_calls
+from stepscope.export.formatting import instants, microseconds
+from stepscope.export.rank_export import RankExport
+from stepscope.tables.steps import WHOLE_RECORDING
+
+_STEP_COLUMNS = {
+    "Computing": "computing_ns",
+    "Communication(Not Overlapped)": "communication_not_overlapped_ns",
+    "Overlapped": "overlapped_ns",
+    "Communication": "communication_ns",
+    "Free": "free_ns",
+    "Stage": "stage_ns",
+    "Bubble": "bubble_ns",
+    "Communication(Not Overlapped and Exclude Receive)": "communication_not_overlapped_exclude_receive_ns",
+}
+"""Header to column of `breakdown`."""
+CUBE_CORES = ("AI_CORE", "MIX_AIC")
+CALL_CORE = "COMMUNICATION"
+"""Core of rows that are communication calls."""
+_SHAPES = {
+    "Input Shapes": "input_shapes",
+    "Input Data Types": "input_types",
+    "Input Formats": "input_formats",
+    "Output Shapes": "output_shapes",
+    "Output Data Types": "output_types",
+    "Output Formats": "output_formats",
+}
+
+
+def step_trace_time(export: RankExport) -> str:
+    """The file, in microseconds, from our own breakdown; the format's `Free` contains memory operations.
+
+    `Preparing` is left out if no step has it: it ends with a step's first device task, which a host does not have.
+
+    Raises:
+        Unavailable: If the steps cannot be split, with the reason.
+    """
+    parts: pl.DataFrame = export.run.analyse("breakdown")
+    rows = parts.with_columns(free_ns=pl.col("free_ns") + pl.col("memory_not_overlapped_ns"))
+    step = pl.when(pl.col("window") != WHOLE_RECORDING).then(pl.col("step").cast(pl.String))
+    columns = _STEP_COLUMNS if rows["preparing_ns"].is_null().all() else {**_STEP_COLUMNS, "Preparing": "preparing_ns"}
+    return rows.select(step.alias("Step"), *(microseconds(c).alias(title) for title, c in columns.items())).write_csv()
+
+
+def operator_details(export: RankExport) -> str:
+    """The file. Time on the device is the kernels that an operator (total: or one inside it) launched; 0 on a host.
+
+    The columns `With AICore` hold the part of it that ran on cube cores, and are 0 for other kernels.
+
+    Raises:
+        Unavailable: If no operators, or no shapes, were recorded.
+    """
+    operators = export.rows("operators")
+    if operators.is_empty():
+        raise Unavailable(export.run.missing("operators") or "no operators in the wanted steps")
+    if operators["input_shapes"].is_null().all():
+        raise Unavailable("no shapes were recorded; record with record_shapes=True")
+    rows = _with_device_time(operators, export.rows("kernels")).join(
+        export.rows("stacks").select("stack", "text"), on="stack", how="left", maintain_order="left"
+    )
+    return rows.select(
+        pl.col("name").alias("Name"),
+        pl.col("input_shapes").alias("Input Shapes"),
+        pl.col("text").str.replace_all("\n", ";\r\n", literal=True).alias("Call Stack"),
+        microseconds(pl.coalesce("self_ns", "duration_ns")).alias("Host Self Duration(us)"),
+        microseconds("duration_ns").alias("Host Total Duration(us)"),
+        *(
+            microseconds(f"{whose}_{what}_ns").alias(f"Device {whose.title()} Duration{title}(us)")
+            for what, title in (("device", ""), ("cube", " With AICore"))
+            for whose in ("self", "total")
+        ),
+    ).write_csv()
+
+
+def _with_device_time(operators: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Operators in order of start, with `self_device_ns`, `total_device_ns` and the same for cube cores."""
+    cube = pl.col("duration_ns").filter(pl.col("core").is_in(CUBE_CORES)).sum()
+    launched = (
+        kernels.filter(pl.col("external_id").is_not_null())
+        .group_by("external_id")
+        .agg(self_device_ns=pl.sum("duration_ns"), self_cube_ns=cube)
+    )
+    rows = operators.join(launched, on="external_id", how="left").with_columns(
+        pl.col("self_device_ns", "self_cube_ns").fill_null(0)
+    )
+    threads = rows.sort("start_ns", "duration_ns", descending=[False, True]).partition_by("thread", maintain_order=True)
+    return pl.concat([_with_totals(thread) for thread in threads]).sort("start_ns", maintain_order=True)
+
+
+def _with_totals(thread: pl.DataFrame) -> pl.DataFrame:
+    """Operators of one thread, outer before inner: those inside one follow it and start before it ends."""
+    ends = thread["start_ns"] + thread["duration_ns"]
+    after = thread["start_ns"].search_sorted(ends, side="left").cast(pl.Int64)
+    after = pl.select(pl.max_horizontal(after, pl.int_range(1, thread.height + 1, dtype=pl.Int64))).to_series()
+    totals = []
+    for what in ("device", "cube"):
+        upto = pl.concat([pl.Series([0], dtype=pl.Int64), thread[f"self_{what}_ns"].cast(pl.Int64).cum_sum()])
+        totals.append((upto.gather(after) - upto.head(thread.height)).alias(f"total_{what}_ns"))
+    return thread.with_columns(totals)
+
+
+def kernel_details(export: RankExport) -> str:
+    """Compute kernels and communication calls of the device, in order of start.
+
+    Raises:
+        Unavailable: If nothing ran on a device.
+    """
+    calls = named_calls(export).filter("on_device")
+    rows = pl.concat([_compute(export), _calls(calls)], how="diagonal")
+    if rows.is_empty():
+        raise Unavailable(export.run.missing("kernels") or "no kernels in the wanted steps")
+    step = pl.col("step") if export.has_steps else pl.lit(None, pl.Int32)
+    rows = rows.sort("start_ns").select(
+        step.alias("Step Id"),
+        pl.col("device").alias("Device_id"),
+        pl.col("stream").alias("Stream ID"),
+        pl.col("name").alias("Name"),
+        pl.col("type").alias("Type"),
+        pl.col("state").alias("OP State"),
+        pl.col("core").alias("Accelerator Core"),
+        instants("start_ns").alias("Start Time(us)"),
+        microseconds("duration_ns").alias("Duration(us)"),
+        microseconds("wait_ns").alias("Wait Time(us)"),
+        pl.col("block_dim").alias("Block Dim"),
+        pl.col("mix_block_dim").alias("Mix Block Dim"),
+        *(pl.col(name).alias(title) for title, name in _SHAPES.items()),
+    )
+    return rows.write_csv(null_value="N/A")
+
+
+def op_statistic(export: RankExport) -> str:
+    """Totals of device work by type if the source states one, else by name; on a host, of operators.
+
+    Raises:
+        Unavailable: If there is neither.
+    """
+    if export.run.has("kernels"):
+        work = _compute(export).select(pl.coalesce("type", "name").alias("type"), "core", "duration_ns")
+    else:
+        spent = pl.coalesce("self_ns", "duration_ns").alias("duration_ns")
+        work = export.rows("operators").select(pl.col("name").alias("type"), pl.lit("CPU").alias("core"), spent)
+    if work.is_empty():
+        raise Unavailable("neither kernels nor operators were recorded")
+    totals = _totals(work, ["type", "core"])
+    ratio = 100 * pl.col("total_ns") / pl.col("total_ns").sum()
+    return totals.select(
+        pl.lit(export.facts.get("device")).alias("Device_id"),
+        pl.col("type").alias("OP Type"),
+        pl.col("core").alias("Core Type"),
+        pl.col("count").alias("Count"),
+        microseconds("total_ns").alias("Total Time(us)"),
+        microseconds("min_ns").alias("Min Time(us)"),
+        (pl.col("mean_ns") / 1000).round(3).alias("Avg Time(us)"),
+        microseconds("max_ns").alias("Max Time(us)"),
+        ratio.round(3).alias("Ratio(%)"),
+    ).write_csv()
+
+
+def api_statistic(export: RankExport) -> str:
+    """Totals of the calls into the driver and its runtime.
+
+    Raises:
+        Unavailable: If none were recorded, as on a host alone.
+    """
+    calls = export.rows("slices").filter(pl.col("category") == "runtime")
+    if calls.is_empty():
+        raise Unavailable("no calls into a device's runtime were recorded")
+    return (
+        _totals(calls, ["name"])
+        .select(
+            pl.lit("host").alias("Device_id"),
+            pl.lit("runtime").alias("Level"),
+            pl.col("name").alias("API Name"),
+            microseconds("total_ns").alias("Time(us)"),
+            pl.col("count").alias("Count"),
+            (pl.col("mean_ns") / 1000).round(3).alias("Avg(us)"),
+            microseconds("min_ns").alias("Min(us)"),
+            microseconds("max_ns").alias("Max(us)"),
+            (pl.col("variance") / 1e6).round(3).alias("Variance"),
+        )
+        .write_csv()
+    )
+
+
+def _compute(export: RankExport) -> pl.DataFrame:
+    kind = str(export.facts.get("device_kind") or "device").upper()
+    rows = export.rows("kernels").filter(pl.col("kind") == "compute")
+    return rows.with_columns(pl.col("core").fill_null(kind))
+
+
+def _calls(calls: pl.DataFrame) -> pl.DataFrame:
+    return calls.select(
+        "start_ns",
+        "duration_ns",
+        "wait_ns",
+        "stream",
+        "step",
+        name="call",
+        type=pl.format("hcom_{}_", "word"),
+        core=pl.lit(CALL_CORE),
+    )
+
+
+def _totals(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Sums of `duration_ns`, largest first."""
+    duration = pl.col("duration_ns")
+    return (
+        rows.group_by(by)
+        .agg(
+            count=pl.len(),
+            total_ns=duration.sum(),
+            min_ns=duration.min(),
+            mean_ns=duration.mean(),
+            max_ns=duration.max(),
+            variance=duration.cast(pl.Float64).var(ddof=0),
+        )
+        .sort("total_ns", *by, descending=[True, *(False for _ in by)])
+    )
