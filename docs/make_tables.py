@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stepscope.tables import TABLES, Column, Table
 from stepscope.tables.base import unit_of
-from stepscope.tables.kernel_counters import COUNTERS_OF_SETS, KERNEL_COUNTERS
+from stepscope.tables.kernels import COUNTERS_OF_SETS, KERNEL_COUNTERS
 
 PAGE = Path(__file__).with_name("tables.md")
 
@@ -37,8 +37,8 @@ def page() -> str:
 def section(table: Table) -> str:
     """One table: what a row is, its key, its columns."""
     lines = [f"## {table.name}", "", table.doc]
-    if table.key:
-        lines += ["", f"Key: {', '.join(f'`{name}`' for name in table.key)}."]
+    if table.key is not None:
+        lines += ["", f"Key: {', '.join(f'`{name}`' for name in ('rank', *table.key))}."]
     if table is KERNEL_COUNTERS:
         return "\n".join([*lines, "", *_counters(table)])
     return "\n".join([*lines, "", *column_rows(table.columns)])

@@ -9,7 +9,7 @@ from typing import Literal
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from stepscope.tables.scopes import PLACE
+from stepscope.tables.operators import PLACE
 
 GAP = 2
 """Spaces between columns."""

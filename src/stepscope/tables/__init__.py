@@ -12,7 +12,7 @@ from stepscope.tables.steps import STEPS as STEPS
 from stepscope.tables.slices import SLICES as SLICES
 from stepscope.tables.operators import OPERATORS as OPERATORS
 from stepscope.tables.kernels import KERNELS as KERNELS
-from stepscope.tables.kernel_counters import KERNEL_COUNTERS as KERNEL_COUNTERS
+from stepscope.tables.kernels import KERNEL_COUNTERS as KERNEL_COUNTERS
 from stepscope.tables.communication import COLLECTIVES as COLLECTIVES
 from stepscope.tables.communication import LINKS as LINKS
 from stepscope.tables.communication import TRANSPORTS as TRANSPORTS
@@ -20,15 +20,15 @@ from stepscope.tables.memory import ALLOCATIONS as ALLOCATIONS
 from stepscope.tables.memory import MEMORY_CURVE as MEMORY_CURVE
 from stepscope.tables.slices import FLOWS as FLOWS
 from stepscope.tables.steps import STEP_TOTALS as STEP_TOTALS
-from stepscope.tables.operator_totals import OPERATOR_TOTALS as OPERATOR_TOTALS
+from stepscope.tables.operators import OPERATOR_TOTALS as OPERATOR_TOTALS
 from stepscope.tables.host import COUNTERS as COUNTERS
 from stepscope.tables.slices import STACKS as STACKS
 from stepscope.tables.communication import COMMUNICATION_TOTALS as COMMUNICATION_TOTALS
-from stepscope.tables.operator_totals import OPERATOR_STEPS as OPERATOR_STEPS
+from stepscope.tables.operators import OPERATOR_STEPS as OPERATOR_STEPS
 from stepscope.tables.graphs import GRAPHS as GRAPHS
 from stepscope.tables.graphs import GRAPH_NODES as GRAPH_NODES
 from stepscope.tables.graphs import GRAPH_TENSORS as GRAPH_TENSORS
-from stepscope.tables.operator_totals import FLOP_SCOPES as FLOP_SCOPES
+from stepscope.tables.operators import FLOP_SCOPES as FLOP_SCOPES
 from stepscope.tables.host import HOST_EVENTS as HOST_EVENTS
 from stepscope.tables.ranks import RANK_FIGURES as RANK_FIGURES
 from stepscope.tables.input_pipeline import PIPELINE_OPERATORS as PIPELINE_OPERATORS

@@ -71,6 +71,10 @@ class Column:
         return f"{self.doc} One of {', '.join(f'`{value}`' for value in self.values)}." if self.values else self.doc
 
 
+RANK = Column("rank", "int32", "Global rank; filled when a run is opened.", nullable=False)
+STEP = Column("step", "int32", "Training step as the source numbers it; 0 if it has no steps.")
+
+
 def unit_of(name: str) -> str:
     """The unit that a name ends in.
 
@@ -98,15 +102,20 @@ class Fitting:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: what a row is, its key and its columns.
+    """One table: what a row is, its columns, and which of them identify a row of a rank, if any do.
 
-    `rank` is never stored: an input holds one rank, and the run that opens it adds its number (see `Run`).
+    `rank` is the first column of every table, declared only if it has a meaning of its own. It is never stored: an input
+    holds one rank, and the run that opens it adds its number (see `Run`).
     """
 
     name: str
     doc: str
     columns: tuple[Column, ...]
-    key: tuple[str, ...] = ()
+    key: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.columns[0].name != RANK.name:
+            object.__setattr__(self, "columns", (RANK, *self.columns))
 
     @property
     def schema(self) -> dict[str, pl.DataType]:
@@ -289,7 +298,3 @@ def polars_type(dtype: DType) -> pl.DataType:
         "list[string]": pl.List(pl.String()),
     }
     return types[dtype]
-
-
-RANK = Column("rank", "int32", "Global rank; filled when a run is opened.", nullable=False)
-STEP = Column("step", "int32", "Training step as the source numbers it; 0 if it has no steps.")

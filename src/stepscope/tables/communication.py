@@ -1,16 +1,12 @@
 """Communication: process groups, calls, links between ranks, transports, and totals."""
 
-from stepscope.tables.base import RANK, STEP, Column, Table
+from stepscope.tables.base import STEP, Column, Table
 
 GROUPS = Table(
     name="groups",
     doc="One row per process group that a rank belongs to.",
-    key=(
-        "rank",
-        "group",
-    ),
+    key=("group",),
     columns=(
-        RANK,
         Column("group", "string", "Key of the group, as in `collectives.group`.", nullable=False),
         Column("name", "string", "Readable name, e.g. `dp`, `tp`, `default_pg`."),
         Column("members", "list[int32]", "Global ranks in group order."),
@@ -23,12 +19,8 @@ POINT_TO_POINT = ("send", "recv", "send_recv")
 COLLECTIVES = Table(
     name="collectives",
     doc="One row per rank and collective or point-to-point call.",
-    key=(
-        "rank",
-        "collective",
-    ),
+    key=("collective",),
     columns=(
-        RANK,
         Column("collective", "int64", "Number of the row, unique in its rank, in start order.", nullable=False),
         Column("group", "string", "Process group key; the same on every member."),
         Column(
@@ -63,16 +55,8 @@ COLLECTIVES = Table(
 LINKS = Table(
     name="links",
     doc="One row per link and communication call (or total) of a rank.",
-    key=(
-        "rank",
-        "step",
-        "group",
-        "operation",
-        "source",
-        "destination",
-    ),
+    key=("step", "group", "operation", "source", "destination"),
     columns=(
-        RANK,
         STEP,
         Column("group", "string", "Process group key."),
         Column("operation", "string", "As in `collectives`."),
@@ -89,16 +73,8 @@ LINKS = Table(
 TRANSPORTS = Table(
     name="transports",
     doc="One row per communication call and transport of a rank: what it moved and how long it took.",
-    key=(
-        "rank",
-        "step",
-        "group",
-        "name",
-        "transport",
-        "packet_bytes",
-    ),
+    key=("step", "group", "name", "transport", "packet_bytes"),
     columns=(
-        RANK,
         STEP,
         Column("group", "string", "Process group key."),
         Column("name", "string", "Call, as in `collectives.name`.", nullable=False),
@@ -113,13 +89,8 @@ TRANSPORTS = Table(
 COMMUNICATION_TOTALS = Table(
     name="communication_totals",
     doc="Communication and wait time: one row per rank and step (name is null), and per call if recorded.",
-    key=(
-        "rank",
-        "step",
-        "name",
-    ),
+    key=("step", "name"),
     columns=(
-        RANK,
         STEP,
         Column("name", "string", "Call; null for the whole step."),
         Column("duration_ns", "int64", "Communication without waiting, ns.", nullable=False),

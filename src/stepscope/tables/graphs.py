@@ -1,16 +1,12 @@
 """Compiled graphs: their memory plans, nodes and tensors."""
 
-from stepscope.tables.base import RANK, Column, Table
+from stepscope.tables.base import Column, Table
 
 GRAPHS = Table(
     name="graphs",
     doc="One row per compiled graph with a memory plan.",
-    key=(
-        "rank",
-        "graph",
-    ),
+    key=("graph",),
     columns=(
-        RANK,
         Column("graph", "int64", "Number of the graph.", nullable=False),
         Column("static_bytes", "int64", "Memory held as long as the graph, e.g. parameters."),
         Column("forward_start", "int32", "Node at which the forward pass starts."),
@@ -21,13 +17,8 @@ GRAPHS = Table(
 GRAPH_NODES = Table(
     name="graph_nodes",
     doc="One row per node of a graph in execution order, with the memory in use.",
-    key=(
-        "rank",
-        "graph",
-        "node",
-    ),
+    key=("graph", "node"),
     columns=(
-        RANK,
         Column("graph", "int64", "Number of the graph.", nullable=False),
         Column("node", "int32", "Position in execution order, from 0.", nullable=False),
         Column("name", "string", "Short name."),
@@ -47,13 +38,8 @@ GRAPH_NODES = Table(
 GRAPH_TENSORS = Table(
     name="graph_tensors",
     doc="One row per tensor of a graph with its lifetime in nodes.",
-    key=(
-        "rank",
-        "graph",
-        "tensor",
-    ),
+    key=("graph", "tensor"),
     columns=(
-        RANK,
         Column("graph", "int64", "Number of the graph.", nullable=False),
         Column("tensor", "int64", "Number of the tensor.", nullable=False),
         Column("node", "int32", "Node that creates it."),

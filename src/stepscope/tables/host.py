@@ -1,17 +1,12 @@
 """The host: events that a framework marks, use of resources, and counters of devices."""
 
-from stepscope.tables.base import RANK, STEP, Column, Table
+from stepscope.tables.base import STEP, Column, Table
 
 HOST_EVENTS = Table(
     name="host_events",
     doc="One row per range or point on the host, by module, event and stage, as marked by the framework.",
-    key=(
-        "rank",
-        "thread",
-        "start_ns",
-    ),
+    key=("thread", "start_ns"),
     columns=(
-        RANK,
         STEP,
         Column("start_ns", "int64", "Start, ns since the epoch.", nullable=False),
         Column("duration_ns", "int64", "Duration; null for a point or a start without an end."),
@@ -31,15 +26,8 @@ HOST_EVENTS = Table(
 HOST_USAGE = Table(
     name="host_usage",
     doc="One row per sample of CPU, memory and disk use of a host, process, worker or dataset operator.",
-    key=(
-        "rank",
-        "scope",
-        "name",
-        "process",
-        "time_ns",
-    ),
+    key=("scope", "name", "process", "time_ns"),
     columns=(
-        RANK,
         Column(
             "time_ns",
             "int64",
@@ -82,13 +70,8 @@ HOST_USAGE = Table(
 COUNTERS = Table(
     name="counters",
     doc="One row per sample of a counter.",
-    key=(
-        "rank",
-        "name",
-        "time_ns",
-    ),
+    key=("name", "time_ns"),
     columns=(
-        RANK,
         Column("time_ns", "int64", "ns since the epoch.", nullable=False),
         Column("name", "string", "Counter with its unit: `ai_core_frequency_mhz`...", nullable=False),
         Column("device", "int32", "Device index."),

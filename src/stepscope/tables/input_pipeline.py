@@ -1,17 +1,12 @@
 """The input pipeline: its operators, and batches and queues over time."""
 
-from stepscope.tables.base import RANK, STEP, Column, Table
+from stepscope.tables.base import STEP, Column, Table
 
 INPUT_PIPELINE = Table(
     name="input_pipeline",
     doc="One row per sample of a dataset operator or queue.",
-    key=(
-        "rank",
-        "operator",
-        "time_ns",
-    ),
+    key=("operator", "time_ns"),
     columns=(
-        RANK,
         STEP,
         Column(
             "operator", "string", "Loader, dataset operator (type and number, e.g. `MapOp_3`) or queue.", nullable=False
@@ -33,13 +28,8 @@ INPUT_PIPELINE = Table(
 PIPELINE_OPERATORS = Table(
     name="pipeline_operators",
     doc="One row per operator of a dataset pipeline.",
-    key=(
-        "rank",
-        "pipeline",
-        "operator",
-    ),
+    key=("pipeline", "operator"),
     columns=(
-        RANK,
         Column("pipeline", "int32", "Number of the pipeline, from 0.", nullable=False),
         Column("operator", "string", "As in `input_pipeline`: type and number, e.g. `MapOp_3`.", nullable=False),
         Column("number", "int32", "Number in its pipeline."),

@@ -19,7 +19,6 @@ OTHER_RUNS = "other runs"
 ISSUES = Table(
     name="issues",
     doc="One row per problem: what was skipped, guessed or is doubtful, with place and remedy.",
-    key=(),
     columns=(
         Column("rank", "int32", "Global rank, if known."),
         Column(

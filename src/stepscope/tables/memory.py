@@ -1,16 +1,12 @@
 """Memory of allocators: blocks, and the amount over time."""
 
-from stepscope.tables.base import RANK, Column, Table
+from stepscope.tables.base import Column, Table
 
 ALLOCATIONS = Table(
     name="allocations",
     doc="One row per memory block with its lifetime.",
-    key=(
-        "rank",
-        "allocation_ns",
-    ),
+    key=("allocation_ns",),
     columns=(
-        RANK,
         Column("name", "string", "Operator that allocated it."),
         Column("component", "string", "`shared memory` for a block passed between processes; otherwise null."),
         Column("device", "int32", "Device index; null for the host."),
@@ -28,12 +24,8 @@ SHARED_MEMORY = "shared memory"
 MEMORY_CURVE = Table(
     name="memory_curve",
     doc="One row per change of allocated or reserved memory.",
-    key=(
-        "rank",
-        "time_ns",
-    ),
+    key=("time_ns",),
     columns=(
-        RANK,
         Column("time_ns", "int64", "ns since the epoch.", nullable=False),
         Column(
             "component",

@@ -1,11 +1,11 @@
 """Ranks, and recorded figures of a whole rank."""
 
-from stepscope.tables.base import RANK, Column, Table
+from stepscope.tables.base import Column, Table
 
 RANKS = Table(
     name="ranks",
     doc="One row per recording of a rank: who recorded it, where and how.",
-    key=("rank",),
+    key=(),
     columns=(
         Column("rank", "int32", "Global rank; null until the run numbers ranks without one."),
         Column("rank_origin", "string", "Where the rank comes from: `content`, `file name` or `numbered`."),
@@ -38,13 +38,8 @@ RANKS = Table(
 RANK_FIGURES = Table(
     name="rank_figures",
     doc="One row per recorded figure or name of a whole rank that has no table of its own; see the names below.",
-    key=(
-        "rank",
-        "name",
-        "graph",
-    ),
+    key=("name", "graph"),
     columns=(
-        RANK,
         Column(
             "name",
             "string",

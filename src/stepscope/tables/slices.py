@@ -1,16 +1,12 @@
 """Ranges of time: slices, the flows between them, and their call stacks."""
 
-from stepscope.tables.base import RANK, STEP, Column, Table
+from stepscope.tables.base import STEP, Column, Table
 
 SLICES = Table(
     name="slices",
     doc="One row per timed range on a host thread or device stream.",
-    key=(
-        "rank",
-        "slice",
-    ),
+    key=("slice",),
     columns=(
-        RANK,
         Column(
             "slice",
             "int64",
@@ -41,13 +37,8 @@ SLICES = Table(
 FLOWS = Table(
     name="flows",
     doc="One row per recorded flow (an arrow in a trace) between two slices, e.g. from a forward operator to its backward operator.",
-    key=(
-        "rank",
-        "kind",
-        "flow",
-    ),
+    key=("kind", "flow"),
     columns=(
-        RANK,
         Column("kind", "string", "`forward_backward`, `enqueue_dequeue`...", nullable=False),
         Column("flow", "string", "Id as recorded.", nullable=False),
         Column("from_ns", "int64", "Time at the tail."),
@@ -60,12 +51,8 @@ FLOWS = Table(
 STACKS = Table(
     name="stacks",
     doc="One row per distinct call stack.",
-    key=(
-        "rank",
-        "stack",
-    ),
+    key=("stack",),
     columns=(
-        RANK,
         Column("stack", "int64", "Number of the stack.", nullable=False),
         Column("text", "string", "Frames, one per line, innermost first.", nullable=False),
     ),

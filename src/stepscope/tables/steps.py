@@ -1,6 +1,6 @@
 """Steps, and recorded totals by step."""
 
-from stepscope.tables.base import RANK, STEP, Column, Table
+from stepscope.tables.base import STEP, Column, Table
 
 WHOLE_RECORDING, REPETITION = "recording", "repetition"
 """`window` of the only row of a recording without steps, and of an iteration found by repetition."""
@@ -11,12 +11,8 @@ WINDOWS = ("device", "stated", "host", WHOLE_RECORDING, REPETITION)
 STEPS = Table(
     name="steps",
     doc="One row per rank and training step.",
-    key=(
-        "rank",
-        "step",
-    ),
+    key=("step",),
     columns=(
-        RANK,
         Column(
             "step",
             "int32",
@@ -52,12 +48,8 @@ STEPS = Table(
 STEP_TOTALS = Table(
     name="step_totals",
     doc="One row per rank and step, as the source's own step table has it.",
-    key=(
-        "rank",
-        "step",
-    ),
+    key=("step",),
     columns=(
-        RANK,
         STEP,
         Column("computing_ns", "int64", "Union of computing."),
         Column(

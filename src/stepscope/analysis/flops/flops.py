@@ -28,7 +28,7 @@ from stepscope.analysis.methods.flop_formulas import COUNTED, counts
 from stepscope.analysis.methods.shapes import tensors, values
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
-from stepscope.tables.scopes import INSTANCE
+from stepscope.tables.operators import INSTANCE
 
 KEYS = ("name", "input_shapes", "input_values")
 """Columns that identify a count."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.tables.scopes import OPTIMIZER_SCOPE
+from stepscope.tables.operators import OPTIMIZER_SCOPE
 
 UPDATE = (
     OPTIMIZER_SCOPE + r"|(?i)(^|/)"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.tables.scopes import INSTANCE
-from stepscope.tables.scopes import PLACE as PLACE_IN_MODEL
+from stepscope.tables.operators import INSTANCE
+from stepscope.tables.operators import PLACE as PLACE_IN_MODEL
 
 UNITS = ("AI_CORE", "AI_CPU", "MEMORY", "GPU", "CUDA", "PYNATIVE", "HOST_CPU", "CPU")
 """The lists, see `operator_totals.unit`; `MEMORY` has the copies of an Ascend device."""

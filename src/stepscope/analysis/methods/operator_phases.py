@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.methods.micro_batches import in_turns
-from stepscope.tables.scopes import BACKWARD, OPTIMIZER_SCOPE
+from stepscope.tables.operators import BACKWARD, OPTIMIZER_SCOPE
 
 OPERATORS = {
     "backward": r"^autograd::engine::|::AccumulateGrad$|Backward\d*$|_backward$|^npu::\w+_grad$|"

@@ -12,7 +12,7 @@ from stepscope.analysis.methods.asynchronous_phases import marks_launches
 from stepscope.analysis.methods.intervals import union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
 from stepscope.errors import Unavailable
-from stepscope.tables.scopes import OPTIMIZER_SCOPE
+from stepscope.tables.operators import OPTIMIZER_SCOPE
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import re
 import polars as pl
 
 from stepscope.export.rank_export import RankExport
-from stepscope.tables.scopes import INSTANCE
+from stepscope.tables.operators import INSTANCE
 
 MODULE = "nn.Module: "
 AUTOGRAD = "autograd::engine::evaluate_function: "

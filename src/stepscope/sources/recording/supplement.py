@@ -11,7 +11,7 @@ from stepscope.sources.kineto.tables import TraceSupplement
 from stepscope.sources.recording.call_pairs import LATE_NS, pairs
 from stepscope.sources.recording.marks import CALLS, Marks
 from stepscope.sources.recording.ranks import group_rows
-from stepscope.tables.scopes import BACKWARD
+from stepscope.tables.operators import BACKWARD
 
 _SHORTLY_NS = 100_000
 """By so much, at most, marks and windows may disagree on the time."""
