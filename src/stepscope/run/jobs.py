@@ -255,7 +255,8 @@ def _without_rivals(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[Issue]
     A recording gives way only to one that is used.
     """
     dropped: dict[int, Issue] = {}
-    for left in _by_rank(pieces):
+    for recordings in _by_rank(pieces):
+        left = recordings
         while pairs := _rivals(left):
             cut_short = {id(a) for pair in pairs for a, b in (pair, pair[::-1]) if a.size < b.size * _WHOLE}
             whole = (piece for pair in reversed(pairs) for piece in reversed(pair) if id(piece) not in cut_short)
