@@ -9,19 +9,11 @@ from stepscope.sources.csv_files.values import whole
 from stepscope.tables import COLLECTIVES
 
 ELEMENT_BYTES = {
-    "INT8": 1,
-    "INT16": 2,
-    "INT32": 4,
-    "INT64": 8,
+    **dict.fromkeys(("INT8", "UINT8"), 1),
+    **dict.fromkeys(("INT16", "UINT16", "FP16", "BFP16"), 2),
+    **dict.fromkeys(("INT32", "UINT32", "FP32"), 4),
+    **dict.fromkeys(("INT64", "UINT64", "FP64"), 8),
     "INT128": 16,
-    "UINT8": 1,
-    "UINT16": 2,
-    "UINT32": 4,
-    "UINT64": 8,
-    "FP16": 2,
-    "FP32": 4,
-    "FP64": 8,
-    "BFP16": 2,
 }
 """Size of an element by its recorded type."""
 PARTS_OF_SDMA = ("HCCS", "PCIE", "SIO")

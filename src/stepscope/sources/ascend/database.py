@@ -144,12 +144,13 @@ class Database:
         where: str = "",
         needed: Sequence[str] = (),
     ) -> Iterator[pl.DataFrame]:
-        """Like `read_batches`, for rows with `start_ns` and `end_ns`; adds `duration_ns`.
+        """Like `read_batches`, with `start_ns`, `end_ns` and `duration_ns` as well.
 
         Rows with impossible times are left out and reported at the end.
         """
         wrong: Counter[str] = Counter()
         rows = 0
+        wanted = {"start_ns": "startNs", "end_ns": "endNs", **wanted}
         for frame in self.read_batches(table, wanted, schema, where=where, needed=("start_ns", "end_ns", *needed)):
             checked = sort_out(frame, self.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
             wrong.update(checked.wrong)
@@ -264,16 +265,12 @@ class Database:
         if self._strings is None:
             strings = self.read("STRING_IDS", {"id": "id", "text": "value"}, {"text": pl.String})
             self._strings = strings.drop_nulls().filter(~pl.col("text").is_in(["N/A", ""])).unique("id")
-        for column in columns:
-            if frame.schema[column] == pl.String:
-                continue
-            texts = self._strings.rename({"id": column, "text": f"{column}_text"})
-            frame = (
-                frame.join(texts, on=column, how="left", maintain_order="left")
-                .drop(column)
-                .rename({f"{column}_text": column})
-            )
-        return frame
+        ids, texts = self._strings
+        return frame.with_columns(
+            pl.col(column).replace_strict(ids, texts, default=None, return_dtype=pl.String)
+            for column in columns
+            if frame.schema[column] != pl.String
+        )
 
     def enumeration(self, table: str) -> dict[int, str]:
         """An `ENUM_` table: number to name."""

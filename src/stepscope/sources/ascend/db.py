@@ -96,8 +96,7 @@ def _take_events(recording: ExportedRank, database: Database, has_marks: bool) -
     recording.operator_starts = db_host.read_operators(database, timeline)
     recording.steps = step_ranges(timeline.frames("host", ["name", "start_ns", "duration_ns"]))
     if recording.steps.is_empty():
-        wanted = {"step": "id", "start_ns": "startNs", "end_ns": "endNs"}
-        recording.steps = clean_ranges(pl.concat(database.range_batches("STEP_TIME", wanted)))
+        recording.steps = clean_ranges(pl.concat(database.range_batches("STEP_TIME", {"step": "id"})))
     db_host.read_api(database, timeline)
     timeline.add("host", db_host.read_collections(database))
     timeline.add("host", db_host.read_marks(database))

@@ -18,8 +18,6 @@ from stepscope.sources.csv_files.layout import column_key
 from stepscope.sources.spool import Spool
 
 _TASK = {
-    "start_ns": "startNs",
-    "end_ns": "endNs",
     "device": "deviceId",
     "correlation": "connectionId",
     "task": "globalTaskId",
@@ -44,8 +42,6 @@ _COMPUTE: dict[str, tuple[str, ...] | str] = {
 _COMPUTE_TEXTS = [name for name in _COMPUTE if name not in ("task", "block_dim", "mix_block_dim")]
 _CALL = {
     "name": "opName",
-    "start_ns": "startNs",
-    "end_ns": "endNs",
     "correlation": "connectionId",
     "communicator": "groupName",
     "element": "dataType",
@@ -118,11 +114,8 @@ def _counter_columns(database: Database) -> dict[int, str]:
     columns = {number: COUNTERS[key][0] for number, name in named.iter_rows() if (key := column_key(name)) in COUNTERS}
     unknown = [name for _, name in named.iter_rows() if column_key(name) not in COUNTERS]
     if unknown:
-        database.note(
-            "TASK_PMU_INFO",
-            f"has unknown counters, which are left out: {', '.join(sorted(unknown))}",
-            "Nothing to do. A newer stepscope may know them.",
-        )
+        problem = f"has unknown counters, which are left out: {', '.join(sorted(unknown))}"
+        database.note("TASK_PMU_INFO", problem, "Nothing to do. A newer stepscope may know them.")
     return columns
 
 
@@ -155,27 +148,21 @@ def read_other_tasks(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
     is_part = pl.col("plane").is_not_null()
     is_memory = pl.col("size_bytes").is_not_null() | pl.col("task_type").str.contains(MEMORY_TASK)
     is_mark = pl.col("task_type").str.starts_with("MSTX")
-    category = (
-        pl.when(is_part)
-        .then(pl.lit("communication_task"))
-        .when(is_memory)
-        .then(pl.lit("memory"))
-        .when(is_mark)
-        .then(pl.lit("device_annotation"))
-        .otherwise(pl.lit("other"))
-    )
     rest = rest.with_columns(
-        category=category,
+        category=pl.coalesce(
+            pl.when(is_part).then(pl.lit("communication_task")),
+            pl.when(is_memory).then(pl.lit("memory")),
+            pl.when(is_mark).then(pl.lit("device_annotation")),
+            pl.lit("other"),
+        ),
         name=pl.coalesce("kind", "task_type"),
         # Marks lie over the kernels of their stream; as a process of their own they enclose none.
-        process=pl.when(is_part)
-        .then(pl.lit("Communication"))
-        .when(is_mark)
-        .then(pl.lit("MSTX"))
-        .otherwise(pl.lit("Ascend Hardware")),
-        thread=pl.when(is_part)
-        .then(pl.lit("Group Plane ") + pl.col("plane").cast(pl.String))
-        .otherwise(pl.col("stream").cast(pl.String)),
+        process=pl.coalesce(
+            pl.when(is_part).then(pl.lit("Communication")),
+            pl.when(is_mark).then(pl.lit("MSTX")),
+            pl.lit("Ascend Hardware"),
+        ),
+        thread=pl.coalesce(pl.format("Group Plane {}", "plane"), pl.col("stream").cast(pl.String)),
     )
     return shaped(rest, TASKS)
 

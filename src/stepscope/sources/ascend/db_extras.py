@@ -88,11 +88,9 @@ def read_counters(database: Database) -> pl.DataFrame:
     return shaped(named, COUNTERS.stored_schema)
 
 
-_STEP, _GROUP = {"step_text": "step"}, {"group": "group_name"}
 _MOVED = {"transport": "transport_type", "size_mb": "transit_size", "time_ms": "transit_time", "bandwidth": "bandwidth"}
 _CALLS = {
-    **_STEP,
-    **_GROUP,
+    "group": "group_name",
     "name": "hccl_op_name",
     "start_us": "start_timestamp",
     "elapse_ms": "elapse_time",
@@ -101,8 +99,7 @@ _CALLS = {
     "synchronization_ms": "synchronization_time",
 }
 _PACKETS = {
-    **_STEP,
-    **_GROUP,
+    "group": "group_name",
     **_MOVED,
     "name": "hccl_op_name",
     "packet_mb": "package_size",
@@ -110,8 +107,7 @@ _PACKETS = {
     "packets_ms": "total_duration",
 }
 _LINKS = {
-    **_STEP,
-    **_GROUP,
+    "group": "group_name",
     **_MOVED,
     "class": "hccl_op_name",
     "name": "op_name",
@@ -133,7 +129,7 @@ def read_analysis(database: Database) -> tuple[pl.DataFrame, pl.DataFrame, pl.Da
 def _step_totals(database: Database) -> pl.DataFrame:
     """Rows of `step_totals`; the database has microseconds, although its documentation differs."""
     names = [name for name in STEP_TOTALS.stored_schema if name != "step"]
-    wanted = {**_STEP, **{name: name.removesuffix("_ns") for name in names}}
+    wanted = {name: name.removesuffix("_ns") for name in names}
     wanted["communication_not_overlapped_exclude_receive_ns"] = "communication_not_overlapped_and_exclude_receive"
     rows = _analysed(database, "StepTraceTime", wanted, {"step": pl.Int64, **dict.fromkeys(names, pl.Float64)})
     return shaped(rows.with_columns(whole(pl.col(name) * 1000) for name in names), STEP_TOTALS.stored_schema)
@@ -141,7 +137,7 @@ def _step_totals(database: Database) -> pl.DataFrame:
 
 def _analysed(database: Database, table: str, wanted: Columns, schema: Types) -> pl.DataFrame:
     """The columns of `schema` of a table whose steps are texts like `step10`."""
-    rows = database.read(table, wanted, {**schema, "step_text": pl.String})
+    rows = database.read(table, {"step_text": "step", **wanted}, {**schema, "step_text": pl.String})
     numbers = {text: step_number(text) for text in rows["step_text"].drop_nulls().unique().to_list()}
     step = pl.col("step_text").replace_strict(numbers, default=None, return_dtype=pl.Int64)
     return shaped(rows.with_columns(step=step), schema)

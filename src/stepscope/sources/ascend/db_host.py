@@ -6,13 +6,14 @@ import polars as pl
 
 from stepscope.sources.ascend.database import CONNECTION, Database
 from stepscope.sources.ascend.exported_rank import HOST, OPERATOR_STARTS, empty, first_of_each, shaped
+from stepscope.sources.ascend.kernel_tables import API_WORDS
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import Timeline
 from stepscope.sources.stacks import OWN_FRAME
 
-_RANGE = {"start_ns": "startNs", "end_ns": "endNs", "global_thread": "globalTid"}
+_THREAD = {"global_thread": "globalTid"}
 _OPERATOR = {
-    **_RANGE,
+    **_THREAD,
     "connections": "connectionId",
     "name": "name",
     "sequence": "sequenceNumber",
@@ -22,9 +23,7 @@ _OPERATOR = {
     "chain": "callchainId",
     "kind": "type",
 }
-_API = {**_RANGE, "kind": "type", "correlation": "connectionId", "name": "name"}
-API_WORDS = {"acl": "AscendCL", "model": "Model", "node": "Node", "communication": "HCCL", "runtime": "Runtime"}
-"""Level of an API call to the word that the text export puts before its name."""
+_API = {**_THREAD, "kind": "type", "correlation": "connectionId", "name": "name"}
 _API_TYPES = {20000: "acl", 15000: "model", 10000: "node", 5500: "communication", 5000: "runtime"}
 _OPERATOR_TYPES = {50001: "op", 50002: "queue", 50003: "trace", 50004: "mstx"}
 _CATEGORIES = {"op": "operator", "queue": "queue", "trace": "python", "mstx": "annotation"}
@@ -82,13 +81,13 @@ def read_api(database: Database, timeline: Timeline) -> None:
 
 def read_collections(database: Database) -> pl.DataFrame:
     """Garbage collections as rows of `HOST`."""
-    rows = _on_thread(pl.concat(database.range_batches("GC_RECORD", _RANGE)))
+    rows = _on_thread(pl.concat(database.range_batches("GC_RECORD", _THREAD)))
     return shaped(rows.with_columns(name=pl.lit("GC"), category=pl.lit("gc"), process=pl.lit("Python GC")), HOST)
 
 
 def read_marks(database: Database) -> pl.DataFrame:
     """Ranges that the user marked, as rows of `HOST`; instants are left out."""
-    wanted = {**_RANGE, "name": "message", "correlation": "connectionId"}
+    wanted = {**_THREAD, "name": "message", "correlation": "connectionId"}
     rows = pl.concat(database.range_batches("MSTX_EVENTS", wanted, where="endNs IS NOT NULL"))
     rows = _on_thread(database.with_texts(rows, ["name"]).drop_nulls("name")).filter(pl.col("duration_ns") > 0)
     return shaped(

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.sources.ascend.checks import Busy
-from stepscope.sources.ascend.exported_rank import ExportedRank
+from stepscope.sources.ascend.exported_rank import ExportedRank, shaped
 from stepscope.sources.ascend.kernel_tables import KernelTables, Launches, Totals
-from stepscope.sources.ascend.slice_tables import QueueFlows, SliceTables, slices_table
+from stepscope.sources.ascend.slice_tables import QueueFlows, SliceTables
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.sources.windows import span_of, step_spans
 from stepscope.tables import FLOWS, KERNEL_COUNTERS, KERNELS, OPERATORS, SLICES, STACKS, Table
@@ -57,7 +57,7 @@ class EventTables:
         yield KERNELS, kernel_rows
         yield KERNEL_COUNTERS, counters
         slice_rows = self._slices.rows(piece, kernel_rows)
-        yield SLICES, slices_table(slice_rows)
+        yield SLICES, shaped(slice_rows, SLICES.stored_schema)
         yield OPERATORS, self._slices.operators(slice_rows)
         yield FLOWS, self._queue.rows(piece.of("host"))
         kind = pl.col("kind")

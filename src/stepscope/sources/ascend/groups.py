@@ -81,21 +81,11 @@ class Groups:
 
 OPERATIONS = {
     "allreduce": "all_reduce",
-    "allgather": "all_gather",
-    "allgatherv": "all_gather",
-    "reducescatter": "reduce_scatter",
-    "reducescatterv": "reduce_scatter",
-    "broadcast": "broadcast",
-    "alltoall": "all_to_all",
-    "alltoallv": "all_to_all",
-    "alltoallvc": "all_to_all",
-    "reduce": "reduce",
-    "gather": "gather",
-    "scatter": "scatter",
-    "barrier": "barrier",
-    "send": "send",
-    "receive": "recv",
-    "recv": "recv",
+    **dict.fromkeys(("allgather", "allgatherv"), "all_gather"),
+    **dict.fromkeys(("reducescatter", "reducescatterv"), "reduce_scatter"),
+    **dict.fromkeys(("alltoall", "alltoallv", "alltoallvc"), "all_to_all"),
+    **{word: word for word in ("broadcast", "reduce", "gather", "scatter", "barrier", "send")},
+    **dict.fromkeys(("receive", "recv"), "recv"),
     "batchsendrecv": "send_recv",
 }
 """Recorded word in lower case to ours; other words stay as recorded."""

@@ -12,15 +12,9 @@ from stepscope.tables import KERNELS, OPERATOR_TOTALS
 
 LAUNCH_LAYERS = ("Node@", "HCCL@", "Runtime@", "Model@", "AscendCL@")
 """Layers of the host's API, best first, whose call is taken as the launch of device work."""
-API_LEVELS = {
-    "AscendCL": "acl",
-    "Model": "model",
-    "Node": "node",
-    "HCCL": "communication",
-    "Communication": "communication",
-    "Runtime": "runtime",
-}
-"""Word before the `@` in the name of an API call to its level in `operator_totals`."""
+API_WORDS = {"acl": "AscendCL", "model": "Model", "node": "Node", "communication": "HCCL", "runtime": "Runtime"}
+"""Level of an API call in `operator_totals` to the word that the text export puts before the `@` in its name."""
+_API_LEVELS = {**{word: level for level, word in API_WORDS.items()}, "Communication": "communication"}
 _LAUNCH = {"correlation": pl.Int64, "layer": pl.Int32, "launch_start_ns": pl.Int64, "launch_end_ns": pl.Int64}
 _LAUNCHES_KEPT = 500_000
 """Device work may lag behind its launch by that many other launches."""
@@ -176,7 +170,7 @@ class Totals:
             parts = pl.concat(self._calls).with_columns(parts=pl.col("name").str.splitn("@", 2))
             of_calls = (
                 parts.with_columns(
-                    level=pl.col("parts").struct.field("field_0").replace_strict(API_LEVELS, default=None),
+                    level=pl.col("parts").struct.field("field_0").replace_strict(_API_LEVELS, default=None),
                     name=pl.col("parts").struct.field("field_1"),
                 )
                 .drop_nulls(["level", "name"])

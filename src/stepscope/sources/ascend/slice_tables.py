@@ -9,7 +9,7 @@ from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.sources.nesting import nest
 from stepscope.sources.stacks import Stacks
-from stepscope.tables import FLOWS, OPERATORS, SLICES
+from stepscope.tables import FLOWS, OPERATORS
 
 ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(")
 """Prefixes of framework ranges that are not operators: steps, optimizers, data loaders."""
@@ -78,7 +78,7 @@ class SliceTables:
         """Those of the `rows` that are operators, as rows of `operators`."""
         calls = rows.filter(pl.col("category") == "operator")
         numbered = calls.with_columns(self._stacks.numbers(calls["stack"]).alias("stack"))
-        return OPERATORS.shaped(numbered.select(c for c in OPERATORS.stored_schema if c in numbered.columns))
+        return shaped(numbered, OPERATORS.stored_schema)
 
     def stacks(self) -> pl.DataFrame:
         """Rows of `stacks`, for the operators made so far."""
@@ -102,11 +102,6 @@ def _outer_first(rows: pl.DataFrame) -> pl.DataFrame:
 
 _COLUMNS = {**HOST, "device": TASKS["device"], "stream": TASKS["stream"], "step": pl.Int32}
 _ROWS = {**_COLUMNS, "slice": pl.Int64, "spent_ns": pl.Int64}
-
-
-def slices_table(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `slices` alone."""
-    return SLICES.shaped(rows.select(name for name in SLICES.stored_schema if name in rows.columns))
 
 
 class QueueFlows:

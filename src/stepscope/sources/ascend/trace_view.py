@@ -151,12 +151,10 @@ def _take_device(other: pl.DataFrame, threads: dict[tuple[str, str], str], timel
     marks = [(p, t) for (p, t), label in threads.items() if label.startswith(layout.STEP_TRACE)]
     is_mark = pl.concat_str("process_id", pl.lit(" "), "thread").is_in([f"{p} {t}" for p, t in marks])
     is_memory = pl.col("task_type").str.contains(MEMORY_TASK)
-    kind = (
-        pl.when(is_memory)
-        .then(pl.lit("memory"))
-        .when(is_mark.fill_null(False))
-        .then(pl.lit("device_annotation"))
-        .otherwise(pl.lit("other"))
+    kind = pl.coalesce(
+        pl.when(is_memory).then(pl.lit("memory")),
+        pl.when(is_mark).then(pl.lit("device_annotation")),
+        pl.lit("other"),
     )
     tasks = hardware.filter(~is_kernel).with_columns(category=kind, thread=pl.col("stream").cast(pl.String))
     calls, subtasks = _communication(other.filter(pl.col("label").is_in(layout.COMMUNICATION)), threads)
