@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from stepscope.sources.csv_files import decoding
 from stepscope.sources.csv_files.layout import Field
-from stepscope.sources.native.csv_tables import read_table
+from stepscope.sources.native.columns import read_table
 from stepscope.sources.native.library import Refused, is_available
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 from stepscope.sources.trace_events.decode import EventDecoder

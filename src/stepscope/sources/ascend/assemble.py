@@ -23,7 +23,6 @@ from stepscope.tables import (
     LINKS,
     MEMORY_CURVE,
     OPERATOR_TOTALS,
-    RANKS,
     STEP_TOTALS,
     STEPS,
     TRANSPORTS,
@@ -103,11 +102,6 @@ def write_tables(
     write(MEMORY_CURVE, recording.memory_curve)
     write(COUNTERS, recording.counters)
     return WrittenRank(events.computed, span)
-
-
-def write_rank(recording: ExportedRank, written: WrittenRank, sink: Sink) -> None:
-    """Write the row of `ranks` as the export itself states it."""
-    sink.write(RANKS, recording.identity.frame(*(written.span or (None, None))))
 
 
 def _only_step(ranges: pl.DataFrame, stated: set[int], calls: pl.DataFrame) -> int | None:

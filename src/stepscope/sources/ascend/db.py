@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.ascend import db_device, db_extras, db_host
-from stepscope.sources.ascend.assemble import write_rank, write_tables
+from stepscope.sources.ascend.assemble import write_tables
 from stepscope.sources.ascend.checks import report_lost_device
 from stepscope.sources.ascend.database import DATABASE_ERRORS, REMEDY, Database, open_database
 from stepscope.sources.ascend.db_checks import check_events, is_usable
@@ -20,12 +20,14 @@ from stepscope.sources.ascend.rank_info import read_rank_info
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
 from stepscope.sources.ascend.timeline import Timeline
 from stepscope.sources.base import Input, Sink
+from stepscope.tables import RANKS
 
 
 def read_database(item: Input, sink: Sink) -> None:
     """Read the database export of one rank."""
     recording, files = take_database(item, sink)
-    write_rank(recording, write_tables(recording, files, sink), sink)
+    written = write_tables(recording, files, sink)
+    sink.write(RANKS, recording.identity.frame(written.span))
     write_data_preparation(files, sink)
 
 
@@ -44,12 +46,8 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
     if len(item.files) == 1 and files.database is None and files.analysis is None:
         files = ExportFiles(path=item.path, database=item.files[0])
     if files.has_text:
-        sink.issue(
-            "note",
-            item.path,
-            "holds both a text and a database export; the database is read",
-            "Nothing to do: both hold the same recording.",
-        )
+        problem = "holds both a text and a database export; the database is read"
+        sink.issue("note", item.path, problem, "Nothing to do: both hold the same recording.")
     identity, groups = read_rank_info(files, item.source, sink)
     recording = ExportedRank(identity, groups, Timeline(sink.scratch))
     read = [
@@ -57,11 +55,8 @@ def take_database(item: Input, sink: Sink, *, has_marks: bool = False) -> tuple[
         _with(files.analysis, lambda database: _take_analysis(recording, database), sink, "links"),
     ]
     if not any(read):
-        raise UnreadableInput(
-            files.database or item.path,
-            "is empty or not a readable database",
-            "Copy it again; if it is truncated, export the profile again",
-        )
+        remedy = "Copy it again; if it is truncated, export the profile again"
+        raise UnreadableInput(files.database or item.path, "is empty or not a readable database", remedy)
     executions = cpu_executions(files, sink)
     if executions is not None:
         operators = executions["name"].unique().implode()

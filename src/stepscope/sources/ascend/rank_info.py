@@ -45,11 +45,11 @@ class RankInfo:
     environment: Mapping[str, Any] = field(default_factory=dict)
     parallelism: dict[str, Any] = field(default_factory=dict)
 
-    def frame(self, start_ns: int | None, end_ns: int | None) -> pl.DataFrame:
-        """The row of `ranks`."""
+    def frame(self, span: tuple[int, int] | None) -> pl.DataFrame:
+        """The row of `ranks`; `span` is the first and last time of the recording."""
         facts = {name: getattr(self, name) for name in RANKS.schema if hasattr(self, name)}
         facts |= {name: json_text(facts[name]) for name in ("options", "environment", "parallelism")}
-        facts |= {"start_ns": start_ns, "end_ns": end_ns}
+        facts["start_ns"], facts["end_ns"] = span or (None, None)
         return RANKS.unchecked(**{name: [value] for name, value in facts.items()})
 
     @property
@@ -111,18 +111,14 @@ def _read_directory_name(identity: RankInfo, files: ExportFiles) -> None:
 
 
 def _read_profiler_info(identity: RankInfo, info: Mapping[str, Any]) -> None:
-    if not info:
-        return
     version = info.get("torch_npu_version") or info.get("ms_version")
     identity.framework_version = version if isinstance(version, str) else None
     if "ms_version" in info:
         identity.framework = "mindspore"
     elif identity.framework is None and "torch_npu_version" in info:
         identity.framework = "pytorch"
-    identity.options = {
-        **object_of(info, "config", "common_config"),
-        **object_of(info, "config", "experimental_config"),
-    }
+    config = object_of(info, "config")
+    identity.options = {**object_of(config, "common_config"), **object_of(config, "experimental_config")}
     if isinstance(info.get("cann_version"), str):
         identity.options["cann_version"] = info["cann_version"]
     identity.world_size = as_index(info.get("rank_size")) or identity.world_size

@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.ascend import headers, pmu
-from stepscope.sources.ascend.assemble import write_rank, write_tables
+from stepscope.sources.ascend.assemble import write_tables
 from stepscope.sources.ascend.checks import check_text, report_lost_device, report_lost_kernels
 from stepscope.sources.ascend.communication_files import read_communication, read_matrix
 from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, ExportedRank, shaped
@@ -23,7 +23,7 @@ from stepscope.sources.ascend.trace_view import TraceView, read_trace_view
 from stepscope.sources.base import Input, Sink
 from stepscope.sources.csv_files.layout import FileLayout
 from stepscope.sources.csv_files.reading import read_csv, read_csv_parts
-from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, OPERATOR_TOTALS, STEP_TOTALS, Table
+from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, OPERATOR_TOTALS, RANKS, STEP_TOTALS, Table
 
 COMMUNICATION_CORES = ("COMMUNICATION", "HCCL")
 """Accelerator core of the rows of kernel_details.csv that are communication."""
@@ -33,7 +33,7 @@ def read_text(item: Input, sink: Sink) -> None:
     """Read the text export of one rank."""
     recording, view, files = take_text(item, sink)
     written = write_tables(recording, files, sink)
-    write_rank(recording, written, sink)
+    sink.write(RANKS, recording.identity.frame(written.span))
     check_text(recording, written.computed, view, files, sink)
     write_data_preparation(files, sink)
 
@@ -55,11 +55,8 @@ def take_text(item: Input, sink: Sink) -> tuple[ExportedRank, TraceView, ExportF
     _take_tables(recording, files, sink)
     take_framework(recording, files, sink, has_device=not view.on_cpu_only)
     if not _anything(recording):
-        raise UnreadableInput(
-            item.path,
-            "none of its files holds readable data",
-            "Export the profile again; the analysis step of the profiler may not have finished",
-        )
+        remedy = "Export the profile again; the analysis step of the profiler may not have finished"
+        raise UnreadableInput(item.path, "none of its files holds readable data", remedy)
     if view.process is not None:
         recording.identity.process = view.process
     if view.on_cpu_only:

@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.sources.csv_files.layout import Field, Kind
 from stepscope.sources.csv_files.values import EXACT, READ_AS, in_our_unit
-from stepscope.sources.native.csv_tables import TableColumn, read_table
+from stepscope.sources.native.columns import TableColumn, read_table
 from stepscope.sources.native.library import Refused, is_available
 
 _PLAIN: dict[Kind, TableColumn] = {
