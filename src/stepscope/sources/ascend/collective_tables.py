@@ -44,16 +44,12 @@ def described_calls(
         Columns of both, with `start_ns`, `duration_ns`, `group`, `operation` and number `collective`; `step` as the
         device's row states it, `step_analysed` as the analysis does, and `on_device` if there is a device's row.
     """
-    names = pl.concat([communication["name"], calls["name"]]).unique().to_list()
-    parsed = {name: read_call_name(name) for name in names if name is not None}
+    names = pl.concat([communication["name"], calls["name"]]).drop_nulls().unique().to_list()
+    parsed = [(name, read_call_name(name)) for name in names]
     facts = pl.DataFrame(
-        {
-            "name": list(parsed),
-            "operation": [call.operation for call in parsed.values()],
-            "numbered": [call.sequence for call in parsed.values()],
-            "tagged": [groups.of_tag(call.tag) if call.tag else None for call in parsed.values()],
-        },
+        [(name, call.operation, call.sequence, call.tag and groups.of_tag(call.tag)) for name, call in parsed],
         schema={"name": pl.String, "operation": pl.String, "numbered": pl.Int64, "tagged": pl.String},
+        orient="row",
     )
     # A name occurs again only when a communicator is made anew, so the n-th is matched with the n-th.
     nth = pl.int_range(pl.len()).over("name")

@@ -147,38 +147,25 @@ class Totals:
     """Sums up kernels and API calls for `operator_totals`, piece by piece."""
 
     def __init__(self) -> None:
-        self._kernels: list[pl.DataFrame] = []
-        self._calls: list[pl.DataFrame] = []
+        self._sums: list[pl.DataFrame] = []
 
     def add(self, kernel_rows: pl.DataFrame, host: pl.DataFrame | None) -> None:
         """Take in the rows of `kernels` and the host's ranges of one more piece."""
         compute = kernel_rows.filter((pl.col("kind") == "compute") & pl.col("type").is_not_null())
-        self._kernels.append(compute.group_by(name="type", core="core").agg(**_FIGURES))
+        kernels = compute.group_by(name="type", core="core").agg(**_FIGURES)
+        self._sums.append(kernels.with_columns(level=pl.lit("kernel")))
         if host is not None:
             calls = host.select("category", "duration_ns", "name").filter(pl.col("category") == "runtime")
-            self._calls.append(calls.drop_nulls().group_by("name").agg(**_FIGURES))
+            parts = pl.col("name").str.splitn("@", 2).struct
+            level = parts.field("field_0").replace_strict(_API_LEVELS, default=None)
+            summed = calls.drop_nulls().group_by("name").agg(**_FIGURES)
+            self._sums.append(summed.with_columns(level=level, name=parts.field("field_1")))
 
     def frame(self, stated: pl.DataFrame) -> pl.DataFrame:
         """Rows of `operator_totals`: summed from events, and as stated for levels that have no events."""
+        named = pl.concat(self._sums, how="diagonal").drop_nulls(["level", "name"])
         again = (pl.sum("count", "total_ns"), pl.min("min_ns"), pl.max("max_ns"))
-        summed = []
-        if self._kernels:
-            of_kernels = pl.concat(self._kernels).group_by("name", "core").agg(again)
-            summed.append(OPERATOR_TOTALS.shaped(of_kernels.with_columns(level=pl.lit("kernel"))))
-        if self._calls:
-            # Names repeat themselves, so they are taken apart once each.
-            parts = pl.concat(self._calls).with_columns(parts=pl.col("name").str.splitn("@", 2))
-            of_calls = (
-                parts.with_columns(
-                    level=pl.col("parts").struct.field("field_0").replace_strict(_API_LEVELS, default=None),
-                    name=pl.col("parts").struct.field("field_1"),
-                )
-                .drop_nulls(["level", "name"])
-                .group_by("level", "name")
-                .agg(again)
-            )
-            summed.append(OPERATOR_TOTALS.shaped(of_calls))
-        levels = [level for frame in summed for level in frame["level"].unique()]
-        rest = stated.filter(~pl.col("level").is_in(levels))
+        summed = OPERATOR_TOTALS.shaped(named.group_by("level", "name", "core").agg(again))
+        rest = stated.filter(~pl.col("level").is_in(summed["level"].unique().implode()))
         order = ("level", "total_ns", "name", "core")
-        return pl.concat([*summed, rest], how="vertical_relaxed").sort(order, descending=[False, True, False, False])
+        return pl.concat([summed, rest], how="vertical_relaxed").sort(order, descending=[False, True, False, False])

@@ -132,9 +132,7 @@ def _cells(line: bytes) -> list[str]:
 
 def _order(row: list[str], layout: FileLayout) -> tuple[str, ...]:
     """The writer's order that a first row fits; empty if it fits none."""
-    filled = len(row)
-    while filled and not row[filled - 1].strip():
-        filled -= 1
+    filled = max((at for at, cell in enumerate(row, 1) if cell.strip()), default=0)
     for order in layout.orders:
         more = filled - len(order)
         fits = filled <= len(order) <= len(row) or (layout.repeats and more > 0 and more % layout.repeats == 0)
