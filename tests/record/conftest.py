@@ -41,7 +41,7 @@ def unmarked_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Collections of the process that tests get no marks among those of a test."""
     monkeypatch.setattr(garbage, "LEAST_NS", 10**12)
     monkeypatch.setattr(garbage, "LONG_NS", 10**12)
-    monkeypatch.setattr(garbage, "WORTH_RATIO", 1.1)
+    monkeypatch.setattr(garbage, "REPORTED_RATIO", 1.1)
 
 
 @pytest.fixture

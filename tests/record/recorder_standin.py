@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope.record.backend import Identity, Surroundings
+from stepscope.record.backend import Surroundings
+from stepscope.record.environment import Identity
 from stepscope.record.options import Options, Target
 from stepscope.record.steps import StepTracker
 

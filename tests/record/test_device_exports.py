@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.record import analysing
-from stepscope.record.raw_windows import raw_windows
+from stepscope.record.analysing import raw_windows
 from stepscope.recording_format.rows import WINDOWS
 
 ANALYSE = """

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from stepscope.record.backend import Identity
 from stepscope.record.environment import (
     CLASSIC_KEYS,
+    Identity,
     kept_arguments,
     kept_environment,
     options_from_environment,

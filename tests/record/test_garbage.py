@@ -141,7 +141,7 @@ def test_short_collections_are_summed_up(
 ) -> None:
     monkeypatch.setattr(garbage, "LEAST_NS", 10**12)
     monkeypatch.setattr(garbage, "LONG_NS", 10**12)
-    monkeypatch.setattr(garbage, "WORTH_RATIO", 0.0)
+    monkeypatch.setattr(garbage, "REPORTED_RATIO", 0.0)
     profiler = stepscope.Profiler(output_path=str(tmp_path))
     backend.train(4, before=lambda _: gc.collect())
     profiler.stop()
@@ -155,7 +155,7 @@ def test_little_time_in_short_collections_is_not_reported(
 ) -> None:
     monkeypatch.setattr(garbage, "LEAST_NS", 10**12)
     monkeypatch.setattr(garbage, "LONG_NS", 10**12)
-    monkeypatch.setattr(garbage, "WORTH_RATIO", 0.9)
+    monkeypatch.setattr(garbage, "REPORTED_RATIO", 0.9)
     profiler = stepscope.Profiler(output_path=str(tmp_path))
     gc.collect(0)
     time.sleep(0.2)
@@ -169,7 +169,7 @@ def test_marks_are_bounded_and_long_collections_have_theirs(
 ) -> None:
     monkeypatch.setattr(garbage, "AT_ONCE", 3)
     monkeypatch.setattr(garbage, "ANOTHER_NS", 10**15)
-    monkeypatch.setattr(garbage, "WORTH_RATIO", 0.0)
+    monkeypatch.setattr(garbage, "REPORTED_RATIO", 0.0)
     profiler = stepscope.Profiler(output_path=str(tmp_path))
     backend.train(5, before=lambda _: gc.collect(0))
     monkeypatch.setattr(garbage, "LONG_NS", 0)

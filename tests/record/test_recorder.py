@@ -139,7 +139,7 @@ def test_a_range_of_epochs(backend: StandIn, tmp_path: Path, rows: Rows) -> None
 
 def test_windows_end_with_steps(backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows_module, "MOST_WAITING", 100)
-    monkeypatch.setattr(window_timing, "WORTH_NS", 10**12)
+    monkeypatch.setattr(window_timing, "LEAST_PAUSED_NS", 10**12)
     profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
     backend.train(3)
     profiler.stop()

@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
+import csv
 import logging
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from stepscope.errors import ProfilerPathError
 from stepscope.record import signs
 from stepscope.record.environment import CLASSIC_VARIABLE, OPTIONS_VARIABLE
-from stepscope.record.raw_windows import raw_windows
-from stepscope.recording_format.layout import ABOUT, ANALYSIS_LOG, RECORDINGS
+from stepscope.record.files import new_private
+from stepscope.recording_format.layout import ABOUT, ANALYSIS_LOG, ASCEND, RECORDINGS, window_directory
+from stepscope.recording_format.rows import WINDOWS
 
 log = logging.getLogger("stepscope")
 
 MODES = ("sync", "async")
+_OUTPUT = "ASCEND_PROFILER_OUTPUT"
 _PATIENCE_S = 2
 """How long an interrupted analysis may take to clean up."""
 
 
 def analyse(
-    limit_mb: int | None,
-    directories: Sequence[Path],
-    offline_path: Any,
-    pretty: Any,
-    step_list: Any,
-    mode: Any,
+    limit_mb: int | None, directories: Sequence[Path], offline_path: Any, pretty: Any, step_list: Any, mode: Any
 ) -> None:
     """Check the arguments of `Profiler.analyse` and export the recordings. Errors are logged, not raised.
 
     Args:
         limit_mb: Largest timeline; None for the limit stored in each recording.
         directories: Recordings, unless `offline_path` is given.
-        offline_path: See `Profiler.analyse`.
-        pretty: See `Profiler.analyse`.
-        step_list: See `Profiler.analyse`.
-        mode: See `Profiler.analyse`.
+        offline_path: This and the others: see `Profiler.analyse`.
     """
     try:
-        steps = checked_steps(step_list)
+        steps = _checked_steps(step_list)
         if offline_path is not None:
             if not isinstance(offline_path, (str, os.PathLike)):
                 raise TypeError(f"offline_path must be a path, not {offline_path!r}")
@@ -59,11 +54,13 @@ def analyse(
     if not directories:
         log.error("Profiler.analyse: nothing was recorded, so there is nothing to analyse")
         return
-    command = [*_exporter(), *map(str, directories)]
+    command = [*_module("stepscope.export"), *map(str, directories)]
     command += ["--pretty"] if pretty else []
     command += ["--steps", ",".join(map(str, steps))] if steps else []
     command += ["--timeline-limit-mb", str(limit_mb)] if limit_mb is not None else []
-    _run([*_exports_before(directories), *command], directories[0], wait=mode == "sync")
+    if raw := [str(directory) for directory in directories if any(raw_windows(directory))]:
+        command = [*_module("stepscope.record.device_exports"), *raw, "--", *command]
+    _run(command, directories[0], wait=mode == "sync")
 
 
 def operators(directory: Path, names: Sequence[str]) -> str:
@@ -72,7 +69,7 @@ def operators(directory: Path, names: Sequence[str]) -> str:
     Raises:
         RuntimeError: If nothing was recorded, or the operator does not exist.
     """
-    command = [*_exporter(), "--operator", ",".join(names), str(directory)]
+    command = [*_module("stepscope.export"), "--operator", ",".join(names), str(directory)]
     done = subprocess.run(command, env=_environment(), cwd=directory, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"op_analyse: {done.stderr.strip() or 'the analysis failed'}")
@@ -95,13 +92,8 @@ def recordings_below(path: Path) -> list[Path]:
     )
 
 
-def checked_steps(step_list: Any) -> list[int]:
-    """The requested steps in order; empty for all.
-
-    Raises:
-        TypeError: If it is not a list of integers.
-        ValueError: If the steps are not consecutive.
-    """
+def _checked_steps(step_list: Any) -> list[int]:
+    """The requested steps in order; empty for all."""
     if step_list is None:
         return []
     if not isinstance(step_list, list) or any(isinstance(n, bool) or not isinstance(n, int) for n in step_list):
@@ -112,15 +104,32 @@ def checked_steps(step_list: Any) -> list[int]:
     return steps
 
 
-def _exports_before(directories: Sequence[Path]) -> list[str]:
-    """The command to run before the exporter if the device's profiler left raw data."""
-    raw = [str(directory) for directory in directories if any(raw_windows(directory))]
-    module = [sys.executable or "python3", "-m", "stepscope.record.device_exports"]
-    return [*module, *raw, "--"] if raw else []
+def raw_windows(recording: Path) -> Iterator[Path]:
+    """The finished windows of a recording whose device data is not exported yet."""
+    try:
+        with (recording / WINDOWS.name).open(encoding="utf-8", errors="replace", newline="") as file:
+            listed = [row["window"] for row in csv.DictReader(file) if row.get("kind") == ASCEND]
+    except (OSError, KeyError, csv.Error):
+        return
+    for number in filter(str.isdecimal, listed):
+        directory = window_directory(recording, int(number))
+        if any(is_raw(found) for found in written_by_device(directory)):
+            yield directory
 
 
-def _exporter() -> list[str]:
-    return [sys.executable or "python3", "-m", "stepscope.export"]
+def is_raw(written: Path) -> bool:
+    """Whether there is no export; a failed one leaves an empty directory."""
+    output = written / _OUTPUT
+    return not (output.is_dir() and any(output.iterdir()))
+
+
+def written_by_device(window: Path) -> list[Path]:
+    """Directories that the device's profiler wrote in a window."""
+    return sorted(path for ending in ("pt", "ms") for path in window.glob(f"*_ascend_{ending}"))
+
+
+def _module(name: str) -> list[str]:
+    return [sys.executable or "python3", "-m", name]
 
 
 def _environment() -> dict[str, str]:
@@ -136,8 +145,7 @@ def _run(command: list[str], directory: Path, *, wait: bool) -> None:
     """Run the exporter. Its output goes to a file next to the raw data, and to the log if it fails."""
     output = directory / ANALYSIS_LOG
     try:
-        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
+        with os.fdopen(new_private(output), "w") as file:
             process = subprocess.Popen(
                 command,
                 env=_environment(),

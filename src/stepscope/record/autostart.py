@@ -22,12 +22,12 @@ from typing import Any
 from stepscope.record import signs
 from stepscope.record.environment import (
     CLASSIC_VARIABLE,
+    FRAMEWORKS,
     OPTIONS_VARIABLE,
     RUN_VARIABLE,
     options_from_environment,
     output_root,
 )
-from stepscope.record.frameworks import FRAMEWORKS
 
 log = logging.getLogger("stepscope")
 

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from stepscope.record.options import Options, Target
-    from stepscope.record.steps import StepTracker
-
-
-@dataclass
-class Identity:
-    """Who this process is, as far as the framework knows yet; None is unknown."""
-
-    rank: int | None = None
-    world_size: int | None = None
-    local_rank: int | None = None
-    device_id: int | None = None
+from stepscope.record.environment import Identity
+from stepscope.record.options import Options, Target
+from stepscope.record.steps import StepTracker
 
 
 @dataclass
@@ -42,51 +33,78 @@ class WindowLost(Exception):
     """The data of a window is lost; the message gives the reason. Recording continues."""
 
 
-class Backend(Protocol):
+class OperatorWindows(Protocol):
+    """Records operators with a profiler of the framework."""
+
+    @property
+    def cut(self) -> tuple[int, int] | None:
+        """See `Backend.window_cut`."""
+
+    def begin(self, directory: Path) -> None:
+        """See `Backend.begin_window`."""
+
+    def end(self, directory: Path) -> Callable[[], list[str]] | None:
+        """See `Backend.end_window`."""
+
+
+class Backend(ABC):
     """One framework. All methods run on the training thread unless they say otherwise."""
 
     target: Target
     """Device of the operators; decides which options are valid."""
     window_kind: str
     """`kind` in `windows.csv`."""
-
-    counts_events: bool
+    counts_events = False
     """Whether writing a window sets `window_events`."""
-    window_events: int
+    window_events = 0
     """Number of events in the window written last."""
+    windows: OperatorWindows | None = None
+    """Set by `attach`."""
 
-    @property
-    def window_cut(self) -> tuple[int, int] | None:
-        """Last completed step and time (`time.perf_counter_ns`) at which the last window ended early because another
-        profiler began; None if it did not."""
-
+    @abstractmethod
     def identity(self) -> Identity:
         """Rank and world size. Cheap; may change when the process group is created."""
 
+    @abstractmethod
     def surroundings(self) -> Surroundings:
         """Framework, device and job, as far as known."""
 
+    @abstractmethod
     def lacks(self, options: Options) -> dict[str, str]:
         """Requested options that this framework or device does not support, with the reason."""
 
+    @abstractmethod
     def attach(self, steps: StepTracker, options: Options) -> None:
         """Install the hooks, also again after `detach`. They report to `steps`, which ignores them unless recording."""
 
+    @abstractmethod
     def detach(self) -> None:
         """Remove all hooks."""
 
-    def started(self, directory: Path) -> None:
+    def started(self, directory: Path) -> None:  # noqa: B027 - not every backend has something to do
         """`start()` was called: begin recording everything but operator windows.
 
         Args:
             directory: The recording's directory.
         """
 
-    def stopped(self, directory: Path) -> None:
+    def stopped(self, directory: Path) -> None:  # noqa: B027
         """`stop()` was called: stop what `started` began and write it below `directory`."""
 
+    @property
+    def window_cut(self) -> tuple[int, int] | None:
+        """Last completed step and time (`time.perf_counter_ns`) at which the last window ended early because another
+        profiler began; None if it did not."""
+        return None if self.windows is None else self.windows.cut
+
     def begin_window(self, directory: Path) -> None:
-        """Begin recording operators. `directory` exists and is empty; may raise if another profiler is active."""
+        """Begin recording operators. `directory` exists and is empty.
+
+        Raises:
+            RuntimeError: If another profiler is active.
+        """
+        assert self.windows is not None, "attach() comes first"
+        self.windows.begin(directory)
 
     def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
         """Stop recording operators, as fast as possible.
@@ -98,9 +116,13 @@ class Backend(Protocol):
         Raises:
             WindowLost: If its data is lost.
         """
+        assert self.windows is not None, "attach() comes first"
+        return self.windows.end(directory)
 
+    @abstractmethod
     def worker_pids(self) -> dict[int, str]:
         """Living worker processes of the input pipeline, with names. Called from the sampler's thread."""
 
+    @abstractmethod
     def in_data_worker(self) -> bool:
         """Whether this process is a data-loader worker or another helper that does not train and must never record."""

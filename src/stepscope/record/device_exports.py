@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope.errors import UnreadableInput
+from stepscope.record.analysing import is_raw, raw_windows, written_by_device
 from stepscope.record.files import DIRECTORY_MODE, protect
-from stepscope.record.raw_windows import is_raw, raw_windows, written_by_device
 from stepscope.recording_format.reading import read_about
 
 _TORCH = "import sys; from torch_npu.profiler.profiler import analyse; analyse(sys.argv[1])"
@@ -52,14 +52,14 @@ def _export(window: Path, *, simplify: bool) -> None:
     try:
         done = subprocess.run([sys.executable, "-c", code, str(window), str(simplify)], check=False)
     except OSError as error:
-        _tell(window, str(error))
+        _report(window, str(error))
         return
     if done.returncode or any(is_raw(path) for path in written_by_device(window)):
-        _tell(window, f"{framework} failed to export it (exit status {done.returncode})")
+        _report(window, f"{framework} failed to export it (exit status {done.returncode})")
     protect(window)
 
 
-def _tell(window: Path, problem: str) -> None:
+def _report(window: Path, problem: str) -> None:
     print(f"stepscope: {window} is not exported: {problem}", file=sys.stderr, flush=True)
 
 

@@ -8,13 +8,13 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stepscope.record.backend import Identity
-
 log = logging.getLogger("stepscope")
 
+FRAMEWORKS = ("torch", "mindspore")
 OPTIONS_VARIABLE = "STEPSCOPE_OPTIONS"
 CLASSIC_VARIABLE = "MS_PROFILER_OPTIONS"
 RUN_VARIABLE = "MS_PROFILER_RUN_CONFIG"
@@ -35,6 +35,16 @@ _KEPT = re.compile(
 )
 _SECRET = re.compile(r"(?i)(token|secret|passw|api[_-]?key|credential|private)")
 _MAX_TEXT = 1024
+
+
+@dataclass
+class Identity:
+    """Who this process is, as far as the framework knows yet; None is unknown."""
+
+    rank: int | None = None
+    world_size: int | None = None
+    local_rank: int | None = None
+    device_id: int | None = None
 
 
 def stated_identity(environment: Mapping[str, str] | None = None, *, quiet: bool = False) -> Identity:
@@ -64,6 +74,12 @@ def stated_identity(environment: Mapping[str, str] | None = None, *, quiet: bool
         local_rank=number("LOCAL_RANK"),
         device_id=number("DEVICE_ID"),
     )
+
+
+def number_of(variable: str) -> int | None:
+    """The number in a variable of this process; None if it is not set, or is not a number."""
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdecimal() else None
 
 
 def output_root(given: str | None) -> Path:

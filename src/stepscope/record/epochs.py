@@ -49,12 +49,12 @@ class Epochs:
     def _begin(self, now_ns: int) -> None:
         self._number += 1
         self._began_ns = now_ns
-        if not self._steps.epochs_told:
+        if not self._steps.epochs_reported:
             self._steps.epoch_began(self._number)
 
     def _end(self) -> None:
         began_ns, self._began_ns = self._began_ns, None
-        if began_ns is not None and not self._steps.epochs_told:
+        if began_ns is not None and not self._steps.epochs_reported:
             self._steps.epoch_ended(self._number, began_ns, perf_counter_ns())
 
 

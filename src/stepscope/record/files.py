@@ -42,6 +42,15 @@ def protect(directory: Path) -> list[Path]:
     return found
 
 
+def new_private(path: Path) -> int:
+    """Open a file of this user for writing, empty, and return its descriptor.
+
+    Raises:
+        OSError: If it cannot be opened.
+    """
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+
+
 def append_text(path: Path, header: str, text: str) -> None:
     """Append whole lines to a file; a new file begins with `header`.
 
@@ -70,8 +79,7 @@ def replace_json(path: Path, content: dict[str, Any]) -> None:
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(new_private(draft), "w", encoding="utf-8") as file:
             json.dump(content, file, indent=1, default=str)
         draft.replace(path)
     except OSError:

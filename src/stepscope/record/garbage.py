@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import signal
+import sys
+import weakref
+from _thread import interrupt_main
+from collections.abc import Callable, Iterator
+from functools import partial
 from time import perf_counter_ns
+from types import CodeType
+from typing import Any
 
 from stepscope.record.hooks import Switch
-from stepscope.record.interrupts import Interrupts
 from stepscope.record.steps import StepTracker
 
 LEAST_NS = 100_000
@@ -17,7 +23,7 @@ LONG_NS = 10_000_000
 AT_ONCE = 10_000
 """Of those in between, this many get a mark, plus one for every `ANOTHER_NS`: at most 1 MB, and 6 kB a second."""
 ANOTHER_NS = 10_000_000
-WORTH_RATIO = 0.05
+REPORTED_RATIO = 0.05
 """Share of the recorded time from which collections without a mark are reported: half of the limit for findings about
 idle time."""
 
@@ -64,13 +70,13 @@ class GarbageMarks:
         self.end()
         self._clear()
 
-    def told(self, recorded_ns: int) -> Iterator[str]:
+    def messages(self, recorded_ns: int) -> Iterator[str]:
         """A message about the time taken by collections without a mark, if it is significant.
 
         Args:
             recorded_ns: Length of the recording so far.
         """
-        if self._unmarked_ns and self._unmarked_ns >= WORTH_RATIO * recorded_ns:
+        if self._unmarked_ns and self._unmarked_ns >= REPORTED_RATIO * recorded_ns:
             yield (
                 f"{self._unmarked} short Python garbage collections (the longest took "
                 f"{self._longest_unmarked_ns / 1e6:.2f} ms) are not marked; together they took "
@@ -101,3 +107,41 @@ class GarbageMarks:
         self._unmarked_ns += length_ns
         self._longest_unmarked_ns = max(self._longest_unmarked_ns, length_ns)
         return False
+
+
+class Interrupts:
+    """Raises Ctrl-C again in the script if it was lost in `function`, which the interpreter calls.
+
+    A signal handler runs before the next Python instruction. After a collection that may be inside the callback, and an
+    exception raised there is only printed: training would continue despite Ctrl-C.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._code: CodeType = function.__code__
+        self._before: Callable[[Any], Any] | None = None
+        self._again: weakref.ref[_Last] | None = None
+
+    def watch(self) -> None:
+        """Watch unraisable exceptions from now on."""
+        if self._before is None:
+            self._before = sys.unraisablehook
+            sys.unraisablehook = self._unraisable
+
+    def leave(self) -> None:
+        """Stop watching. If another hook has been installed over this one, it stays and passes everything on."""
+        if self._before is not None and sys.unraisablehook == self._unraisable:
+            sys.unraisablehook, self._before = self._before, None
+
+    def _unraisable(self, unraisable: Any) -> None:
+        trace = unraisable.exc_traceback
+        if unraisable.exc_type is not KeyboardInterrupt or trace is None or trace.tb_frame.f_code is not self._code:
+            (self._before or sys.__unraisablehook__)(unraisable)
+            return
+        # Raised here, the exception would be lost again. So compiled code without Python instructions raises it, when
+        # `last` is destroyed, which is after this function returns.
+        last = _Last()
+        self._again = weakref.ref(last, partial(next, map(interrupt_main, (signal.SIGINT,))))
+
+
+class _Last:
+    """Destroyed when the function that holds it returns."""

@@ -24,8 +24,6 @@ class Switch:
         subject: What is no longer recorded if it fails, for the warning.
     """
 
-    __slots__ = ("off", "subject")
-
     def __init__(self, subject: str) -> None:
         self.subject = subject
         self.off = False

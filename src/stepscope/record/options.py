@@ -7,98 +7,29 @@ Names, defaults and reactions are those of MindSpore's Profiler (2.3). stepscope
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from stepscope.record.environment import FRAMEWORKS
 from stepscope.record.schedule import Action, as_schedule
 
 log = logging.getLogger("stepscope")
 
 Target = Literal["cpu", "gpu", "ascend"]
 """Device of the operators; decides which options are valid."""
+Check = Callable[[Any], Any]
+"""Returns the value to use; raises ValueError, naming what is expected, for a bad one."""
+_T = TypeVar("_T")
 
 _EVERYWHERE: frozenset[Target] = frozenset({"cpu", "gpu", "ascend"})
 _ASCEND: frozenset[Target] = frozenset({"ascend"})
 _GPU: frozenset[Target] = frozenset({"gpu"})
+_CPU: frozenset[Target] = frozenset({"cpu"})
 _NOWHERE: frozenset[Target] = frozenset()
 _LEVELS = ("Level0", "Level1", "Level2")
-_AICORE_METRICS = range(-1, 7)
 _MOST_SECONDS = 86_400
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options in effect, after checks and fallbacks."""
-
-    output_path: str | None = None
-    """Output directory; None: `MS_DIAGNOSTIC_DATA_PATH`, else `./data`. `/profiler` is appended."""
-    start_profile: bool = True
-    """Start recording on construction instead of with `start()`."""
-    op_time: bool = True
-    """Record operators; if False, only marks and samples."""
-    timeline_limit: int = 500
-    """Largest timeline file in MB (2^20 bytes)."""
-    profile_framework: str | None = "all"
-    """What to record of the host side: `all`, `time`, `memory` or None."""
-    data_process: bool = True
-    """Record the input pipeline."""
-    sync_enable: bool = True
-    """GPU: synchronize with the device at the start and end of a window of operators."""
-    profile_memory: bool = False
-    """Record memory allocations."""
-    profile_communication: bool = False
-    """Ascend: record communication tasks."""
-    parallel_strategy: bool = True
-    """Ascend: record the parallel strategy of the graph."""
-    aicore_metrics: int = 0
-    """Ascend: metric set of the AI cores, -1 (none) to 6."""
-    l2_cache: bool = False
-    """Ascend: record the L2 cache."""
-    hbm_ddr: bool = False
-    """Ascend: record memory bandwidth."""
-    pcie: bool = False
-    """Ascend, GPU: record PCIe throughput."""
-    profiler_level: str | None = None
-    """Ascend: `Level0`, `Level1` or `Level2`."""
-    data_simplification: bool = True
-    """Leave out files that can be derived from the others."""
-    host_stack: bool = True
-    """Record Python stacks; on CPU and GPU only if given explicitly."""
-    ascend_job_id: str = ""
-    """Ascend: directory of an earlier collection."""
-    schedule: Callable[[int], Action] | None = None
-    """Steps to record, see `stepscope.schedule`."""
-    on_trace_ready: Callable[[Any], object] | None = None
-    """Called with the profiler at the end of each cycle of the schedule, or of the recording."""
-    steps: tuple[int, int] | None = None
-    """First and last step to record, counted from 1."""
-    epochs: tuple[int, int] | None = None
-    """First and last epoch to record, counted from 1."""
-    record_shapes: bool = True
-    """Record input shapes of operators."""
-    window_seconds: float = 5.0
-    """Maximum length of the windows in which operators are written to disk (a window ends with a step)."""
-    sampling_interval: int = 1000
-    """Time between samples of host and device, ms."""
-    runtime_detail: bool = False
-    """MindSpore: also record its runtime in detail (costly; MindSpore also prints a summary)."""
-    framework: str | None = None
-    """`torch` or `mindspore`; needed if both are imported."""
-    given: frozenset[str] = field(default=frozenset(), compare=False)
-    """Names of the options that the user gave and that are in effect."""
-
-    @property
-    def with_stack(self) -> bool:
-        """Whether Python stacks were requested."""
-        return self.host_stack and "host_stack" in self.given
-
-    def as_json(self) -> dict[str, Any]:
-        """The options as JSON values."""
-        shown = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "given"}
-        for name in ("schedule", "on_trace_ready"):
-            shown[name] = None if shown[name] is None else str(shown[name])
-        return shown
 
 
 @dataclass(frozen=True)
@@ -106,7 +37,7 @@ class Spec:
     """Rules for one option.
 
     Args:
-        check: Returns the value to use; raises ValueError, naming what is expected, for a bad one.
+        check: Checks a value.
         targets: Devices on which MindSpore's Profiler accepts it.
         also: More devices on which stepscope accepts it.
         raises: A bad value is a TypeError, not a warning.
@@ -114,7 +45,7 @@ class Spec:
         instead: What a user gets, or can do, on other devices.
     """
 
-    check: Callable[[Any], Any]
+    check: Check
     targets: frozenset[Target] = _EVERYWHERE
     also: frozenset[Target] = _NOWHERE
     raises: bool = False
@@ -122,36 +53,40 @@ class Spec:
     instead: str = ""
 
 
-def _bool(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("must be True or False")
-    return value
+def _kind(kind: type, expected: str) -> Check:
+    def check(value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise ValueError(expected)
+        return value
+
+    return check
+
+
+def _one_of(values: tuple[str | None, ...], expected: str) -> Check:
+    def check(value: Any) -> Any:
+        if value not in values:
+            raise ValueError(expected)
+        return value
+
+    return check
+
+
+def _number(expected: str, least: float, most: float = float("inf"), *, whole: bool = True) -> Check:
+    """A number from `least` to `most`; one that need not be whole must be above `least`."""
+
+    def check(value: Any) -> Any:
+        fits = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        if not fits or not least <= value <= most or (value == least and not whole):
+            raise ValueError(expected)
+        return value if whole else float(value)
+
+    return check
 
 
 def _path(value: Any) -> str | None:
-    import os  # noqa: PLC0415
-
     if value is not None and not isinstance(value, (str, os.PathLike)):
         raise ValueError("must be a path")
     return None if value is None else os.fspath(value)
-
-
-def _limit(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-        raise ValueError("must be a positive integer (MB)")
-    return value
-
-
-def _framework_part(value: Any) -> str | None:
-    if value not in ("all", "time", "memory", None) or isinstance(value, bool):
-        raise ValueError('must be "all", "time", "memory" or None')
-    return value  # type: ignore[no-any-return]
-
-
-def _metrics(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value not in _AICORE_METRICS:
-        raise ValueError("must be an integer from -1 to 6")
-    return value
 
 
 def _level(value: Any) -> str | None:
@@ -161,12 +96,6 @@ def _level(value: Any) -> str | None:
     if name not in _LEVELS:
         raise ValueError("must be Level0, Level1 or Level2")
     return str(name)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("must be a string")
-    return value
 
 
 def _callable(value: Any) -> Any:
@@ -190,58 +119,110 @@ def _range(value: Any) -> tuple[int, int] | None:
     return (pair[0], pair[1])
 
 
-def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MOST_SECONDS:
-        raise ValueError("must be a number of seconds above 0 and at most a day")
-    return float(value)
+_bool = _kind(bool, "must be True or False")
 
 
-def _interval(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000 * _MOST_SECONDS:
-        raise ValueError("must be an integer number of milliseconds, from 1 to a day")
-    return value
+def _option(
+    default: _T,
+    check: Check,
+    targets: frozenset[Target] = _EVERYWHERE,
+    also: frozenset[Target] = _NOWHERE,
+    **rules: Any,
+) -> _T:
+    """A field of `Options` with its `Spec`."""
+    return field(default=default, metadata={"spec": Spec(check, targets, also, **rules)})
 
 
-def _framework(value: Any) -> str | None:
-    if value not in (None, "torch", "mindspore"):
-        raise ValueError('must be "torch", "mindspore" or None')
-    return value  # type: ignore[no-any-return]
+@dataclass(frozen=True)
+class Options:
+    """The options in effect, after checks and fallbacks."""
+
+    output_path: str | None = _option(None, _path, raises=True, alone=True)
+    """Output directory; None: `MS_DIAGNOSTIC_DATA_PATH`, else `./data`. `/profiler` is appended."""
+    start_profile: bool = _option(True, _bool, raises=True, alone=True)
+    """Start recording on construction instead of with `start()`."""
+    op_time: bool = _option(True, _bool, alone=True)
+    """Record operators; if False, only marks and samples."""
+    timeline_limit: int = _option(500, _number("must be a positive integer (MB)", 1))
+    """Largest timeline file in MB (2^20 bytes)."""
+    profile_framework: str | None = _option(
+        "all", _one_of(("all", "time", "memory", None), 'must be "all", "time", "memory" or None'), alone=True
+    )
+    """What to record of the host side: `all`, `time`, `memory` or None."""
+    data_process: bool = _option(True, _bool, _GPU | _ASCEND, _CPU, alone=True)
+    """Record the input pipeline."""
+    sync_enable: bool = _option(True, _bool, _GPU, instead="operators are timed on their own device")
+    """GPU: synchronize with the device at the start and end of a window of operators."""
+    profile_memory: bool = _option(False, _bool, _ASCEND, _CPU | _GPU)
+    """Record memory allocations."""
+    profile_communication: bool = _option(False, _bool, _ASCEND, instead="collective calls are always recorded")
+    """Ascend: record communication tasks."""
+    parallel_strategy: bool = _option(True, _bool, _ASCEND, alone=True, instead="process groups are always recorded")
+    """Ascend: record the parallel strategy of the graph."""
+    aicore_metrics: int = _option(
+        0, _number("must be an integer from -1 to 6", -1, 6), _ASCEND, instead="there are no AI cores"
+    )
+    """Ascend: metric set of the AI cores, -1 (none) to 6."""
+    l2_cache: bool = _option(False, _bool, _ASCEND, alone=True, instead="its cache cannot be measured here")
+    """Ascend: record the L2 cache."""
+    hbm_ddr: bool = _option(False, _bool, _ASCEND, alone=True, instead="its memory bandwidth cannot be measured here")
+    """Ascend: record memory bandwidth."""
+    pcie: bool = _option(False, _bool, _ASCEND, _GPU, alone=True, instead="its bus cannot be measured here")
+    """Ascend, GPU: record PCIe throughput."""
+    profiler_level: str | None = _option(
+        None, _level, _ASCEND, alone=True, instead="use op_time and record_shapes to record less"
+    )
+    """Ascend: `Level0`, `Level1` or `Level2`."""
+    data_simplification: bool = _option(True, _bool, _ASCEND, _CPU | _GPU)
+    """Leave out files that can be derived from the others."""
+    host_stack: bool = _option(True, _bool, _ASCEND, _CPU | _GPU)
+    """Record Python stacks; on CPU and GPU only if given explicitly."""
+    ascend_job_id: str = _option(
+        "", _kind(str, "must be a string"), _ASCEND, alone=True, instead="analyse recordings with offline_analyse"
+    )
+    """Ascend: directory of an earlier collection."""
+    schedule: Callable[[int], Action] | None = _option(None, as_schedule, raises=True, alone=True)
+    """Steps to record, see `stepscope.schedule`."""
+    on_trace_ready: Callable[[Any], object] | None = _option(None, _callable, raises=True, alone=True)
+    """Called with the profiler at the end of each cycle of the schedule, or of the recording."""
+    steps: tuple[int, int] | None = _option(None, _range, raises=True, alone=True)
+    """First and last step to record, counted from 1."""
+    epochs: tuple[int, int] | None = _option(None, _range, raises=True, alone=True)
+    """First and last epoch to record, counted from 1."""
+    record_shapes: bool = _option(True, _bool)
+    """Record input shapes of operators."""
+    window_seconds: float = _option(
+        5.0, _number("must be a number of seconds above 0 and at most a day", 0, _MOST_SECONDS, whole=False)
+    )
+    """Maximum length of the windows in which operators are written to disk (a window ends with a step)."""
+    sampling_interval: int = _option(
+        1000, _number("must be an integer number of milliseconds, from 1 to a day", 1, 1000 * _MOST_SECONDS), alone=True
+    )
+    """Time between samples of host and device, ms."""
+    runtime_detail: bool = _option(False, _bool, alone=True)
+    """MindSpore: also record its runtime in detail (costly; MindSpore also prints a summary)."""
+    framework: str | None = _option(
+        None, _one_of((*FRAMEWORKS, None), 'must be "torch", "mindspore" or None'), raises=True, alone=True
+    )
+    """`torch` or `mindspore`; needed if both are imported."""
+    given: frozenset[str] = field(default=frozenset(), compare=False)
+    """Names of the options that the user gave and that are in effect."""
+
+    @property
+    def with_stack(self) -> bool:
+        """Whether Python stacks were requested."""
+        return self.host_stack and "host_stack" in self.given
+
+    def as_json(self) -> dict[str, Any]:
+        """The options as JSON values."""
+        shown = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "given"}
+        for name in ("schedule", "on_trace_ready"):
+            shown[name] = None if shown[name] is None else str(shown[name])
+        return shown
 
 
-_CPU_GPU: frozenset[Target] = frozenset({"cpu", "gpu"})
-_CPU: frozenset[Target] = frozenset({"cpu"})
-
-SPECS: dict[str, Spec] = {
-    "output_path": Spec(_path, raises=True, alone=True),
-    "start_profile": Spec(_bool, raises=True, alone=True),
-    "op_time": Spec(_bool, alone=True),
-    "timeline_limit": Spec(_limit),
-    "profile_framework": Spec(_framework_part, alone=True),
-    "data_process": Spec(_bool, frozenset({"gpu", "ascend"}), _CPU, alone=True),
-    "sync_enable": Spec(_bool, _GPU, instead="operators are timed on their own device"),
-    "profile_memory": Spec(_bool, _ASCEND, _CPU_GPU),
-    "profile_communication": Spec(_bool, _ASCEND, instead="collective calls are always recorded"),
-    "parallel_strategy": Spec(_bool, _ASCEND, alone=True, instead="process groups are always recorded"),
-    "aicore_metrics": Spec(_metrics, _ASCEND, instead="there are no AI cores"),
-    "l2_cache": Spec(_bool, _ASCEND, alone=True, instead="its cache cannot be measured here"),
-    "hbm_ddr": Spec(_bool, _ASCEND, alone=True, instead="its memory bandwidth cannot be measured here"),
-    "pcie": Spec(_bool, _ASCEND, _GPU, alone=True, instead="its bus cannot be measured here"),
-    "profiler_level": Spec(_level, _ASCEND, alone=True, instead="use op_time and record_shapes to record less"),
-    "data_simplification": Spec(_bool, _ASCEND, _CPU_GPU),
-    "host_stack": Spec(_bool, _ASCEND, _CPU_GPU),
-    "ascend_job_id": Spec(_text, _ASCEND, alone=True, instead="analyse recordings with offline_analyse"),
-    "schedule": Spec(as_schedule, raises=True, alone=True),
-    "on_trace_ready": Spec(_callable, raises=True, alone=True),
-    "steps": Spec(_range, raises=True, alone=True),
-    "epochs": Spec(_range, raises=True, alone=True),
-    "record_shapes": Spec(_bool),
-    "window_seconds": Spec(_seconds),
-    "sampling_interval": Spec(_interval, alone=True),
-    "runtime_detail": Spec(_bool, alone=True),
-    "framework": Spec(_framework, raises=True, alone=True),
-}
+SPECS: dict[str, Spec] = {option.name: option.metadata["spec"] for option in fields(Options) if option.metadata}
 """All options. The reactions of the first seventeen are those of MindSpore's Profiler."""
-
 _DEFAULT = Options()
 
 ALWAYS_IGNORED = ("start",)
@@ -259,7 +240,6 @@ def resolve(given: Mapping[str, Any], target: Target, *, lenient: bool = False) 
     Raises:
         TypeError: For a bad value of an option that decides whether or where to record.
     """
-    default = _DEFAULT
     values: dict[str, Any] = {}
     fallbacks = set()
     for name, value in given.items():
@@ -278,13 +258,13 @@ def resolve(given: Mapping[str, Any], target: Target, *, lenient: bool = False) 
         except ValueError as error:
             if spec.raises and not lenient:
                 raise TypeError(f"Profiler: {name} {error}, not {value!r}") from error
-            fallback = "Level0" if name == "profiler_level" else getattr(default, name)
+            fallback = "Level0" if name == "profiler_level" else getattr(_DEFAULT, name)
             log.warning("Profiler: %s %s, not %r; %r is used", name, error, value, fallback)
             values[name] = fallback
             fallbacks.add(name)
     _without_operators(values)
     _by_level(values, given)
-    return replace(default, **values, given=frozenset(values) - fallbacks)
+    return replace(_DEFAULT, **values, given=frozenset(values) - fallbacks)
 
 
 def _without_operators(values: dict[str, Any]) -> None:

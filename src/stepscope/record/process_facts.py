@@ -1,10 +1,12 @@
-"""Identity and host of a process, as far as they were ever known."""
+"""Identity and host of a process, as far as they were ever known, and the recorder's own threads in it."""
 
 from __future__ import annotations
 
 import os
 import platform
 import socket
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from stepscope.record.backend import Backend
 from stepscope.record.environment import kept_arguments, kept_environment, stated_identity
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_own_threads: set[int] = set()
+"""Native ids of the recorder's threads so far; listed in the recording, since Python code on them is not the user's."""
 
 
 class ProcessFacts:
@@ -51,7 +55,7 @@ class ProcessFacts:
         identity = {name: self._known(name) for name in vars(self._stated)}
         identity["rank"] = self.rank
         identity["world_size"] = identity["world_size"] or 1
-        return {**self._found, **identity, **self._process}
+        return {**self._found, **identity, **self._process, "own_threads": sorted(_own_threads)}
 
     def _known(self, name: str) -> int | None:
         found: int | None = self._found.get(name)
@@ -65,3 +69,13 @@ def boot_id() -> str | None:
         return _BOOT_ID.read_text().strip()
     except OSError:
         return None
+
+
+def own_thread(target: Callable[..., object], name: str, *args: Any) -> threading.Thread:
+    """A daemon thread of the recorder, not started yet."""
+
+    def run() -> None:
+        _own_threads.add(threading.get_native_id())
+        target(*args)
+
+    return threading.Thread(target=run, name=name, daemon=True)

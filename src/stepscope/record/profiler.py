@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -12,9 +14,9 @@ from typing import Any, Literal
 from weakref import WeakMethod, finalize
 
 from stepscope.record import analysing, running
-from stepscope.record.environment import EXTERNAL_VARIABLE, FORBIDDEN_VARIABLE, output_root
+from stepscope.record.backend import Backend
+from stepscope.record.environment import EXTERNAL_VARIABLE, FORBIDDEN_VARIABLE, FRAMEWORKS, output_root
 from stepscope.record.files import make_private
-from stepscope.record.frameworks import backend_for
 from stepscope.record.options import SPECS, is_default, resolve
 from stepscope.record.recorder import Recorder
 from stepscope.record.schedule import Action
@@ -45,6 +47,9 @@ class Profiler:
             train()
             profiler.analyse()
     """
+
+    is_by_environment = False
+    """Whether the environment created it, not the script."""
 
     def __init__(
         self,
@@ -90,16 +95,15 @@ class Profiler:
         if self._external:
             log.warning("Profiler: %s is set, so an external collector records; stepscope does not", EXTERNAL_VARIABLE)
             return
-        backend = backend_for(_framework_of(options))
+        framework = options.get("framework")
+        backend = backend_for(framework if framework in FRAMEWORKS else None)
         self.options = resolve(options, backend.target, lenient=lenient)
         self.root = output_root(self.options.output_path)
         if backend.in_data_worker():
             log.warning("Profiler: this is a helper process (data loader, scheduler); nothing is recorded here")
         elif lenient or _writable(self.root):
-            over, woke = WeakMethod(self._cycle_over), WeakMethod(self._woke)  # the hooks must not hold this object
-            self._recorder = Recorder(
-                self.root, backend, self.options, lambda: _call(over), lazy=lenient, woke=lambda: _call(woke)
-            )
+            over, woke = _weakly(self._cycle_over), _weakly(self._woke)  # the hooks must not hold this object
+            self._recorder = Recorder(self.root, backend, self.options, over, woke, lazy=lenient)
             finalize(self, self._recorder.detach).atexit = False
         if self.options.start_profile:
             self.start()
@@ -173,7 +177,7 @@ class Profiler:
         if self._recorder is None and offline_path is None:
             return
         directories = [self.directory] if self.directory is not None else []
-        analysing.analyse(self._limit_mb, directories, offline_path, pretty, step_list, mode)
+        analysing.analyse(self.options.timeline_limit, directories, offline_path, pretty, step_list, mode)
 
     @classmethod
     def offline_analyse(
@@ -229,15 +233,6 @@ class Profiler:
         if not self._external and self.options.on_trace_ready is None:
             self.analyse()
 
-    @property
-    def is_by_environment(self) -> bool:
-        """Whether the environment created it, not the script."""
-        return False
-
-    @property
-    def _limit_mb(self) -> int | None:
-        return None if self._external else self.options.timeline_limit
-
     def _woke(self) -> None:
         """Training begins in this process, which may be a forked child of the one that was waiting for it."""
         self._owner = os.getpid()
@@ -260,16 +255,47 @@ class EnvironmentProfiler(Profiler):
     """The Profiler that the environment starts: it waits for the first sign of training, never raises, yields to one
     that the script creates, and analyses when the process ends."""
 
-    @property
-    def is_by_environment(self) -> bool:
-        """True."""
-        return True
+    is_by_environment = True
 
 
-def _call(method: WeakMethod[Callable[[], None]]) -> None:
-    """Call a method if its object still exists."""
-    if (bound := method()) is not None:
-        bound()
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """Calls a method if its object still exists."""
+    reference = WeakMethod(method)
+
+    def call() -> None:
+        if (bound := reference()) is not None:
+            bound()
+
+    return call
+
+
+def backend_for(framework: str | None = None) -> Backend:
+    """The backend of the imported framework; if none is imported yet, of the installed one.
+
+    Args:
+        framework: `torch` or `mindspore`; needed only if both are imported.
+
+    Raises:
+        RuntimeError: If the framework is ambiguous or not installed.
+    """
+    if framework is None:
+        loaded = [name for name in FRAMEWORKS if name in sys.modules]
+        candidates = loaded or [name for name in FRAMEWORKS if importlib.util.find_spec(name) is not None]
+        if not candidates:
+            raise RuntimeError("Profiler: neither torch nor mindspore is installed in this environment")
+        if len(candidates) > 1:
+            raise RuntimeError(
+                f"Profiler: {' and '.join(candidates)} are both {'loaded' if loaded else 'installed'}. "
+                'Name the one that trains: Profiler(framework="torch") or Profiler(framework="mindspore")'
+            )
+        framework = candidates[0]
+    if framework == "torch":
+        from stepscope.record.torch.backend import TorchBackend  # noqa: PLC0415 - imports its framework
+
+        return TorchBackend()
+    from stepscope.record.mindspore.backend import MindSporeBackend  # noqa: PLC0415 - imports its framework
+
+    return MindSporeBackend()
 
 
 def _asked(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -281,11 +307,6 @@ def _asked(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if asked["host_stack"] is None:
         del asked["host_stack"]
     return asked
-
-
-def _framework_of(options: dict[str, Any]) -> str | None:
-    framework = options.get("framework")
-    return framework if framework in ("torch", "mindspore") else None
 
 
 def _operator_names(op_name: Any) -> list[str]:
@@ -305,13 +326,8 @@ def _writable(root: Path) -> bool:
         make_private(root)
         if os.access(root, os.W_OK | os.X_OK):
             return True
-        log.error(
-            "Profiler: %s is not writable. Nothing is recorded; training continues. Choose another output_path", root
-        )
+        problem = "is not writable"
     except OSError as error:
-        log.error(
-            "Profiler: %s cannot be created (%s). Nothing is recorded; training continues. Choose another output_path",
-            root,
-            error.strerror or error,
-        )
+        problem = f"cannot be created ({error.strerror or error})"
+    log.error("Profiler: %s %s. Nothing is recorded; training continues. Choose another output_path", root, problem)
     return False

@@ -12,12 +12,11 @@ from time import perf_counter_ns, thread_time_ns
 from stepscope.record.backend import Backend
 from stepscope.record.garbage import GarbageMarks
 from stepscope.record.marks import MarkBuffer
-from stepscope.record.missing import Missing
 from stepscope.record.options import Options
 from stepscope.record.schedule import Action, Plan
 from stepscope.record.session import Session
 from stepscope.record.steps import StepTracker
-from stepscope.record.window_timing import WindowTiming
+from stepscope.record.window_timing import Missing, WindowTiming
 
 log = logging.getLogger("stepscope")
 
@@ -32,8 +31,8 @@ class Recorder:
         backend: The backend of the framework.
         options: The options in effect.
         cycle_over: Called when a cycle of the schedule is over and on disk.
-        lazy: Write nothing to disk before the first sign of training.
         woke: Called at the first sign of training.
+        lazy: Write nothing to disk before the first sign of training.
     """
 
     def __init__(
@@ -42,9 +41,9 @@ class Recorder:
         backend: Backend,
         options: Options,
         cycle_over: Callable[[], None],
+        woke: Callable[[], None],
         *,
-        lazy: bool = False,
-        woke: Callable[[], None] | None = None,
+        lazy: bool,
     ) -> None:
         marks = MarkBuffer()
         self.options = options
@@ -78,16 +77,11 @@ class Recorder:
         _ALL.add(self)
         self._attach()
 
-    @property
-    def is_quiet(self) -> bool:
-        """Whether it has given up."""
-        return self.session.failed
-
     def start(self) -> None:
         """Start recording, according to the plan."""
-        if not self._attached and not self.is_quiet:
+        if not self._attached and not self.session.failed:
             self._attach()
-        if self.is_quiet:
+        if self.session.failed:
             return
         self.running = True
         self._first_number = self.steps.number
@@ -112,9 +106,12 @@ class Recorder:
         except Exception as error:
             self.session.problem(f"the last window is lost ({type(error).__name__}: {error})")
         try:
-            self._tell_of_nothing()
             steps = self.steps.number - self._first_number
-            for text in (*self._missing.told(steps), *self._garbage.told(self.session.recorded_ns)):
+            if not self.session.has_spans:
+                self.session.problem(f"nothing was recorded: {self._plan} never began; {self.steps.number} steps ended")
+            elif not steps:
+                self.session.problem("no steps were detected; call step() at the end of each training step")
+            for text in (*self._missing.messages(steps), *self._garbage.messages(self.session.recorded_ns)):
                 self.session.problem(text)
             self.session.close()
         except Exception as error:
@@ -123,13 +120,6 @@ class Recorder:
             self._unsaved = False
             self._cycle_over()
 
-    def _tell_of_nothing(self) -> None:
-        """If nothing was recorded, report why."""
-        if not self.session.has_spans:
-            self.session.problem(f"nothing was recorded: {self._plan} never began; {self.steps.number} steps ended")
-        elif self.steps.number == self._first_number:
-            self.session.problem("no steps were detected; call step() at the end of each training step")
-
     def rest(self) -> None:
         """Another Profiler is created. If this one has recorded and is stopped, remove its hooks until it starts again:
         otherwise the hooks of all Profilers that a script keeps would pile up."""
@@ -137,7 +127,6 @@ class Recorder:
             self.detach()
 
     def _attach(self) -> None:
-        """Install the hooks."""
         self._attached = True
         try:
             self.backend.attach(self.steps, self.options)
@@ -160,7 +149,7 @@ class Recorder:
         """Step `number` is over: continue, roll the window, or do what the plan requires for the next step."""
         if self._marks_only or not self.running or not self.session.is_open:
             return
-        if self.is_quiet:
+        if self.session.failed:
             self._go_quiet()
             return
         try:
@@ -178,13 +167,18 @@ class Recorder:
         except Exception as error:
             self._fail("recording a step failed", error)
 
-    def epoch_began(self, number: int) -> None:
-        """Epoch `number` begins."""
-        self._epoch(number, over=False)
-
-    def epoch_ended(self, number: int) -> None:
-        """Epoch `number` is over."""
-        self._epoch(number, over=True)
+    def epoch(self, number: int, *, over: bool) -> None:
+        """Epoch `number` begins, or is over."""
+        self._plan.epoch(number, over=over)
+        if self.running and self.session.is_open and self.options.epochs is not None:
+            try:
+                following = self._plan.action(self.steps.number + 1)
+                if following.records != self._action.records:
+                    self._turn(following)
+                    if not following.records:
+                        self._save()
+            except Exception as error:
+                self._fail("recording an epoch failed", error)
 
     def identity_changed(self) -> None:
         """The process group was created or destroyed: store the new rank and groups."""
@@ -207,18 +201,6 @@ class Recorder:
         self._lazy = True
         self.start()
 
-    def _epoch(self, number: int, *, over: bool) -> None:
-        self._plan.epoch(number, over=over)
-        if self.running and self.session.is_open and self.options.epochs is not None:
-            try:
-                following = self._plan.action(self.steps.number + 1)
-                if following.records != self._action.records:
-                    self._turn(following)
-                    if not following.records:
-                        self._save()
-            except Exception as error:
-                self._fail("recording an epoch failed", error)
-
     def _wake(self) -> None:
         """The first sign of training."""
         self.steps.on_activity = None
@@ -226,8 +208,7 @@ class Recorder:
             self.forget()
             return
         self._lazy = False
-        if self._woke is not None:
-            self._woke()
+        self._woke()
         self._open()
         first = self._plan.action(self.steps.number + 1)
         if not first.records:
@@ -246,7 +227,7 @@ class Recorder:
     def _turn(self, action: Action, *, begun: bool = False) -> None:
         """End the current span or window, and begin what `action` requires."""
         windows = self.session.windows
-        if self.is_quiet or windows is None:
+        if self.session.failed or windows is None:
             self._go_quiet()
             return
         number = self.steps.number

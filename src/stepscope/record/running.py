@@ -16,9 +16,8 @@ log = logging.getLogger("stepscope")
 class RunningProfiler(Protocol):
     """The part of a Profiler that is used here."""
 
-    @property
-    def is_by_environment(self) -> bool:
-        """Whether the environment created it."""
+    is_by_environment: bool
+    """Whether the environment created it."""
 
     @property
     def directory(self) -> Path | None:

@@ -19,8 +19,7 @@ from stepscope.record.files import append_text, make_private, replace_json
 from stepscope.record.host_sampler import HostSampler
 from stepscope.record.marks import MarkBuffer, epoch_shift_ns
 from stepscope.record.options import Options
-from stepscope.record.own_threads import own_thread, own_thread_ids
-from stepscope.record.process_facts import ProcessFacts
+from stepscope.record.process_facts import ProcessFacts, own_thread
 from stepscope.record.windows import Windows
 from stepscope.recording_format.about import FAILED, RECORDING, STOPPED, About, Span
 from stepscope.recording_format.layout import ABOUT, RECORDER_LOG, RECORDINGS, recording_name
@@ -54,7 +53,7 @@ class Session:
         options: Options,
         marks: MarkBuffer,
         failed: Callable[[], None],
-        counted: Callable[[int, int], None] | None = None,
+        counted: Callable[[int, int], None],
     ) -> None:
         self.root = root
         self.directory: Path | None = None
@@ -204,7 +203,6 @@ class Session:
             started_ns=self._started_ns,
             updated_ns=time.time_ns(),
             problems=self._problems,
-            own_threads=own_thread_ids(),
         )
 
     def _make_directory(self) -> Path:

@@ -17,11 +17,8 @@ class StepListener(Protocol):
     def step_ended(self, number: int, now_ns: int) -> None:
         """Step `number` is over."""
 
-    def epoch_began(self, number: int) -> None:
-        """Epoch `number` begins."""
-
-    def epoch_ended(self, number: int) -> None:
-        """Epoch `number` is over."""
+    def epoch(self, number: int, *, over: bool) -> None:
+        """Epoch `number` begins, or is over."""
 
     def identity_changed(self) -> None:
         """The process group was created or destroyed."""
@@ -44,11 +41,13 @@ class StepTracker:
         self.number = 0
         """The last completed step, recorded or not; steps count from 1."""
         self.by_user = False
-        self.epochs_told = False
+        self.epochs_reported = False
         """A trainer reports where epochs begin and end, so they need not be guessed."""
         self.on_activity: Callable[[], None] | None = None
         """Called at the first activity after `begin`, or after an interruption."""
         self._add, self._add_batch = marks.add, marks.add_batch
+        self.identity_changed = listener.identity_changed
+        """The process group was created or destroyed."""
         self._listener = listener
         self._began_ns: int | None = None
         self._pending_ns: int | None = None
@@ -137,17 +136,13 @@ class StepTracker:
 
     def epoch_began(self, number: int) -> None:
         """Epoch `number` begins."""
-        self._listener.epoch_began(number)
+        self._listener.epoch(number, over=False)
 
     def epoch_ended(self, number: int, start_ns: int, now_ns: int) -> None:
         """Epoch `number` is over."""
         if self.active:  # not part of a step, and does not begin one
             self._add((EPOCH, str(number), start_ns, now_ns, self.number, get_ident(), ""))
-        self._listener.epoch_ended(number)
-
-    def identity_changed(self) -> None:
-        """The process group was created or destroyed."""
-        self._listener.identity_changed()
+        self._listener.epoch(number, over=True)
 
     def _end(self, now_ns: int, number: int | None) -> None:
         if self._pending_ns is not None:

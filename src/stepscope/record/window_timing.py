@@ -1,6 +1,8 @@
-"""When a window of operators is long enough, and when the next one begins."""
+"""When a window of operators is long enough, when the next one begins, and which steps are in none."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 MOST_COST_NS = 500_000_000
 """Ending a window takes time in proportion to its events. If it takes longer than this, windows are made shorter: this
@@ -16,9 +18,17 @@ MOST_EVENTS = 50_000
 the process and, for changed pages, in the one that writes. A window is at least one step."""
 MOST_SHARE = 0.5
 """Largest share of the time since a window began that ending it may take. If it takes more, the next one is delayed."""
-
-WORTH_NS = 50_000_000
+LEAST_PAUSED_NS = 50_000_000
 """If ending a window takes less processor time than this, no pause follows."""
+
+_MOST_RANGES = 5
+"""Number of ranges to list; the rest are counted."""
+
+_SPARED = (
+    "so that recording takes at most about half of the time. The phases of these steps are still marked. To record "
+    "operators in every step of a range, give steps=(first, last)"
+)
+_REFUSED = "because they could not be recorded there (another message gives the reason)"
 
 
 class WindowTiming:
@@ -78,7 +88,7 @@ class WindowTiming:
             least_ns = min(LEAST_NS, self._asked_ns)
             self._window_ns = max(self._window_ns * MOST_COST_NS // cost_ns, least_ns)
         resume_ns = self._start_ns + round(cost_ns / MOST_SHARE)
-        may_pause = self._spares and worked_ns >= WORTH_NS
+        may_pause = self._spares and worked_ns >= LEAST_PAUSED_NS
         self._resume_ns = resume_ns if may_pause and resume_ns > now_ns else 0
 
     def refused(self, now_ns: int) -> None:
@@ -100,3 +110,37 @@ class WindowTiming:
 def _power_of_two(number: int) -> int:
     """The largest power of two up to `number`; at least 1."""
     return 1 << max(number.bit_length() - 1, 0)
+
+
+class Missing:
+    """Collects steps that were recorded without operators although operators were requested."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[bool, list[list[int]]] = {True: [], False: []}
+
+    def add(self, step: int, *, spared: bool) -> None:
+        """Note that step `step` has no operators. Steps come in order.
+
+        Args:
+            step: Its number.
+            spared: They were left out to save time; otherwise they could not be recorded.
+        """
+        ranges = self._ranges[spared]
+        if ranges and ranges[-1][1] + 1 == step:
+            ranges[-1][1] = step
+        else:
+            ranges.append([step, step])
+
+    def messages(self, steps: int) -> Iterator[str]:
+        """Messages about what is missing in `steps` steps, why, and what to do."""
+        for spared, ranges in self._ranges.items():
+            if ranges:
+                count = sum(last - first + 1 for first, last in ranges)
+                why = _SPARED if spared else _REFUSED
+                yield f"operators are missing in {count} of {steps} steps ({_named(ranges)}), {why}"
+
+
+def _named(ranges: list[list[int]]) -> str:
+    named = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_MOST_RANGES]]
+    more = len(ranges) - _MOST_RANGES
+    return ", ".join(named) + (f" and {more} more ranges" if more > 0 else "")

@@ -14,7 +14,7 @@ from pathlib import Path
 from stepscope.record.backend import Backend, WindowLost
 from stepscope.record.files import append_text, make_private
 from stepscope.record.marks import epoch_shift_ns
-from stepscope.record.own_threads import own_thread
+from stepscope.record.process_facts import own_thread
 from stepscope.recording_format.layout import COMPLETE, FAILED, window_directory
 from stepscope.recording_format.rows import WINDOWS, row_lines
 
@@ -28,7 +28,7 @@ _POLL_S = 0.01
 
 
 @dataclass
-class OpenWindow:
+class _Window:
     """One window. Times are `time.perf_counter_ns`."""
 
     number: int
@@ -54,19 +54,19 @@ class Windows:
         backend: Backend,
         directory: Path,
         problem: Callable[[str], None],
-        counted: Callable[[int, int], None] | None = None,
+        counted: Callable[[int, int], None],
     ) -> None:
         self._backend = backend
         self._directory = directory
         self._problem = problem
         self._counted = counted
         self._next = 0
-        self._open: OpenWindow | None = None
+        self._open: _Window | None = None
         self._discards = False
         self._skipped = False
         self._gave_way = False
         """The last window ended early, which was reported."""
-        self._jobs: queue.Queue[tuple[OpenWindow, Callable[[], list[str]]] | None] = queue.Queue()
+        self._jobs: queue.Queue[tuple[_Window, Callable[[], list[str]]] | None] = queue.Queue()
         self._waiting = 0
         self._thread: threading.Thread | None = None
 
@@ -102,7 +102,7 @@ class Windows:
             if not self._gave_way:
                 self._problem(f"operators are not recorded: {error}")
             return
-        self._open = OpenWindow(self._next, directory, time.perf_counter_ns(), step)
+        self._open = _Window(self._next, directory, time.perf_counter_ns(), step)
         self._discards = discard
         self._gave_way = False
         self._next += 1
@@ -127,7 +127,7 @@ class Windows:
                     f"another profiler took over in step {cut[0] + 1}; while it is active, operators are not recorded"
                 )
         if self._discards or job is None:
-            self._drop(window)
+            shutil.rmtree(window.directory)
             return window.last_step
         self._waiting += 1
         self._jobs.put((window, job))
@@ -154,7 +154,7 @@ class Windows:
             self._thread.join()
             self._thread = None
 
-    def _stop(self, window: OpenWindow) -> tuple[Callable[[], list[str]] | None, bool]:
+    def _stop(self, window: _Window) -> tuple[Callable[[], list[str]] | None, bool]:
         """Stop recording. A lost window is listed and reported in turn, after those still being written."""
         try:
             return self._backend.end_window(window.directory), False
@@ -171,7 +171,7 @@ class Windows:
             window, write = job
             try:
                 files, state = write(), COMPLETE
-                if self._counted is not None and self._backend.counts_events:
+                if self._backend.counts_events:
                     self._counted(self._backend.window_events, window.last_step - window.first_step + 1)
             except Exception as error:
                 files, state = [], FAILED
@@ -183,12 +183,9 @@ class Windows:
             except OSError as error:
                 self._problem(f"window {window.number} could not be added to {WINDOWS.name}: {error}")
 
-    def _enter(self, window: OpenWindow, state: str, files: list[str]) -> None:
+    def _enter(self, window: _Window, state: str, files: list[str]) -> None:
         shift = epoch_shift_ns()
         times = (window.start_ns + shift, window.end_ns + shift)
         steps = (window.first_step, window.last_step)
         row = (window.number, *times, *steps, self._backend.window_kind, state, ";".join(files))
         append_text(self._directory / WINDOWS.name, WINDOWS.header, row_lines([row]))
-
-    def _drop(self, window: OpenWindow) -> None:
-        shutil.rmtree(window.directory)

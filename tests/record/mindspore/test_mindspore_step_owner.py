@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.record.mindspore.step_owner import StepOwner
+from stepscope.record.mindspore.calls import StepOwner
 
 
 class Caller:

@@ -90,13 +90,13 @@ def clock(rank: int, where: str, host: str | None = "own", shift_ns: int = 40_00
     shifted = ClockOffset(now_ns=lambda: time.time_ns() + rank * shift_ns, host=host and f"{host}-{rank}")
     shifted.attach()
     end = time.monotonic() + 60
-    while (result := shifted.result()) is None and time.monotonic() < end:
+    while (result := shifted.result) is None and time.monotonic() < end:
         time.sleep(0.01)
     if rank == 0:
         dist.distributed_c10d._get_default_store().wait(["finished"])
     else:
         dist.distributed_c10d._get_default_store().set("finished", "")
-    news = shifted.has_news(), shifted.has_news()
+    news = shifted.news
     shifted.stop()
     dist.destroy_process_group()
     return {"clock": result, "news": news}

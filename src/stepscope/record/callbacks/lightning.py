@@ -26,9 +26,7 @@ def __getattr__(name: str) -> Any:
 def _callback_class() -> type:
     """The class, derived from the `Callback` of the imported package; of both if both are imported."""
     bases = [importlib.import_module(f"{package}.callbacks").Callback for package in _packages()]
-    return type(
-        "LightningCallback", (_LightningMethods, *bases), {"__module__": __name__, "__doc__": _LightningMethods.__doc__}
-    )
+    return type("LightningCallback", (_Methods, *bases), {"__module__": __name__, "__doc__": _Methods.__doc__})
 
 
 def _packages() -> list[str]:
@@ -44,7 +42,7 @@ def _packages() -> list[str]:
     raise ModuleNotFoundError("LightningCallback requires Lightning; install it with: pip install lightning")
 
 
-class _LightningMethods:
+class _Methods(TrainerRecording):
     """Records training by Lightning's Trainer: `Trainer(callbacks=[stepscope.LightningCallback(steps=(11, 20))])`.
 
     It records from the start of training to its end, also if training raises, and then writes the files for people and
@@ -55,34 +53,28 @@ class _LightningMethods:
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__()
-        self._recording = TrainerRecording(options)
+        super().__init__(**options)
         self._updates = 0
         self._validates_from_ns = 0
-
-    @property
-    def profiler(self) -> Any:
-        """The Profiler of the current or last training run; None before the first."""
-        return self._recording.profiler
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 - Lightning's names, here and below
         """Start recording."""
         self._updates = trainer.global_step
-        self._recording.begin()
+        self._begin()
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """An epoch begins; Lightning counts them from 0."""
-        self._recording.epoch_began(trainer.current_epoch + 1)
+        self._epoch_begins(trainer.current_epoch + 1)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """An epoch is over."""
-        self._recording.epoch_ended(trainer.current_epoch + 1)
+        self._epoch_ends(trainer.current_epoch + 1)
 
     def on_train_batch_end(self, trainer: Any, *_: Any, **__: Any) -> None:
         """A batch is over, and possibly a step."""
         if trainer.global_step != self._updates:
             self._updates = trainer.global_step
-            self._recording.step()
+            self._step()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Validation begins, within an epoch or at its end."""
@@ -90,16 +82,16 @@ class _LightningMethods:
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Validation is over."""
-        self._recording.validated("Trainer", self._validates_from_ns)
+        self._validated(self._validates_from_ns)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Stop, and write the files."""
-        self._recording.end()
+        self._end()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002
         """Stop and write the files before the exception propagates."""
-        self._recording.end()
+        self._end()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002
         """Stop and write the files if no other hook was called."""
-        self._recording.end()
+        self._end()

@@ -47,7 +47,7 @@ class _Range:
         self._records = False
         self._done = False
         self._last_ended: int | None = None  # None until training begins
-        self._told = False
+        self._warned = False
 
     def _began(self, number: int) -> None:
         if self._last_ended is None:
@@ -70,9 +70,9 @@ class _Range:
     def _training_over(self) -> None:
         """Finish; warn if the range was not reached. Training may report its end twice."""
         self._finish()
-        if self._done or self._told or self._last_ended is None:
+        if self._done or self._warned or self._last_ended is None:
             return
-        self._told = True
+        self._warned = True
         text = f"{self.unit}s {self.first} to {self.last} were not reached; training ended with {self.unit}"
         sunk = self.unit == "step" and self._last_ended >= self.first
         hint = ". Steps are invisible with a data sink: use ProfileEpochs" if sunk else ""

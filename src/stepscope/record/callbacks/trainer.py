@@ -10,26 +10,34 @@ from stepscope.recording_format.marks import VALIDATION
 
 if TYPE_CHECKING:
     from stepscope.record.profiler import Profiler
+    from stepscope.record.steps import StepTracker
 
 
 class TrainerRecording:
     """Records one training run after the other. Copies, also in other processes, start fresh.
 
     Args:
-        options: Options of `stepscope.Profiler`.
+        **options: Options of `stepscope.Profiler`, e.g. `steps` and `epochs`.
     """
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
         self._options = options
         self._epoch_began_ns = 0
         self.profiler: Profiler | None = None
-        """The Profiler of the current or last training run."""
+        """The Profiler of the current or last training run; None before the first."""
         self._runs = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_epoch_began_ns": 0, "profiler": None, "_runs": False}
+        return {**self.__dict__, "profiler": None, "_runs": False}
 
-    def begin(self) -> None:
+    @property
+    def _steps(self) -> StepTracker | None:
+        """Receives what the trainer reports; None unless recording."""
+        recorder = self.profiler._recorder if self._runs and self.profiler is not None else None
+        return None if recorder is None else recorder.steps
+
+    def _begin(self) -> None:
         """Training begins.
 
         Raises:
@@ -38,42 +46,39 @@ class TrainerRecording:
         """
         from stepscope.record.profiler import Profiler  # noqa: PLC0415 - only if something is recorded
 
-        self.end()  # of a run that ended with an unreported exception
+        self._end()  # of a run that ended with an unreported exception
         self.profiler = Profiler(**{**self._options, "start_profile": False})
         if self.profiler._recorder is not None:
-            self.profiler._recorder.steps.epochs_told = True
+            self.profiler._recorder.steps.epochs_reported = True
         self.profiler.start()
         self._runs = True
-        atexit.register(self.end)
+        atexit.register(self._end)
 
-    def step(self) -> None:
+    def _step(self) -> None:
         """The optimizer has updated the model, after one or more batches."""
-        if self._runs and self.profiler is not None:
-            self.profiler.step()
+        if self._steps is not None:
+            self._steps.user_step()
 
-    def epoch_began(self, number: int) -> None:
+    def _epoch_begins(self, number: int) -> None:
         """Epoch `number`, counted from 1, begins."""
         self._epoch_began_ns = perf_counter_ns()
-        recorder = self.profiler._recorder if self._runs and self.profiler is not None else None
-        if recorder is not None:
-            recorder.steps.epoch_began(number)
+        if self._steps is not None:
+            self._steps.epoch_began(number)
 
-    def epoch_ended(self, number: int) -> None:
+    def _epoch_ends(self, number: int) -> None:
         """Epoch `number` is over."""
-        recorder = self.profiler._recorder if self._runs and self.profiler is not None else None
-        if recorder is not None:
-            recorder.steps.epoch_ended(number, self._epoch_began_ns, perf_counter_ns())
+        if self._steps is not None:
+            self._steps.epoch_ended(number, self._epoch_began_ns, perf_counter_ns())
 
-    def validated(self, name: str, start_ns: int) -> None:
+    def _validated(self, start_ns: int) -> None:
         """The trainer has validated the model, from `start_ns` to now."""
-        recorder = self.profiler._recorder if self._runs and self.profiler is not None else None
-        if recorder is not None:
-            recorder.steps.mark(VALIDATION, name, start_ns, perf_counter_ns())
+        if self._steps is not None:
+            self._steps.mark(VALIDATION, "Trainer", start_ns, perf_counter_ns())
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Training has ended, normally or not: stop and analyse. A second call does nothing."""
         if not self._runs or self.profiler is None:
             return
         self._runs = False
-        atexit.unregister(self.end)
+        atexit.unregister(self._end)
         self.profiler.analyse()

@@ -28,11 +28,10 @@ def _callback_class() -> type:
         raise ModuleNotFoundError(
             "TransformersCallback requires Transformers; install it with: pip install transformers"
         ) from error
-    names = {"__module__": __name__, "__doc__": _TransformersMethods.__doc__}
-    return type("TransformersCallback", (_TransformersMethods, base), names)
+    return type("TransformersCallback", (_Methods, base), {"__module__": __name__, "__doc__": _Methods.__doc__})
 
 
-class _TransformersMethods:
+class _Methods(TrainerRecording):
     """Records training by Transformers' Trainer: `Trainer(..., callbacks=[stepscope.TransformersCallback()])`.
 
     It records from the start of training to its end and then writes the files for people and other tools. If training
@@ -44,52 +43,46 @@ class _TransformersMethods:
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__()
-        self._recording = TrainerRecording(options)
+        super().__init__(**options)
         self._epoch = 0
-        self._told_ns = 0
+        self._latest_ns = 0
         self._validates_from_ns: int | None = None
-
-    @property
-    def profiler(self) -> Any:
-        """The Profiler of the current or last training run; None before the first."""
-        return self._recording.profiler
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 - Trainer's names
         """Start recording."""
-        self._recording.begin()
+        self._begin()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """An epoch begins; the Trainer counts fractional epochs from 0."""
         self._epoch = int(state.epoch or 0) + 1
-        self._recording.epoch_began(self._epoch)
+        self._epoch_begins(self._epoch)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """An epoch is over."""
-        self._recording.epoch_ended(self._epoch)
-        self._told_ns = perf_counter_ns()
+        self._epoch_ends(self._epoch)
+        self._latest_ns = perf_counter_ns()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """A step is over."""
-        self._recording.step()
-        self._told_ns = perf_counter_ns()
+        self._step()
+        self._latest_ns = perf_counter_ns()
 
     def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Something was logged."""
-        self._told_ns = perf_counter_ns()
+        self._latest_ns = perf_counter_ns()
 
     def on_prediction_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """A validation batch is over. The Trainer does not report the start of validation, so the last other event
         counts as its start."""
         if self._validates_from_ns is None:
-            self._validates_from_ns = self._told_ns
+            self._validates_from_ns = self._latest_ns
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Validation is over."""
         began_ns, self._validates_from_ns = self._validates_from_ns, None
         if began_ns is not None:
-            self._recording.validated("Trainer", began_ns)
+            self._validated(began_ns)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Stop, and write the files."""
-        self._recording.end()
+        self._end()

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
-from stepscope.record.hooks import Hooks
+from stepscope.record.hooks import Enter, Hooks
 from stepscope.record.mindspore.code_inspection import CodeContents, FrameworkClasses, inspect_code
-from stepscope.record.mindspore.step_owner import StepOwner
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import BACKWARD, FORWARD, OPTIMIZER, MarkKind
 
@@ -22,23 +21,49 @@ _HELPERS = ("mindspore.nn.wrap.grad_reducer", "mindspore.nn.wrap.loss_scale")
 
 @dataclass(frozen=True)
 class _Phase:
-    """The phase of an outermost call.
-
-    Args:
-        kind: As in `marks.csv`.
-        name: Name of the mark.
-        stepper: The optimizer that ends a step with this call, or the compiled function that contains it.
-    """
+    """The phase of an outermost call."""
 
     kind: MarkKind
     name: str
     stepper: Any = None
+    """The optimizer that ends a step with this call, or the compiled function that contains it."""
 
 
 class _Nesting(threading.local):
     """Whether this thread is inside a phase; nested calls belong to it."""
 
     inside = False
+
+
+class StepOwner:
+    """One optimizer (or compiled training function) at a time ends the steps: the first one called.
+
+    Others called between two of its calls belong to the same step. If one is called twice in between, or a new one
+    appears after the owner has ended several steps alone, training has moved on to it.
+    """
+
+    def __init__(self) -> None:
+        self._owner: weakref.ref[Any] | None = None
+        self._ended = 0
+        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._since: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def ends_step(self, caller: Any) -> bool:
+        """Whether this call of `caller` ends a step."""
+        owner = self._owner() if self._owner is not None else None
+        if caller is not owner and owner is not None:
+            moved_on = caller in self._since or (self._ended >= 2 and caller not in self._known)
+            if not moved_on:
+                self._known.add(caller)
+                self._since.add(caller)
+                return False
+        if caller is not owner:
+            self._owner, self._ended = weakref.ref(caller), 0
+            self._known.add(caller)
+        if self._since:
+            self._since.clear()
+        self._ended += 1
+        return True
 
 
 class CallHooks:
@@ -65,34 +90,29 @@ class CallHooks:
         self._reached: weakref.WeakKeyDictionary[Any, CodeContents] = weakref.WeakKeyDictionary()
         self._kinds = _kinds()
         self._api = _api()
-        self._gradient = _Phase(BACKWARD, "grad")
 
     def install(self, hooks: Hooks) -> None:
         """Install the hooks."""
-        hooks.around(self._kinds.cell, "__call__", self._enter_cell, self._leave)
-        hooks.around(self._api._JitExecutor, "__call__", self._enter_compiled, self._leave)
-        hooks.around(type(self._api._pynative_executor), "grad", self._enter_gradient, self._leave)
+        gradient = _Phase(BACKWARD, "grad")
+        for owner, name, find in (
+            (self._kinds.cell, "__call__", self._of_cell),
+            (self._api._JitExecutor, "__call__", self._of_compiled),
+            (type(self._api._pynative_executor), "grad", lambda _: gradient),
+        ):
+            hooks.around(owner, name, self._entering(find), self._leave)
 
-    def _enter_cell(self, args: tuple[Any, ...], _: dict[str, Any]) -> tuple[_Phase, int] | None:
-        if self._nesting.inside:
-            return None
-        return self._enter(self._of_cell(args[0]))
+    def _entering(self, find: Callable[[Any], _Phase | None]) -> Enter:
+        """Begins the phase of an outermost call, which `find` finds by the object called; None for no phase."""
 
-    def _enter_compiled(self, args: tuple[Any, ...], _: dict[str, Any]) -> tuple[_Phase, int] | None:
-        if self._nesting.inside:
-            return None
-        return self._enter(self._of_compiled(args[0]))
+        def enter(args: tuple[Any, ...], _: dict[str, Any]) -> tuple[_Phase, int] | None:
+            if self._nesting.inside or (phase := find(args[0])) is None:
+                return None
+            self._nesting.inside = True
+            start_ns = perf_counter_ns()
+            self._steps.activity(start_ns)
+            return phase, start_ns
 
-    def _enter_gradient(self, _: tuple[Any, ...], __: dict[str, Any]) -> tuple[_Phase, int] | None:
-        return None if self._nesting.inside else self._enter(self._gradient)
-
-    def _enter(self, phase: _Phase | None) -> tuple[_Phase, int] | None:
-        if phase is None:
-            return None
-        self._nesting.inside = True
-        start_ns = perf_counter_ns()
-        self._steps.activity(start_ns)
-        return phase, start_ns
+        return enter
 
     def _leave(self, token: tuple[_Phase, int], returned: bool) -> None:
         self._nesting.inside = False

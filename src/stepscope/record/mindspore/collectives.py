@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore.identity import group_members
+from stepscope.record.mindspore.phases import marked
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import COLLECTIVE, collective_text
 
@@ -34,31 +34,15 @@ _OPERATIONS = (
 """Prefix of the operator class name, without its family, and operation; the first match counts."""
 
 
-class Collectives:
-    """Marks each call of a collective. Times are those of the call, which only launches it.
+def mark_collectives(hooks: Hooks, steps: StepTracker) -> None:
+    """Mark each call of a collective. Times are those of the call, which only launches it."""
 
-    Args:
-        steps: Receives the marks.
-    """
-
-    def __init__(self, steps: StepTracker) -> None:
-        self._steps = steps
-
-    def install(self, hooks: Hooks) -> None:
-        """Install the hooks."""
-        for operator in _operators():
-            hooks.around(operator, "__call__", self._enter, self._leave)
-
-    def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
-        return (args, kwargs, perf_counter_ns()) if self._steps.active else None
-
-    def _leave(self, token: tuple[Any, ...], returned: bool) -> None:
-        args, kwargs, start_ns = token
-        now_ns = perf_counter_ns()
+    def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str] | None:
         operation = operation_of(type(args[0]).__name__)
-        if returned and operation is not None:
-            detail = describe(args[0], (*args[1:], *kwargs.values()))
-            self._steps.mark(COLLECTIVE, operation, start_ns, now_ns, detail)
+        return None if operation is None else (operation, _detail(args[0], (*args[1:], *kwargs.values())))
+
+    for operator in _operators():
+        hooks.around(operator, "__call__", *marked(steps, COLLECTIVE, describe))
 
 
 def operation_of(name: str) -> str | None:
@@ -67,13 +51,8 @@ def operation_of(name: str) -> str | None:
     return next((operation for begin, operation in _OPERATIONS if name.startswith(begin)), None)
 
 
-def describe(operator: Any, arguments: tuple[Any, ...]) -> str:
-    """Group, size and type of one call, as `detail` of its mark.
-
-    Args:
-        operator: The operator; older ones have the group as an attribute.
-        arguments: Its arguments: tensors, for newer ones also the group.
-    """
+def _detail(operator: Any, arguments: tuple[Any, ...]) -> str:
+    """Group, size and type of one call: older operators have the group as an attribute, newer ones as an argument."""
     tensors = list(_tensors(arguments))
     named = [argument for argument in arguments if isinstance(argument, str)]
     group = getattr(operator, "group", None) or (named[-1] if named else None)

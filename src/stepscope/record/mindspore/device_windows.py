@@ -33,6 +33,7 @@ class DeviceWindows:
     """
 
     kind = ASCEND
+    cut = None
 
     def __init__(self, options: Options) -> None:
         self._options = options

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-from stepscope.record.backend import Identity, Surroundings
+from stepscope.record.backend import Surroundings
+from stepscope.record.environment import Identity, number_of
 from stepscope.record.hooks import Hooks
 from stepscope.record.options import Target
 from stepscope.record.steps import StepTracker
@@ -45,14 +45,11 @@ def identity() -> Identity:
     if communication.GlobalComm.INITED:
         from mindspore import communication as world
 
-        return Identity(world.get_rank(), world.get_group_size(), _local_rank(world), _variable("DEVICE_ID"))
-    world_size = _variable("RANK_SIZE")
-    return Identity(
-        _variable("RANK_ID"),
-        world_size if world_size is not None else _variable("MS_WORKER_NUM"),
-        None,
-        _variable("DEVICE_ID"),
-    )
+        return Identity(world.get_rank(), world.get_group_size(), _local_rank(world), number_of("DEVICE_ID"))
+    world_size = number_of("RANK_SIZE")
+    if world_size is None:
+        world_size = number_of("MS_WORKER_NUM")
+    return Identity(number_of("RANK_ID"), world_size, None, number_of("DEVICE_ID"))
 
 
 def surroundings() -> Surroundings:
@@ -107,11 +104,6 @@ def _local_rank(world: Any) -> int | None:
         return int(world.get_local_rank())
     except (RuntimeError, ValueError):  # not every backend knows
         return None
-
-
-def _variable(name: str) -> int | None:
-    value = os.environ.get(name, "")
-    return int(value) if value.isascii() and value.isdigit() else None
 
 
 def _helper() -> Any:

@@ -54,7 +54,7 @@ class ModelTrain:
 
     def _ends(self) -> Any:
         return _callback(
-            self._tell,
+            self._report,
             on_train_step_end=self._step_ended,
             on_train_epoch_end=self._epoch_ended,
             on_eval_end=self._validation_ended,
@@ -62,7 +62,7 @@ class ModelTrain:
 
     def _begins(self) -> Any:
         return _callback(
-            self._tell,
+            self._report,
             __enter__=self._training_began,
             __exit__=self._training_ended,
             on_train_begin=self._first_step_follows,
@@ -71,7 +71,7 @@ class ModelTrain:
             on_eval_begin=self._validation_began,
         )
 
-    def _tell(self, report: Any, argument: Any) -> None:
+    def _report(self, report: Any, argument: Any) -> None:
         """Call `report`; a failure ends the reports, not the training."""
         if not self._works:
             return
@@ -88,7 +88,7 @@ class ModelTrain:
         self._calls.model_trains -= 1
 
     def _first_step_follows(self, context: Any) -> None:
-        self._steps.epochs_told = True
+        self._steps.epochs_reported = True
         done = int(context.original_args().get("cur_step_num", 0) or 0)
         self._ahead = max(self._steps.number - done, 0)  # steps of earlier trainings in this process
 
@@ -114,21 +114,21 @@ class ModelTrain:
             self._steps.mark(VALIDATION, "Model.eval", began_ns, perf_counter_ns())
 
 
-def _callback(tell: Any, **reports: Any) -> Any:
-    """A `mindspore.train.Callback` whose methods `reports` call `tell` with their report and run context."""
+def _callback(call: Any, **reports: Any) -> Any:
+    """A `mindspore.train.Callback` whose methods `reports` hand their report and the run context to `call`."""
     from mindspore.train import Callback
 
     def entered(self: Any) -> Any:
         if "__enter__" in reports:
-            tell(reports["__enter__"], None)
+            call(reports["__enter__"], None)
         return self
 
     def left(_self: Any, *_error: Any) -> None:
         if "__exit__" in reports:
-            tell(reports["__exit__"], None)
+            call(reports["__exit__"], None)
 
     def method(report: Any) -> Any:
-        return lambda _self, run_context: tell(report, run_context)
+        return lambda _self, run_context: call(report, run_context)
 
     members = {name: method(report) for name, report in reports.items()}
     return type("StepscopeCallback", (Callback,), {**members, "__enter__": entered, "__exit__": left})()

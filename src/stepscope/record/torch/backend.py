@@ -4,40 +4,39 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable
-from pathlib import Path
 
-from stepscope.record.backend import Identity, Surroundings
+from stepscope.record.backend import Backend, Surroundings
+from stepscope.record.environment import Identity
 from stepscope.record.options import Options, Target
 from stepscope.record.patches import Patches
 from stepscope.record.steps import StepTracker
 from stepscope.record.torch import identity
 from stepscope.record.torch.clock import ClockOffset
 from stepscope.record.torch.collectives import CollectiveHooks
-from stepscope.record.torch.compiling import CompileHooks
 from stepscope.record.torch.forward import ForwardHooks
 from stepscope.record.torch.loader import WORKER_VARIABLE, LoaderHooks
 from stepscope.record.torch.npu import NpuWindows
 from stepscope.record.torch.optimizer import OptimizerHooks
-from stepscope.record.torch.phases import BackwardHooks, CheckpointHooks
+from stepscope.record.torch.phases import BackwardHooks, CheckpointHooks, CompileHooks
 from stepscope.record.torch.windows import TorchWindows
 
 _TARGETS: dict[str, Target] = {"cpu": "cpu", "cuda": "gpu", "rocm": "gpu", "npu": "ascend"}
 _ALL: weakref.WeakSet[TorchBackend] = weakref.WeakSet()
 
 
-class TorchBackend:
+class TorchBackend(Backend):
     """Records PyTorch on CPU, CUDA, ROCm, and on Ascend through torch_npu."""
+
+    windows: TorchWindows | NpuWindows | None = None
 
     def __init__(self) -> None:
         kind = identity.device_kind()
-        self.target: Target = _TARGETS[kind]
-        self.window_kind = "ascend" if kind == "npu" else "kineto"
-        self.counts_events, self.window_events = kind != "npu", 0
+        self.target = _TARGETS[kind]
+        self.window_kind = NpuWindows.kind if kind == "npu" else TorchWindows.kind
+        self.counts_events = kind != "npu"
         self._patches = Patches()
         self._clock = ClockOffset()
         self._steps: StepTracker | None = None
-        self._windows: TorchWindows | NpuWindows | None = None
         self._left_group = False
         _ALL.add(self)
 
@@ -47,7 +46,7 @@ class TorchBackend:
 
     def surroundings(self) -> Surroundings:
         """Framework, device and job, as far as known."""
-        return identity.surroundings(self._clock.result(), left=self._left_group)
+        return identity.surroundings(self._clock.result, left=self._left_group)
 
     def lacks(self, options: Options) -> dict[str, str]:
         """Requested options that torch does not support."""
@@ -64,13 +63,8 @@ class TorchBackend:
         """Install the hooks."""
         self._steps = steps
         self._is_first_step = True
-        self._windows = (
-            NpuWindows(options)
-            if self.window_kind == "ascend"
-            else TorchWindows(options, self._patches, lambda: steps.number)
-        )
         backward = BackwardHooks(steps, self._patches, self._backward_over)
-        self._optimizer = OptimizerHooks(steps, backward.running, self._step_ended)
+        self._optimizer = OptimizerHooks(backward, self._step_ended)
         self._forward = ForwardHooks(steps, self._patches)
         self._loader = LoaderHooks(steps, self._patches, marks=options.data_process)
         self._checkpoint = CheckpointHooks(steps, self._patches)
@@ -83,8 +77,12 @@ class TorchBackend:
             CollectiveHooks(steps, self._patches, self._groups_changed),
             CompileHooks(steps, self._patches),
         )
-        if options.op_time:
-            self._windows.attach()
+        if self.window_kind == NpuWindows.kind:
+            self.windows = NpuWindows(options)
+        else:
+            self.windows = TorchWindows(options, self._patches, lambda: steps.number, self._counted)
+            if options.op_time:
+                self.windows.attach()
         for hook in self._hooks:
             hook.attach()
         self._patches.apply()
@@ -100,35 +98,8 @@ class TorchBackend:
         self._patches.undo()
         self._clock.stop()
 
-    def started(self, directory: Path) -> None:
-        """Nothing to start besides the hooks."""
-
-    def stopped(self, directory: Path) -> None:
-        """Nothing to write besides marks and windows."""
-
-    def begin_window(self, directory: Path) -> None:
-        """Start recording operators.
-
-        Raises:
-            RuntimeError: If another profiler is active.
-        """
-        assert self._windows is not None
-        self._windows.begin(directory)
-
-    def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
-        """Stop recording operators."""
-        assert self._windows is not None
-        if isinstance(self._windows, TorchWindows):
-            return self._windows.end(directory, self._counted)
-        return self._windows.end(directory)
-
     def _counted(self, events: int) -> None:
         self.window_events = events
-
-    @property
-    def window_cut(self) -> tuple[int, int] | None:
-        """Where the last window ended early because the script's own profiler began."""
-        return self._windows.cut if isinstance(self._windows, TorchWindows) else None
 
     def worker_pids(self) -> dict[int, str]:
         """Worker processes of the data loaders in use."""
@@ -142,7 +113,8 @@ class TorchBackend:
 
     def _step_ended(self) -> None:
         self._forward.step_ended()
-        if self._clock.news and self._clock.has_news() and self._steps is not None:
+        if self._clock.news and self._steps is not None:
+            self._clock.news = False
             self._steps.identity_changed()
         if self._is_first_step:
             self._is_first_step = False
@@ -167,8 +139,8 @@ class TorchBackend:
     def _forget(self) -> None:
         """Called in a forked child."""
         self._clock.forget()
-        if self._windows is not None:
-            self._windows.in_child()
+        if self.windows is not None:
+            self.windows.in_child()
 
 
 def _in_child() -> None:

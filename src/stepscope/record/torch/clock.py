@@ -17,8 +17,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from stepscope.record.own_threads import own_thread
-from stepscope.record.process_facts import boot_id
+from stepscope.record.process_facts import boot_id, own_thread
+from stepscope.record.torch.identity import joined
 
 log = logging.getLogger("stepscope")
 
@@ -43,37 +43,29 @@ class ClockOffset:
     def __init__(self, now_ns: Callable[[], int] = time.time_ns, host: str | None = None) -> None:
         self._now_ns = now_ns
         self._host = host or boot_id() or socket.gethostname()
-        self._result: dict[str, Any] | None = None
+        self.result: dict[str, Any] | None = None
+        """`clock` of `recording.json`; None while nothing is known."""
         self.news = False
+        """Whether the result is new; reset by the caller."""
         self._generation = 0
         self._leaving = threading.Event()
         self._thread: threading.Thread | None = None
 
     def attach(self) -> None:
         """Begin to measure, if there is a process group."""
-        from torch import distributed
-
-        if self._thread is not None or not distributed.is_available() or not distributed.is_initialized():
+        distributed = joined()
+        if self._thread is not None or distributed is None:
             return
         rank, size = distributed.get_rank(), distributed.get_world_size()
         self._generation += 1
         if rank == 0:
-            self._tell(0, 0, "rank 0")
+            self._measured(0, 0, "rank 0")
         if size > 1:
             store = distributed.distributed_c10d._get_default_store()
             self._leaving = threading.Event()
             self._thread = own_thread(self._run, "stepscope-clock", store, rank, size, self._leaving)
             self._thread.start()
             atexit.register(self.stop)
-
-    def result(self) -> dict[str, Any] | None:
-        """`clock` of `recording.json`; None while nothing is known."""
-        return self._result
-
-    def has_news(self) -> bool:
-        """Whether there is a new result since the last call."""
-        news, self.news = self.news, False
-        return news
 
     def stop(self) -> None:
         """End the thread. One that is still in the framework when the interpreter ends would abort the process."""
@@ -93,44 +85,44 @@ class ClockOffset:
         self._thread = None
         self._leaving = threading.Event()
 
-    def _tell(self, offset_ns: int, error_ns: int, method: str) -> None:
-        self._result = {"offset_ns": offset_ns, "error_ns": error_ns, "method": method}
+    def _measured(self, offset_ns: int, error_ns: int, method: str) -> None:
+        self.result = {"offset_ns": offset_ns, "error_ns": error_ns, "method": method}
         self.news = True
 
     def _run(self, store: Any, rank: int, size: int, leaving: threading.Event) -> None:
         try:
-            talk = _Talk(store, self._generation, leaving)
+            common = _Store(store, self._generation, leaving)
             if rank == 0:
-                self._answer(talk, size)
+                self._answer(common, size)
             else:
-                self._ask(talk)
+                self._ask(common)
         except Exception as error:  # the store may vanish at any time, with rank 0
-            if not leaving.is_set() and self._result is None:
+            if not leaving.is_set() and self.result is None:
                 log.info("Profiler: the clock could not be compared with rank 0's: %s", error)
         finally:
             self._thread = None if self._thread is threading.current_thread() else self._thread
 
-    def _ask(self, talk: _Talk) -> None:
+    def _ask(self, store: _Store) -> None:
         """Determine this rank's offset."""
-        if talk.wait("host") == self._host:
-            self._tell(0, 0, "same host")
-        elif talk.add(f"leader/{self._host}") == 1:
-            offset_ns, error_ns = self._measure(talk)
-            talk.set(f"offset/{self._host}", json.dumps([offset_ns, error_ns]))
-            self._tell(offset_ns, error_ns, "store round trip")
+        if store.wait("host") == self._host:
+            self._measured(0, 0, "same host")
+        elif store.add(f"leader/{self._host}") == 1:
+            offset_ns, error_ns = self._measure(store)
+            store.set(f"offset/{self._host}", json.dumps([offset_ns, error_ns]))
+            self._measured(offset_ns, error_ns, "store round trip")
         else:
-            offset_ns, error_ns = json.loads(talk.wait(f"offset/{self._host}"))
-            self._tell(offset_ns, error_ns, "store round trip of this host")
-        talk.add("done")
+            offset_ns, error_ns = json.loads(store.wait(f"offset/{self._host}"))
+            self._measured(offset_ns, error_ns, "store round trip of this host")
+        store.add("done")
 
-    def _measure(self, talk: _Talk) -> tuple[int, int]:
+    def _measure(self, store: _Store) -> tuple[int, int]:
         """Offset and its error: the shortest of some round trips, as NTP does."""
-        talk.set(f"ask/{talk.add('asked') - 1}", self._host)
+        store.set(f"ask/{store.add('asked') - 1}", self._host)
         best: tuple[int, int] | None = None
         for i in range(ROUNDS):
             sent = self._now_ns()
-            talk.set(f"ping/{self._host}/{i}", "")
-            received, answered = map(int, talk.wait(f"pong/{self._host}/{i}", busy=i > 0).split())
+            store.set(f"ping/{self._host}/{i}", "")
+            received, answered = map(int, store.wait(f"pong/{self._host}/{i}", busy=i > 0).split())
             back = self._now_ns()
             trip = (back - sent) - (answered - received)
             if best is None or trip < best[0]:
@@ -138,27 +130,27 @@ class ClockOffset:
         assert best is not None
         return best[1], max(best[0], 0) // 2
 
-    def _answer(self, talk: _Talk, size: int) -> None:
+    def _answer(self, store: _Store, size: int) -> None:
         """Rank 0: answer every host, until all ranks know."""
-        talk.set("host", self._host)
+        store.set("host", self._host)
         number = 0
-        while talk.goes_on() and talk.add("done", 0) < size - 1:
-            if not talk.has(f"ask/{number}"):
+        while store.goes_on() and store.add("done", 0) < size - 1:
+            if not store.has(f"ask/{number}"):
                 time.sleep(_IDLE_S)
                 continue
-            host = talk.wait(f"ask/{number}")
+            host = store.wait(f"ask/{number}")
             number += 1
             for i in range(ROUNDS):
-                talk.wait(f"ping/{host}/{i}", busy=True)
+                store.wait(f"ping/{host}/{i}", busy=True)
                 received = self._now_ns()
-                talk.set(f"pong/{host}/{i}", f"{received} {self._now_ns()}")
+                store.set(f"pong/{host}/{i}", f"{received} {self._now_ns()}")
 
 
-class _Talk:
-    """Access to the store without blocking calls, so that other users of it are not delayed.
+class _Store:
+    """The process group's store, without blocking calls, so that other users of it are not delayed.
 
     Args:
-        store: The process group's store.
+        store: The store of the framework.
         generation: How many process groups this process has been in; the same on all ranks.
         leaving: Set when the measurement must stop.
     """
@@ -170,14 +162,11 @@ class _Talk:
         self._store = PrefixStore(f"stepscope/clock/{restart}/{generation}", _own_connection(store))
         self._leaving = leaving
         self._end = time.monotonic() + PATIENCE_S
+        self.set: Callable[[str, str], None] = self._store.set
 
     def goes_on(self) -> bool:
         """Whether there is time left."""
         return not self._leaving.is_set() and time.monotonic() < self._end
-
-    def set(self, key: str, value: str) -> None:
-        """Set a key."""
-        self._store.set(key, value)
 
     def add(self, key: str, amount: int = 1) -> int:
         """Increase a counter and return it."""

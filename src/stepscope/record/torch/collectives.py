@@ -46,7 +46,7 @@ MAKERS = ("init_process_group", "destroy_process_group", "new_group", "split_gro
 """Functions that change the groups of this process."""
 
 
-class CollectiveHooks:
+class CollectiveHooks(Hook):
     """Marks collectives, and reports when process groups are created or destroyed.
 
     Args:
@@ -55,9 +55,10 @@ class CollectiveHooks:
         groups_changed: Called after a function of `MAKERS`, with its name.
     """
 
+    subject = "collectives"
+
     def __init__(self, steps: StepTracker, patches: Patches, groups_changed: Callable[[str], None]) -> None:
-        self._hook = Hook(steps, "collectives")
-        self._patches = patches
+        super().__init__(steps, patches)
         self._groups_changed = groups_changed
         self._groups: dict[Any, tuple[str, int]] = {}
 
@@ -73,28 +74,24 @@ class CollectiveHooks:
             original = getattr(distributed_c10d, name, None)
             if original is not None:
                 call = _Call(operation, payload, peer, original, self._group)
-                self._patches.put_everywhere(original, marked(original, self._hook, COLLECTIVE, call))
+                self.patches.put_everywhere(original, marked(original, self, COLLECTIVE, call))
         for name in MAKERS:
             original = getattr(distributed_c10d, name, None)
             if original is not None:
-                self._patches.put_everywhere(original, self._telling(original, name))
+                self.patches.put_everywhere(original, self._reporting(original, name))
 
-    def detach(self) -> None:
-        """Wrappers that cannot be removed go straight through from now on."""
-        self._hook.off = True
-
-    def _telling(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def _reporting(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         """`original`, followed by a report of the change."""
 
         @functools.wraps(original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            if not self._hook.off:
+            if not self.off:
                 try:
                     self._groups.clear()
                     self._groups_changed(name)
                 except Exception as error:
-                    self._hook.failed(error)
+                    self.failed(error)
             return result
 
         return wrapper
@@ -112,15 +109,8 @@ class CollectiveHooks:
 
 
 class _Call:
-    """Describes calls of one function.
-
-    Args:
-        operation: As in the table `collectives`.
-        payload: Parameter with this rank's contribution.
-        peer: Parameter with the rank of the other side.
-        original: The function.
-        group: Returns key and size of a group.
-    """
+    """Describes calls of one function: the first three arguments are those of `OPERATIONS`, `group` returns key and
+    size of a group."""
 
     def __init__(
         self,
@@ -149,11 +139,9 @@ class _Call:
         return self._operation, collective_text(key, size, size_bytes, element_type, peer, is_async=is_async)
 
     def _argument(self, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if name is None:
-            return None
         if name in kwargs:
             return kwargs[name]
-        place = self._place.get(name)
+        place = None if name is None else self._place.get(name)
         return args[place] if place is not None and place < len(args) else None
 
 

@@ -20,10 +20,11 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from isal import igzip
 
+from stepscope.record.files import new_private
 from stepscope.record.torch.forked import export_begins, export_over
 
 log = logging.getLogger("stepscope")
@@ -68,10 +69,7 @@ def export(
 
 
 def write_trace(results: Any, directory: Path) -> int:
-    """Write the compressed trace, atomically.
-
-    Returns:
-        Number of events.
+    """Write the compressed trace, atomically, and return the number of its events.
 
     Raises:
         OSError: If it cannot be written; no draft is left.
@@ -81,24 +79,18 @@ def write_trace(results: Any, directory: Path) -> int:
         results.save(str(raw))
         with (
             raw.open("rb") as source,
-            os.fdopen(_new(draft), "wb") as target,
+            os.fdopen(new_private(draft), "wb") as target,
             igzip.open(target, "wb", compresslevel=_COMPRESSION) as packed,
         ):
-            events = _copied(source, packed)
+            ranges = 0  # those cut by the border of two pieces are not counted
+            while piece := source.read(1 << 20):
+                ranges += piece.count(_RANGE)
+                packed.write(piece)
         draft.replace(directory / TRACE)
-        return events
+        return ranges
     finally:
         raw.unlink(missing_ok=True)
         draft.unlink(missing_ok=True)
-
-
-def _copied(source: IO[bytes], target: Any) -> int:
-    """Copy a trace and count its ranges. Ranges cut by the border of two chunks are not counted."""
-    ranges = 0
-    while piece := source.read(1 << 20):
-        ranges += piece.count(_RANGE)
-        target.write(piece)
-    return ranges
 
 
 def in_child(work: Callable[[], int], patience_s: float) -> int | None:
@@ -115,33 +107,33 @@ def in_child(work: Callable[[], int], patience_s: float) -> int | None:
     # the child keeps all signals blocked: those for the job must not run the script's handlers a second time in it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     export_begins()
-    told, tell = os.pipe()
+    read_end, write_end = os.pipe()
     try:
         child = os.fork()
         if child == 0:
-            _be_child(work, libc, parent, tell)
+            _be_child(work, libc, parent, write_end)
     except OSError as error:
-        os.close(told)
+        os.close(read_end)
         log.info("Profiler: no process could be forked: %s", error)
         return None
     finally:
-        os.close(tell)
+        os.close(write_end)
         export_over()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
-        return int(os.read(told, 32) or b"0") if _wait(child, patience_s) else None
+        return int(os.read(read_end, 32) or b"0") if _wait(child, patience_s) else None
     finally:
-        os.close(told)
+        os.close(read_end)
 
 
-def _be_child(work: Callable[[], int], libc: Any, parent: int, tell: int) -> None:
+def _be_child(work: Callable[[], int], libc: Any, parent: int, write_end: int) -> None:
     status = 1
     try:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         os.nice(_NICENESS)
         os.umask(0o077)
         if os.getppid() == parent:
-            os.write(tell, str(work()).encode())
+            os.write(write_end, str(work()).encode())
             status = 0
     finally:
         os._exit(status)  # never run the parent's exit handlers
@@ -162,7 +154,3 @@ def _wait(child: int, patience_s: float) -> bool:
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return False
-
-
-def _new(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

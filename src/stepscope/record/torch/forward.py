@@ -23,29 +23,24 @@ variables that it meets while tracing, checks them before each call, and recompi
 WATCHED_STEPS = 2
 """All modules are watched until this many steps have ended; the first may be cut short by a warm-up."""
 
-MOST_IN_VAIN = 3
+MOST_FRUITLESS_WATCHES = 3
 """How often in a row to watch all modules again after a step with a backward pass but no forward pass of a module."""
 
 
-class ForwardHooks:
-    """Marks the forward passes of outermost modules.
+class ForwardHooks(Hook):
+    """Marks the forward passes of outermost modules."""
 
-    Args:
-        steps: Takes the marks.
-        patches: Puts the wrappers in place.
-    """
+    subject = "forward passes"
 
     def __init__(self, steps: StepTracker, patches: Patches) -> None:
-        self._steps = steps
-        self._hook = Hook(steps, "forward passes", self._marked)
-        self._patches = patches
+        super().__init__(steps, patches, self._marked)
         self._roots: set[type] = set()
         self._placed: set[type] = set()
         self._left = 0
         self._forward = False  # since the last step
         self.backward_seen = False
         """Since the last step there was a backward pass, so there was a forward pass before it."""
-        self._vain = 0
+        self._fruitless = 0
 
     def attach(self) -> None:
         """Begin to watch all modules."""
@@ -53,24 +48,20 @@ class ForwardHooks:
         _is_compiling = asks_compiler()
         self._watch(WATCHED_STEPS)
 
-    def detach(self) -> None:
-        """Wrappers that cannot be taken away go straight through from now on."""
-        self._hook.off = True
-
     def step_ended(self) -> None:
         """After the first steps, watch only the classes called outermost; if others are called, watch all again."""
         missed = self.backward_seen and not self._forward
         if self._forward:
-            self._vain = 0
+            self._fruitless = 0
         self._forward = self.backward_seen = False
-        if self._hook.off:
+        if self.off:
             return
         if self._left:
             self._left -= 1
             if not self._left:
                 self._place()
-        elif missed and self._vain < MOST_IN_VAIN:
-            self._vain += 1
+        elif missed and self._fruitless < MOST_FRUITLESS_WATCHES:
+            self._fruitless += 1
             self._watch(1)
 
     def _marked(self) -> None:
@@ -80,20 +71,20 @@ class ForwardHooks:
         from torch.nn import Module
 
         self._left = steps
-        self._patches.put(Module, "__call__", self._wrapped(Module, vars(Module)["__call__"], self._roots.add))
+        self.patches.put(Module, "__call__", self._wrapped(Module, vars(Module)["__call__"], self._roots.add))
 
     def _place(self) -> None:
         """Watch only the classes that were called outermost."""
         from torch.nn import Module
 
-        self._patches.take_back(Module, "__call__")
+        self.patches.take_back(Module, "__call__")
         for root in self._roots - self._placed:
             own = vars(root).get("__call__")  # e.g. modules created by torch.compile
             if own is not None:
-                call = marked(own, self._hook, FORWARD, _class_of_first)
+                call = marked(own, self, FORWARD, _class_of_first)
             else:
                 call = self._wrapped(next(cls for cls in root.__mro__[1:] if "__call__" in vars(cls)))
-            self._patches.put(root, "__call__", call)
+            self.patches.put(root, "__call__", call)
         self._placed |= self._roots
 
     def _wrapped(
@@ -108,7 +99,7 @@ class ForwardHooks:
             call: Called instead, if given.
             seen: Called with the class.
         """
-        hook, steps, inside = self._hook, self._steps, self._hook.inside
+        hook, steps, inside = self, self.steps, self.inside
         marked_one = self._marked
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - its name in tracebacks

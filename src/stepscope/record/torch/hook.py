@@ -9,6 +9,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.hooks import Switch
+from stepscope.record.patches import Patches
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import MarkKind
 
@@ -17,26 +18,32 @@ Describe = Callable[[tuple[Any, ...], dict[str, Any]], tuple[str, str]]
 
 
 class Hook(Switch):
-    """One kind of hook: where it reports to, and whether it still works.
+    """The base of all hooks: where they report to, and whether they still work.
 
     Args:
         steps: Receives the marks.
-        subject: What is no longer recorded if the hook fails, for the warning.
+        patches: Installs the wrappers.
         over: Called after a mark.
-        alone: Of concurrent calls in two threads, mark only the first, since it caused the other.
     """
 
-    __slots__ = ("alone", "inside", "over", "steps")
+    alone = False
+    """Of concurrent calls in two threads, mark only the first, since it caused the other."""
 
-    def __init__(
-        self, steps: StepTracker, subject: str, over: Callable[[], None] | None = None, *, alone: bool = False
-    ) -> None:
-        super().__init__(subject)
+    def __init__(self, steps: StepTracker, patches: Patches, over: Callable[[], None] | None = None) -> None:
+        super().__init__(self.subject)
         self.steps = steps
+        self.patches = patches
         self.over = over
-        self.alone = alone
         self.inside: set[int] = set()
         """Threads inside a marked call; calls nested there are not marked."""
+
+    def attach(self) -> None:
+        """Install the hooks."""
+        raise NotImplementedError
+
+    def detach(self) -> None:
+        """Wrappers that cannot be removed go straight through from now on."""
+        self.off = True
 
     def begins(self) -> int:
         """A call that will be marked begins; if it starts a recording, that must be active from here on.

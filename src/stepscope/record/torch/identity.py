@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
-from stepscope.record.backend import Identity, Surroundings
+from stepscope.record.backend import Surroundings
+from stepscope.record.environment import Identity, number_of
+
+
+def joined() -> Any:
+    """The module `torch.distributed` if this process is in a process group, else None."""
+    from torch import distributed
+
+    return distributed if distributed.is_available() and distributed.is_initialized() else None
 
 
 def identity() -> Identity:
     """Rank and world size of the process group; without one, as set by the launcher."""
+    world = joined()
     return Identity(
-        rank=_rank(),
-        world_size=_world_size(),
-        local_rank=_number("LOCAL_RANK"),
+        rank=world.get_rank() if world else number_of("RANK"),
+        world_size=world.get_world_size() if world else number_of("WORLD_SIZE"),
+        local_rank=number_of("LOCAL_RANK"),
         device_id=_device_index(),
     )
 
@@ -58,7 +66,7 @@ def device_kind() -> str:
 
 def groups() -> list[dict[str, Any]]:
     """The process groups known to this process, in the format of Kineto's `pg_config`."""
-    if not _initialized():
+    if joined() is None:
         return []
     from torch.distributed import distributed_c10d as c10d
 
@@ -82,48 +90,30 @@ def groups() -> list[dict[str, Any]]:
 
 def distributed_info() -> dict[str, Any] | None:
     """The content of Kineto's `distributedInfo`; None for a single process."""
-    rank = _rank()
-    if rank is None:
+    known = identity()
+    if known.rank is None:
         return None
     config = groups()
     return {
         "backend": _backend(),
-        "rank": rank,
-        "world_size": _world_size() or 1,
+        "rank": known.rank,
+        "world_size": known.world_size or 1,
         "pg_count": len(config),
         "pg_config": config,
     }
 
 
-def _initialized() -> bool:
-    from torch import distributed
-
-    return bool(distributed.is_available() and distributed.is_initialized())
-
-
-def _rank() -> int | None:
-    from torch import distributed
-
-    return distributed.get_rank() if _initialized() else _number("RANK")
-
-
-def _world_size() -> int | None:
-    from torch import distributed
-
-    return distributed.get_world_size() if _initialized() else _number("WORLD_SIZE")
-
-
 def _backend() -> str | None:
-    from torch import distributed
-
-    return str(distributed.get_backend()) if _initialized() else None
+    world = joined()
+    return str(world.get_backend()) if world else None
 
 
 def _parallel(*, left: bool) -> dict[str, Any]:
     """The parallel mode of the job; empty if not known yet, or no longer."""
-    if not _initialized() and (left or (_world_size() or 1) > 1):
+    has_peers = (identity().world_size or 1) > 1
+    if joined() is None and (left or has_peers):
         return {}
-    return {"parallel_mode": "data_parallel" if (_world_size() or 1) > 1 else "stand_alone"}
+    return {"parallel_mode": "data_parallel" if has_peers else "stand_alone"}
 
 
 def _device_index() -> int | None:
@@ -147,8 +137,3 @@ def _device_name() -> str | None:
     if kind == "cpu" or not torch.cuda.is_initialized():
         return None
     return str(torch.cuda.get_device_name(_device_index()))
-
-
-def _number(variable: str) -> int | None:
-    text = os.environ.get(variable, "")
-    return int(text) if text.isdecimal() else None

@@ -21,7 +21,7 @@ WORKER_VARIABLE = "STEPSCOPE_DATA_WORKER"
 Queue = tuple["int | None", "int | None", "int | None"]
 
 
-class LoaderHooks:
+class LoaderHooks(Hook):
     """Marks waits for data.
 
     Args:
@@ -30,11 +30,11 @@ class LoaderHooks:
         marks: Whether to record waits and batches; epochs are always reported.
     """
 
-    def __init__(self, steps: StepTracker, patches: Patches, *, marks: bool = True) -> None:
+    subject = "waits for data"
+
+    def __init__(self, steps: StepTracker, patches: Patches, *, marks: bool) -> None:
+        super().__init__(steps, patches)
         self._marks = marks
-        self._steps = steps
-        self._hook = Hook(steps, "waits for data")
-        self._patches = patches
         self._epochs = Epochs(steps)
         self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -42,7 +42,7 @@ class LoaderHooks:
         """Wrap the method with which all loaders return a batch."""
         from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-        original, hook, steps, taken = vars(_BaseDataLoaderIter)["__next__"], self._hook, self._steps, self._taken
+        original, hook, steps, taken = vars(_BaseDataLoaderIter)["__next__"], self, self.steps, self._taken
         marks = self._marks
         begins, ends = self._guarded(self._epochs.begins), self._guarded(self._epochs.ends)
 
@@ -66,13 +66,8 @@ class LoaderHooks:
                 hook.failed(error)
             return batch
 
-        self._patches.put(_BaseDataLoaderIter, "__next__", __next__)
-
-        self._tell_workers()
-
-    def detach(self) -> None:
-        """A wrapper that cannot be removed goes straight through from now on."""
-        self._hook.off = True
+        self.patches.put(_BaseDataLoaderIter, "__next__", __next__)
+        self._mark_workers()
 
     def step_ended(self) -> None:
         """A step is over: the data set loaded for it is the training data set."""
@@ -89,7 +84,7 @@ class LoaderHooks:
                     found[worker.pid] = f"{_pipeline(iterator)} worker {number}"
         return found
 
-    def _tell_workers(self) -> None:
+    def _mark_workers(self) -> None:
         """Mark worker processes of loaders as such from their start."""
         from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
@@ -105,25 +100,25 @@ class LoaderHooks:
                 if before is None:
                     os.environ.pop(WORKER_VARIABLE, None)
 
-        self._patches.put(_MultiProcessingDataLoaderIter, "__init__", __init__)
+        self.patches.put(_MultiProcessingDataLoaderIter, "__init__", __init__)
 
-    def _guarded(self, tell: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Call `tell` with an iterator's data set; a failure only switches the hook off."""
+    def _guarded(self, report: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Call `report` with an iterator's data set; a failure only switches the hook off."""
 
         def safely(iterator: Any) -> None:
             try:
-                tell(iterator._dataset)
+                report(iterator._dataset)
             except Exception as error:
-                self._hook.failed(error)
+                self.failed(error)
 
         return safely
 
     def _taken(self, iterator: Any, start_ns: int, end_ns: int) -> None:
-        self._steps.mark(DATA, type(iterator).__name__, start_ns, end_ns)
+        self.steps.mark(DATA, type(iterator).__name__, start_ns, end_ns)
         if iterator._num_workers:
             self._iterators.add(iterator)
         number = iterator._num_yielded - 1
-        self._steps.batch(end_ns, _pipeline(iterator), number, end_ns - start_ns, _queue(iterator))
+        self.steps.batch(end_ns, _pipeline(iterator), number, end_ns - start_ns, _queue(iterator))
 
 
 def _pipeline(iterator: Any) -> str:

@@ -15,13 +15,11 @@ class NpuWindows:
     """Records operators with torch_npu's profiler, which writes to the window's directory."""
 
     kind = ASCEND
+    cut = None
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._profile: Any = None
-
-    def attach(self) -> None:
-        """Nothing to watch."""
 
     def begin(self, directory: Path) -> None:
         """Start recording."""

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from stepscope.record.steps import StepTracker
 from stepscope.record.torch.hook import Hook, asks_compiler
+from stepscope.record.torch.phases import BackwardHooks
 from stepscope.recording_format.marks import OPTIMIZER
 
 log = logging.getLogger("stepscope")
 
 
-class OptimizerHooks:
+class OptimizerHooks(Hook):
     """Marks optimizers and ends steps.
 
     With several optimizers, a step ends with the one seen first, until that is deleted or no longer used; then with the
@@ -24,16 +24,16 @@ class OptimizerHooks:
     ends the step when that pass is over.
 
     Args:
-        steps: Receives marks and the ends of steps.
-        in_backward: Whether a backward pass is running; `backward_over` is called when it is over.
+        backward: The backward passes; `backward_over` is called when one is over.
         after_step: Called when a step has ended.
     """
 
-    def __init__(self, steps: StepTracker, in_backward: Callable[[], bool], after_step: Callable[[], None]) -> None:
-        self._steps = steps
-        self._in_backward = in_backward
+    subject = "steps and optimizers"
+
+    def __init__(self, backward: BackwardHooks, after_step: Callable[[], None]) -> None:
+        super().__init__(backward.steps, backward.patches)
+        self._in_backward = backward.inside
         self.ends_later = False
-        self._hook = Hook(steps, "steps and optimizers")
         self._after_step = after_step
         self._first: weakref.ref[Any] = weakref.ref(self)  # replaced by the first optimizer seen
         self._first_seen = False
@@ -57,7 +57,7 @@ class OptimizerHooks:
 
     def detach(self) -> None:
         """Remove the hooks."""
-        self._hook.off = True
+        super().detach()
         for handle in self._handles:
             handle.remove()
         self._handles = []
@@ -66,36 +66,36 @@ class OptimizerHooks:
         """A backward pass is over."""
         if self.ends_later:
             self.ends_later = False
-            self._steps.ended(perf_counter_ns())
+            self.steps.ended(perf_counter_ns())
             self._after_step()
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - the hook's form
-        if self._compiling() or self._hook.off:
+        if self._compiling() or self.off:
             return
         try:
             if not self._first_seen or self._first() is None:
                 self._first, self._first_seen = weakref.ref(optimizer), True
-            self._began_ns[id(optimizer)] = self._hook.begins()
+            self._began_ns[id(optimizer)] = self.begins()
         except Exception as error:
-            self._hook.failed(error)
+            self.failed(error)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - the hook's form
-        if self._compiling() or self._hook.off:
+        if self._compiling() or self.off:
             return
         try:
             now_ns = perf_counter_ns()
             began_ns = self._began_ns.pop(id(optimizer), None)
             if began_ns is not None:
-                self._steps.mark(OPTIMIZER, type(optimizer).__name__, began_ns, now_ns)
+                self.steps.mark(OPTIMIZER, type(optimizer).__name__, began_ns, now_ns)
             if not self._ends_step(optimizer):
                 return
-            if self._in_backward():
+            if self._in_backward:
                 self.ends_later = True
                 return
-            self._steps.ended(now_ns)
+            self.steps.ended(now_ns)
             self._after_step()
         except Exception as error:
-            self._hook.failed(error)
+            self.failed(error)
 
     def _ends_step(self, optimizer: Any) -> bool:
         """Whether steps end with this optimizer, now or from now on."""

@@ -1,91 +1,132 @@
-"""Backward passes and checkpoints: functions of the framework, wrapped in every module that imports them."""
+"""Backward passes and checkpoints, wrapped in every module that imports them, and compilations by `torch.compile`."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import sys
 from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.patches import Patches
 from stepscope.record.steps import StepTracker
 from stepscope.record.torch.hook import Hook, marked
-from stepscope.recording_format.marks import BACKWARD, CHECKPOINT
+from stepscope.recording_format.marks import BACKWARD, CHECKPOINT, COMPILE
 
-_DISTRIBUTED_CHECKPOINT = "torch.distributed.checkpoint"
+_SAVERS = (
+    ("torch", "save", "f"),
+    ("torch.distributed.checkpoint", "save", "checkpoint_id"),
+    ("torch.distributed.checkpoint", "async_save", "checkpoint_id"),
+)
+"""Module and name of the functions that save, and their parameter for the path."""
+_DYNAMO = "torch._dynamo.callback"
 
 
-class BackwardHooks:
-    """Marks backward passes, including `Tensor.backward`.
+class BackwardHooks(Hook):
+    """Marks backward passes, including `Tensor.backward`."""
 
-    Args:
-        steps: Receives the marks.
-        patches: Installs the wrapper.
-        over: Called when a pass has ended.
-    """
-
-    def __init__(self, steps: StepTracker, patches: Patches, over: Callable[[], None]) -> None:
-        self._hook = Hook(steps, "backward passes", over, alone=True)
-        self._patches = patches
-
-    def running(self) -> bool:
-        """Whether a backward pass is running."""
-        return bool(self._hook.inside)
+    subject = "backward passes"
+    alone = True
 
     def attach(self) -> None:
         """Wrap it."""
         from torch import autograd
 
-        wrapper = marked(autograd.backward, self._hook, BACKWARD, lambda args, kwargs: ("", ""))  # noqa: ARG005
-        self._patches.put_everywhere(autograd.backward, wrapper)
-
-    def detach(self) -> None:
-        """A wrapper that cannot be removed goes straight through from now on."""
-        self._hook.off = True
+        wrapper = marked(autograd.backward, self, BACKWARD, lambda args, kwargs: ("", ""))  # noqa: ARG005
+        self.patches.put_everywhere(autograd.backward, wrapper)
 
 
-class CheckpointHooks:
-    """Marks checkpoints.
+class CheckpointHooks(Hook):
+    """Marks checkpoints."""
 
-    Args:
-        steps: Takes the marks.
-        patches: Puts the wrappers in place.
-    """
+    subject = "checkpoints"
 
     def __init__(self, steps: StepTracker, patches: Patches) -> None:
-        self._hook = Hook(steps, "checkpoints")
-        self._patches = patches
+        super().__init__(steps, patches)
         self._wrapped: set[str] = set()
 
     def attach(self) -> None:
         """Wrap the saving functions of imported modules; call again for modules imported since."""
-        for module, name, where in (
-            ("torch", "save", "f"),
-            (_DISTRIBUTED_CHECKPOINT, "save", "checkpoint_id"),
-            (_DISTRIBUTED_CHECKPOINT, "async_save", "checkpoint_id"),
-        ):
+        for module, name, where in _SAVERS:
             title = f"{module}.{name}"
             original = getattr(sys.modules.get(module), name, None)
-            if original is None or title in self._wrapped:
-                continue
-            self._wrapped.add(title)
-            wrapper = marked(original, self._hook, CHECKPOINT, _Saved(title, where))
-            self._patches.put_everywhere(original, wrapper)
+            if original is not None and title not in self._wrapped:
+                self._wrapped.add(title)
+                describe = functools.partial(_saved, title, where)
+                self.patches.put_everywhere(original, marked(original, self, CHECKPOINT, describe))
+
+
+def _saved(title: str, where: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:
+    """The saving function, and the path if known: its parameter `where`, in `torch.save` also the second in order."""
+    place = kwargs.get(where)
+    if place is None and where == "f" and len(args) > 1:
+        place = args[1]
+    name = place if isinstance(place, (str, bytes)) or hasattr(place, "__fspath__") else getattr(place, "name", "")
+    return title, str(name)
+
+
+class CompileHooks(Hook):
+    """Marks each compilation of torch.compile, through the compiler's own callbacks: when a function is first called,
+    which takes longer than many steps.
+
+    The compiler takes a second to import, so nothing is registered until the script uses it.
+    """
+
+    subject = "compilations"
+
+    def __init__(self, steps: StepTracker, patches: Patches) -> None:
+        super().__init__(steps, patches)
+        self._began_ns: dict[int, int] = {}
+        self._remove: list[Callable[[], None]] = []
+
+    def attach(self) -> None:
+        """Register now if the compiler is imported, else when it is first used."""
+        import torch
+
+        if self._register() or not hasattr(torch, "compile"):
+            return
+        original, register = torch.compile, self._register
+
+        @functools.wraps(original)
+        def compile(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 - its name in tracebacks
+            result = original(*args, **kwargs)
+            register()
+            return result
+
+        self.patches.put(torch, "compile", compile)
 
     def detach(self) -> None:
-        """Wrappers that cannot be removed go straight through from now on."""
-        self._hook.off = True
+        """Remove the callbacks."""
+        super().detach()
+        removers, self._remove = self._remove, []
+        for remove in removers:
+            with contextlib.suppress(ValueError):  # the script has cleared the list
+                remove()
 
+    def _register(self) -> bool:
+        """Register for the start and end of compilations; return whether the compiler is imported."""
+        callbacks = getattr(sys.modules.get(_DYNAMO), "callback_handler", None)
+        if callbacks is None or self._remove or self.off:
+            return callbacks is not None
+        try:
+            callbacks.register_start_callback(self._begins)
+            callbacks.register_end_callback(self._ends)
+        except Exception as error:
+            self.failed(error)
+            return True
+        self._remove = [
+            functools.partial(callbacks.remove_start_callback, self._begins),
+            functools.partial(callbacks.remove_end_callback, self._ends),
+        ]
+        return True
 
-class _Saved:
-    """Describes a saving call: the function, and the path if known."""
+    def _begins(self, *_: Any) -> None:
+        if not self.off and self.steps.active:
+            self._began_ns[get_ident()] = self.begins()
 
-    def __init__(self, title: str, where: str) -> None:
-        self._title = title
-        self._where = where
-
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:
-        place = kwargs.get(self._where)
-        if place is None and self._where == "f" and len(args) > 1:
-            place = args[1]
-        name = place if isinstance(place, (str, bytes)) or hasattr(place, "__fspath__") else getattr(place, "name", "")
-        return self._title, str(name)
+    def _ends(self, *_: Any) -> None:
+        began_ns = self._began_ns.pop(get_ident(), None)
+        if began_ns is not None and not self.off:
+            self.report(COMPILE, lambda args, kwargs: ("torch.compile", ""), (), {}, began_ns, perf_counter_ns())  # noqa: ARG005

@@ -35,13 +35,17 @@ class TorchWindows:
         options: What to record.
         patches: Installs the detection of other profilers.
         step: Returns the number of the last completed step.
+        counted: Called with the number of events of each window, once they are written.
     """
 
     kind = KINETO
 
-    def __init__(self, options: Options, patches: Patches, step: Callable[[], int]) -> None:
+    def __init__(
+        self, options: Options, patches: Patches, step: Callable[[], int], counted: Callable[[int], None]
+    ) -> None:
         self._options = options
         self._step = step
+        self._counted = counted
         self._other_profilers = OtherProfilers(patches, self._give_way)
         self._patches = patches
         self._scopes = Scopes()
@@ -77,12 +81,8 @@ class TorchWindows:
             self._session = session
             self._scopes.watch()
 
-    def end(self, directory: Path, counted: Callable[[int], None]) -> Callable[[], list[str]] | None:
+    def end(self, directory: Path) -> Callable[[], list[str]] | None:
         """Stop recording. Data recorded before the window yielded to another profiler is kept.
-
-        Args:
-            directory: The window's directory.
-            counted: Called with the number of its events, once they are written.
 
         Raises:
             WindowLost: If the data is lost.
@@ -92,7 +92,7 @@ class TorchWindows:
             lost, self._lost = self._lost, ""
         if lost:
             raise WindowLost(lost)
-        return None if results is None else functools.partial(export, results, directory, counted=counted)
+        return None if results is None else functools.partial(export, results, directory, counted=self._counted)
 
     def in_child(self) -> None:
         """In a forked child: stop the profiler, which would continue recording into memory that nobody reads."""
