@@ -76,12 +76,15 @@ def test_a_classic_path_must_be_absolute(
         ({"RANK": "", "RANK_ID": "5"}, Identity(5, None, None, None)),
     ],
 )
-def test_ranks(environment: dict[str, str], expected: Identity) -> None:
-    assert stated_identity(environment) == expected
+def test_ranks(environment: dict[str, str], expected: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert stated_identity() == expected
 
 
-def test_a_rank_that_is_no_number_is_told(caplog: Any) -> None:
-    stated_identity({"RANK_ID": "two"})
+def test_a_rank_that_is_no_number_is_told(caplog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK_ID", "two")
+    stated_identity()
     assert "RANK_ID" in caplog.text
     assert "'two'" in caplog.text
 

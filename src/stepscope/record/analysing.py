@@ -156,7 +156,8 @@ def _run(command: list[str], directory: Path, *, wait: bool) -> None:
                 start_new_session=not wait,
             )
             if wait and _wait(process, directory):
-                log.error("Profiler.analyse: failed (%s); see %s", _last_line(output), output)
+                lines = output.read_text(errors="replace").strip().splitlines() or ["no message"]
+                log.error("Profiler.analyse: failed (%s); see %s", lines[-1], output)
     except OSError as error:
         log.error("Profiler.analyse: the analysis could not be run (%s)", error)
 
@@ -181,8 +182,3 @@ def _wait(process: subprocess.Popen[bytes], directory: Path) -> int:
     if code == 0:
         signs.give(signs.ANALYSED, str(directory))
     return code
-
-
-def _last_line(file: Path) -> str:
-    text = file.read_text(errors="replace").strip().splitlines()
-    return text[-1] if text else "no message"

@@ -16,6 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -84,7 +85,7 @@ class _Waiting(importlib.abc.MetaPathFinder):
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
-        self._asking = False
+        self._searching = False
 
     def find_spec(
         self,
@@ -92,45 +93,31 @@ class _Waiting(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 - names of the interface
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
-        """The framework's own spec, with a loader that starts the recorder afterwards."""
-        if fullname not in FRAMEWORKS or self._asking:
+        """The framework's own spec, whose loader starts the recorder afterwards."""
+        if fullname not in FRAMEWORKS or self._searching:
             return None
         wanted = self._options.get("framework")
         if wanted in FRAMEWORKS and wanted != fullname:
             return None
-        self._asking = True
+        self._searching = True
         try:
             spec = importlib.util.find_spec(fullname)
         finally:
-            self._asking = False
-        if spec is None or spec.loader is None:
-            return spec
-        spec.loader = _Telling(spec.loader, self._options, fullname, self)
+            self._searching = False
+        if spec is not None and spec.loader is not None:
+            self._start_after(spec.loader, fullname)
         return spec
 
+    def _start_after(self, loader: Any, framework: str) -> None:
+        """Let the framework's loader start the recorder when it is done."""
+        load = loader.exec_module
 
-class _Telling(importlib.abc.Loader):
-    """Wraps the framework's loader and starts the recorder afterwards."""
+        def exec_module(module: ModuleType) -> None:
+            del loader.exec_module  # from here on the loader is as it was
+            load(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+                start(self._options, framework)
 
-    def __init__(self, loader: Any, options: dict[str, Any], framework: str, waiting: _Waiting) -> None:
-        self._loader = loader
-        self._options = options
-        self._framework = framework
-        self._waiting = waiting
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        """Delegate to the framework's loader."""
-        return self._loader.create_module(spec)  # type: ignore[no-any-return]
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Load the framework, then start the recorder."""
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        if self._waiting in sys.meta_path:
-            sys.meta_path.remove(self._waiting)
-            start(self._options, self._framework)
+        with suppress(AttributeError):  # a loader that cannot be changed: nothing is recorded
+            loader.exec_module = exec_module

@@ -35,9 +35,9 @@ class DeviceSampler:
             self._handle = find(chosen)
         except pynvml.NVMLError as error:
             raise RuntimeError(f"NVML cannot open GPU {device} ({error})") from error
-        self._readings = self._all_readings()
-        if not pcie:
-            self._readings = {name: read for name, read in self._readings.items() if not name.startswith("pcie")}
+        self._readings = {
+            name: read for name, read in self._all_readings().items() if pcie or not name.startswith("pcie")
+        }
 
     def read(self, time_ns: int) -> str:
         """One sample, as lines of `file`."""

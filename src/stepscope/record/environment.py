@@ -7,7 +7,6 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,26 +46,21 @@ class Identity:
     device_id: int | None = None
 
 
-def stated_identity(environment: Mapping[str, str] | None = None, *, quiet: bool = False) -> Identity:
+def stated_identity(*, quiet: bool = False) -> Identity:
     """Rank, world size, local rank and device as set by launchers; a value that is not a number counts as 0.
 
     Args:
-        environment: Default: the environment of this process.
         quiet: Do not warn about values that are not numbers.
     """
-    values = os.environ if environment is None else environment
 
     def number(*names: str) -> int | None:
-        for name in names:
-            text = values.get(name)
-            if text is None or text == "":
-                continue
-            if text.isdecimal():
-                return int(text)
-            if not quiet:
-                log.warning("Profiler: %s is %r, which is not a number; 0 is used", name, text)
-            return 0
-        return None
+        name = next(filter(os.environ.get, names), None)
+        if name is None:
+            return None
+        found = number_of(name)
+        if found is None and not quiet:
+            log.warning("Profiler: %s is %r, which is not a number; 0 is used", name, os.environ[name])
+        return found or 0
 
     return Identity(
         rank=number("RANK", "RANK_ID"),

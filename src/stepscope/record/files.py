@@ -17,13 +17,9 @@ def make_private(directory: Path) -> None:
     Raises:
         OSError: If a directory cannot be created.
     """
-    missing = []
-    place = directory
-    while not place.exists():
-        missing.append(place)
-        place = place.parent
-    for new in reversed(missing):
-        new.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+    if not directory.exists():
+        make_private(directory.parent)
+        directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
 
 
 def protect(directory: Path) -> list[Path]:

@@ -61,11 +61,7 @@ class _NativeThreads(dict[int, int]):
 
 
 def _drain(queue: deque[_T], text: Callable[[list[_T]], str], directory: Path, file: CsvFile) -> None:
-    """Write a queue to a file in pieces.
-
-    Raises:
-        OSError: If writing fails; rows that were not written stay in the queue.
-    """
+    """Write a queue to a file in pieces. If writing fails, rows that were not written stay in the queue."""
     while queue:
         taken = [queue.popleft() for _ in range(min(len(queue), _AT_ONCE))]
         try:
@@ -81,12 +77,10 @@ def epoch_shift_ns() -> int:
     Measured at each flush, since the two clocks drift apart and the wall clock may be adjusted. Of three readings, the
     one that took the least time is used.
     """
-    best: tuple[int, int] | None = None
+    readings = []
     for _ in range(3):
         before = time.perf_counter_ns()
         epoch = time.time_ns()
         after = time.perf_counter_ns()
-        if best is None or after - before < best[0]:
-            best = (after - before, epoch - (before + after) // 2)
-    assert best is not None
-    return best[1]
+        readings.append((after - before, epoch - (before + after) // 2))
+    return min(readings)[1]

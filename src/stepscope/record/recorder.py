@@ -17,6 +17,7 @@ from stepscope.record.schedule import Action, Plan
 from stepscope.record.session import Session
 from stepscope.record.steps import StepTracker
 from stepscope.record.window_timing import Missing, WindowTiming
+from stepscope.record.windows import Windows
 
 log = logging.getLogger("stepscope")
 
@@ -248,10 +249,14 @@ class Recorder:
             if not begun:
                 self.steps.begin()
 
+    @property
+    def _windows(self) -> Windows:
+        assert self.session.windows is not None, "the session is open"
+        return self.session.windows
+
     def _roll(self, number: int, now_ns: int) -> None:
         """End the operator window if it is long enough, and begin the next. The time this takes belongs to no step."""
-        windows = self.session.windows
-        assert windows is not None
+        windows = self._windows
         if not self.options.op_time:
             return
         if not windows.is_open:
@@ -272,17 +277,14 @@ class Recorder:
 
     def _end_window(self, number: int) -> None:
         """End the window with step `number`."""
-        assert self.session.windows is not None
-        for step in range(self.session.windows.end(number) + 1, number + 1):
+        for step in range(self._windows.end(number) + 1, number + 1):
             self._missing.add(step, spared=False)
 
     def _begin_window(self, step: int) -> None:
-        windows = self.session.windows
-        assert windows is not None
         self.steps.interrupted()
-        windows.begin(step, patient=not self._plan.is_always or self._timing.awaits_count)
+        self._windows.begin(step, patient=not self._plan.is_always or self._timing.awaits_count)
         now_ns, self._pauses = perf_counter_ns(), False
-        if windows.is_open:
+        if self._windows.is_open:
             self._timing.began(step, now_ns)
         else:
             self._timing.refused(now_ns)
@@ -291,8 +293,7 @@ class Recorder:
         """A cycle is over: write it to disk and call `on_trace_ready`."""
         if not self._saves:
             return
-        assert self.session.windows is not None
-        self.session.windows.wait()
+        self._windows.wait()
         self.session.flush()
         self._unsaved = False
         self._cycle_over()

@@ -90,13 +90,17 @@ class Session:
         self._facts.look()
         if self.directory is None:
             self._started_ns = time.time_ns()
-            self.directory = self._make_directory()
+            name = recording_name(self._facts.rank, socket.gethostname(), os.getpid(), self._started_ns)
+            directory = self.root / RECORDINGS / name
+            make_private(directory)
+            signs.give(signs.RECORDING, str(directory))
+            self.directory = directory
             self.windows = Windows(self._backend, self.directory, self.problem, self._counted)
         self._state = RECORDING
         self._backend.started(self.directory)
-        self.describe()
+        self._describe(self.directory)
         self._wake.clear()
-        self._thread = own_thread(self._run, "stepscope-recorder")
+        self._thread = own_thread(self._run, "stepscope-recorder", self.directory)
         self._thread.start()
 
     def close(self) -> None:
@@ -106,12 +110,15 @@ class Session:
         self._facts.look()
         self._backend.stopped(self.directory)
         self.windows.wait()
-        self._end_thread()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
         self._state = FAILED if self.failed else STOPPED
         try:
             self._marks.flush(self.directory)
-            self._sample()
-            self.describe()
+            self._sample(self.directory)
+            self._describe(self.directory)
         except OSError as error:
             self.fail(f"the last rows could not be written to {self.directory} ({error.strerror or error})")
 
@@ -149,15 +156,10 @@ class Session:
         self._facts = ProcessFacts(self._backend)
         self.failed = False
 
-    def describe(self) -> None:
-        """Write `recording.json` with the current state.
-
-        Raises:
-            OSError: If writing fails.
-        """
-        assert self.directory is not None
+    def _describe(self, directory: Path) -> None:
+        """Write `recording.json` with the current state."""
         with self._lock:
-            replace_json(self.directory / ABOUT, self._about(self.directory).as_json())
+            replace_json(directory / ABOUT, self._about(directory).as_json())
         self._dirty = False
 
     def look_again(self) -> None:
@@ -205,14 +207,7 @@ class Session:
             problems=self._problems,
         )
 
-    def _make_directory(self) -> Path:
-        name = recording_name(self._facts.rank, socket.gethostname(), os.getpid(), self._started_ns)
-        directory = self.root / RECORDINGS / name
-        make_private(directory)
-        signs.give(signs.RECORDING, str(directory))
-        return directory
-
-    def _run(self) -> None:
+    def _run(self, directory: Path) -> None:
         """The recorder's thread: flush, sample, and update `recording.json`."""
         self._make_samplers()
         interval = self._options.sampling_interval / 1000
@@ -220,35 +215,25 @@ class Session:
         trouble = 0
         while not self._wake.is_set() and not self.failed:
             try:
-                assert self.directory is not None
-                self._marks.flush(self.directory)
+                self._marks.flush(directory)
                 if time.monotonic() >= next_sample:
                     next_sample = max(next_sample + interval, time.monotonic())
-                    self._sample()
+                    self._sample(directory)
                 if self._dirty:
-                    self.describe()
+                    self._describe(directory)
                 trouble = 0
             except OSError as error:
                 trouble += 1
                 if error.errno not in _PASSING or trouble > _PATIENCE:
-                    self.fail(f"{error.strerror or error} in {self.directory}")
+                    self.fail(f"{error.strerror or error} in {directory}")
             except Exception as error:
                 self.fail(f"the recorder's thread failed ({type(error).__name__}: {error})")
             self._wake.wait(min(FLUSH_SECONDS, max(next_sample - time.monotonic(), 0.001)))
         if self.failed:
-            self._describe_if_possible()
-
-    def _describe_if_possible(self) -> None:
-        try:
-            self.describe()
-        except OSError as error:
-            log.debug("Profiler: %s could not be written: %s", ABOUT, error)
-
-    def _end_thread(self) -> None:
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+            try:
+                self._describe(directory)
+            except OSError as error:
+                log.debug("Profiler: %s could not be written: %s", ABOUT, error)
 
     def _make_samplers(self) -> None:
         if self._samplers:
@@ -272,11 +257,10 @@ class Session:
         except RuntimeError as error:
             self.problem(f"GPU counters are not recorded: {error}")
 
-    def _sample(self) -> None:
+    def _sample(self, directory: Path) -> None:
         if self._wants_device:
             self._make_device_sampler()
         now = time.perf_counter_ns() + epoch_shift_ns()
-        assert self.directory is not None
         for sampler in list(self._samplers):
             try:
                 text = sampler.read(now)
@@ -285,4 +269,4 @@ class Session:
                 self.problem(f"sampling for {sampler.file.name} stopped ({type(error).__name__}: {error})")
                 continue
             if text:
-                append_text(self.directory / sampler.file.name, sampler.file.header, text)
+                append_text(directory / sampler.file.name, sampler.file.header, text)

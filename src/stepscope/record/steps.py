@@ -46,8 +46,6 @@ class StepTracker:
         self.on_activity: Callable[[], None] | None = None
         """Called at the first activity after `begin`, or after an interruption."""
         self._add, self._add_batch = marks.add, marks.add_batch
-        self.identity_changed = listener.identity_changed
-        """The process group was created or destroyed."""
         self._listener = listener
         self._began_ns: int | None = None
         self._pending_ns: int | None = None
@@ -143,6 +141,10 @@ class StepTracker:
         if self.active:  # not part of a step, and does not begin one
             self._add((EPOCH, str(number), start_ns, now_ns, self.number, get_ident(), ""))
         self._listener.epoch(number, over=True)
+
+    def identity_changed(self) -> None:
+        """The process group was created or destroyed."""
+        self._listener.identity_changed()
 
     def _end(self, now_ns: int, number: int | None) -> None:
         if self._pending_ns is not None:

@@ -27,6 +27,10 @@ PATIENCE_S = 30.0
 _POLL_S = 0.01
 
 
+_Job = Callable[[], list[str]] | WindowLost
+"""Writes a window's files and returns their names; for a lost window, why."""
+
+
 @dataclass
 class _Window:
     """One window. Times are `time.perf_counter_ns`."""
@@ -66,7 +70,7 @@ class Windows:
         self._skipped = False
         self._gave_way = False
         """The last window ended early, which was reported."""
-        self._jobs: queue.Queue[tuple[_Window, Callable[[], list[str]]] | None] = queue.Queue()
+        self._jobs: queue.Queue[tuple[_Window, _Job] | None] = queue.Queue()
         self._waiting = 0
         self._thread: threading.Thread | None = None
 
@@ -117,7 +121,11 @@ class Windows:
         window, self._open = self._open, None
         if window is None:
             return step
-        job, lost = self._stop(window)
+        try:
+            job: _Job | None = self._backend.end_window(window.directory)
+        except WindowLost as error:
+            job = error
+        lost = isinstance(job, WindowLost)
         window.end_ns, window.last_step = time.perf_counter_ns(), step
         if (cut := self._backend.window_cut) is not None:
             window.last_step, window.end_ns = cut
@@ -154,22 +162,12 @@ class Windows:
             self._thread.join()
             self._thread = None
 
-    def _stop(self, window: _Window) -> tuple[Callable[[], list[str]] | None, bool]:
-        """Stop recording. A lost window is listed and reported in turn, after those still being written."""
-        try:
-            return self._backend.end_window(window.directory), False
-        except WindowLost as error:
-            lost = error
-
-        def fail() -> list[str]:
-            raise lost
-
-        return fail, True
-
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             window, write = job
             try:
+                if isinstance(write, WindowLost):  # listed and reported in turn, after those still being written
+                    raise write
                 files, state = write(), COMPLETE
                 if self._backend.counts_events:
                     self._counted(self._backend.window_events, window.last_step - window.first_step + 1)

@@ -4,37 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, NewType
 
 from stepscope.json_values import small_number, whole_number
 
-STEP: Final = "step"
-DATA: Final = "data"
-FORWARD: Final = "forward"
-BACKWARD: Final = "backward"
-OPTIMIZER: Final = "optimizer"
-VALIDATION: Final = "validation"
-COMPILE: Final = "compile"
-CHECKPOINT: Final = "checkpoint"
-COLLECTIVE: Final = "collective"
-EPOCH: Final = "epoch"
-GARBAGE: Final = "gc"
-RANGE: Final = "range"
-
-MarkKind = Literal[
-    "step",
-    "data",
-    "forward",
-    "backward",
-    "optimizer",
-    "validation",
-    "compile",
-    "checkpoint",
-    "collective",
-    "epoch",
-    "gc",
-    "range",
-]
+MarkKind = NewType("MarkKind", str)
+STEP = MarkKind("step")
+DATA = MarkKind("data")
+FORWARD = MarkKind("forward")
+BACKWARD = MarkKind("backward")
+OPTIMIZER = MarkKind("optimizer")
+VALIDATION = MarkKind("validation")
+COMPILE = MarkKind("compile")
+CHECKPOINT = MarkKind("checkpoint")
+COLLECTIVE = MarkKind("collective")
+EPOCH = MarkKind("epoch")
+GARBAGE = MarkKind("gc")
+RANGE = MarkKind("range")
 
 EVALUATES, NO_GRADIENT = "eval", "no_grad"
 """Words in the `detail` of a forward pass: the module was in evaluation mode; gradients were off."""

@@ -33,9 +33,7 @@ class Attached:
     def step_ended(self, number: int, now_ns: int) -> None:
         self.ended.append(number)
 
-    def epoch_began(self, number: int) -> None: ...
-
-    def epoch_ended(self, number: int) -> None: ...
+    def epoch(self, number: int, *, over: bool) -> None: ...
 
     def identity_changed(self) -> None:
         self.identity_changes += 1

@@ -84,14 +84,8 @@ class _Methods(TrainerRecording):
         """Validation is over."""
         self._validated(self._validates_from_ns)
 
-    def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Stop, and write the files."""
+    def teardown(self, *_: Any, **__: Any) -> None:
+        """Training is over, an exception is about to propagate, or no other hook was called: stop, write the files."""
         self._end()
 
-    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002
-        """Stop and write the files before the exception propagates."""
-        self._end()
-
-    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002
-        """Stop and write the files if no other hook was called."""
-        self._end()
+    on_train_end = on_exception = teardown

@@ -17,7 +17,7 @@ from typing import Any
 
 log = logging.getLogger("stepscope")
 
-_UNITS = {"ProfileSteps": ("step", "cur_step_num"), "ProfileEpochs": ("epoch", "cur_epoch_num")}
+_UNITS = {"ProfileSteps": "step", "ProfileEpochs": "epoch"}
 _made: dict[str, type] = {}
 
 
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
     if name not in _UNITS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name not in _made:
-        _made[name] = _make(name, *_UNITS[name])
+        _made[name] = _make(name, _UNITS[name])
     return _made[name]
 
 
@@ -34,6 +34,7 @@ class _Range:
     """Starts and stops a Profiler; the base of both callbacks."""
 
     unit: str
+    counter: str
 
     def __init__(self, first: int, last: int, **options: Any) -> None:
         from stepscope.record.profiler import Profiler  # noqa: PLC0415 - not needed when this module is imported
@@ -49,16 +50,17 @@ class _Range:
         self._last_ended: int | None = None  # None until training begins
         self._warned = False
 
-    def _began(self, number: int) -> None:
+    def _begin(self, run_context: Any) -> None:
+        number = int(run_context.original_args()[self.counter])
         if self._last_ended is None:
             self._last_ended = number - 1
         if not self._records and not self._done and self.first <= number <= self.last:
             self._records = True
             self.profiler.start()
 
-    def _ended(self, number: int) -> None:
-        self._last_ended = number
-        if number >= self.last:
+    def _end(self, run_context: Any) -> None:
+        self._last_ended = int(run_context.original_args()[self.counter])
+        if self._last_ended >= self.last:
             self._finish()
 
     def _finish(self) -> None:
@@ -67,7 +69,7 @@ class _Range:
             self.profiler.stop()
             self.profiler.analyse()
 
-    def _training_over(self) -> None:
+    def _training_over(self, *_: Any) -> None:
         """Finish; warn if the range was not reached. Training may report its end twice."""
         self._finish()
         if self._done or self._warned or self._last_ended is None:
@@ -79,25 +81,17 @@ class _Range:
         log.warning("Profiler: %s %d%s", text, self._last_ended, hint)
 
 
-def _make(name: str, unit: str, counter: str) -> type:
+def _make(name: str, unit: str) -> type:
     from mindspore.train import Callback
-
-    def begin(self: Any, run_context: Any) -> None:
-        self._began(int(run_context.original_args()[counter]))
-
-    def end(self: Any, run_context: Any) -> None:
-        self._ended(int(run_context.original_args()[counter]))
-
-    def training_over(self: Any, *_: Any) -> None:
-        self._training_over()
 
     members = {
         "__doc__": f"Records {unit}s `first` to `last` of `Model.train`.",
         "__module__": __name__,
         "unit": unit,
-        "__exit__": training_over,
-        f"on_train_{unit}_begin": begin,
-        f"on_train_{unit}_end": end,
-        "on_train_end": training_over,
+        "counter": f"cur_{unit}_num",
+        "__exit__": _Range._training_over,
+        f"on_train_{unit}_begin": _Range._begin,
+        f"on_train_{unit}_end": _Range._end,
+        "on_train_end": _Range._training_over,
     }
     return type(name, (_Range, Callback), members)

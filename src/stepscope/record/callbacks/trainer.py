@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TrainerRecording:
-    """Records one training run after the other. Copies, also in other processes, start fresh.
+    """The base of the callbacks: records one training run after the other. Copies start fresh.
 
     Args:
         **options: Options of `stepscope.Profiler`, e.g. `steps` and `epochs`.

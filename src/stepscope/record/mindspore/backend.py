@@ -46,18 +46,15 @@ class MindSporeBackend(Backend):
         self._detail: RuntimeDetail | None = None
 
     def identity(self) -> Identity:
-        """Rank and world size."""
         return identity.identity()
 
     def surroundings(self) -> Surroundings:
-        """Framework, device and job, as far as known."""
         around = identity.surroundings()
         if around.mode == "pynative" and self._calls is not None and self._calls.trains_compiled:
             around.mode = "jit"
         return around
 
     def lacks(self, options: Options) -> dict[str, str]:
-        """Requested options that are not supported."""
         if self.target == "cpu" and options.with_stack:
             return {"host_stack": "MindSpore does not record Python stacks on CPU"}
         return {}
@@ -87,7 +84,6 @@ class MindSporeBackend(Backend):
         hooks.apply()
 
     def detach(self) -> None:
-        """Remove all hooks."""
         if self._train is not None:
             self._train.remove()
         if self._data is not None:

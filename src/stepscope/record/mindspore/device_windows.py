@@ -54,13 +54,13 @@ class DeviceWindows:
         self._profile.start()
 
     def end(self, directory: Path) -> Callable[[], list[str]] | None:
-        """End the window; the returned function lists the profiler's files."""
+        """End the window; the returned function lists the profiler's files, made private."""
         profile, self._profile = self._profile, None
         if profile is None:
             return None
         wait_for_operators()
         profile.stop()
-        return lambda: _listed(directory)
+        return lambda: [str(path.relative_to(directory)) for path in protect(directory) if path.is_file()]
 
 
 def arguments(options: Options, profiler: Any) -> dict[str, Any]:
@@ -90,8 +90,3 @@ def arguments(options: Options, profiler: Any) -> dict[str, Any]:
             data_simplification=options.data_simplification,
         ),
     }
-
-
-def _listed(directory: Path) -> list[str]:
-    """All files below `directory`, made private."""
-    return [str(path.relative_to(directory)) for path in protect(directory) if path.is_file()]

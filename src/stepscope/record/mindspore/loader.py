@@ -16,14 +16,10 @@ from stepscope.recording_format.marks import DATA
 
 @dataclass
 class _Pipeline:
-    """One data set that is iterated over.
-
-    Args:
-        name: Class of its last operation, with a number if there are several.
-        workers: Maximum of parallel workers of its operations; None is unknown.
-    """
+    """One data set that is iterated over."""
 
     name: str
+    """Class of its last operation, with a number if there are several."""
     workers: int | None
     batches: int = 0
 

@@ -102,13 +102,17 @@ class MindData:
             with tempfile.TemporaryDirectory() as nowhere:
                 self._call("save", nowhere)
             return
+        number = 0
+        while (target := self._directory / MINDDATA / str(number)).exists():
+            number += 1
         try:
-            target = _next_directory(self._directory)
+            make_private(target)
         except OSError as error:
             log.warning("Profiler: the data of the input pipeline is lost: %s", error)
             return
         self._call("save", str(target))
-        _make_files_private(target)
+        if not protect(target):
+            target.rmdir()
 
     def _call(self, method: str, *arguments: str) -> bool:
         """Call the manager; after an error, stop using it."""
@@ -144,18 +148,3 @@ def _is_any_alive() -> bool:
     from mindspore.dataset.engine import iterators
 
     return any(reference() is not None for reference in list(iterators.ITERATORS_LIST))
-
-
-def _next_directory(directory: Path) -> Path:
-    """`minddata/<K>` with the first K that is free."""
-    number = 0
-    while (found := directory / MINDDATA / str(number)).exists():
-        number += 1
-    make_private(found)
-    return found
-
-
-def _make_files_private(directory: Path) -> None:
-    """Restrict files to this user; remove the directory if it is empty."""
-    if not protect(directory):
-        directory.rmdir()

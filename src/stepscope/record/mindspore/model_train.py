@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
@@ -53,23 +54,38 @@ class ModelTrain:
         self._works = False
 
     def _ends(self) -> Any:
-        return _callback(
-            self._report,
+        return self._callback(
             on_train_step_end=self._step_ended,
             on_train_epoch_end=self._epoch_ended,
             on_eval_end=self._validation_ended,
         )
 
     def _begins(self) -> Any:
-        return _callback(
-            self._report,
-            __enter__=self._training_began,
-            __exit__=self._training_ended,
+        return self._callback(
+            trainings=1,
             on_train_begin=self._first_step_follows,
             on_train_epoch_begin=self._epoch_began,
-            on_train_step_begin=self._step_began,
+            on_train_step_begin=lambda _: self._steps.activity(perf_counter_ns()),
             on_eval_begin=self._validation_began,
         )
+
+    def _callback(self, trainings: int = 0, **reports: Callable[[Any], None]) -> Any:
+        """A `mindspore.train.Callback` whose methods report with their run context, and which counts as so many
+        trainings in progress."""
+        from mindspore.train import Callback
+
+        def entered(callback: Any) -> Any:
+            self._calls.model_trains += trainings
+            return callback
+
+        def left(*_: Any) -> None:
+            self._calls.model_trains -= trainings
+
+        def method(report: Callable[[Any], None]) -> Callable[[Any, Any], None]:
+            return lambda _, run_context: self._report(report, run_context)
+
+        members = {name: method(report) for name, report in reports.items()}
+        return type("StepscopeCallback", (Callback,), {**members, "__enter__": entered, "__exit__": left})()
 
     def _report(self, report: Any, argument: Any) -> None:
         """Call `report`; a failure ends the reports, not the training."""
@@ -81,19 +97,10 @@ class ModelTrain:
             self._works = False
             log.warning("Profiler: steps of Model.train are no longer recorded (%s: %s)", type(error).__name__, error)
 
-    def _training_began(self, _: None) -> None:
-        self._calls.model_trains += 1
-
-    def _training_ended(self, _: None) -> None:
-        self._calls.model_trains -= 1
-
     def _first_step_follows(self, context: Any) -> None:
         self._steps.epochs_reported = True
         done = int(context.original_args().get("cur_step_num", 0) or 0)
         self._ahead = max(self._steps.number - done, 0)  # steps of earlier trainings in this process
-
-    def _step_began(self, _: Any) -> None:
-        self._steps.activity(perf_counter_ns())
 
     def _step_ended(self, context: Any) -> None:
         self._steps.ended(perf_counter_ns(), int(context.original_args().cur_step_num) + self._ahead)
@@ -112,23 +119,3 @@ class ModelTrain:
         began_ns, self._validates_from_ns = self._validates_from_ns, None
         if began_ns is not None and self._calls.model_trains:  # else `Model.eval` by itself: nothing trains
             self._steps.mark(VALIDATION, "Model.eval", began_ns, perf_counter_ns())
-
-
-def _callback(call: Any, **reports: Any) -> Any:
-    """A `mindspore.train.Callback` whose methods `reports` hand their report and the run context to `call`."""
-    from mindspore.train import Callback
-
-    def entered(self: Any) -> Any:
-        if "__enter__" in reports:
-            call(reports["__enter__"], None)
-        return self
-
-    def left(_self: Any, *_error: Any) -> None:
-        if "__exit__" in reports:
-            call(reports["__exit__"], None)
-
-    def method(report: Any) -> Any:
-        return lambda _self, run_context: call(report, run_context)
-
-    members = {name: method(report) for name, report in reports.items()}
-    return type("StepscopeCallback", (Callback,), {**members, "__enter__": entered, "__exit__": left})()

@@ -24,40 +24,36 @@ class RuntimeDetail:
     """Runs between `start` and `stop`. Needs step marks, which `Model.train` sets itself."""
 
     def __init__(self) -> None:
-        self.runs = False
+        self._runs = False
         self._place = Path.cwd()
         self._restored: str | None = None
 
     def start(self) -> None:
         """Start; recording begins with the next step."""
+        from mindspore import _c_expression
+
         self._restored = os.environ.get(VARIABLE)
         os.environ[VARIABLE] = "1"
-        self.runs = True
-        self.step_began()
-
-    def step_began(self) -> None:
-        """A step of functional code begins."""
-        from mindspore._c_expression import _framework_profiler_step_start
-
-        _framework_profiler_step_start()
+        self._runs = True
+        _c_expression._framework_profiler_step_start()
 
     def step_ended(self) -> None:
         """A step of functional code is over; the next one begins."""
-        if self.runs:
-            from mindspore._c_expression import _framework_profiler_step_end
+        from mindspore import _c_expression
 
-            _framework_profiler_step_end()
-            self.step_began()
+        if self._runs:
+            _c_expression._framework_profiler_step_end()
+            _c_expression._framework_profiler_step_start()
 
     def stop(self, directory: Path) -> None:
         """Write the data to `directory/runtime`."""
-        if not self.runs:
-            return
-        from mindspore._c_expression import _framework_profiler_clear
+        from mindspore import _c_expression
 
-        self.runs = False
+        if not self._runs:
+            return
+        self._runs = False
         before = self._files()
-        _framework_profiler_clear()
+        _c_expression._framework_profiler_clear()
         written = self._files() - before
         if not written:
             log.warning("Profiler: MindSpore wrote no runtime detail; set %s=1 before its first step", VARIABLE)

@@ -41,15 +41,12 @@ class TorchBackend(Backend):
         _ALL.add(self)
 
     def identity(self) -> Identity:
-        """Rank and world size."""
         return identity.identity()
 
     def surroundings(self) -> Surroundings:
-        """Framework, device and job, as far as known."""
         return identity.surroundings(self._clock.result, left=self._left_group)
 
     def lacks(self, options: Options) -> dict[str, str]:
-        """Requested options that torch does not support."""
         lacking = {}
         if "profile_framework" in options.given and options.profile_framework == "memory":
             lacking["profile_framework"] = "torch has no separate host memory data; use profile_memory"
@@ -60,7 +57,6 @@ class TorchBackend(Backend):
         return lacking
 
     def attach(self, steps: StepTracker, options: Options) -> None:
-        """Install the hooks."""
         self._steps = steps
         self._is_first_step = True
         backward = BackwardHooks(steps, self._patches, self._backward_over)
@@ -89,7 +85,6 @@ class TorchBackend(Backend):
         self._clock.attach()
 
     def detach(self) -> None:
-        """Remove all hooks."""
         if self._steps is None:
             return
         self._steps = None

@@ -118,17 +118,15 @@ class ClockOffset:
     def _measure(self, store: _Store) -> tuple[int, int]:
         """Offset and its error: the shortest of some round trips, as NTP does."""
         store.set(f"ask/{store.add('asked') - 1}", self._host)
-        best: tuple[int, int] | None = None
+        trips = []
         for i in range(ROUNDS):
             sent = self._now_ns()
             store.set(f"ping/{self._host}/{i}", "")
             received, answered = map(int, store.wait(f"pong/{self._host}/{i}", busy=i > 0).split())
             back = self._now_ns()
-            trip = (back - sent) - (answered - received)
-            if best is None or trip < best[0]:
-                best = (trip, ((received - sent) + (answered - back)) // 2)
-        assert best is not None
-        return best[1], max(best[0], 0) // 2
+            trips.append(((back - sent) - (answered - received), ((received - sent) + (answered - back)) // 2))
+        trip, offset_ns = min(trips)
+        return offset_ns, max(trip, 0) // 2
 
     def _answer(self, store: _Store, size: int) -> None:
         """Rank 0: answer every host, until all ranks know."""

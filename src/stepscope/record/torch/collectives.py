@@ -14,7 +14,7 @@ from typing import Any
 
 from stepscope.record.patches import Patches
 from stepscope.record.steps import StepTracker
-from stepscope.record.torch.hook import Hook, marked
+from stepscope.record.torch.hook import Describe, Hook, marked
 from stepscope.recording_format.marks import COLLECTIVE, collective_text
 
 OPERATIONS: dict[str, tuple[str, str | None, str | None]] = {
@@ -50,8 +50,6 @@ class CollectiveHooks(Hook):
     """Marks collectives, and reports when process groups are created or destroyed.
 
     Args:
-        steps: Receives the marks.
-        patches: Installs the wrappers.
         groups_changed: Called after a function of `MAKERS`, with its name.
     """
 
@@ -73,8 +71,8 @@ class CollectiveHooks(Hook):
         for name, (operation, payload, peer) in OPERATIONS.items():
             original = getattr(distributed_c10d, name, None)
             if original is not None:
-                call = _Call(operation, payload, peer, original, self._group)
-                self.patches.put_everywhere(original, marked(original, self, COLLECTIVE, call))
+                describe = _describing(original, operation, payload, peer, self._group)
+                self.patches.put_everywhere(original, marked(original, self, COLLECTIVE, describe))
         for name in MAKERS:
             original = getattr(distributed_c10d, name, None)
             if original is not None:
@@ -108,41 +106,35 @@ class CollectiveHooks(Hook):
         return known
 
 
-class _Call:
-    """Describes calls of one function: the first three arguments are those of `OPERATIONS`, `group` returns key and
-    size of a group."""
+def _describing(
+    original: Callable[..., Any],
+    operation: str,
+    payload_name: str | None,
+    peer_name: str | None,
+    group_of: Callable[[Any], tuple[str, int]],
+) -> Describe:
+    """Describes calls of `original`, with its entry in `OPERATIONS`; `group_of` returns key and size of a group."""
+    places = {name: i for i, name in enumerate(inspect.signature(original).parameters)}
 
-    def __init__(
-        self,
-        operation: str,
-        payload: str | None,
-        peer: str | None,
-        original: Callable[..., Any],
-        group: Callable[[Any], tuple[str, int]],
-    ) -> None:
-        self._operation = operation
-        self._payload = payload
-        self._peer = peer
-        self._group = group
-        self._place = {name: i for i, name in enumerate(inspect.signature(original).parameters)}
+    def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:
+        def argument(name: str | None) -> Any:
+            if name is None:
+                return None
+            if name in kwargs:
+                return kwargs[name]
+            place = places.get(name, len(args))
+            return args[place] if place < len(args) else None
 
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:
-        payload = self._argument(self._payload, args, kwargs)
-        group = self._argument("group", args, kwargs)
-        if self._operation == "send_recv" and payload:
-            group, payload = payload[0].group, [operation.tensor for operation in payload]
-        key, size = self._group(group)
+        payload, group, peer = argument(payload_name), argument("group"), argument(peer_name)
+        if operation == "send_recv" and payload:
+            group, payload = payload[0].group, [each.tensor for each in payload]
+        key, size = group_of(group)
         size_bytes, element_type = _size(payload)
-        peer = self._argument(self._peer, args, kwargs)
+        is_async = bool(argument("async_op")) or operation == "send_recv"
         peer = peer if isinstance(peer, int) else None
-        is_async = bool(self._argument("async_op", args, kwargs)) or self._operation == "send_recv"
-        return self._operation, collective_text(key, size, size_bytes, element_type, peer, is_async=is_async)
+        return operation, collective_text(key, size, size_bytes, element_type, peer, is_async=is_async)
 
-    def _argument(self, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if name in kwargs:
-            return kwargs[name]
-        place = None if name is None else self._place.get(name)
-        return args[place] if place is not None and place < len(args) else None
+    return describe
 
 
 def _size(payload: Any) -> tuple[int, str]:

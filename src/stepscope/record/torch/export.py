@@ -25,7 +25,7 @@ from typing import Any
 from isal import igzip
 
 from stepscope.record.files import new_private
-from stepscope.record.torch.forked import export_begins, export_over
+from stepscope.record.torch.forked import exporting
 
 log = logging.getLogger("stepscope")
 
@@ -106,7 +106,7 @@ def in_child(work: Callable[[], int], patience_s: float) -> int | None:
     libc, parent = ctypes.CDLL(None), os.getpid()
     # the child keeps all signals blocked: those for the job must not run the script's handlers a second time in it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    export_begins()
+    exporting.now = True
     read_end, write_end = os.pipe()
     try:
         child = os.fork()
@@ -118,7 +118,7 @@ def in_child(work: Callable[[], int], patience_s: float) -> int | None:
         return None
     finally:
         os.close(write_end)
-        export_over()
+        exporting.now = False
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         return int(os.read(read_end, 32) or b"0") if _wait(child, patience_s) else None

@@ -13,7 +13,9 @@ import threading
 from functools import cache
 from typing import Any
 
-_exporting = threading.local()
+exporting = threading.local()
+"""`now` is True while this thread forks, or was forked, only to write a trace: it must not touch locks of the
+framework."""
 
 
 @cache
@@ -39,7 +41,7 @@ def stop_recording(*, all_threads: bool) -> None:
     from torch.autograd import _enable_record_function
 
     _enable_record_function(False)  # for this thread, now the only one
-    if all_threads and not is_export():
+    if all_threads and not getattr(exporting, "now", False):
         import torch
 
         if not torch.cuda.is_initialized():
@@ -54,18 +56,3 @@ def mute() -> None:
     kinds = torch._C._profiler.ProfilerActivity
     if toggle is not None:  # all kinds at once: it warns about fewer
         toggle(False, {kinds.CPU, kinds.CUDA, kinds.XPU})
-
-
-def export_begins() -> None:
-    """The next fork of this thread only writes a trace; it must not touch locks of the framework."""
-    _exporting.now = True
-
-
-def export_over() -> None:
-    """The fork for a trace is done."""
-    _exporting.now = False
-
-
-def is_export() -> bool:
-    """Whether this thread forks, or was forked, to write a trace."""
-    return getattr(_exporting, "now", False)

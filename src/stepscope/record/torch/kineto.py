@@ -15,11 +15,8 @@ from stepscope.record.torch.identity import device_kind, distributed_info
 log = logging.getLogger("stepscope")
 
 _kept = threading.local()
-
-
 _inherited: list[KinetoSession] = []
 """Sessions that were active when this process was forked."""
-
 _bound: list[KinetoSession] = []
 """Sessions that only their own threads can end."""
 
@@ -38,7 +35,7 @@ class KinetoSession:
         self._profile = _new_profile(options, self._config)
         self._thread = threading.get_ident()
         self._results: Any = None
-        self._over = False
+        self.over = False
         self.lost = False
         """It can no longer be ended, by any thread, and may still produce events."""
 
@@ -56,12 +53,12 @@ class KinetoSession:
     @property
     def can_end_here(self) -> bool:
         """Whether this thread can end it, or it has already ended."""
-        return self._over or self.all_threads or self._thread == threading.get_ident()
+        return self.over or self.all_threads or self._thread == threading.get_ident()
 
     def end(self) -> Any:
         """Stop recording and return the results."""
-        if not self._over:
-            self._over = True
+        if not self.over:
+            self.over = True
             atexit.unregister(self.end_if_left)
             self._profile.__exit__(None, None, None)  # waits for the device, as torch's own does
             self._results = self._profile.kineto_results
@@ -78,7 +75,7 @@ class KinetoSession:
     def abandon(self) -> None:
         """Another profiler begins in another thread; once it ends, this session can no longer be ended."""
         if not self.can_end_here:
-            self._over = self.lost = True
+            self.over = self.lost = True
             atexit.unregister(self.end_if_left)
 
     def mute(self) -> None:
@@ -86,11 +83,6 @@ class KinetoSession:
         if self.lost and self._thread == threading.get_ident():
             self.lost = False
             mute()
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether it has not ended yet."""
-        return not self._over
 
     def inherit(self) -> None:
         """In a forked child: stop events only, as ending the session takes time that most children can save."""
@@ -119,8 +111,8 @@ def make_room() -> None:
     for session in _bound:
         session.end_if_left()
         session.mute()
-    _bound[:] = [session for session in _bound if session.goes_on or session.lost]
-    if any(session.goes_on for session in _bound):
+    _bound[:] = [session for session in _bound if not session.over or session.lost]
+    if not all(session.over for session in _bound):
         raise RuntimeError(
             "with profile_memory, or before torch 2.6, only the thread that started recording operators can stop it; "
             "start and stop in the training thread"

@@ -25,8 +25,6 @@ class LoaderHooks(Hook):
     """Marks waits for data.
 
     Args:
-        steps: Receives the marks.
-        patches: Installs the wrappers.
         marks: Whether to record waits and batches; epochs are always reported.
     """
 

@@ -24,12 +24,13 @@ class NpuWindows:
     def begin(self, directory: Path) -> None:
         """Start recording."""
         profiler = sys.modules["torch_npu"].profiler
+        level = getattr(profiler.ProfilerLevel, self._options.profiler_level or "Level0")
         self._profile = profiler.profile(
             activities=[profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.NPU],
             record_shapes=self._options.record_shapes,
             profile_memory=self._options.profile_memory,
             with_stack=self._options.with_stack,
-            experimental_config=self._metrics(profiler),
+            experimental_config=profiler._ExperimentalConfig(profiler_level=level, l2_cache=self._options.l2_cache),
             on_trace_ready=profiler.tensorboard_trace_handler(str(directory), analyse_flag=False),
         )
         self._profile.start()
@@ -50,9 +51,3 @@ class NpuWindows:
     def in_child(self) -> None:
         """A forked child records nothing."""
         self._profile = None
-
-    def _metrics(self, profiler: Any) -> Any:
-        level = self._options.profiler_level or "Level0"
-        return profiler._ExperimentalConfig(
-            profiler_level=getattr(profiler.ProfilerLevel, level), l2_cache=self._options.l2_cache
-        )

@@ -53,7 +53,7 @@ class TorchWindows:
         self._session: KinetoSession | None = None
         self._kept: Any = None
         self._lost = ""
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self.cut: tuple[int, int] | None = None
         """Last completed step and time (`time.perf_counter_ns`) at which the last window ended early; None if not."""
 
@@ -118,23 +118,17 @@ class TorchWindows:
         """Another profiler begins: end the current window early, and keep its data for `end`."""
         with self._lock:
             if self._session is None:
-                self._make_room()
+                try:
+                    with self._other_profilers:
+                        make_room()
+                except RuntimeError as error:
+                    if str(error) not in self._reported:
+                        self._reported.add(str(error))
+                        log.warning("Profiler: %s", error)
+                    give_up_bound()
                 return
             self.cut = self._step(), perf_counter_ns()
             self._kept = self._stop()
             if self._lost:
                 self._lost = f"another torch.profiler took over, and {self._lost}"
             give_up_bound()
-
-    def _make_room(self) -> None:
-        try:
-            with self._other_profilers:
-                make_room()
-        except RuntimeError as error:
-            self._warn(str(error))
-            give_up_bound()
-
-    def _warn(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            log.warning("Profiler: %s", text)
