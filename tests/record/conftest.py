@@ -13,7 +13,6 @@ from recorder_standin import StandIn
 
 from stepscope.record import garbage, running
 from stepscope.record import profiler as profiler_module
-from stepscope.record.backend import Backend
 from stepscope.record.environment import (
     CLASSIC_VARIABLE,
     EXTERNAL_VARIABLE,
@@ -45,14 +44,10 @@ def unmarked_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def backend(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+def backend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> StandIn:
     """The stand-in that every Profiler of the test gets."""
-    made = StandIn()
-
-    def choose(framework: str | None = None) -> Backend:
-        return made
-
-    monkeypatch.setattr(profiler_module, "backend_for", choose)
+    made = StandIn(tmp_path)
+    monkeypatch.setattr(profiler_module, "backend_for", lambda framework: made)
     return made
 
 

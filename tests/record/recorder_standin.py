@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import stepscope
 from stepscope.record.backend import Surroundings
 from stepscope.record.environment import Identity
 from stepscope.record.options import Options, Target
@@ -19,7 +23,8 @@ class StandIn:
     counts_events = False
     window_events = 0
 
-    def __init__(self, target: Target = "cpu", rank: int | None = 0) -> None:
+    def __init__(self, root: Path, target: Target = "cpu", rank: int | None = 0) -> None:
+        self.root = root
         self.target = target
         self.rank = rank
         self.calls: list[str] = []
@@ -29,6 +34,38 @@ class StandIn:
         self.worker = False
         self.window_cut: tuple[int, int] | None = None
         self.steps: StepTracker | None = None
+
+    def profiler(self, **options: Any) -> stepscope.Profiler:
+        """A Profiler that records below `root`."""
+        return stepscope.Profiler(output_path=str(self.root), **options)
+
+    def record(self, count: int, before: Callable[[int], object] | None = None, **options: Any) -> stepscope.Profiler:
+        """Record so many steps, from the first to the last."""
+        made = self.profiler(**options)
+        self.train(count, before)
+        made.stop()
+        return made
+
+    @property
+    def directory(self) -> Path:
+        """The latest recording."""
+        assert self.steps is not None
+        recorder: Any = self.steps._listener
+        assert recorder.session.directory is not None
+        return recorder.session.directory
+
+    def rows(self, name: str) -> list[dict[str, str]]:
+        """A CSV file of the latest recording."""
+        with (self.directory / name).open(newline="") as stream:
+            return list(csv.DictReader(stream))
+
+    def recorded_steps(self) -> list[int]:
+        return [int(row["name"]) for row in self.rows("marks.csv") if row["kind"] == "step"]
+
+    def about(self) -> dict[str, Any]:
+        """`recording.json` of the latest recording."""
+        content: dict[str, Any] = json.loads((self.directory / "recording.json").read_text())
+        return content
 
     def identity(self) -> Identity:
         return Identity(self.rank, None if self.rank is None else 4, self.rank, 0)

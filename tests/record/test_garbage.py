@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,6 @@ from recorder_standin import StandIn
 
 import stepscope
 from stepscope.record import garbage
-
-Rows = Callable[[Path], list[dict[str, str]]]
 
 
 @pytest.fixture(autouse=True)
@@ -32,13 +30,17 @@ def only_ours(unmarked_garbage: None, monkeypatch: pytest.MonkeyPatch) -> Iterat
     assert gc.callbacks == before
 
 
-def marked(profiler: stepscope.Profiler, rows: Rows) -> list[dict[str, str]]:
-    assert profiler.directory is not None
-    return [row for row in rows(profiler.directory / "marks.csv") if row["kind"] == "gc"]
+def marked(backend: StandIn) -> list[dict[str, str]]:
+    return [row for row in backend.rows("marks.csv") if row["kind"] == "gc"]
 
 
-def test_collections_are_marked_from_start_to_stop(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), start_profile=False)
+def thresholds(monkeypatch: pytest.MonkeyPatch, **values: float) -> None:
+    for name, value in values.items():
+        monkeypatch.setattr(garbage, name, value)
+
+
+def test_collections_are_marked_from_start_to_stop(backend: StandIn) -> None:
+    profiler = backend.profiler(start_profile=False)
     backend.train(1)
     gc.collect()
     profiler.start()
@@ -48,15 +50,15 @@ def test_collections_are_marked_from_start_to_stop(backend: StandIn, tmp_path: P
     profiler.stop()
     gc.collect()
 
-    found = marked(profiler, rows)
+    found = marked(backend)
     assert [(row["name"], row["step"]) for row in found] == [("generation 2", "3"), ("generation 0", "4")]
     for row in found:
         assert before - 20e6 <= int(row["start_ns"]) <= int(row["end_ns"]) <= after + 20e6
         assert row["thread"] == str(threading.get_native_id())
 
 
-def test_a_mark_is_as_long_as_its_collection(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_a_mark_is_as_long_as_its_collection(backend: StandIn) -> None:
+    profiler = backend.profiler()
     taken: list[int] = []
 
     def collect(_: int) -> None:
@@ -67,14 +69,14 @@ def test_a_mark_is_as_long_as_its_collection(backend: StandIn, tmp_path: Path, r
     backend.train(3, before=collect)
     profiler.stop()
 
-    lengths = [int(row["end_ns"]) - int(row["start_ns"]) for row in marked(profiler, rows)]
+    lengths = [int(row["end_ns"]) - int(row["start_ns"]) for row in marked(backend)]
     assert len(lengths) == len(taken) == 3
     assert all(0 < length <= limit for length, limit in zip(lengths, taken, strict=True))
     assert any(length > 0.5 * limit for length, limit in zip(lengths, taken, strict=True))
 
 
-def test_a_collection_on_another_thread_is_marked_there(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_a_collection_on_another_thread_is_marked_there(backend: StandIn) -> None:
+    profiler = backend.profiler()
     backend.train(1)
     collected, written = threading.Event(), threading.Event()
 
@@ -90,11 +92,11 @@ def test_a_collection_on_another_thread_is_marked_there(backend: StandIn, tmp_pa
     written.set()
     thread.join()
 
-    assert [row["thread"] for row in marked(profiler, rows)] == [str(thread.native_id)]
+    assert [row["thread"] for row in marked(backend)] == [str(thread.native_id)]
 
 
-def test_a_collection_begins_no_step_and_ends_none(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_a_collection_begins_no_step_and_ends_none(backend: StandIn) -> None:
+    profiler = backend.profiler()
     gc.collect()
     began_ns = time.time_ns()
     time.sleep(0.002)
@@ -104,18 +106,15 @@ def test_a_collection_begins_no_step_and_ends_none(backend: StandIn, tmp_path: P
     gc.collect()
     profiler.stop()
 
-    assert profiler.directory is not None
-    steps = [row for row in rows(profiler.directory / "marks.csv") if row["kind"] == "step"]
+    steps = [row for row in backend.rows("marks.csv") if row["kind"] == "step"]
     assert [row["name"] for row in steps] == ["1", "2"]
     assert int(steps[0]["start_ns"]) > began_ns
     gap_ns = int(steps[1]["start_ns"]) - int(steps[0]["end_ns"])
     assert abs(gap_ns) < 1000  # each part of the marks has its own reading of both clocks
-    assert len(marked(profiler, rows)) == 3
+    assert len(marked(backend)) == 3
 
 
-def test_a_collection_is_no_sign_of_training(
-    backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: Rows
-) -> None:
+def test_a_collection_is_no_sign_of_training(backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MS_DIAGNOSTIC_DATA_PATH", str(tmp_path))
     profiler = stepscope.record.profiler.EnvironmentProfiler()
     before = len(gc.callbacks)
@@ -126,37 +125,29 @@ def test_a_collection_is_no_sign_of_training(
     gc.collect()
     profiler.stop()
 
-    assert [row["step"] for row in marked(profiler, rows)] == ["2"]
+    assert [row["step"] for row in marked(backend)] == ["2"]
 
 
-def test_between_cycles_of_a_schedule_none_is_marked(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), steps=(2, 3))
-    backend.train(5, before=lambda _: gc.collect())
-    profiler.stop()
-    assert [row["step"] for row in marked(profiler, rows)] == ["2", "3"]
+def test_between_cycles_of_a_schedule_none_is_marked(backend: StandIn) -> None:
+    backend.record(5, before=lambda _: gc.collect(), steps=(2, 3))
+    assert [row["step"] for row in marked(backend)] == ["2", "3"]
 
 
 def test_short_collections_are_summed_up(
-    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    backend: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(garbage, "LEAST_NS", 10**12)
-    monkeypatch.setattr(garbage, "LONG_NS", 10**12)
-    monkeypatch.setattr(garbage, "REPORTED_RATIO", 0.0)
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
-    backend.train(4, before=lambda _: gc.collect())
-    profiler.stop()
+    thresholds(monkeypatch, LEAST_NS=10**12, LONG_NS=10**12, REPORTED_RATIO=0.0)
+    backend.record(4, before=lambda _: gc.collect())
 
-    assert marked(profiler, rows) == []
+    assert marked(backend) == []
     assert "4 short Python garbage collections (the longest took " in caplog.text
 
 
 def test_little_time_in_short_collections_is_not_reported(
-    backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    backend: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(garbage, "LEAST_NS", 10**12)
-    monkeypatch.setattr(garbage, "LONG_NS", 10**12)
-    monkeypatch.setattr(garbage, "REPORTED_RATIO", 0.9)
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    thresholds(monkeypatch, LEAST_NS=10**12, LONG_NS=10**12, REPORTED_RATIO=0.9)
+    profiler = backend.profiler()
     gc.collect(0)
     time.sleep(0.2)
     backend.train(1)
@@ -165,30 +156,29 @@ def test_little_time_in_short_collections_is_not_reported(
 
 
 def test_marks_are_bounded_and_long_collections_have_theirs(
-    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    backend: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(garbage, "AT_ONCE", 3)
-    monkeypatch.setattr(garbage, "ANOTHER_NS", 10**15)
-    monkeypatch.setattr(garbage, "REPORTED_RATIO", 0.0)
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    thresholds(monkeypatch, AT_ONCE=3, ANOTHER_NS=10**15, REPORTED_RATIO=0.0)
+    profiler = backend.profiler()
     backend.train(5, before=lambda _: gc.collect(0))
     monkeypatch.setattr(garbage, "LONG_NS", 0)
     backend.train(2, before=lambda _: gc.collect(0))
     profiler.stop()
 
-    assert [row["step"] for row in marked(profiler, rows)] == ["1", "2", "3", "6", "7"]
+    assert [row["step"] for row in marked(backend)] == ["1", "2", "3", "6", "7"]
     assert "2 short Python garbage collections" in caplog.text
 
 
-def test_profilers_one_after_the_other_and_again(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+def test_profilers_one_after_the_other_and_again(backend: StandIn) -> None:
     before = len(gc.callbacks)
-    first = stepscope.Profiler(output_path=str(tmp_path / "first"))
+    first = backend.profiler()
     backend.train(2, before=lambda _: gc.collect())
     assert len(gc.callbacks) == before + 1
     first.stop()
     assert len(gc.callbacks) == before
+    assert [row["step"] for row in marked(backend)] == ["1", "2"]
 
-    second = stepscope.Profiler(output_path=str(tmp_path / "second"))
+    second = backend.profiler()
     backend.train(3, before=lambda _: gc.collect())
     second.stop()
     second.start()
@@ -196,22 +186,21 @@ def test_profilers_one_after_the_other_and_again(backend: StandIn, tmp_path: Pat
     backend.train(1, before=lambda _: gc.collect())
     second.stop()
 
-    assert [row["step"] for row in marked(first, rows)] == ["1", "2"]
-    assert [row["step"] for row in marked(second, rows)] == ["1", "2", "3", "4"]
+    assert [row["step"] for row in marked(backend)] == ["1", "2", "3", "4"]
 
 
-def test_a_recording_that_fails_is_not_called_any_more(backend: StandIn, tmp_path: Path) -> None:
+def test_a_recording_that_fails_is_not_called_any_more(backend: StandIn) -> None:
     before = len(gc.callbacks)
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    profiler = backend.profiler()
     recorder: Any = profiler._recorder
     recorder.session.fail("the disk is gone")
     assert len(gc.callbacks) == before
     profiler.stop()
 
 
-def test_a_forked_copy_is_not_called(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+def test_a_forked_copy_is_not_called(backend: StandIn) -> None:
     before = len(gc.callbacks)
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    profiler = backend.profiler()
     backend.train(1)
     child = os.fork()
     if not child:
@@ -220,13 +209,13 @@ def test_a_forked_copy_is_not_called(backend: StandIn, tmp_path: Path, rows: Row
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     gc.collect()
     profiler.stop()
-    assert len(marked(profiler, rows)) == 1
+    assert len(marked(backend)) == 1
 
 
 def test_a_failure_within_a_collection_stays_there(
-    backend: StandIn, tmp_path: Path, rows: Rows, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    backend: StandIn, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    profiler = backend.profiler()
     assert backend.steps is not None
 
     def fail(*_: Any) -> None:
@@ -273,7 +262,7 @@ def test_ctrl_c_during_a_collection_ends_training() -> None:
     assert done.stderr == ""
 
 
-def test_what_else_python_forgets_is_printed_as_ever(backend: StandIn, tmp_path: Path) -> None:
+def test_what_else_python_forgets_is_printed_as_ever(backend: StandIn) -> None:
     told: list[object] = []
 
     class Fails:
@@ -282,7 +271,7 @@ def test_what_else_python_forgets_is_printed_as_ever(backend: StandIn, tmp_path:
 
     before, sys.unraisablehook = sys.unraisablehook, told.append
     try:
-        profiler = stepscope.Profiler(output_path=str(tmp_path))
+        profiler = backend.profiler()
         Fails()
         profiler.stop()
     finally:

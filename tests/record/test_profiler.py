@@ -45,11 +45,11 @@ def test_the_signature_shows_every_option_with_its_type_and_default() -> None:
 
 
 def test_options_at_their_defaults_are_no_matter_on_any_device(
-    backend: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    backend: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     guide = {"profile_memory": False, "profile_communication": False, "aicore_metrics": 0, "l2_cache": False}
 
-    profiler = stepscope.Profiler(output_path=str(tmp_path), start_profile=False, **guide)  # type: ignore[arg-type]
+    profiler = backend.profiler(start_profile=False, **guide)
 
     assert not caplog.records
     assert not profiler.options.with_stack
@@ -57,9 +57,9 @@ def test_options_at_their_defaults_are_no_matter_on_any_device(
 
 
 def test_a_value_that_only_equals_a_default_is_still_checked(
-    backend: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    backend: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stepscope.Profiler(output_path=str(tmp_path), start_profile=False, op_time=1, optime=False)  # type: ignore[arg-type]
+    backend.profiler(start_profile=False, op_time=1, optime=False)
 
     assert "op_time must be True or False" in caplog.text
     assert "'optime' is not an option" in caplog.text
@@ -91,8 +91,8 @@ def test_ctrl_c_ends_an_analysis_and_goes_on_to_the_script(
     assert "interrupted; the recording is kept" in caplog.text
 
 
-def test_start_twice(backend: StandIn, tmp_path: Path) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_start_twice(backend: StandIn) -> None:
+    profiler = backend.profiler()
     with pytest.raises(RuntimeError, match=r"start\(\) was called already"):
         profiler.start()
     profiler.stop()
@@ -101,18 +101,18 @@ def test_start_twice(backend: StandIn, tmp_path: Path) -> None:
 
 
 def test_stop_before_start(backend: StandIn, tmp_path: Path) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), start_profile=False)
+    profiler = backend.profiler(start_profile=False)
     with pytest.raises(RuntimeError, match=r"Call start\(\) first"):
         profiler.stop()
     assert profiler.directory is None
     assert not (tmp_path / "profiler" / "recording").exists()
 
 
-def test_two_at_once(backend: StandIn, tmp_path: Path) -> None:
-    first = stepscope.Profiler(output_path=str(tmp_path))
+def test_two_at_once(backend: StandIn) -> None:
+    first = backend.profiler()
     with pytest.raises(RuntimeError, match="another Profiler records"):
-        stepscope.Profiler(output_path=str(tmp_path))
-    second = stepscope.Profiler(output_path=str(tmp_path), start_profile=False)
+        backend.profiler()
+    second = backend.profiler(start_profile=False)
     with pytest.raises(RuntimeError, match="another Profiler records"):
         second.start()
     first.stop()
@@ -120,8 +120,8 @@ def test_two_at_once(backend: StandIn, tmp_path: Path) -> None:
     second.stop()
 
 
-def test_a_profiler_without_a_name_goes_on(backend: StandIn, tmp_path: Path) -> None:
-    known = weakref.ref(stepscope.Profiler(output_path=str(tmp_path)))
+def test_a_profiler_without_a_name_goes_on(backend: StandIn) -> None:
+    known = weakref.ref(backend.profiler())
     gc.collect()
     assert known() is not None
     backend.train(2)
@@ -182,24 +182,24 @@ def test_a_directory_without_the_right_to_write(backend: StandIn, tmp_path: Path
 
 def test_earlier_recordings_are_kept_and_told(backend: StandIn, tmp_path: Path, caplog: Any) -> None:
     for count in (1, 2):
-        profiler = stepscope.Profiler(output_path=str(tmp_path))
+        profiler = backend.profiler()
         backend.train(1)
         profiler.stop()
         assert len(list((tmp_path / "profiler" / "recording").iterdir())) == count
     assert "earlier recordings" in caplog.text
 
 
-def test_profiling_mode_is_refused(backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profiling_mode_is_refused(backend: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROFILING_MODE", "true")
     with pytest.raises(RuntimeError, match="PROFILING_MODE"):
-        stepscope.Profiler(output_path=str(tmp_path))
+        backend.profiler()
 
 
 def test_beside_an_external_collector_nothing_is_done(
     backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROFILER_SAMPLECONFIG", "{}")
-    with stepscope.Profiler(output_path=str(tmp_path)) as profiler:
+    with backend.profiler() as profiler:
         profiler.step()
         profiler.start()
         profiler.stop()
@@ -209,14 +209,14 @@ def test_beside_an_external_collector_nothing_is_done(
 
 def test_in_a_worker_of_a_loader_nothing_is_recorded(backend: StandIn, tmp_path: Path, caplog: Any) -> None:
     backend.worker = True
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    profiler = backend.profiler()
     profiler.stop()
     assert "helper process" in caplog.text
     assert not list(tmp_path.iterdir())
 
 
 def test_start_in_a_forked_copy(backend: StandIn, tmp_path: Path) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), start_profile=False)
+    profiler = backend.profiler(start_profile=False)
     child = os.fork()
     if child == 0:
         profiler.start()
@@ -226,37 +226,33 @@ def test_start_in_a_forked_copy(backend: StandIn, tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_a_training_function_that_raises(backend: StandIn, tmp_path: Path, commands: list[list[str]]) -> None:
-    with pytest.raises(ZeroDivisionError), stepscope.Profiler(output_path=str(tmp_path)) as profiler:
+def test_a_training_function_that_raises(backend: StandIn, commands: list[list[str]]) -> None:
+    with pytest.raises(ZeroDivisionError), backend.profiler() as profiler:
         backend.train(2)
         raise ZeroDivisionError
     assert commands == [[str(profiler.directory), "--timeline-limit-mb", "500", "sync"]]
     assert backend.calls[-2:] == ["end", "stopped"]
 
 
-def test_a_function_for_traces_that_raises(backend: StandIn, tmp_path: Path, caplog: Any) -> None:
+def test_a_function_for_traces_that_raises(backend: StandIn, caplog: Any) -> None:
     def ready(profiler: stepscope.Profiler) -> None:
         raise ValueError("not mine")
 
-    with stepscope.Profiler(output_path=str(tmp_path), on_trace_ready=ready):
+    with backend.profiler(on_trace_ready=ready):
         backend.train(1)
     assert "on_trace_ready failed" in caplog.text
 
 
-def test_analyse_in_the_function_for_traces_does_not_stop(
-    backend: StandIn, tmp_path: Path, commands: list[list[str]]
-) -> None:
+def test_analyse_in_the_function_for_traces_does_not_stop(backend: StandIn, commands: list[list[str]]) -> None:
     plan = stepscope.schedule(wait=1, active=1, repeat=2)
-    profiler = stepscope.Profiler(
-        output_path=str(tmp_path), schedule=plan, on_trace_ready=lambda profiler: profiler.analyse()
-    )
+    profiler = backend.profiler(schedule=plan, on_trace_ready=lambda profiler: profiler.analyse())
     backend.train(6)
     profiler.stop()
     assert len(commands) == 2
 
 
-def test_analyse_stops_and_passes_its_arguments_on(backend: StandIn, tmp_path: Path, commands: list[list[str]]) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), timeline_limit=20)
+def test_analyse_stops_and_passes_its_arguments_on(backend: StandIn, commands: list[list[str]]) -> None:
+    profiler = backend.profiler(timeline_limit=20)
     backend.train(3)
     profiler.analyse(pretty=True, step_list=[3, 2], mode="async")
     with pytest.raises(RuntimeError):
@@ -279,15 +275,9 @@ def test_analyse_stops_and_passes_its_arguments_on(backend: StandIn, tmp_path: P
     ],
 )
 def test_bad_arguments_of_analyse_are_logged(
-    backend: StandIn,
-    tmp_path: Path,
-    commands: list[list[str]],
-    caplog: Any,
-    arguments: dict[str, Any],
-    told: str,
-    runs: bool,
+    backend: StandIn, commands: list[list[str]], caplog: Any, arguments: dict[str, Any], told: str, runs: bool
 ) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    profiler = backend.profiler()
     backend.train(1)
     profiler.analyse(**arguments)
     assert told in caplog.text
@@ -296,10 +286,8 @@ def test_bad_arguments_of_analyse_are_logged(
         assert commands[0][-1] == "sync"
 
 
-def test_analyse_without_anything_recorded(
-    backend: StandIn, tmp_path: Path, commands: list[list[str]], caplog: Any
-) -> None:
-    stepscope.Profiler(output_path=str(tmp_path), start_profile=False).analyse()
+def test_analyse_without_anything_recorded(backend: StandIn, commands: list[list[str]], caplog: Any) -> None:
+    backend.profiler(start_profile=False).analyse()
     assert "nothing was recorded" in caplog.text
     assert not commands
 
@@ -308,7 +296,7 @@ def test_offline_analysis_takes_all_ranks(backend: StandIn, tmp_path: Path, comm
     directories = []
     for rank in (0, 1):
         backend.rank = rank
-        profiler = stepscope.Profiler(output_path=str(tmp_path))
+        profiler = backend.profiler()
         backend.train(1)
         profiler.stop()
         directories.append(str(profiler.directory))
@@ -323,13 +311,13 @@ def test_offline_analysis_of_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [3, None, [], "", [""], ["a", 3]])
-def test_op_analyse_names(backend: StandIn, tmp_path: Path, name: Any) -> None:
+def test_op_analyse_names(backend: StandIn, name: Any) -> None:
     with pytest.raises(TypeError):
-        stepscope.Profiler(output_path=str(tmp_path), start_profile=False).op_analyse(name)
+        backend.profiler(start_profile=False).op_analyse(name)
 
 
-def test_op_analyse_device(backend: StandIn, tmp_path: Path) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_op_analyse_device(backend: StandIn) -> None:
+    profiler = backend.profiler()
     with pytest.raises(TypeError, match="device_id"):
         profiler.op_analyse("MatMul", "1")  # type: ignore[arg-type]
     assert "device 1" in profiler.op_analyse("MatMul", 1)
@@ -338,24 +326,22 @@ def test_op_analyse_device(backend: StandIn, tmp_path: Path) -> None:
         profiler.op_analyse("MatMul")
 
 
-def test_op_analyse_before_anything_was_recorded(backend: StandIn, tmp_path: Path) -> None:
+def test_op_analyse_before_anything_was_recorded(backend: StandIn) -> None:
     with pytest.raises(RuntimeError, match="nothing was recorded"):
-        stepscope.Profiler(output_path=str(tmp_path), start_profile=False).op_analyse("MatMul")
+        backend.profiler(start_profile=False).op_analyse("MatMul")
 
 
-def test_the_failed_analysis_is_logged(
-    backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
-) -> None:
-    monkeypatch.setattr(analysing, "_exporter", lambda: ["python3", "-c", "import sys; sys.exit('it broke')"])
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_the_failed_analysis_is_logged(backend: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    monkeypatch.setattr(analysing, "_module", lambda name: ["python3", "-c", "import sys; sys.exit('it broke')"])
+    profiler = backend.profiler()
     backend.train(1)
     with caplog.at_level(logging.ERROR):
         profiler.analyse()
     assert "it broke" in caplog.text
 
 
-def test_hooks_go_with_the_profiler(backend: StandIn, tmp_path: Path) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_hooks_go_with_the_profiler(backend: StandIn) -> None:
+    profiler = backend.profiler()
     profiler.stop()
     del profiler
     gc.collect()

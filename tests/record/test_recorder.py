@@ -20,23 +20,10 @@ from stepscope.record import windows as windows_module
 from stepscope.record.backend import WindowLost
 from stepscope.recording_format.rows import HOST
 
-Rows = Callable[[Path], list[dict[str, str]]]
 
-
-def steps_of(directory: Path, rows: Rows) -> list[int]:
-    return [int(row["name"]) for row in rows(directory / "marks.csv") if row["kind"] == "step"]
-
-
-def recorded(profiler: stepscope.Profiler) -> Path:
-    assert profiler.directory is not None
-    return profiler.directory
-
-
-def test_every_step_is_recorded_once_and_steps_follow_one_another(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
-    backend.train(5)
-    profiler.stop()
-    marks = rows(recorded(profiler) / "marks.csv")
+def test_every_step_is_recorded_once_and_steps_follow_one_another(backend: StandIn) -> None:
+    backend.record(5)
+    marks = backend.rows("marks.csv")
     steps = [mark for mark in marks if mark["kind"] == "step"]
     assert [int(step["name"]) for step in steps] == [1, 2, 3, 4, 5]
     assert [step["end_ns"] for step in steps[:-1]] == [step["start_ns"] for step in steps[1:]]
@@ -46,8 +33,8 @@ def test_every_step_is_recorded_once_and_steps_follow_one_another(backend: Stand
     assert abs(int(steps[0]["start_ns"]) - time.time_ns()) < 60e9
 
 
-def test_start_and_stop_between_steps_keep_their_numbers(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), start_profile=False)
+def test_start_and_stop_between_steps_keep_their_numbers(backend: StandIn) -> None:
+    profiler = backend.profiler(start_profile=False)
     backend.train(2)
     profiler.start()
     backend.train(3)
@@ -56,174 +43,162 @@ def test_start_and_stop_between_steps_keep_their_numbers(backend: StandIn, tmp_p
     profiler.start()
     backend.train(1)
     profiler.stop()
-    assert steps_of(recorded(profiler), rows) == [3, 4, 5, 8]
+    assert backend.recorded_steps() == [3, 4, 5, 8]
 
 
-def test_what_is_left_of_a_step_at_the_stop_is_no_step(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_what_is_left_of_a_step_at_the_stop_is_no_step(backend: StandIn) -> None:
+    profiler = backend.profiler()
     backend.train(2)
     assert backend.steps is not None
     backend.steps.mark("data", "loader", time.perf_counter_ns(), time.perf_counter_ns())
     profiler.stop()
-    assert steps_of(recorded(profiler), rows) == [1, 2]
-    assert rows(recorded(profiler) / "marks.csv")[-1]["kind"] == "data"
+    assert backend.recorded_steps() == [1, 2]
+    assert backend.rows("marks.csv")[-1]["kind"] == "data"
 
 
-def test_the_users_steps_override_those_of_the_hooks(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_the_users_steps_override_those_of_the_hooks(backend: StandIn) -> None:
+    profiler = backend.profiler()
     for _ in range(3):
         backend.train(2)  # two optimizers in one step
         profiler.step()
     profiler.stop()
     # before the first step() nobody knows that the optimizer does not end steps
-    assert steps_of(recorded(profiler), rows) == [1, 2, 3, 4]
+    assert backend.recorded_steps() == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("window", [5.0, 1e-9])
-def test_a_users_step_after_the_optimizer_is_the_same_step(
-    backend: StandIn, tmp_path: Path, rows: Rows, window: float
-) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=window)
+def record_user_steps(backend: StandIn, **options: Any) -> None:
+    profiler = backend.profiler(**options)
     for _ in range(4):
         backend.train(1)
         profiler.step()
     profiler.stop()
-    assert steps_of(recorded(profiler), rows) == [1, 2, 3, 4]
 
 
-def test_a_schedule_records_its_steps_only(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+@pytest.mark.parametrize("window", [5.0, 1e-9])
+def test_a_users_step_after_the_optimizer_is_the_same_step(backend: StandIn, window: float) -> None:
+    record_user_steps(backend, window_seconds=window)
+    assert backend.recorded_steps() == [1, 2, 3, 4]
+
+
+def test_a_schedule_records_its_steps_only(backend: StandIn) -> None:
     ready: list[int] = []
 
     def note(profiler: stepscope.Profiler) -> None:
-        ready.append(len(rows(recorded(profiler) / "windows.csv")))
+        ready.append(len(backend.rows("windows.csv")))
 
     plan = stepscope.schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
-    profiler = stepscope.Profiler(output_path=str(tmp_path), schedule=plan, on_trace_ready=note)
-    backend.train(14)
-    profiler.stop()
-    directory = recorded(profiler)
-    assert steps_of(directory, rows) == [4, 5, 8, 9]
-    assert [(w["first_step"], w["last_step"]) for w in rows(directory / "windows.csv")] == [("4", "5"), ("8", "9")]
+    backend.record(14, schedule=plan, on_trace_ready=note)
+    assert backend.recorded_steps() == [4, 5, 8, 9]
+    assert [(w["first_step"], w["last_step"]) for w in backend.rows("windows.csv")] == [("4", "5"), ("8", "9")]
     assert ready == [1, 2]
 
 
-def test_cycles_without_a_pause(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+def test_cycles_without_a_pause(backend: StandIn) -> None:
     ready: list[object] = []
-    profiler = stepscope.Profiler(
-        output_path=str(tmp_path), schedule=stepscope.schedule(active=2, repeat=2), on_trace_ready=ready.append
-    )
-    backend.train(6)
-    profiler.stop()
-    assert steps_of(recorded(profiler), rows) == [1, 2, 3, 4]
+    profiler = backend.record(6, schedule=stepscope.schedule(active=2, repeat=2), on_trace_ready=ready.append)
+    assert backend.recorded_steps() == [1, 2, 3, 4]
     assert ready == [profiler, profiler]
 
 
-def test_a_range_of_steps(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), steps=(2, 3))
-    backend.train(6)
-    profiler.stop()
-    assert steps_of(recorded(profiler), rows) == [2, 3]
+def test_a_range_of_steps(backend: StandIn) -> None:
+    backend.record(6, steps=(2, 3))
+    assert backend.recorded_steps() == [2, 3]
 
 
-def test_a_range_of_epochs(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), epochs=(2, 3))
+def test_a_range_of_epochs(backend: StandIn) -> None:
+    profiler = backend.profiler(epochs=(2, 3))
     assert backend.steps is not None
     for epoch in range(1, 5):
         backend.steps.epoch_began(epoch)
         backend.train(2)
         backend.steps.epoch_ended(epoch, time.perf_counter_ns(), time.perf_counter_ns())
     profiler.stop()
-    assert steps_of(recorded(profiler), rows) == [3, 4, 5, 6]
-    assert [m["name"] for m in rows(recorded(profiler) / "marks.csv") if m["kind"] == "epoch"] == ["2", "3"]
+    assert backend.recorded_steps() == [3, 4, 5, 6]
+    assert [m["name"] for m in backend.rows("marks.csv") if m["kind"] == "epoch"] == ["2", "3"]
 
 
-def test_windows_end_with_steps(backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_end_with_steps(backend: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows_module, "MOST_WAITING", 100)
     monkeypatch.setattr(window_timing, "LEAST_PAUSED_NS", 10**12)
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
-    backend.train(3)
-    profiler.stop()
-    windows = rows(recorded(profiler) / "windows.csv")
+    backend.record(3, window_seconds=1e-9)
+    windows = backend.rows("windows.csv")
     assert [(w["first_step"], w["last_step"], w["state"]) for w in windows] == [
         ("1", "1", "complete"),
         ("2", "2", "complete"),
         ("3", "3", "complete"),
         ("4", "3", "complete"),
     ]
-    assert all((recorded(profiler) / "windows" / f"{int(w['window']):06d}" / w["files"]).exists() for w in windows)
+    assert all((backend.directory / "windows" / f"{int(w['window']):06d}" / w["files"]).exists() for w in windows)
+
+
+def slow_writing(backend: StandIn, monkeypatch: pytest.MonkeyPatch, wait: Callable[[], object]) -> None:
+    """Windows whose writing waits."""
+    end = backend.end_window
+
+    def slow(directory: Path) -> Callable[[], list[str]] | None:
+        job = end(directory)
+        assert job is not None
+        return lambda: (job(), wait())[0]
+
+    monkeypatch.setattr(backend, "end_window", slow)
 
 
 def test_windows_that_the_disk_does_not_take_are_left_out(
-    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, caplog: Any
+    backend: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     held = threading.Event()
-    write = backend.end_window
-
-    def slow(directory: Path) -> Callable[[], list[str]] | None:
-        job = write(directory)
-        assert job is not None
-        return lambda: [name for name in job() if held.wait()]
-
-    monkeypatch.setattr(backend, "end_window", slow)
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
+    slow_writing(backend, monkeypatch, held.wait)
+    profiler = backend.profiler(window_seconds=1e-9)
     backend.train(20)
     held.set()
     profiler.stop()
     assert "faster than the disk can write them" in caplog.text
-    assert len(rows(recorded(profiler) / "windows.csv")) == windows_module.MOST_WAITING + 1
-    assert steps_of(recorded(profiler), rows) == list(range(1, 21))
+    assert len(backend.rows("windows.csv")) == windows_module.MOST_WAITING + 1
+    assert backend.recorded_steps() == list(range(1, 21))
 
 
-def test_without_operators_there_are_no_windows(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), op_time=False)
-    backend.train(2)
-    profiler.stop()
+def test_without_operators_there_are_no_windows(backend: StandIn) -> None:
+    backend.record(2, op_time=False)
     assert "begin" not in backend.calls
-    assert not (recorded(profiler) / "windows.csv").exists()
-    assert steps_of(recorded(profiler), rows) == [1, 2]
+    assert not (backend.directory / "windows.csv").exists()
+    assert backend.recorded_steps() == [1, 2]
 
 
-def test_a_framework_that_refuses_is_told_once_and_marks_go_on(
-    backend: StandIn, tmp_path: Path, rows: Rows, about: Callable[[Path], dict[str, Any]], caplog: Any
-) -> None:
+def test_a_framework_that_refuses_is_told_once_and_marks_go_on(backend: StandIn, caplog: Any) -> None:
     backend.refuses = RuntimeError("another profiler is active")
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
-    backend.train(3)
-    profiler.stop()
-    assert steps_of(recorded(profiler), rows) == [1, 2, 3]
+    backend.record(3, window_seconds=1e-9)
+    assert backend.recorded_steps() == [1, 2, 3]
     assert caplog.text.count("another profiler is active") == 1
-    assert about(recorded(profiler))["problems"] == [
+    assert backend.about()["problems"] == [
         "operators are not recorded: another profiler is active",
         "operators are missing in 3 of 3 steps (1-3), because they could not be recorded there (another "
         "message gives the reason)",
     ]
 
 
-def test_a_window_that_cannot_be_written_is_told(backend: StandIn, tmp_path: Path, rows: Rows, caplog: Any) -> None:
+def test_a_window_that_cannot_be_written_is_told(backend: StandIn, caplog: Any) -> None:
     backend.write_fails = OSError(28, "No space left on device")
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
-    backend.train(2)
-    profiler.stop()
-    assert [w["state"] for w in rows(recorded(profiler) / "windows.csv")] == ["failed"]
+    backend.record(2)
+    assert [w["state"] for w in backend.rows("windows.csv")] == ["failed"]
     assert "No space left" in caplog.text
 
 
-def test_marks_are_on_disk_within_a_second(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_marks_are_on_disk_within_a_second(backend: StandIn) -> None:
+    profiler = backend.profiler()
     backend.train(3)
-    file = recorded(profiler) / "marks.csv"
+    file = backend.directory / "marks.csv"
     for _ in range(100):
-        if file.exists() and len(steps_of(file.parent, rows)) == 2:  # the third may still go on
+        if file.exists() and len(backend.recorded_steps()) == 2:  # the third may still go on
             break
         time.sleep(0.05)
-    assert steps_of(file.parent, rows) == [1, 2]
+    assert backend.recorded_steps() == [1, 2]
     profiler.stop()
 
 
 def test_a_full_disk_ends_the_recording_and_not_the_training(
-    backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+    backend: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+    profiler = backend.profiler()
     backend.train(1)
 
     def full(*_: object) -> int:
@@ -247,9 +222,9 @@ def test_a_full_disk_ends_the_recording_and_not_the_training(
 
 
 def test_a_hook_that_meets_a_broken_session_is_not_harmed(
-    backend: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+    backend: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
+    profiler = backend.profiler(window_seconds=1e-9)
 
     def broken(directory: Path) -> None:
         raise ValueError("no such thing")
@@ -270,17 +245,17 @@ def test_files_and_directories_are_private(backend: StandIn, tmp_path: Path) -> 
         assert path.stat().st_mode & 0o077 == 0 or path.name == "trace.json", path
 
 
-def test_recording_json(backend: StandIn, tmp_path: Path, about: Callable[[Path], dict[str, Any]]) -> None:
+def test_recording_json(backend: StandIn) -> None:
     backend.rank = None
-    profiler = stepscope.Profiler(output_path=str(tmp_path), record_shapes=False)
-    before = about(recorded(profiler))
+    profiler = backend.profiler(record_shapes=False)
+    before = backend.about()
     assert (before["state"], before["rank"], before["world_size"]) == ("recording", 0, 1)
     backend.rank = 3  # the process group was made
     assert backend.steps is not None
     backend.steps.identity_changed()
     backend.train(1)
     profiler.stop()
-    after = about(recorded(profiler))
+    after = backend.about()
     assert (after["state"], after["rank"], after["world_size"]) == ("stopped", 3, 4)
     assert after["options"]["record_shapes"] is False
     assert after["groups"] == [{"group": "0", "name": "default_pg", "members": [0, 1]}]
@@ -288,8 +263,8 @@ def test_recording_json(backend: StandIn, tmp_path: Path, about: Callable[[Path]
     assert after["started_ns"] <= start <= end <= after["updated_ns"]
 
 
-def test_a_forked_copy_records_nothing(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
+def test_a_forked_copy_records_nothing(backend: StandIn) -> None:
+    profiler = backend.profiler(window_seconds=1e-9)
     backend.train(2)
     child = os.fork()
     if child == 0:
@@ -298,19 +273,19 @@ def test_a_forked_copy_records_nothing(backend: StandIn, tmp_path: Path, rows: R
     os.waitpid(child, 0)
     backend.train(1)
     profiler.stop()
-    assert steps_of(recorded(profiler), rows) == [1, 2, 3]
-    assert len(list(recorded(profiler).parent.iterdir())) == 1
+    assert backend.recorded_steps() == [1, 2, 3]
+    assert len(list(backend.directory.parent.iterdir())) == 1
 
 
-def test_samples_of_host_and_process(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), sampling_interval=20)
+def test_samples_of_host_and_process(backend: StandIn) -> None:
+    profiler = backend.profiler(sampling_interval=20)
     for _ in range(100):
         backend.train(1)
         time.sleep(0.01)
-        if (recorded(profiler) / "host.csv").exists() and len(rows(recorded(profiler) / "host.csv")) > 5:
+        if (backend.directory / "host.csv").exists() and len(backend.rows("host.csv")) > 5:
             break
     profiler.stop()
-    samples = rows(recorded(profiler) / "host.csv")
+    samples = backend.rows("host.csv")
     assert {sample["scope"] for sample in samples} == {"host", "process"}
     own = [sample for sample in samples if sample["scope"] == "process"]
     assert {sample["pid"] for sample in own} == {str(os.getpid())}
@@ -318,29 +293,23 @@ def test_samples_of_host_and_process(backend: StandIn, tmp_path: Path, rows: Row
     assert [int(s["time_ns"]) for s in own] == sorted(int(s["time_ns"]) for s in own)
 
 
-def test_without_psutil_the_rest_is_recorded(
-    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, caplog: Any
-) -> None:
+def test_without_psutil_the_rest_is_recorded(backend: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     def missing(*_: object) -> None:
         raise ImportError("psutil")
 
     monkeypatch.setattr(session_module, "HostSampler", missing)
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
-    backend.train(2)
-    profiler.stop()
+    backend.record(2)
     assert "pip install psutil" in caplog.text
-    assert steps_of(recorded(profiler), rows) == [1, 2]
+    assert backend.recorded_steps() == [1, 2]
 
 
-def test_stop_in_the_function_for_traces(backend: StandIn, tmp_path: Path, rows: Rows) -> None:
+def test_stop_in_the_function_for_traces(backend: StandIn) -> None:
     plan = stepscope.schedule(active=2)
-    profiler = stepscope.Profiler(
-        output_path=str(tmp_path), schedule=plan, on_trace_ready=lambda profiler: profiler.stop()
-    )
+    backend.profiler(schedule=plan, on_trace_ready=lambda profiler: profiler.stop())
     backend.train(6)
     assert backend.steps is not None and not backend.steps.active
     assert backend.calls.count("begin") == backend.calls.count("end") == 1
-    assert steps_of(recorded(profiler), rows) == [1, 2]
+    assert backend.recorded_steps() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -355,10 +324,10 @@ def test_stop_in_the_function_for_traces(backend: StandIn, tmp_path: Path, rows:
     ],
 )
 def test_the_function_for_traces_is_called_once_for_each(
-    backend: StandIn, tmp_path: Path, options: dict[str, Any], steps: int, calls: int
+    backend: StandIn, options: dict[str, Any], steps: int, calls: int
 ) -> None:
     ready: list[object] = []
-    with stepscope.Profiler(output_path=str(tmp_path), on_trace_ready=ready.append, **options):
+    with backend.profiler(on_trace_ready=ready.append, **options):
         backend.train(steps)
     assert len(ready) == calls
 
@@ -373,18 +342,14 @@ def test_the_function_for_traces_is_called_once_for_each(
     ],
 )
 def test_nothing_recorded_is_told(
-    backend: StandIn, tmp_path: Path, options: dict[str, Any], steps: int, told: str, caplog: Any
+    backend: StandIn, options: dict[str, Any], steps: int, told: str, caplog: Any
 ) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path), **options)
-    backend.train(steps)
-    profiler.stop()
+    backend.record(steps, **options)
     assert told in caplog.text
 
 
-def test_what_passes_costs_nothing(
-    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_what_passes_costs_nothing(backend: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    profiler = backend.profiler()
     backend.train(2)
     seen = threading.Event()
 
@@ -397,10 +362,10 @@ def test_what_passes_costs_nothing(
         assert seen.wait(10)
     backend.train(2)
     profiler.stop()
-    assert steps_of(recorded(profiler), rows) == [1, 2, 3, 4]
+    assert backend.recorded_steps() == [1, 2, 3, 4]
 
 
-def test_a_sampler_that_fails_ends_alone(backend: StandIn, tmp_path: Path, rows: Rows, caplog: Any) -> None:
+def test_a_sampler_that_fails_ends_alone(backend: StandIn, caplog: Any) -> None:
     class Broken:
         file = HOST
 
@@ -411,7 +376,7 @@ def test_a_sampler_that_fails_ends_alone(backend: StandIn, tmp_path: Path, rows:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session_module, "HostSampler", Broken)
-        profiler = stepscope.Profiler(output_path=str(tmp_path))
+        profiler = backend.profiler()
         backend.train(2)
         for _ in range(100):
             if "sampling for host.csv stopped" in caplog.text:
@@ -420,25 +385,25 @@ def test_a_sampler_that_fails_ends_alone(backend: StandIn, tmp_path: Path, rows:
         backend.train(1)
         profiler.stop()
     assert "sampling for host.csv stopped" in caplog.text
-    assert steps_of(recorded(profiler), rows) == [1, 2, 3]
+    assert backend.recorded_steps() == [1, 2, 3]
 
 
-def test_a_window_that_had_to_end_early_says_so(backend: StandIn, tmp_path: Path, rows: Rows, caplog: Any) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_a_window_that_had_to_end_early_says_so(backend: StandIn, caplog: Any) -> None:
+    profiler = backend.profiler()
     backend.train(3)
     backend.window_cut = (2, time.perf_counter_ns())
     backend.train(3)
     profiler.stop()
-    assert [window["last_step"] for window in rows(recorded(profiler) / "windows.csv")] == ["2"]
+    assert [window["last_step"] for window in backend.rows("windows.csv")] == ["2"]
     assert "another profiler took over in step 3" in caplog.text
 
 
 def test_a_profiler_that_takes_over_is_told_once(
-    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, caplog: Any
+    backend: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     """Where it begins, not again where the next window cannot begin beside it; but again where it comes back."""
     monkeypatch.setattr(windows_module, "MOST_WAITING", 100)
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9)
+    profiler = backend.profiler(window_seconds=1e-9)
     for cut in ((1, 0), None, (7, 0)):
         backend.window_cut = cut
         backend.refuses = RuntimeError("another profiler is active") if cut else None
@@ -447,19 +412,17 @@ def test_a_profiler_that_takes_over_is_told_once(
     told = [record.message for record in caplog.records if "another profiler" in record.message]
     text = "Profiler: another profiler took over in step %d; while it is active, operators are not recorded"
     assert told == [text % 2, text % 8]
-    assert {window["state"] for window in rows(recorded(profiler) / "windows.csv")} == {"complete"}
+    assert {window["state"] for window in backend.rows("windows.csv")} == {"complete"}
 
 
-def test_a_window_that_is_lost_is_told_once_and_entered(
-    backend: StandIn, tmp_path: Path, rows: Rows, about: Callable[[Path], dict[str, Any]], caplog: Any
-) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_a_window_that_is_lost_is_told_once_and_entered(backend: StandIn, caplog: Any) -> None:
+    profiler = backend.profiler()
     backend.train(3)
     backend.window_cut, backend.loses = (2, time.perf_counter_ns()), WindowLost("another took it away")
     profiler.stop()
-    (window,) = rows(recorded(profiler) / "windows.csv")
+    (window,) = backend.rows("windows.csv")
     assert (window["last_step"], window["state"], window["files"]) == ("2", "failed", "")
-    assert about(recorded(profiler))["problems"] == ["a window of operators is lost: another took it away"]
+    assert backend.about()["problems"] == ["a window of operators is lost: another took it away"]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
@@ -481,54 +444,37 @@ def missing(found: dict[str, Any]) -> list[str]:
     return [text for text in found["problems"] if "operators are missing" in text]
 
 
-def test_steps_left_out_to_save_time_are_reported_at_the_end(
-    backend: StandIn, tmp_path: Path, rows: Rows, about: Callable[[Path], dict[str, Any]], monkeypatch: Any
-) -> None:
+def test_steps_left_out_to_save_time_are_reported_at_the_end(backend: StandIn, monkeypatch: Any) -> None:
     costly(backend, monkeypatch, 0.06, window_timing.MOST_EVENTS)
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.01)
-    backend.train(30, before=lambda _: time.sleep(0.01))
-    profiler.stop()
+    backend.record(30, before=lambda _: time.sleep(0.01), window_seconds=0.01)
 
-    windows = rows(recorded(profiler) / "windows.csv")
+    windows = backend.rows("windows.csv")
     shown = {n for w in windows for n in range(int(w["first_step"]), int(w["last_step"]) + 1)} & set(range(1, 31))
     assert 1 <= len(shown) < 30
-    (text,) = missing(about(recorded(profiler)))
+    (text,) = missing(backend.about())
     assert text.startswith(f"operators are missing in {30 - len(shown)} of 30 steps (")
-    assert steps_of(recorded(profiler), rows) == list(range(1, 31))
+    assert backend.recorded_steps() == list(range(1, 31))
 
 
-def test_no_step_that_was_asked_for_is_left_out(
-    backend: StandIn, tmp_path: Path, rows: Rows, about: Callable[[Path], dict[str, Any]], monkeypatch: Any
-) -> None:
+def test_no_step_that_was_asked_for_is_left_out(backend: StandIn, monkeypatch: Any) -> None:
     costly(backend, monkeypatch, 0.06, window_timing.MOST_EVENTS)
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.01, steps=(2, 8))
-    backend.train(10, before=lambda _: time.sleep(0.01))
-    profiler.stop()
+    backend.record(10, before=lambda _: time.sleep(0.01), window_seconds=0.01, steps=(2, 8))
 
-    windows = rows(recorded(profiler) / "windows.csv")
+    windows = backend.rows("windows.csv")
     assert sorted({n for w in windows for n in range(int(w["first_step"]), int(w["last_step"]) + 1)}) == [*range(2, 9)]
-    assert missing(about(recorded(profiler))) == []
+    assert missing(backend.about()) == []
 
 
 def test_where_steps_were_asked_for_training_waits_for_the_disk(
-    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
+    backend: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = backend.end_window
-
-    def slow(directory: Path) -> Callable[[], list[str]] | None:
-        job = write(directory)
-        assert job is not None
-        return lambda: [name for name in job() if not time.sleep(0.05)]
-
-    monkeypatch.setattr(backend, "end_window", slow)
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=1e-9, steps=(1, 10))
-    backend.train(10)
-    profiler.stop()
-    assert len(rows(recorded(profiler) / "windows.csv")) == 10
+    slow_writing(backend, monkeypatch, lambda: time.sleep(0.05))
+    backend.record(10, window_seconds=1e-9, steps=(1, 10))
+    assert len(backend.rows("windows.csv")) == 10
 
 
 def test_waiting_for_the_processor_is_no_reason_to_record_less(
-    backend: StandIn, tmp_path: Path, about: Callable[[Path], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    backend: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end = backend.end_window
 
@@ -537,42 +483,29 @@ def test_waiting_for_the_processor_is_no_reason_to_record_less(
         return end(directory)
 
     monkeypatch.setattr(backend, "end_window", waits)
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.01)
-    backend.train(5, before=lambda _: time.sleep(0.01))
-    profiler.stop()
-    assert missing(about(recorded(profiler))) == []
+    backend.record(5, before=lambda _: time.sleep(0.01), window_seconds=0.01)
+    assert missing(backend.about()) == []
 
 
 def test_until_the_first_window_is_counted_training_waits_for_the_disk(
-    backend: StandIn, tmp_path: Path, about: Callable[[Path], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    backend: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end = backend.end_window
-
-    def slow(directory: Path) -> Callable[[], list[str]] | None:
-        job = end(directory)
-        assert job is not None
-        return lambda: [name for name in job() if not time.sleep(0.2)]
-
-    monkeypatch.setattr(backend, "end_window", slow)
+    slow_writing(backend, monkeypatch, lambda: time.sleep(0.2))
     backend.counts_events, backend.window_events = True, 10
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.02)
-    backend.train(3, before=lambda _: time.sleep(0.02))
-    profiler.stop()
-    assert missing(about(recorded(profiler))) == []
+    backend.record(3, before=lambda _: time.sleep(0.02), window_seconds=0.02)
+    assert missing(backend.about()) == []
 
 
 def test_what_the_script_does_after_a_window_has_ended_is_part_of_the_next_step(
-    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: Any
+    backend: StandIn, monkeypatch: Any
 ) -> None:
     """The recorder's own time is part of no step, but a pause of the script behind it is."""
     costly(backend, monkeypatch, 0.03, window_timing.MOST_EVENTS)
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.001)
-    backend.train(12, before=lambda _: time.sleep(0.02))
-    profiler.stop()
+    backend.record(12, before=lambda _: time.sleep(0.02), window_seconds=0.001)
 
-    marks = [row for row in rows(recorded(profiler) / "marks.csv") if row["kind"] == "step"]
+    marks = [row for row in backend.rows("marks.csv") if row["kind"] == "step"]
     lengths = {int(row["name"]): (int(row["end_ns"]) - int(row["start_ns"])) / 1e6 for row in marks}
-    ended = {int(row["last_step"]) for row in rows(recorded(profiler) / "windows.csv")}
+    ended = {int(row["last_step"]) for row in backend.rows("windows.csv")}
     behind = [lengths[step + 1] for step in sorted(ended) if step + 1 in lengths]
     assert len(behind) >= 3
     assert min(behind) >= 20  # and not the 30 ms that ending takes
@@ -580,26 +513,20 @@ def test_what_the_script_does_after_a_window_has_ended_is_part_of_the_next_step(
 
 
 def test_a_first_step_call_behind_the_end_of_a_window_is_of_the_step_that_hooks_have_ended(
-    backend: StandIn, tmp_path: Path, rows: Rows, monkeypatch: Any
+    backend: StandIn, monkeypatch: Any
 ) -> None:
     costly(backend, monkeypatch, 0.001, window_timing.MOST_EVENTS)
-    profiler = stepscope.Profiler(output_path=str(tmp_path), window_seconds=0.000_001)
-    for _ in range(4):
-        backend.train(1)
-        profiler.step()
-    profiler.stop()
+    record_user_steps(backend, window_seconds=0.000_001)
 
-    assert steps_of(recorded(profiler), rows) == [1, 2, 3, 4]
+    assert backend.recorded_steps() == [1, 2, 3, 4]
 
 
-def test_the_recorders_own_threads_are_listed(
-    backend: StandIn, tmp_path: Path, about: Callable[[Path], dict[str, Any]]
-) -> None:
-    profiler = stepscope.Profiler(output_path=str(tmp_path))
+def test_the_recorders_own_threads_are_listed(backend: StandIn) -> None:
+    profiler = backend.profiler()
     backend.train(2)
     threads = {thread.native_id for thread in threading.enumerate() if thread.name.startswith("stepscope")}
     profiler.stop()
 
-    listed = set(about(recorded(profiler))["own_threads"])
+    listed = set(backend.about()["own_threads"])
     assert threads and threads <= listed
     assert threading.get_native_id() not in listed
