@@ -332,7 +332,7 @@ def test_op_analyse_before_anything_was_recorded(backend: StandIn) -> None:
 
 
 def test_the_failed_analysis_is_logged(backend: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
-    monkeypatch.setattr(analysing, "_module", lambda name: ["python3", "-c", "import sys; sys.exit('it broke')"])
+    monkeypatch.setattr(analysing, "_exporter", lambda: ["python3", "-c", "import sys; sys.exit('it broke')"])
     profiler = backend.profiler()
     backend.train(1)
     with caplog.at_level(logging.ERROR):

@@ -54,13 +54,11 @@ def analyse(
     if not directories:
         log.error("Profiler.analyse: nothing was recorded, so there is nothing to analyse")
         return
-    command = [*_module("stepscope.export"), *map(str, directories)]
+    command = [*_exporter(), *map(str, directories)]
     command += ["--pretty"] if pretty else []
     command += ["--steps", ",".join(map(str, steps))] if steps else []
     command += ["--timeline-limit-mb", str(limit_mb)] if limit_mb is not None else []
-    if raw := [str(directory) for directory in directories if any(raw_windows(directory))]:
-        command = [*_module("stepscope.record.device_exports"), *raw, "--", *command]
-    _run(command, directories[0], wait=mode == "sync")
+    _run([*_exports_before(directories), *command], directories[0], wait=mode == "sync")
 
 
 def operators(directory: Path, names: Sequence[str]) -> str:
@@ -69,7 +67,7 @@ def operators(directory: Path, names: Sequence[str]) -> str:
     Raises:
         RuntimeError: If nothing was recorded, or the operator does not exist.
     """
-    command = [*_module("stepscope.export"), "--operator", ",".join(names), str(directory)]
+    command = [*_exporter(), "--operator", ",".join(names), str(directory)]
     done = subprocess.run(command, env=_environment(), cwd=directory, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"op_analyse: {done.stderr.strip() or 'the analysis failed'}")
@@ -128,8 +126,15 @@ def written_by_device(window: Path) -> list[Path]:
     return sorted(path for ending in ("pt", "ms") for path in window.glob(f"*_ascend_{ending}"))
 
 
-def _module(name: str) -> list[str]:
-    return [sys.executable or "python3", "-m", name]
+def _exports_before(directories: Sequence[Path]) -> list[str]:
+    """The command to run before the exporter if the device's profiler left raw data."""
+    raw = [str(directory) for directory in directories if any(raw_windows(directory))]
+    module = [sys.executable or "python3", "-m", "stepscope.record.device_exports"]
+    return [*module, *raw, "--"] if raw else []
+
+
+def _exporter() -> list[str]:
+    return [sys.executable or "python3", "-m", "stepscope.export"]
 
 
 def _environment() -> dict[str, str]:

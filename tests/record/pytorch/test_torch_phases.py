@@ -227,7 +227,7 @@ class Trainer:
 
 
 def test_a_trainer_with_closures_that_validates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    callback = type("LightningCallback", (lightning._LightningMethods, object), {})(output_path=str(tmp_path))
+    callback = type("LightningCallback", (lightning._Methods, object), {})(output_path=str(tmp_path))
     monkeypatch.setattr(analysing, "analyse", lambda *_: None)
     model = slow_model()
 
