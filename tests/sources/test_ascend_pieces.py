@@ -13,7 +13,7 @@ from ascend_files import EPOCH_US, found, kernel_row, rank_directory, read, writ
 from comparable import comparable
 from polars.testing import assert_frame_equal
 
-from stepscope.sources import chunks, flows, spool
+from stepscope.sources import flows, spool
 from stepscope.sources.ascend import AscendDb, AscendText, database, db_device, timeline, trace_view
 from stepscope.sources.csv_files import reading
 
@@ -79,7 +79,7 @@ def messy_rank(parent: Path, seed: int) -> Path:
 def small_pieces(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     """Let everything be read, kept and cut in very small parts."""
     monkeypatch.setattr(timeline, "PIECE_ROWS", rows)
-    monkeypatch.setattr(chunks, "_SAMPLED", 1)
+    monkeypatch.setattr(spool, "_SAMPLED", 1)
     monkeypatch.setattr(flows, "PART_ROWS", 10)
     monkeypatch.setattr(reading, "PART_BYTES", 2000)
     monkeypatch.setattr(database, "_ROWS_AT_ONCE", rows)

@@ -12,7 +12,7 @@ import pytest
 from comparable import comparable
 from polars.testing import assert_frame_equal
 
-from stepscope.sources import chunks, flows, spool
+from stepscope.sources import flows, spool
 from stepscope.sources.kineto import KinetoSource, segments
 from stepscope.sources.spool import Spool
 from stepscope.store import MemorySink
@@ -94,7 +94,7 @@ def test_a_trace_in_stretches_gives_the_rows_of_the_whole(
         <= TABLES.keys()
     )
     monkeypatch.setattr(segments, "SEGMENT_ROWS", rows)
-    monkeypatch.setattr(chunks, "_SAMPLED", 1)
+    monkeypatch.setattr(spool, "_SAMPLED", 1)
     monkeypatch.setattr(segments, "_JOINED_ROWS", 25)
     monkeypatch.setattr(flows, "PART_ROWS", 10)
     monkeypatch.setattr(spool, "MEMORY_BYTES", 5000)
@@ -110,7 +110,7 @@ def test_a_trace_in_stretches_gives_the_rows_of_the_whole(
 
 def test_equal_times_make_one_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 3)
-    monkeypatch.setattr(chunks, "_SAMPLED", 1)
+    monkeypatch.setattr(spool, "_SAMPLED", 1)
     path = tmp_path / "trace.json"
     same = [_range("cpu_op", f"op {n}", 5, 1, 1) for n in range(20)]
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": same}))

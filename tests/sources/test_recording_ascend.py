@@ -17,7 +17,7 @@ from test_recording import read
 from recordings import EPOCH_NS as RECORDED_NS
 from recordings import MS, Raw
 from stepscope import open_run
-from stepscope.sources import chunks
+from stepscope.sources import spool
 from stepscope.sources.ascend import timeline
 from traces import EPOCH_NS
 
@@ -111,7 +111,7 @@ def test_rows_do_not_depend_on_what_is_read_at_a_time(
         add_window(raw, number, steps, WRITERS[form], part(trace, steps))
     whole, _ = read(raw)
     monkeypatch.setattr(timeline, "PIECE_ROWS", 6)
-    monkeypatch.setattr(chunks, "_SAMPLED", 1)
+    monkeypatch.setattr(spool, "_SAMPLED", 1)
 
     pieces, _ = read(raw)
 

@@ -10,8 +10,7 @@ from stepscope.analysis.registry import find_analysis
 from stepscope.errors import Unavailable
 from stepscope.present import listed
 from stepscope.selection import describe_numbers
-from stepscope.sources.base import Source
-from stepscope.sources.missing import PROFILER
+from stepscope.sources.base import PROFILER_REASONS, Source
 from stepscope.sources.registry import all_sources, source_of
 from stepscope.tables import ISSUES, RANKS, SLICES, STACKS, TABLES
 
@@ -145,7 +144,8 @@ def _why(run: Run, table: str) -> list[str]:
     if table == "allocations" and run.has("memory_curve"):
         return [NO_BLOCKS]
     readers = [_reader(rank) for rank in lacking]
-    return list(dict.fromkeys((reader.reasons if reader else PROFILER).get(table, _UNKNOWN) for reader in readers))
+    reasons = (reader.reasons if reader else PROFILER_REASONS for reader in readers)
+    return list(dict.fromkeys(known.get(table, _UNKNOWN) for known in reasons))
 
 
 def _reader(rank: Rank) -> Source | None:

@@ -90,6 +90,15 @@ class Sink(Protocol):
         """
 
 
+PROFILER_REASONS: Mapping[str, str] = {
+    "operators": "recorded without CPU activities",
+    **dict.fromkeys(("allocations", "memory_curve"), "recorded without profile_memory=True"),
+    "flows": "no flows between forward and backward work were recorded",
+    "stacks": "recorded without with_stack=True",
+}
+"""Why a recording of a framework's profiler lacks a table: options that were off. Shared by several sources."""
+
+
 class Source(Protocol):
     """A reader of one format."""
 

@@ -68,13 +68,9 @@ def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = Non
 
 def internal_error(path: Path, error: BaseException) -> Issue:
     """The issue for an unexpected failure of a reader."""
-    return Issue(
-        "error",
-        shown(path),
-        f"internal error ({type(error).__name__}: {error})",
-        "Run the command again with --debug and report the output",
-        trace="".join(traceback.format_exception(error)),
-    )
+    problem = f"internal error ({type(error).__name__}: {error})"
+    remedy = "Run the command again with --debug and report the output"
+    return replace(_error(path, problem, remedy), trace="".join(traceback.format_exception(error)))
 
 
 def unread(error: UnreadableInput) -> Issue:
@@ -84,10 +80,13 @@ def unread(error: UnreadableInput) -> Issue:
 
 def unreadable(path: Path, error: OSError) -> Issue:
     """The issue of a path that the system does not let us read."""
-    remedy = (
-        "Ask the owner for read permission" if isinstance(error, PermissionError) else "Check the file and its disk"
-    )
-    return Issue("error", shown(path), f"cannot be read: {error.strerror or error}", remedy)
+    denied = isinstance(error, PermissionError)
+    remedy = "Ask the owner for read permission" if denied else "Check the file and its disk"
+    return _error(path, f"cannot be read: {error.strerror or error}", remedy)
+
+
+def _error(path: Path, problem: str, remedy: str) -> Issue:
+    return Issue("error", shown(path), problem, remedy)
 
 
 class _Walk:
@@ -153,23 +152,14 @@ class _Walk:
         return below
 
     def _unclaimed(self, directory: Path, names: Sequence[str]) -> Sequence[str]:
-        """Try a directory as a whole; what one reader leaves of it may be a recording for another.
-
-        Returns:
-            The names that no reader takes.
-        """
+        """The names in a directory that no reader takes. What one leaves may be a recording for another."""
         found = self._ask(directory, lambda source: source.find(directory, names))
         if found is None:
             return names
         return self._unclaimed(directory, found.rest) if 0 < len(found.rest) < len(names) else found.rest
 
     def _file(self, file: Path, *, asked_for: bool = False) -> None:
-        """Try one file.
-
-        Args:
-            file: The file.
-            asked_for: The user named it, so it must not be skipped silently.
-        """
+        """Try one file; one that the user asked for is not skipped silently."""
         try:
             info = file.stat()
             if not self._is_new(info):
@@ -180,9 +170,7 @@ class _Walk:
                     return
                 problem = _why_unclaimed(file, head)
             elif stat.S_ISREG(info.st_mode) and (asked_for or file.name.lower().endswith(_TRACE_ENDINGS)):
-                problem = Issue(
-                    "error", shown(file), "is empty", "Record again: the writer was stopped or the disk was full"
-                )
+                problem = _error(file, "is empty", "Record again: the writer was stopped or the disk was full")
             else:
                 problem = None
         except OSError as error:
@@ -192,9 +180,7 @@ class _Walk:
         if problem is not None:
             self._report(replace(problem, severity="error") if asked_for else problem)
         elif asked_for:
-            self._report(
-                Issue("error", shown(file), "is in no format that stepscope reads", "Pass the trace file itself")
-            )
+            self._report(_error(file, "is in no format that stepscope reads", "Pass the trace file itself"))
         else:
             self.found.skipped += 1
 
@@ -249,34 +235,18 @@ def _why_unclaimed(file: Path, head: bytes | None) -> Issue | None:
     name = file.name.lower()
     for ending, unpacker in _UNPACKERS.items():
         if name.endswith(ending):
-            return Issue(
-                "error",
-                shown(file),
-                "is compressed in an unsupported format",
-                f"Unpack it with {unpacker}, or use gzip",
-            )
+            return _error(file, "is compressed in an unsupported format", f"Unpack it with {unpacker}, or use gzip")
     if head is not None and is_json(head):
         if b'"traceEvents"' in head:
-            return Issue(
-                "error",
-                shown(file),
-                "has trace events, but not from a known profiler",
-                "Pass the file that the profiler wrote",
+            return _error(
+                file, "has trace events, but not from a known profiler", "Pass the file that the profiler wrote"
             )
         if broken_at(head) is None:
-            return Issue(
-                "note",
-                shown(file),
-                "is JSON, but not in a trace format that stepscope reads",
-                "Nothing to do if it is not a recording; otherwise pass the file that the profiler wrote",
-            )
+            remedy = "Nothing to do if it is not a recording; otherwise pass the file that the profiler wrote"
+            return Issue("note", shown(file), "is JSON, but not in a trace format that stepscope reads", remedy)
     if name.endswith((".json", ".json.gz")):
-        return Issue(
-            "error",
-            shown(file),
-            f"has a JSON file name, but {_what_instead(file, head)}",
-            "Copy it or record again if it should be a recording",
-        )
+        problem = f"has a JSON file name, but {_what_instead(file, head)}"
+        return _error(file, problem, "Copy it or record again if it should be a recording")
     return None
 
 

@@ -20,6 +20,7 @@ _TREE = re.compile(r"rank-(\d+)_\d{14}_ascend_ms(?=/|$)")
 _COPIES = re.compile(r"windows_(\d+)")
 _NUMBER = re.compile(r".*_(\d+)(?:_[a-z_]+)?\.\w+")
 _FOLDER = "host_info"
+_MOST_NAMED = 3
 
 
 @dataclass
@@ -45,10 +46,6 @@ def exported_in(directory: Path, names: Sequence[str]) -> Exported:
     If the recording is gone, they are read instead: of the two forms with the same content, the `_ascend_ms`
     directory is read, as it has more. An interrupted export is not read. Files of a recorded rank that no
     list has come from an interrupted export, or another profiler recorded the same run.
-
-    Args:
-        directory: The directory.
-        names: The names in it.
     """
     found = Exported()
     listed: set[str] = set()
@@ -65,7 +62,7 @@ def exported_in(directory: Path, names: Sequence[str]) -> Exported:
             remedy = "Copy the recording that it names, or analyse it again"
             found.issues.append(Issue("error", shown(directory / name), problem, remedy))
         else:
-            repeated = _told_twice(directory, content)
+            repeated = _repeated(directory, content)
             found.passed |= repeated
             recording = PurePosixPath(content.recording).name
             found.made |= {directory / entry: recording for entry in content.entries - repeated}
@@ -85,45 +82,34 @@ def made_elsewhere(inputs: Iterable[Input], made: Mapping[Path, str]) -> set[Inp
     originals = set(made.values())
 
     def repeats(item: Input) -> bool:
-        of = (next((made[place] for place in (file, *file.parents) if place in made), None) for file in _data(item))
+        data = [file for file in item.files if not is_list_name(file.name)] or [item.path]
+        of = (next((made[place] for place in (file, *file.parents) if place in made), None) for file in data)
         return all(recording in recordings for recording in of)
 
     return {item for item in known if item.path.name not in originals and repeats(item)}
 
 
-def _data(item: Input) -> Sequence[Path]:
-    """The files of an input without the list of them."""
-    return [file for file in item.files if not is_list_name(file.name)] or [item.path]
-
-
-def _told_twice(directory: Path, content: ExportList) -> set[str]:
+def _repeated(directory: Path, content: ExportList) -> set[str]:
     """Classic files of a list whose `_ascend_ms` directory is whole."""
     tree = [file for file in content.files if _TREE.match(file)]
     if not tree or not all((directory / file).is_file() for file in tree):
         return set()
-    return {name for name in content.entries if _rank_of(name) is not None and not _TREE.fullmatch(name)} | (
-        content.entries & {_FOLDER}
-    )
+    others = (name for name in content.entries if not _TREE.fullmatch(name))
+    return {name for name in others if name == _FOLDER or _rank_of(name) is not None}
 
 
 def _pass_leftovers(directory: Path, names: Sequence[str], found: Exported) -> None:
     """Skip files of ranks with a recording in the directory, or above the one that older files were moved to."""
     candidates = {name: rank for name in names if (rank := _rank_of(name)) is not None}
-    if not candidates:
-        return
-    ranks = _recorded_ranks(directory)
-    left = {name for name, rank in candidates.items() if rank in ranks}
+    ranks = _recorded_ranks(directory) if candidates else set()
+    left = sorted(name for name, rank in candidates.items() if rank in ranks)
     if not left:
         return
-    found.passed |= left | ({_FOLDER} & set(names))
-    problem = f"{len(left)} files and folders next to recordings of the same ranks are not read: {_named(left)}"
+    found.passed |= {*left, *({_FOLDER} & set(names))}
+    some = ", ".join(left[:_MOST_NAMED]) + (" and others" if len(left) > _MOST_NAMED else "")
+    problem = f"{len(left)} files and folders next to recordings of the same ranks are not read: {some}"
     remedy = "Nothing to do if an analysis was interrupted; move files of another profiler elsewhere to open them"
     found.issues.append(Issue("note", shown(directory), problem, remedy))
-
-
-def _named(names: set[str]) -> str:
-    first = sorted(names)[:3]
-    return ", ".join(first) + (" and others" if len(names) > len(first) else "")
 
 
 def _rank_of(name: str) -> int | None:

@@ -92,11 +92,9 @@ def _inflate(file: Path, packed: bytes) -> bytes:
                 inflater = isal_zlib.decompressobj(wbits=31)
     except _GZIP_ERROR as error:
         if not head:
-            raise UnreadableInput(
-                file, f"damaged gzip at its start ({error})", "Copy the file again from the machine that recorded it"
-            ) from error
+            remedy = "Copy the file again from the machine that recorded it"
+            raise UnreadableInput(file, f"damaged gzip at its start ({error})", remedy) from error
     if not head:
-        raise UnreadableInput(
-            file, "gzip that ends before any data", "Record again, or copy the file again if it is truncated"
-        )
+        remedy = "Record again, or copy the file again if it is truncated"
+        raise UnreadableInput(file, "gzip that ends before any data", remedy)
     return head

@@ -17,10 +17,7 @@ AGAIN = f"{COPY_AGAIN}; everything else is read."
 def read_object(path: Path | None, sink: Sink, severity: Severity = "error") -> dict[str, Any] | None:
     """The JSON object in a file; None, with an issue, if there is none that can be read.
 
-    Args:
-        path: The file; None is a missing file, of which nothing is reported.
-        sink: Takes the issue.
-        severity: Of the issue.
+    A `path` of None is a missing file, of which nothing is reported.
     """
     if path is None:
         return None

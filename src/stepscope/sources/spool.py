@@ -1,8 +1,11 @@
-"""Rows on their way into tables, under keys: in memory while they are few, in scratch files when they are many."""
+"""Rows on their way into tables, under keys: in memory while they are few, in scratch files when they are many.
+
+`quantiles` and `share_out` cut a recording into chunks of time, so that memory holds one chunk and not the recording.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -16,7 +19,11 @@ MEMORY_BYTES = 8 << 20
 _FILE_BYTES = 4 << 20
 """About as much goes into one file, so that as much is read at a time."""
 
+_SAMPLED = 64
+"""Sample one in this many rows to find where to cut."""
+
 Key = TypeVar("Key")
+Name = TypeVar("Name")
 
 
 class Spool(Generic[Key]):
@@ -152,3 +159,28 @@ class EventSpool(Spool[str]):
         if not self._times.has_strays:
             return 0
         return sum(self.keep_only(is_near(pl.col("start_ns"), self._times.middle_ns)).values())
+
+
+def quantiles(frames: Iterable[pl.DataFrame], column: str, count: int) -> pl.Series:
+    """Values of a column that cut its rows into about `count` parts of one size; fewer if many are equal."""
+    if count < 2:
+        return pl.Series([], dtype=pl.Int64)
+    sample: pl.Series = pl.concat([frame[column].gather_every(_SAMPLED) for frame in frames]).drop_nulls().sort()
+    places = [len(sample) * k // count for k in range(1, count)]
+    cuts: pl.Series = sample.gather([p for p in places if 0 < p < len(sample)]).unique().sort()
+    return cuts
+
+
+def share_out(frame: pl.DataFrame, number: pl.Series, name: Name, spool: Spool[tuple[int, Name]]) -> None:
+    """Put the rows of each number, in their order, into a spool under the number and `name`; rows without one are
+    left out."""
+    numbers = number.drop_nulls().unique().sort().to_list()
+    if len(numbers) == 1 and not number.null_count():
+        spool.add((numbers[0], name), frame)
+        return
+    for one in numbers:
+        rows = frame.filter(number == one)
+        if 2 * rows.height <= frame.height:  # filtered rows keep the texts of the whole frame in memory
+            texts = [column for column, kind in rows.schema.items() if kind == pl.String]
+            rows = rows.with_columns(pl.concat_str([pl.col(text), pl.lit("")]).alias(text) for text in texts)
+        spool.add((one, name), rows)

@@ -24,12 +24,8 @@ def device_windows(first_ns: pl.Series, last_ns: int) -> pl.DataFrame:
     """
     start = pl.col("first_ns").fill_null(strategy="backward").fill_null(last_ns).cum_max()
     laid = pl.DataFrame({"first_ns": first_ns.cast(pl.Int64)}).select(window_start_ns=start)
-    end = (
-        pl.col("window_start_ns")
-        .shift(-1)
-        .fill_null(pl.max_horizontal(pl.lit(last_ns), pl.col("window_start_ns").max()))
-    )
-    return laid.with_columns(window_end_ns=end)
+    last = pl.max_horizontal(pl.lit(last_ns), pl.col("window_start_ns").max())
+    return laid.with_columns(window_end_ns=pl.col("window_start_ns").shift(-1).fill_null(last))
 
 
 def span_of(ranges: pl.DataFrame) -> tuple[int, int] | None:
@@ -44,12 +40,10 @@ def around(spans: list[tuple[int, int] | None]) -> tuple[int, int] | None:
     return (min(first for first, _ in known), max(last for _, last in known)) if known else None
 
 
-SPANS = {"step": pl.Int32, "first_ns": pl.Int64, "last_ns": pl.Int64}
-"""Columns of `step_spans`."""
-
-
-STREAM_SPANS = {"step": pl.Int32, "device": pl.Int32, "stream": pl.Int32, "first_ns": pl.Int64, "last_ns": pl.Int64}
-STREAM_SPANS |= {"computing_ns": pl.Int64}
+STREAM_SPANS = {
+    **dict.fromkeys(("step", "device", "stream"), pl.Int32),
+    **dict.fromkeys(("first_ns", "last_ns", "computing_ns"), pl.Int64),
+}
 """Columns of `stream_spans`."""
 
 
@@ -68,7 +62,7 @@ def stream_spans(work: pl.DataFrame) -> pl.DataFrame:
 
 
 def own_spans(spans: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
-    """The spans of steps' own turns on the device, as `SPANS`.
+    """The spans of steps' own turns on the device, as `step_spans`.
 
     A host that runs ahead launches work of a step while the device still runs the previous one. Early work on side
     streams, e.g. the copy of the next batch, does not begin a step: it begins with its first work on the stream
@@ -107,7 +101,7 @@ def own_spans(spans: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
 
 
 def step_spans(work: pl.DataFrame) -> pl.DataFrame:
-    """First start and last end of device work in each step, as `SPANS`.
+    """`step`, `first_ns` and `last_ns`: first start and last end of device work in each step.
 
     Args:
         work: `step` (of its launch), `start_ns`, `duration_ns`.

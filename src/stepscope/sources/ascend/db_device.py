@@ -13,9 +13,8 @@ from stepscope.sources.ascend.groups import group_key
 from stepscope.sources.ascend.pmu import COUNTERS, scaled
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
 from stepscope.sources.ascend.trace_view import MEMORY_TASK
-from stepscope.sources.chunks import quantiles, share_out
 from stepscope.sources.csv_files.layout import column_key
-from stepscope.sources.spool import Spool
+from stepscope.sources.spool import Spool, quantiles, share_out
 
 _TASK = {
     "device": "deviceId",

@@ -7,8 +7,17 @@ from pathlib import Path
 
 from stepscope.sources.ascend.rank_files import DATABASE, find_rank_files
 from stepscope.sources.ascend.recognise import text_part
-from stepscope.sources.base import Found, Input, Sink
-from stepscope.sources.missing import ASCEND
+from stepscope.sources.base import PROFILER_REASONS, Found, Input, Sink
+
+_REASONS: Mapping[str, str] = {
+    **PROFILER_REASONS,
+    **dict.fromkeys(("groups", "collectives"), "one device only, or recorded at profiler level 0"),
+    "kernels": "recorded without NPU activities",
+    "kernel_counters": "recorded without aic_metrics",
+    "counters": "no frequencies were recorded",
+    "input_pipeline": "only MindSpore's dataset profiling records it",
+    "host_usage": "host usage was not sampled",
+}
 
 
 class _Export:
@@ -33,7 +42,7 @@ class AscendText(_Export):
     name = "ascend_text"
     version = 8
     reasons: Mapping[str, str] = {
-        **ASCEND,
+        **_REASONS,
         "links": "communication_matrix.json is missing or empty",
         "transports": "communication.json is missing or empty",
     }
@@ -56,7 +65,7 @@ class AscendDb(_Export):
     name = "ascend_db"
     version = 5
     reasons: Mapping[str, str] = {
-        **ASCEND,
+        **_REASONS,
         "links": "the database has no communication matrix",
         "transports": "the database has no bandwidth table",
     }

@@ -9,8 +9,7 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from stepscope.sources.chunks import quantiles, share_out
-from stepscope.sources.spool import Spool
+from stepscope.sources.spool import Spool, quantiles, share_out
 
 PIECE_ROWS = 64_000
 """About as many events make a piece; a recording of less than two is one piece."""

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.sources.chunks import quantiles, share_out
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import HOST_CLASSES
-from stepscope.sources.spool import Spool
+from stepscope.sources.spool import Spool, quantiles, share_out
 
 SEGMENT_ROWS = 100_000
 """About as many events make a segment; its tree and rows take some 50 MB."""

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stepscope.sources.base import Found, Input, Sink
-from stepscope.sources.missing import PROFILER
+from stepscope.sources.base import PROFILER_REASONS, Found, Input, Sink
 
 _TRACE_KEYS = re.compile(rb'"(traceEvents|schemaVersion|deviceProperties|distributedInfo)"\s*:')
 _CATEGORIES = re.compile(
@@ -22,7 +21,7 @@ class KinetoSource:
     version = 8
     family = "kineto"
     reasons: Mapping[str, str] = {
-        **PROFILER,
+        **PROFILER_REASONS,
         "groups": "one process only, or written by an old PyTorch",
         "kernels": "a CPU-only job, or recorded without accelerator activities",
         "collectives": "one process only, or recorded between two calls",

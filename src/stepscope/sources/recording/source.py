@@ -9,8 +9,7 @@ from stepscope.recording_format.about import FORMAT
 from stepscope.recording_format.layout import ABOUT, ASCEND, minddata_directories
 from stepscope.recording_format.reading import is_recording
 from stepscope.recording_format.rows import CSV_FILES
-from stepscope.sources.base import Found, Input, Sink
-from stepscope.sources.missing import PROFILER
+from stepscope.sources.base import PROFILER_REASONS, Found, Input, Sink
 from stepscope.sources.recording.windows import listed_windows
 
 _FILES = (ABOUT, *(file.name for file in CSV_FILES))
@@ -25,7 +24,7 @@ class RecordingSource:
     version = 10
     family = "recording"
     reasons: Mapping[str, str] = {
-        **PROFILER,
+        **PROFILER_REASONS,
         "groups": "one process only",
         "operators": _NO_WINDOW,
         "kernels": f"a CPU-only job, or {_NO_WINDOW}",

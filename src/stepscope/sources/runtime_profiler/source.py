@@ -12,8 +12,7 @@ import polars as pl
 from stepscope.errors import UnreadableInput
 from stepscope.json_values import as_index
 from stepscope.paths import natural
-from stepscope.sources.base import Found, Input, Sink
-from stepscope.sources.missing import PROFILER
+from stepscope.sources.base import PROFILER_REASONS, Found, Input, Sink
 from stepscope.sources.runtime_profiler.detail import STATED, read_detail
 from stepscope.sources.runtime_profiler.json_events import read_json_events
 from stepscope.sources.runtime_profiler.tables import RuntimeTables, steps_of
@@ -32,7 +31,7 @@ class RuntimeProfilerSource:
     version = 1
     family = "runtime"
     reasons: Mapping[str, str] = {
-        **PROFILER,
+        **PROFILER_REASONS,
         **dict.fromkeys(("kernels", "allocations", "memory_curve", "stacks"), "it records host ranges only"),
     }
     own_tables = frozenset({"host_events"})
