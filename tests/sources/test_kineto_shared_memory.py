@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from stepscope.run import Run, open_run
-from stepscope.sources.kineto.outside_memory import Outside
+from stepscope.sources.kineto.memory import Outside
 from tests.sources.test_kineto import Trace
 
 SHARED = "shared memory"
@@ -65,12 +65,12 @@ def test_a_block_of_an_operator_in_use_throughout_keeps_its_place(tmp_path: Path
 
 
 @pytest.mark.parametrize("cut", range(len(EVENTS) + 1))
-def test_parts_of_a_recording_are_told_apart_like_the_whole(cut: int) -> None:
+def test_parts_of_a_recording_are_with_component_like_the_whole(cut: int) -> None:
     names = ("start_ns", "address", "change_bytes", "allocated_bytes", "reserved_bytes")
     events = pl.DataFrame(EVENTS, schema=dict.fromkeys(names, pl.Int64), orient="row")
     events = events.with_columns(device=pl.lit(None, pl.Int32))
     outside = Outside()
 
-    parts = [outside.told_apart(part) for part in (events[:cut], events[cut:])]
+    parts = [outside.with_component(part) for part in (events[:cut], events[cut:])]
 
-    assert pl.concat(parts).equals(Outside().told_apart(events))
+    assert pl.concat(parts).equals(Outside().with_component(events))

@@ -18,15 +18,11 @@ from stepscope.tables.communication import POINT_TO_POINT
 
 
 class Calls:
-    """Collects the calls of a rank, segment by segment: one row each, small compared with the events.
-
-    Args:
-        groups: Rows of `groups` that are stated.
-        steps: Its steps.
-    """
+    """Collects the calls of a rank, segment by segment: one row each, small compared with the events."""
 
     def __init__(self, groups: Sequence[Mapping[str, Any]], steps: Steps) -> None:
         self._groups = groups
+        """Rows of `groups` that are stated."""
         self._steps = steps
         self._parts: list[pl.DataFrame] = []
         self._by_id = _recorded_calls(None, 0).drop("call_row")
@@ -97,11 +93,7 @@ def _host_calls(annotations: pl.DataFrame, steps: Steps, only_group: str | None)
     """Calls that run on the host: their annotation spans them."""
     calls = annotations.filter(pl.col("name").str.contains(comm.HOST_CALL))
     return calls.select(
-        "name",
-        "start_ns",
-        "duration_ns",
-        "size_bytes",
-        "element_type",
+        *("name", "start_ns", "duration_ns", "size_bytes", "element_type"),
         group=pl.lit(only_group, pl.String),
         operation=comm.operation_of(pl.col("name")),
         group_size=pl.lit(None, pl.Int64),
@@ -134,13 +126,13 @@ def _device_calls(
     marks = annotations.filter(pl.col("name").str.contains(comm.DEVICE_CALL)).select(
         mark_row="row", mark="name", mark_bytes="size_bytes", mark_type="element_type"
     )
-    rows = kernels.with_columns(
-        call_row=tree.climb(kernels["launch_row"], calls["call_row"]),
-        mark_row=tree.climb(kernels["launch_row"], marks["mark_row"]),
-    )
     # the record that encloses the launch, otherwise the one with the same id
     rows = (
-        rows.join(calls.drop("call_id"), on="call_row", how="left", suffix="_call", maintain_order="left")
+        kernels.with_columns(
+            call_row=tree.climb(kernels["launch_row"], calls["call_row"]),
+            mark_row=tree.climb(kernels["launch_row"], marks["mark_row"]),
+        )
+        .join(calls.drop("call_id"), on="call_row", how="left", suffix="_call", maintain_order="left")
         .join(by_id, left_on="external_id", right_on="call_id", how="left", suffix="_id", maintain_order="left")
         .join(marks, on="mark_row", how="left", maintain_order="left")
     )
@@ -155,13 +147,7 @@ def _device_calls(
     launched = pl.col("launch_row").is_not_null()
     parts = pl.when(pl.col("operation") == "all_gather").then("comm_group_size").otherwise(1)
     return rows.select(
-        "name",
-        "start_ns",
-        "duration_ns",
-        "operation",
-        "stream",
-        "correlation",
-        "step",
+        *("name", "start_ns", "duration_ns", "operation", "stream", "correlation", "step"),
         group=pl.coalesce("comm_group", pl.when(launched).then(pl.lit(only_group, pl.String))),
         group_size="comm_group_size",
         recorded="comm_sequence",

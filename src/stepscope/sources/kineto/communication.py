@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import polars as pl
@@ -82,10 +83,7 @@ def tensor_bytes(shapes: str | None, types: str | None) -> tuple[int | None, str
 def _element_counts(shape: list[Any]) -> Iterator[int]:
     """Elements of each tensor in nested lists of shapes."""
     if shape and all(isinstance(n, int) for n in shape):
-        count = 1
-        for n in shape:
-            count *= n
-        yield count
+        yield prod(shape)
         return
     for part in shape:
         if isinstance(part, list) and part:

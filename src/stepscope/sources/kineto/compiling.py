@@ -67,10 +67,6 @@ def _named(events: Events, classes: Sequence[str], names: str) -> pl.DataFrame:
 def report_traced(count: int, path: Path, sink: Sink) -> None:
     """Report how many ranges a compiler's tracing made."""
     if count:
-        sink.issue(
-            "note",
-            path,
-            f"{count} operators ran while torch.compile traced the model; they are not counted as operators of the "
-            "model",
-            "Nothing to do; record after the first steps to leave compiling out of the recording",
-        )
+        traced = f"{count} operators ran while torch.compile traced the model"
+        remedy = "Nothing to do; record after the first steps to leave compiling out of the recording"
+        sink.issue("note", path, f"{traced}; they are not counted as operators of the model", remedy)

@@ -35,13 +35,9 @@ def write_counter_ranges(events: Events, path: Path, sink: Sink) -> int:
         where = f"their counters ({len(known)}) are in the table `counters`, at the launch of each kernel"
     else:
         where = f"they are not read: they come with {launches.height} launches and {len(known)} known counters"
-    sink.issue(
-        "warning",
-        path,
-        f"{ranges.height} counter ranges of CUPTI's range profiler were recorded, but no kernel times; {where}",
-        "Record again without profiler_metrics to see when kernels ran",
-        place=KERNELS.name,
-    )
+    problem = f"{ranges.height} counter ranges of CUPTI's range profiler were recorded, but no kernel times; {where}"
+    remedy = "Record again without profiler_metrics to see when kernels ran"
+    sink.issue("warning", path, problem, remedy, place=KERNELS.name)
     return ranges.height
 
 

@@ -68,19 +68,16 @@ def device_work(
     if work is None or not work.height:
         _count_launches(segment, None, counts)
         return None
+    copies = pl.col("category").str.to_lowercase().str.contains("memcpy|memset")
+    others = pl.when(IS_COMMUNICATION).then(pl.lit("communication")).otherwise(pl.lit("compute"))
     work = _without_damage(work, facts, base_ns, counts)
     work = work.with_columns(
         correlation=pl.when(pl.col("correlation") > 0).then("correlation"),
-        kind=_kind(),
+        kind=pl.when(copies).then(pl.lit("memory")).otherwise(others),
     ).join(launches, on="correlation", how="left")
-    if facts.has_launches:
-        work = work.with_columns(step=facts.steps.of(work["launch_start_ns"]))
-    else:
-        work = work.with_columns(step=facts.steps.of(work["start_ns"]))
-    first = counts.rows
-    work = work.sort("start_ns", maintain_order=True).with_columns(
-        kernel=pl.int_range(first, first + pl.len(), dtype=pl.Int64)
-    )
+    work = work.with_columns(step=facts.steps.of(work["launch_start_ns" if facts.has_launches else "start_ns"]))
+    number = pl.int_range(counts.rows, counts.rows + pl.len(), dtype=pl.Int64)
+    work = work.sort("start_ns", maintain_order=True).with_columns(kernel=number)
     work = work.with_columns(external_id=_operator_ids(work, segment, tree, facts))
     _count(work, counts)
     _count_launches(segment, work, counts)
@@ -92,17 +89,6 @@ def write_kernels(work: pl.DataFrame, sink: Sink) -> None:
     occupancy = (pl.col("occupancy_percent") / 100).clip(0, 1)
     wanted = {c.name for c in KERNELS.columns} & set(work.columns)
     sink.write(KERNELS, work.select(*sorted(wanted), occupancy_ratio=occupancy))
-
-
-def _kind() -> pl.Expr:
-    copies = pl.col("category").str.to_lowercase().str.contains("memcpy|memset")
-    return (
-        pl.when(copies)
-        .then(pl.lit("memory"))
-        .when(IS_COMMUNICATION)
-        .then(pl.lit("communication"))
-        .otherwise(pl.lit("compute"))
-    )
 
 
 def _launches(segment: Segment, tree: HostTree) -> pl.DataFrame:
@@ -125,10 +111,9 @@ def _launches(segment: Segment, tree: HostTree) -> pl.DataFrame:
 
 
 def _operator_ids(work: pl.DataFrame, segment: Segment, tree: HostTree, facts: Facts) -> pl.Series:
-    """The id of the launching operator, for each piece of work.
+    """The id of the operator that launched each piece of work.
 
-    Some versions (2022 to 2023) put the correlation there instead; then the operator is looked up around the
-    launch.
+    Some versions (2022 to 2023) put the correlation there instead; then it is that of the operator around the launch.
     """
     stated = work["external_id"]
     if not facts.ids_are_correlations:
@@ -167,50 +152,28 @@ def _count(work: pl.DataFrame, counts: DeviceCounts) -> None:
 
 def report(counts: DeviceCounts, sink: Sink, file: Path) -> None:
     """Report damaged, incomplete and doubtful device work of all segments."""
-    for count, problem in (
-        (counts.unset, "have no start time"),
-        (counts.too_long, "last longer than the whole recording"),
-    ):
+    unusable = (counts.unset, "have no start time"), (counts.too_long, "last longer than the whole recording")
+    for count, damage in unusable:
         if count:
-            sink.issue(
-                "warning",
-                file,
-                f"{count} device events {problem}; they are left out",
-                "Update the profiler or the driver; device times of this recording may be damaged.",
-                lost=count,
-            )
+            problem = f"{count} device events {damage}; they are left out"
+            remedy = "Update the profiler or the driver; device times of this recording may be damaged."
+            sink.issue("warning", file, problem, remedy, lost=count)
     if counts.empty:
-        sink.issue(
-            "note",
-            file,
-            f"{counts.empty} device events have a duration of 0",
-            "They were shorter than the clock's tick, or the profiler lost their end.",
-        )
+        problem = f"{counts.empty} device events have a duration of 0"
+        sink.issue("note", file, problem, "They were shorter than the clock's tick, or the profiler lost their end.")
     if counts.overlapping:
-        sink.issue(
-            "note",
-            file,
-            f"{counts.overlapping} device events overlap the previous one on their stream",
-            "Busy time is a union, so nothing is counted twice; single durations may be too long.",
-        )
+        problem = f"{counts.overlapping} device events overlap the previous one on their stream"
+        remedy = "Busy time is a union, so nothing is counted twice; single durations may be too long."
+        sink.issue("note", file, problem, remedy)
     lost, launches = counts.without_work, counts.launches
     if launches and not counts.found and not counts.ranges:
-        sink.issue(
-            "warning",
-            file,
-            f"none of {launches} launches has a device event: what the device did is not recorded",
-            "Record device activities, and check permissions and that no other profiler holds CUPTI.",
-            place=KERNELS.name,
-            lost=launches,
-        )
+        problem = f"none of {launches} launches has a device event: what the device did is not recorded"
+        remedy = "Record device activities, and check permissions and that no other profiler holds CUPTI."
+        sink.issue("warning", file, problem, remedy, place=KERNELS.name, lost=launches)
     if counts.found and lost > 10 and lost > _LOST_SHARE * launches:
-        sink.issue(
-            "warning",
-            file,
-            f"{lost} of {launches} launches have no device event: device work is missing in this recording",
-            "Record fewer steps, after a warm-up (schedule(warmup=1)); sums of device time are too small.",
-            lost=lost,
-        )
+        problem = f"{lost} of {launches} launches have no device event: device work is missing in this recording"
+        remedy = "Record fewer steps, after a warm-up (schedule(warmup=1)); sums of device time are too small."
+        sink.issue("warning", file, problem, remedy, lost=lost)
 
 
 def _overlapping(work: pl.DataFrame) -> int:
@@ -222,12 +185,9 @@ def _overlapping(work: pl.DataFrame) -> int:
 
 def _count_launches(segment: Segment, work: pl.DataFrame | None, counts: DeviceCounts) -> None:
     """Count the launches of a segment, and those without device work."""
-    launches = [
-        frame.filter((pl.col("slice") >= segment.first_slice) & pl.col("name").str.contains(LAUNCH)).select(
-            "correlation"
-        )
-        for frame in segment.frames("runtime", ["name", "correlation", "slice"])
-    ]
+    new_launch = (pl.col("slice") >= segment.first_slice) & pl.col("name").str.contains(LAUNCH)
+    frames = segment.frames("runtime", ["name", "correlation", "slice"])
+    launches = [frame.filter(new_launch).select("correlation") for frame in frames]
     if not launches:
         return
     made = pl.concat(launches).drop_nulls().unique()

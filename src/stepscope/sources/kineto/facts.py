@@ -53,7 +53,7 @@ def gather_facts(events: Events) -> Facts:
         host=around(spans),
         recorded=around(recorded),
         device_starts=_device_starts(events),
-        has_launches=_has_launches(events),
+        has_launches=any((f["correlation"] > 0).any() for f in events.frames("runtime", ["start_ns", "correlation"])),
         ids_are_correlations=_ids_are_correlations(events),
         process=_process(events),
         compiling=find_compiling(events),
@@ -67,11 +67,6 @@ def _device_starts(events: Events) -> tuple[int, int] | None:
         for frame in events.frames("device", ["start_ns"])
     ]
     return around([None if first is None else (first, last) for first, last in found])
-
-
-def _has_launches(events: Events) -> bool:
-    frames = events.frames("runtime", ["start_ns", "correlation"])
-    return any((frame["correlation"] > 0).any() for frame in frames)
 
 
 def _ids_are_correlations(events: Events) -> bool:

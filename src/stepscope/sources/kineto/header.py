@@ -19,7 +19,7 @@ _VERSIONS = (
     *("cuda_runtime_version", "cuda_driver_version", "cupti_version"),
     *("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler-sdk_version"),
 )
-_DEVICE_WORDS = {"rocm": ("amd", "instinct", "radeon"), "cuda": ("nvidia", "tesla", "geforce", "quadro")}
+_AMD_WORDS = ("amd", "instinct", "radeon")
 
 
 def distributed(header: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -52,13 +52,8 @@ def groups_of(header: Mapping[str, Any]) -> list[dict[str, Any]]:
     for entry in config if isinstance(config, list) else ():
         if isinstance(entry, dict) and entry.get("pg_name") is not None:
             description = entry.get("pg_desc")
-            rows.append(
-                {
-                    "group": str(entry["pg_name"]),
-                    "name": None if description in (None, "", "undefined") else str(description),
-                    "members": member_list(entry.get("ranks")),
-                }
-            )
+            name = None if description in (None, "", "undefined") else str(description)
+            rows.append({"group": str(entry["pg_name"]), "name": name, "members": member_list(entry.get("ranks"))})
     return rows
 
 
@@ -79,10 +74,7 @@ def device_kind(header: Mapping[str, Any], has_device_work: bool) -> str:
     if any(key.startswith(("hip_", "roc")) for key in header):
         return "rocm"
     names = " ".join(str(d.get("name")) for d in _devices(header)).lower()
-    for kind, words in _DEVICE_WORDS.items():
-        if any(word in names for word in words):
-            return kind
-    return "cuda"
+    return "rocm" if any(word in names for word in _AMD_WORDS) else "cuda"
 
 
 def device_name(header: Mapping[str, Any], device: int | None) -> str | None:

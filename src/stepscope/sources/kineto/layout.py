@@ -40,22 +40,20 @@ _COMM_ARGS = (
 
 COMM_COLUMNS = tuple(dict.fromkeys(arg.column for arg in _COMM_ARGS))
 
-_DEVICE_ARGS = (
-    Arg("device", "device", "int"),
-    Arg("stream", "stream", "int"),
+_RUNTIME_ARGS = (
     Arg("correlation", "correlation", "int"),
     Arg("External id", "external_id", "int"),
     Arg("external id", "external_id", "int"),  # PyTorch 1.8
+)
+
+_DEVICE_ARGS = (
+    Arg("device", "device", "int"),
+    Arg("stream", "stream", "int"),
+    *_RUNTIME_ARGS,
     Arg("bytes", "size_bytes", "int"),
     Arg("grid", "grid", "json"),
     Arg("block", "block", "json"),
     Arg("est. achieved occupancy %", "occupancy_percent", "float"),
-)
-
-_RUNTIME_ARGS = (
-    Arg("correlation", "correlation", "int"),
-    Arg("External id", "external_id", "int"),
-    Arg("external id", "external_id", "int"),
 )
 
 _MEMORY_ARGS = (
@@ -85,12 +83,7 @@ LAYOUT = Layout(
     (
         EventClass("call", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS + _COMM_ARGS, names=frozenset({COMM_CALL})),
         EventClass("operator", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS),
-        EventClass(
-            "annotation",
-            RANGE,
-            frozenset({"user_annotation"}),
-            _OPERATOR_ARGS[:3],
-        ),
+        EventClass("annotation", RANGE, frozenset({"user_annotation"}), _OPERATOR_ARGS[:3]),
         EventClass("python", RANGE, frozenset({"python_function", "python"})),
         EventClass(
             "runtime",

@@ -44,17 +44,20 @@ class Segment:
 
     def rows(self, name: str) -> int:
         """How many rows a class has, with those carried over."""
-        carried = self.carried.get(name)
-        return sum(frame.height for frame in self.parts.get(name, ())) + (carried.height if carried is not None else 0)
+        return self._new_rows(name) + (self.carried[name].height if name in self.carried else 0)
+
+    def _new_rows(self, *names: str) -> int:
+        return sum(frame.height for name in names for frame in self.parts.get(name, ()))
 
     def frames(self, name: str, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
         """The frames of a class, those carried over first; ranges of the host have `slice` and `spent_ns`."""
-        own = self.parts.get(name, ())
         if (carried := self.carried.get(name)) is not None:
             yield carried if columns is None else carried.select(columns)
-        number = self._first_number(name)
-        for frame in own:
-            if name in HOST_CLASSES:
+        on_host = name in HOST_CLASSES
+        if on_host:  # numbered one class behind the other
+            number = self.first_slice + self._new_rows(*HOST_CLASSES[: HOST_CLASSES.index(name)])
+        for frame in self.parts.get(name, ()):
+            if on_host:
                 size = frame.height
                 numbers = pl.int_range(number, number + size, dtype=pl.Int64, eager=True).alias("slice")
                 frame = frame.with_columns(numbers, spent_ns=pl.lit(0, pl.Int64))  # noqa: PLW2901
@@ -66,30 +69,17 @@ class Segment:
         frames = list(self.frames(name, columns))
         return pl.concat(frames) if frames else None
 
-    def _first_number(self, name: str) -> int:
-        """Number of the first new range of a class: classes are numbered one behind the other."""
-        number = self.first_slice
-        for earlier in HOST_CLASSES:
-            if earlier == name:
-                break
-            number += sum(frame.height for frame in self.parts.get(earlier, ()))
-        return number
-
     @property
     def next_slice(self) -> int:
         """Number behind its last new range."""
-        return self.first_slice + sum(frame.height for name in HOST_CLASSES for frame in self.parts.get(name, ()))
+        return self.first_slice + self._new_rows(*HOST_CLASSES)
 
 
 def segments(events: Events, scratch: Callable[[], Path]) -> Iterator[Segment]:
-    """The segments of a trace in order of time; the events are used up.
-
-    Args:
-        events: All events, complete.
-        scratch: Gives the directory for what does not fit memory.
-    """
+    """The segments of a trace in order of time; the (complete) events are used up."""
     classes = (*_TIMED, "device")
-    cuts = _cuts(events)
+    count = sum(events.rows(name) for name in classes) // SEGMENT_ROWS
+    cuts = quantiles((frame for name in classes for frame in events.frames(name, ["start_ns"])), "start_ns", count)
     if cuts.is_empty():
         yield Segment({name: list(events.taken(name)) for name in classes}, None)
         return
@@ -102,13 +92,6 @@ def segments(events: Events, scratch: Callable[[], Path]) -> Iterator[Segment]:
         yield Segment({name: list(spool.taken((number, name))) for name in classes}, end)
 
 
-def _cuts(events: Events) -> pl.Series:
-    """Times that cut the trace into segments; none if it is smaller than two."""
-    timed = (*_TIMED, "device")
-    count = sum(events.rows(name) for name in timed) // SEGMENT_ROWS
-    return quantiles((frame for name in timed for frame in events.frames(name, ["start_ns"])), "start_ns", count)
-
-
 def _share_out_device(
     events: Events, cuts: pl.Series, spool: Spool[tuple[int, str]], scratch: Callable[[], Path]
 ) -> None:
@@ -116,9 +99,8 @@ def _share_out_device(
     for launches, frames in _joinable(events, scratch):
         first = launches.unique("correlation", keep="first", maintain_order=True)
         for frame in frames:
-            joined = frame.select(*_JOINED).join(
-                first, on="correlation", how="left", maintain_order="left", suffix="_launch"
-            )
+            of_frame = frame.select(*_JOINED)
+            joined = of_frame.join(first, on="correlation", how="left", maintain_order="left", suffix="_launch")
             times = joined.select(pl.coalesce("start_ns_launch", "start_ns")).to_series()
             share_out(frame, cuts.search_sorted(times, side="right"), "device", spool)
 

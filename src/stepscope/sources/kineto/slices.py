@@ -14,13 +14,11 @@ from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.stacks import Stacks
 from stepscope.tables import OPERATORS, SLICES, STACKS
 
-_CATEGORY = {
-    "operator": "operator",
-    "call": "operator",
-    "annotation": "annotation",
-    "python": "python",
-    "runtime": "runtime",
-}
+_SLICE_COLUMNS = tuple(c.name for c in SLICES.columns if c.name != "rank")
+_OPERATOR_COLUMNS = (
+    *("slice", "start_ns", "duration_ns", "self_ns", "name", "type", "thread"),
+    *("sequence", "forward_thread", "external_id", "step"),
+)
 GARBAGE = ("python_gc", "gc", "garbage_collection")
 """Categories of Python's garbage collections, in lower case."""
 _OTHER = {"overhead": "overhead", **dict.fromkeys(GARBAGE, "gc")}
@@ -31,14 +29,7 @@ _ANNOTATION_NAMES = r"^(ProfilerStep#|Optimizer\.|enumerate\(DataLoader\)|nccl:|
 
 
 class SliceWriter:
-    """Writes `slices`, `operators` and `stacks`, segment by segment.
-
-    Args:
-        events: The trace, for the threads of its events.
-        steps: Its steps.
-        compiling: When a compiler ran.
-        sink: Takes the rows.
-    """
+    """Writes `slices`, `operators` and `stacks`, segment by segment."""
 
     def __init__(self, events: Events, steps: Steps, compiling: Compiling, sink: Sink) -> None:
         self._events = events
@@ -71,7 +62,7 @@ class SliceWriter:
                 if (goes_on := tree.goes_on[place]).any():
                     going_on.append(frame.with_columns(spent_ns=tree.spent_ns[place]).filter(goes_on))
                     placed = placed.filter(~goes_on)
-                self._sink.write(SLICES, placed.select(c for c in _SLICE_COLUMNS if c in placed.columns))
+                self._write(placed)
                 if name in ("operator", "call"):
                     self.traced += int((placed["category"] == "compile").sum())
                     self._write_operators(placed.filter(pl.col("category") == "operator"))
@@ -80,44 +71,26 @@ class SliceWriter:
         return open_ranges
 
     def write_device(self, segment: Segment, first: int, device: pl.DataFrame | None) -> int:
-        """Write device work, and annotations that the profiler carried over to the device, as slices.
-
-        Args:
-            segment: Where they are.
-            first: Number of the first.
-            device: The device work in it, as of `device_work`.
+        """Write device work, and annotations that the profiler carried over to the device, as slices from `first` on.
 
         Returns:
             The number behind the last.
         """
         if device is not None:
-            kinds = {"compute": "kernel"}
-            self._sink.write(
-                SLICES,
-                self._events.located(device).select(
-                    "start_ns",
-                    "duration_ns",
-                    "name",
-                    "process",
-                    "thread",
-                    "device",
-                    "stream",
-                    "correlation",
-                    "step",
-                    slice=pl.int_range(first, first + device.height, dtype=pl.Int64),
-                    self_ns="duration_ns",
-                    category=pl.col("kind").replace(kinds),
-                ),
-            )
-            first += device.height
+            category = pl.col("kind").replace({"compute": "kernel"})
+            first = self._write_numbered(device.with_columns(self_ns="duration_ns", category=category), first)
         for frame in segment.frames("device_annotation"):
-            numbered = self._events.located(frame).with_columns(
-                slice=pl.int_range(first, first + frame.height, dtype=pl.Int64),
-                category=pl.lit("device_annotation"),
-            )
-            first += frame.height
-            self._sink.write(SLICES, numbered.select(c for c in _SLICE_COLUMNS if c in numbered.columns))
+            first = self._write_numbered(frame.with_columns(category=pl.lit("device_annotation")), first)
         return first
+
+    def _write_numbered(self, rows: pl.DataFrame, first: int) -> int:
+        """Write rows as slices with numbers from `first` on; returns the number behind the last."""
+        behind = first + rows.height
+        self._write(self._events.located(rows).with_columns(slice=pl.int_range(first, behind, dtype=pl.Int64)))
+        return behind
+
+    def _write(self, rows: pl.DataFrame) -> None:
+        self._sink.write(SLICES, rows.select(name for name in _SLICE_COLUMNS if name in rows.columns))
 
     def finish(self) -> None:
         """Write the call stacks."""
@@ -125,26 +98,14 @@ class SliceWriter:
 
     def _write_operators(self, placed: pl.DataFrame) -> None:
         self.worked.update(placed["step"].drop_nulls().unique())
-        self._sink.write(
-            OPERATORS,
-            placed.select(
-                "slice",
-                "start_ns",
-                "duration_ns",
-                "self_ns",
-                "name",
-                *(["type"] if "type" in placed.columns else []),
-                "thread",
-                _on_one_line("input_shapes"),
-                _on_one_line("input_types"),
-                *([_values()] if "input_values" in placed.columns else []),
-                "sequence",
-                "forward_thread",
-                "external_id",
-                "step",
-                stack=self._stacks.numbers(placed["stack_text"]),
-            ),
-        )
+        columns = [name for name in _OPERATOR_COLUMNS if name in placed.columns]
+        if "input_values" in placed.columns:  # those of other operators are many and not needed
+            is_convolution = pl.col("name").str.contains("conv", literal=True)
+            placed = placed.with_columns(input_values=pl.when(is_convolution).then("input_values"))
+            columns.append("input_values")
+        shapes = [_on_one_line(name) for name in ("input_shapes", "input_types")]
+        stack = self._stacks.numbers(placed["stack_text"])
+        self._sink.write(OPERATORS, placed.select(*columns, *shapes, stack=stack))
 
 
 def _on_one_line(column: str) -> pl.Expr:
@@ -152,14 +113,6 @@ def _on_one_line(column: str) -> pl.Expr:
     text = pl.col(column)
     joined = text.str.replace_all(r"\s*\n\s*", "").str.replace_all(",", ", ", literal=True)
     return pl.when(text.str.contains("\n", literal=True)).then(joined).otherwise(text).alias(column)
-
-
-_SLICE_COLUMNS = tuple(c.name for c in SLICES.columns if c.name != "rank")
-
-
-def _values() -> pl.Expr:
-    """The values of convolutions; those of other operators are many and not needed."""
-    return pl.when(pl.col("name").str.contains("conv", literal=True)).then("input_values").alias("input_values")
 
 
 def _category(name: str, compiled: pl.Series | None) -> pl.Expr:
@@ -170,5 +123,5 @@ def _category(name: str, compiled: pl.Series | None) -> pl.Expr:
     elif name == "other":
         own = pl.col("category").str.to_lowercase().replace_strict(_OTHER, default="other")
     else:
-        own = pl.lit(_CATEGORY[name])
+        own = pl.lit("operator" if name == "call" else name)
     return own if compiled is None else pl.when(compiled).then(pl.lit("compile")).otherwise(own)

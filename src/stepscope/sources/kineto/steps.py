@@ -38,11 +38,8 @@ class Steps:
         if not self.ranges.height:
             return pl.repeat(0, len(times), dtype=pl.Int32, eager=True).alias("step")
         index = self.ranges["start_ns"].search_sorted(times, side="right").cast(pl.Int64) - 1
-        known = pl.DataFrame({"time": times, "index": index}).with_columns(
-            valid=(pl.col("index") >= 0) & pl.col("time").is_not_null(),
-        )
-        place = known["index"].clip(lower_bound=0)
-        inside = known["valid"] & (times < self.ranges["end_ns"].gather(place))
+        place = index.clip(lower_bound=0)
+        inside = (index >= 0) & times.is_not_null() & (times < self.ranges["end_ns"].gather(place))
         step = pl.DataFrame({"step": self.ranges["step"].gather(place), "inside": inside})
         return step.select(step=pl.when("inside").then("step")).to_series()
 
@@ -74,15 +71,11 @@ def find_steps(events: Events) -> tuple[Steps, int]:
 
 
 def report_overlaps(count: int, path: Path, sink: Sink) -> None:
-    """Tell how many steps overlapped and were cut."""
+    """Report how many steps overlapped and were cut."""
     if count:
-        sink.issue(
-            "warning",
-            path,
-            f"{count} steps overlap the next one and are cut where it starts",
-            "Call the profiler's step() once per step, from one thread.",
-            place="steps",
-        )
+        problem = f"{count} steps overlap the next one and are cut where it starts"
+        remedy = "Call the profiler's step() once per step, from one thread."
+        sink.issue("warning", path, problem, remedy, place="steps")
 
 
 def step_rows(
@@ -105,15 +98,8 @@ def step_rows(
         first, last = recording
         if device.height:
             first, last = device.select(pl.min("first_ns"), pl.max("last_ns")).row(0)
-        row = {
-            "step": 0,
-            "start_ns": recording[0],
-            "end_ns": recording[1],
-            "window_start_ns": first,
-            "window_end_ns": last,
-            "window": WHOLE_RECORDING,
-        }
-        return pl.DataFrame([row])
+        whole = {"step": 0, "start_ns": recording[0], "end_ns": recording[1]}
+        return pl.DataFrame([{**whole, "window_start_ns": first, "window_end_ns": last, "window": WHOLE_RECORDING}])
     rows = steps.ranges if recorded is None else steps.ranges.with_columns(recorded=recorded)
     if not device.height:
         return _without_rest(_on_host(rows), worked)
@@ -142,28 +128,17 @@ def _without_rest(rows: pl.DataFrame, worked: Collection[int]) -> pl.DataFrame:
 
 
 def report_rest(rows: pl.DataFrame, recorded: pl.Series | None, path: Path, sink: Sink) -> None:
-    """Report the steps without any work.
-
-    Args:
-        rows: As of `step_rows`.
-        recorded: What it was given.
-        path: The recording.
-        sink: Told of them.
-    """
+    """Report the steps without any work among `rows`, which `step_rows` made with `recorded`."""
     if "recorded" not in rows.columns:
         return
     empty = rows.filter(~pl.col("recorded") & (True if recorded is None else recorded))
     if empty.height:
         first = ", ".join(str(step) for step in empty["step"][:_NAMED])
         more = ", ..." if empty.height > _NAMED else ""
-        sink.issue(
-            "note",
-            path,
-            f"no work was recorded in {empty.height} of {rows.height} steps ({first}{more}); they are left out when "
-            "time is split",
-            "Nothing to do if the profiler was stopped when a step had just begun",
-            place="steps",
-        )
+        some = f"{empty.height} of {rows.height} steps ({first}{more})"
+        problem = f"no work was recorded in {some}; they are left out when time is split"
+        remedy = "Nothing to do if the profiler was stopped when a step had just begun"
+        sink.issue("note", path, problem, remedy, place="steps")
 
 
 def _on_host(steps: pl.DataFrame) -> pl.DataFrame:

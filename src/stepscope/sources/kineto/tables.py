@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,13 @@ from typing import Any
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.flows import matched_flows
 from stepscope.sources.kineto.collectives import Calls, group_rows, numbered
 from stepscope.sources.kineto.compiling import report_traced
 from stepscope.sources.kineto.counter_ranges import write_counter_ranges
 from stepscope.sources.kineto.device import DeviceCounts, device_work, report, write_kernels
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.facts import Facts, gather_facts
-from stepscope.sources.kineto.flows import write_flows
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import DEVICE_CLASSES, HOST_CLASSES
 from stepscope.sources.kineto.memory import MemoryWriter
@@ -25,18 +25,15 @@ from stepscope.sources.kineto.slices import SliceWriter
 from stepscope.sources.kineto.steps import Steps, report_overlaps, report_rest, step_rows
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.windows import STREAM_SPANS, around, span_of, stream_spans
-from stepscope.tables import COLLECTIVES, GROUPS, STEPS
+from stepscope.tables import COLLECTIVES, FLOWS, GROUPS, STEPS
 
 
 class TraceSupplement:
-    """What is known about a rank in addition to its events; for a plain trace, only its groups.
-
-    Args:
-        groups: Rows of `groups` that are stated.
-    """
+    """What is known about a rank in addition to its events; for a plain trace, only its groups."""
 
     def __init__(self, groups: Sequence[dict[str, Any]] = ()) -> None:
         self.groups = groups
+        """Rows of `groups` that are stated."""
         self.own_threads: frozenset[str] = frozenset()
         """Threads of a recorder; their Python functions are left out."""
 
@@ -70,29 +67,20 @@ def write_events(path: Path, events: Events, sink: Sink, supplement: TraceSupple
         path: What a user would call the recording, for issues.
         events: All events, complete.
         sink: Takes the rows.
-        beside: What else is known.
+        supplement: What else is known.
     """
     events.drop_own_frames(supplement.own_threads)
     device_events = events.rows("device")
     if strays := events.drop_strays():
         sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
     if not any(events.rows(name) for name in (*HOST_CLASSES, *DEVICE_CLASSES)):
-        sink.issue(
-            "error",
-            path,
-            "the trace has no timed events",
-            "Record again: the active steps were not reached, or nothing ran during them.",
-        )
+        remedy = "Record again: the active steps were not reached, or nothing ran during them."
+        sink.issue("error", path, "the trace has no timed events", remedy)
     lost_device = device_events > 0 and not events.rows("device")
     if lost_device:
-        sink.issue(
-            "error",
-            path,
-            f"none of the {device_events} device events has a usable time, so steps are unknown",
-            "Update the profiler or the driver, then record again.",
-            place=STEPS.name,
-            lost=device_events,
-        )
+        problem = f"none of the {device_events} device events has a usable time, so steps are unknown"
+        remedy = "Update the profiler or the driver, then record again."
+        sink.issue("error", path, problem, remedy, place=STEPS.name, lost=device_events)
     # without its device work a rank is not to be compared with others
     return _write_tables(path, events, sink, supplement, with_steps=not lost_device)
 
@@ -103,7 +91,7 @@ def _write_tables(path: Path, events: Events, sink: Sink, supplement: TraceSuppl
     groups = group_rows(events, supplement.groups)
     if groups is not None:
         sink.write(GROUPS, groups)
-    write_flows(events, sink)
+    _write_flows(events, sink)
     phases = supplement.phases(facts.steps, events)
     counts, calls = DeviceCounts(ranges=write_counter_ranges(events, path, sink)), Calls(supplement.groups, facts.steps)
     slices, memory = SliceWriter(events, facts.steps, facts.compiling, sink), MemoryWriter(sink)
@@ -136,3 +124,13 @@ def _write_tables(path: Path, events: Events, sink: Sink, supplement: TraceSuppl
             rows = rows.join(phases, on="step", how="left", maintain_order="left")
         sink.write(STEPS, rows)
     return Written(facts, counts, recording)
+
+
+def _write_flows(events: Events, sink: Sink) -> None:
+    """Write the flows from forward to backward operators; those to the device only repeat correlations."""
+
+    def ends() -> Iterator[pl.DataFrame]:
+        return map(events.located, events.frames("flow", ["phase", "id", "start_ns", "place"]))
+
+    for rows in matched_flows("forward_backward", ends, events.rows("flow")):
+        sink.write(FLOWS, rows)

@@ -80,10 +80,8 @@ class AscendWindows:
     def _begun(self) -> Merging:
         if self._merging is None:
             if strays := self._events.drop_strays():
-                path = self._about.directory
-                self._sink.issue(
-                    "warning", path, f"{strays} marks {STRAY}; they are left out", STRAY_REMEDY, lost=strays
-                )
+                problem = f"{strays} marks {STRAY}; they are left out"
+                self._sink.issue("warning", self._about.directory, problem, STRAY_REMEDY, lost=strays)
             self._steps, self._overlaps = find_steps(self._events)
             row = rank_row(self._about, None).row(0, named=True)
             identity = RankInfo(format=row["format"], rank=row["rank"])
@@ -97,9 +95,6 @@ class AscendWindows:
 
     def write(self, known: RecordingSupplement) -> tuple[Steps, tuple[int, int] | None]:
         """Write all tables but `ranks`; the events are used up.
-
-        Args:
-            known: What is known besides the windows.
 
         Returns:
             The steps, and first and last time.
@@ -144,14 +139,10 @@ class AscendWindows:
         shown = ", ".join(map(str, self._raw[:_MOST_SHOWN])) + (", ..." if len(self._raw) > _MOST_SHOWN else "")
         profiler = "MindSpore" if self._about.framework == "mindspore" else "torch_npu"
         command = shlex.join(["python3", "-m", "stepscope.record.device_exports", str(self._about.directory)])
-        self._sink.issue(
-            "warning",
-            self._about.directory / WINDOWS,
-            f"the device profiler's raw data was not exported and is not read in {len(self._raw)} of the windows "
-            f"({shown})",
-            f"On a machine with {profiler} and the device's toolkit, run: {command}",
-            lost=len(self._raw),
-        )
+        some = f"{len(self._raw)} of the windows ({shown})"
+        problem = f"the device profiler's raw data was not exported and is not read in {some}"
+        remedy = f"On a machine with {profiler} and the device's toolkit, run: {command}"
+        self._sink.issue("warning", self._about.directory / WINDOWS, problem, remedy, lost=len(self._raw))
 
 
 def exports_of(window: Window) -> list[Input]:
@@ -165,12 +156,9 @@ def exports_of(window: Window) -> list[Input]:
 def _check_clock(span: tuple[int, int] | None, window: Window, export: Input) -> None:
     """Refuse a window with work of another time: it would be assigned to wrong steps."""
     if span is not None and (span[1] < window.start_ns or span[0] > window.end_ns):
-        raise UnreadableInput(
-            export.path,
-            f"covers another time than window {window.number} ({span[0]} to {span[1]} ns, not {window.start_ns} to "
-            f"{window.end_ns} ns)",
-            "Check that the directory belongs to this window and that no clock was set while the job ran",
-        )
+        times = f"{span[0]} to {span[1]} ns, not {window.start_ns} to {window.end_ns} ns"
+        remedy = "Check that the directory belongs to this window and that no clock was set while the job ran"
+        raise UnreadableInput(export.path, f"covers another time than window {window.number} ({times})", remedy)
 
 
 class _MarkSupplement(ExportSupplement):

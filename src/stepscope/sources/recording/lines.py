@@ -31,13 +31,8 @@ _MOST_LINES = 50
 def read_rows(recording: Path, csv_file: CsvFile, report: Report) -> Iterator[pl.DataFrame]:
     """The rows of a CSV file of a recording, in parts; a file that is missing has none.
 
-    A line without its newline is truncated and left out. Missing columns are null, unknown
-    ones are left out. A row without a required value is damaged.
-
-    Args:
-        recording: The recording.
-        csv_file: Which file.
-        report: Takes damage; usually `sink.issue`.
+    A line without its newline is truncated and left out. Missing columns are null, unknown ones are left out. A row
+    without a required value is damaged; damage is reported.
     """
     path, schema, required = recording / csv_file.name, _schema(csv_file), csv_file.required
     lost, first = 0, 0
@@ -58,14 +53,9 @@ def read_rows(recording: Path, csv_file: CsvFile, report: Report) -> Iterator[pl
     except (OSError, csv.Error) as error:
         report("error", path, f"cannot be read: {error}", "Check the file and its disk")
     if lost:
-        report(
-            "warning",
-            path,
-            f"{lost} lines are damaged and left out",
-            "The rest is complete. Copy the recording again if you need them",
-            place=f"first: line {first}",
-            lost=lost,
-        )
+        problem = f"{lost} lines are damaged and left out"
+        remedy = "The rest is complete. Copy the recording again if you need them"
+        report("warning", path, problem, remedy, place=f"first: line {first}", lost=lost)
 
 
 def read_all_rows(recording: Path, csv_file: CsvFile, report: Report) -> pl.DataFrame:
@@ -130,11 +120,10 @@ def _one_by_one(
         if row is not None and len(row) == len(header) and _is_sound(row, header, schema, required):
             rows.append(row)
             at += taken
-        elif not lines[at]:
-            at += 1
-        else:
+            continue
+        if lines[at]:
             wrong.append(at)
-            at += 1
+        at += 1
     columns = {name: pl.Series([row[k] or None for row in rows], dtype=pl.String) for k, name in enumerate(header)}
     return _typed(pl.DataFrame(columns), schema), wrong
 
@@ -154,9 +143,7 @@ def _row_at(lines: list[str], at: int) -> tuple[int, list[str] | None]:
 
 def _is_sound(row: list[str], header: list[str], schema: _Schema, required: tuple[str, ...]) -> bool:
     values = dict(zip(header, row, strict=True))
-    if "\0" in "".join(row):
-        return False
-    return all(_is_value(values.get(name, ""), schema[name]) for name in required)
+    return "\0" not in "".join(row) and all(_is_value(values.get(name, ""), schema[name]) for name in required)
 
 
 def _is_value(text: str, kind: type[pl.DataType]) -> bool:

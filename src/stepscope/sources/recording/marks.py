@@ -9,15 +9,7 @@ import polars as pl
 
 from stepscope.json_files import value_in
 from stepscope.recording_format.about import About
-from stepscope.recording_format.marks import (
-    BACKWARD,
-    COLLECTIVE,
-    FORWARD,
-    GARBAGE,
-    RANGE,
-    STEP,
-    CollectiveDetail,
-)
+from stepscope.recording_format.marks import BACKWARD, COLLECTIVE, FORWARD, GARBAGE, RANGE, STEP, CollectiveDetail
 from stepscope.recording_format.rows import MARKS
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto import communication as comm
@@ -35,11 +27,7 @@ _JITTER_NS = 100_000
 """A step begins where the previous one ended, but clocks are compared again at every flush, to about a microsecond.
 More than that is a real overlap."""
 
-CALLS: dict[str, pl.DataType] = {
-    "name": pl.String(),
-    "start_ns": pl.Int64(),
-    "duration_ns": pl.Int64(),
-    "operation": pl.String(),
+_DETAILS: dict[str, pl.DataType] = {
     "group": pl.String(),
     "size_bytes": pl.Int64(),
     "element_type": pl.String(),
@@ -47,16 +35,11 @@ CALLS: dict[str, pl.DataType] = {
     "peer": pl.Int32(),
     "is_async": pl.Boolean(),
 }
-"""Communication calls according to the marks."""
-_DETAILS = ("group", "size_bytes", "element_type", "group_size", "peer", "is_async")
+_NAMED: dict[str, pl.DataType] = {"name": pl.String(), "start_ns": pl.Int64(), "duration_ns": pl.Int64()}
 
-COLLECTIONS: dict[str, pl.DataType] = {
-    "name": pl.String(),
-    "start_ns": pl.Int64(),
-    "duration_ns": pl.Int64(),
-    "thread": pl.String(),
-    "process": pl.String(),
-}
+CALLS = {**_NAMED, "operation": pl.String(), **_DETAILS}
+"""Communication calls according to the marks."""
+COLLECTIONS = {**_NAMED, "thread": pl.String(), "process": pl.String()}
 """Garbage collections according to the marks."""
 
 
@@ -129,9 +112,8 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
         marks.collections.append(placed.filter(collects))
     if lost:
         problem = f"{lost} marks end before they start, or last longer than a week, and are left out"
-        sink.issue(
-            "warning", path, problem, "A clock was set while the job ran; record again if you need them", lost=lost
-        )
+        remedy = "A clock was set while the job ran; record again if you need them"
+        sink.issue("warning", path, problem, remedy, lost=lost)
     if steps.restarts:
         problem = f"step numbers restart {steps.restarts} times; later steps continue from the last number"
         sink.issue("note", path, problem, "Nothing to do: the training loop was entered several times", place="step")
@@ -151,10 +133,8 @@ class _Steps:
         """Marks, in the order of the file, called as annotations: `data: _SingleProcessDataLoaderIter`."""
         number = pl.coalesce("step", pl.col("name").cast(pl.Int64, strict=False))
         found = rows.with_row_index("row").filter((pl.col("kind") == STEP) & number.is_not_null())
-        made = [
-            (row, *self._next(step, start, end))
-            for row, step, start, end in found.select("row", number, "start_ns", "end_ns").iter_rows()
-        ]
+        marked = found.select("row", number, "start_ns", "end_ns").iter_rows()
+        made = [(row, *self._next(step, start, end)) for row, step, start, end in marked]
         schema = {"row": pl.UInt32, "step_name": pl.String, "step_start_ns": pl.Int64}
         steps = pl.DataFrame(made, schema=schema, orient="row")
         own = pl.col("name").str.replace(f"^{STEP_PREFIX}", "ProfilerStep ")  # a user's range makes no step
@@ -182,12 +162,9 @@ class _Steps:
 
 def _calls(rows: pl.DataFrame) -> pl.DataFrame:
     details = [CollectiveDetail.of(value_in(text)) for text in rows["detail"]]
-    known = {column: [getattr(detail, column) for detail in details] for column in _DETAILS}
-    name = pl.col("name").fill_null(COLLECTIVE)
-    return rows.select(
-        name,
-        "start_ns",
-        duration_ns=pl.col("end_ns") - pl.col("start_ns"),
-        operation=comm.operation_of(name),
-        **{column: pl.Series(values, dtype=CALLS[column]) for column, values in known.items()},
-    )
+    known = {
+        column: pl.Series([getattr(detail, column) for detail in details], dtype=dtype)
+        for column, dtype in _DETAILS.items()
+    }
+    name, duration = pl.col("name").fill_null(COLLECTIVE), pl.col("end_ns") - pl.col("start_ns")
+    return rows.select(name, "start_ns", duration_ns=duration, operation=comm.operation_of(name), **known)

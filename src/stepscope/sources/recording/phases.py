@@ -55,11 +55,11 @@ def with_purposes(rows: pl.DataFrame) -> pl.DataFrame:
         loading of its batches, on which `name` is null.
     """
     detail = pl.col("detail").fill_null("")
-    told = rows.filter(pl.col("kind") == VALIDATION)
-    if not (told.height or rows.filter(pl.col("kind") == FORWARD, detail.str.contains(_APART)).height):
+    reported = rows.filter(pl.col("kind") == VALIDATION)
+    if not (reported.height or rows.filter(pl.col("kind") == FORWARD, detail.str.contains(_APART)).height):
         return rows
     numbered = rows.with_row_index("mark").with_columns(pass_=_passes(rows), of=_entered(rows))
-    inside = _inside(numbered, told)
+    inside = _inside(numbered, reported)
     judged = _judged(numbered.filter(~inside)).filter(pl.col("purpose").is_not_null())
     kinds = pl.concat([judged, numbered.filter(inside).select("mark", purpose=pl.lit(VALIDATION))])
     named = numbered.join(kinds, on="mark", how="left", maintain_order="left").with_columns(
@@ -71,25 +71,17 @@ def with_purposes(rows: pl.DataFrame) -> pl.DataFrame:
 def _passes(rows: pl.DataFrame) -> pl.Series:
     """`train`, `eval` (evaluation mode, with gradients), `no_grad`; null for anything but a forward pass."""
     detail = pl.col("detail").fill_null("")
-    how = (
-        pl.when(pl.col("kind") != FORWARD)
-        .then(None)
-        .when(detail.str.contains(NO_GRADIENT))
-        .then(pl.lit(NO_GRADIENT))
-        .when(detail.str.contains(EVALUATES))
-        .then(pl.lit(EVALUATES))
-        .otherwise(pl.lit("train"))
-    )
-    return rows.select(how).to_series()
+    modes = [pl.when(detail.str.contains(mode)).then(pl.lit(mode)) for mode in (NO_GRADIENT, EVALUATES)]
+    mode = pl.when(pl.col("kind") == FORWARD).then(pl.coalesce(*modes, pl.lit("train")))
+    return rows.select(mode).to_series()
 
 
-def _inside(marks: pl.DataFrame, told: pl.DataFrame) -> pl.Series:
+def _inside(marks: pl.DataFrame, reported: pl.DataFrame) -> pl.Series:
     """Whether each is a forward pass within a validation that a trainer reported."""
-    bounds = told.sort("start_ns").select("start_ns", over_ns="end_ns")
+    bounds = reported.sort("start_ns").select("start_ns", over_ns="end_ns")
     found = marks.sort("start_ns", maintain_order=True).join_asof(bounds, on="start_ns").sort("mark")
-    return found.select(
-        pl.col("pass_").is_not_null() & (pl.col("start_ns") < pl.col("over_ns")).fill_null(False)
-    ).to_series()
+    is_inside = pl.col("pass_").is_not_null() & (pl.col("start_ns") < pl.col("over_ns")).fill_null(False)
+    return found.select(is_inside).to_series()
 
 
 def _entered(rows: pl.DataFrame) -> pl.Series:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 import polars as pl
 
@@ -21,10 +20,9 @@ from stepscope.sources.kineto.tables import write_events
 from stepscope.sources.recording.ascend_windows import AscendWindows
 from stepscope.sources.recording.kineto_windows import KinetoWindows
 from stepscope.sources.recording.marks import Marks, read_marks
-from stepscope.sources.recording.minddata import write_minddata
 from stepscope.sources.recording.mindspore_windows import MindSporeWindows
 from stepscope.sources.recording.ranks import rank_row
-from stepscope.sources.recording.samples import write_batches, write_device_samples, write_host_samples
+from stepscope.sources.recording.samples import write_batches, write_device_samples, write_host_samples, write_minddata
 from stepscope.sources.recording.supplement import RecordingSupplement
 from stepscope.sources.recording.windows import Window, listed_windows, readable, unread
 from stepscope.sources.windows import around
@@ -52,19 +50,21 @@ def read_recording(item: Input, sink: Sink) -> None:
         written = write_events(item.path, events, sink, supplement)
         steps, span = written.facts.steps, written.span
     else:
-        sink.issue(
-            "error",
-            item.path,
-            "nothing was recorded: no step was marked and no window was finished",
-            "Train between start() and stop(), or let the job run for longer",
-            place=STEPS.name,
-        )
-    _report_unrecorded(supplement.unrecorded, steps.ranges.height, item.path, sink)
+        problem = "nothing was recorded: no step was marked and no window was finished"
+        remedy = "Train between start() and stop(), or let the job run for longer"
+        sink.issue("error", item.path, problem, remedy, place=STEPS.name)
+    if supplement.unrecorded:
+        some = f"{supplement.unrecorded} of {steps.ranges.height} steps"
+        problem = f"operators were not recorded in {some}: only marked phases are known for these"
+        remedy = "Nothing to do if they follow the last window or were left out on purpose; else see recorder.log"
+        sink.issue("note", item.path, problem, remedy)
     has_host = write_host_samples(about, sink)
     write_device_samples(about, sink)
     write_batches(about, steps, sink)
     write_minddata(about, steps, sink, with_host=not has_host)
-    sink.write(RANKS, rank_row(about, _span(about, span)))
+    if span is None:
+        span = around([(start + about.shift_ns, end + about.shift_ns) for start, end in about.closed_spans])
+    sink.write(RANKS, rank_row(about, span))
 
 
 def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWindows, sink: Sink) -> RecordingSupplement:
@@ -82,12 +82,10 @@ def _read_windows(about: About, marks: Marks, events: Events, ascend: AscendWind
             _report_foreign(window, first if window.kind in read else None, sink)
         elif window.kind == ASCEND or readable(window, sink):
             try:
-                is_whole = read[window.kind](window) is not False
+                if read[window.kind](window) is not False:
+                    spans.append((window.start_ns + about.shift_ns, window.end_ns + about.shift_ns))
             except (UnreadableInput, OSError) as error:
                 unread(window, error, sink)
-            else:
-                if is_whole:
-                    spans.append((window.start_ns + about.shift_ns, window.end_ns + about.shift_ns))
     ascend.report_raw()
     return RecordingSupplement(about, marks, mindspore.calls, spans)
 
@@ -109,25 +107,11 @@ def _report_state(about: About, sink: Sink) -> None:
     """Report how the recorder ended, and its own problems."""
     path = about.directory / ABOUT
     if not about.was_stopped:
-        sink.issue(
-            "note",
-            path,
-            "the recorder was not stopped: the job still runs or was killed; operators after the last finished window "
-            "are missing",
-            "Nothing to do if the job was killed; if it still runs, stop() writes the rest",
-        )
+        problem = "the recorder was not stopped: the job still runs or was killed"
+        remedy = "Nothing to do if the job was killed; if it still runs, stop() writes the rest"
+        sink.issue("note", path, f"{problem}; operators after the last finished window are missing", remedy)
     for problem in about.problems:
         sink.issue("warning", path, f"the recorder reported: {problem}", f"See {RECORDER_LOG} next to it")
-
-
-def _report_unrecorded(count: int, steps: int, path: Path, sink: Sink) -> None:
-    if count:
-        sink.issue(
-            "note",
-            path,
-            f"operators were not recorded in {count} of {steps} steps: only marked phases are known for these",
-            "Nothing to do if they follow the last window or were left out on purpose; else see recorder.log",
-        )
 
 
 def _report_foreign(window: Window, first: str | None, sink: Sink) -> None:
@@ -139,10 +123,3 @@ def _report_foreign(window: Window, first: str | None, sink: Sink) -> None:
         problem = f"window {window.number} has kind {window.kind!r} but the first one has {first!r}; it is not read"
         remedy = "A recorder writes one kind only: remove files that were copied here from another recording"
     sink.issue("warning", window.directory, problem, remedy)
-
-
-def _span(about: About, events: tuple[int, int] | None) -> tuple[int, int] | None:
-    """First and last time of the events, or of the recorded spans if there are none."""
-    if events is not None:
-        return events
-    return around([(start + about.shift_ns, end + about.shift_ns) for start, end in about.closed_spans])

@@ -1,13 +1,19 @@
-"""`host.csv`, `device.csv` and `batches.csv`: what was sampled, and the batches that the training loop took."""
+"""What was sampled, and the batches that the training loop took: `{host,device,batches}.csv` and `minddata/`."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import polars as pl
 
 from stepscope.recording_format.about import About
+from stepscope.recording_format.layout import minddata_directories
 from stepscope.recording_format.rows import BATCHES, DEVICE, HOST
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.steps import Steps
+from stepscope.sources.minddata.files import Clock, MinddataFiles
+from stepscope.sources.minddata.usage import first_sample_ns
+from stepscope.sources.minddata.write import write_minddata as write_files
 from stepscope.sources.recording.lines import read_all_rows, read_rows
 from stepscope.tables import COUNTERS, HOST_USAGE, INPUT_PIPELINE
 
@@ -17,8 +23,8 @@ _TOTALS = {
     "io_ratio": "io_wait_ns",
     "idle_ratio": "idle_ns",
 }
-_COUNTS = {"read_bytes": "read_bytes", "written_bytes": "written_bytes", "context_switches": "context_switches"}
-_AS_THEY_ARE = ("runnable", "threads", "rss_bytes", "uss_bytes", "available_bytes", "total_bytes", "processors")
+_COUNTS = ("read_bytes", "written_bytes", "context_switches")
+_AS_THEY_ARE = ("runnable", "threads", "rss_bytes", "uss_bytes", "available_bytes", "total_bytes")
 _MOST_PROCESSORS = 2**16
 """More than any machine has: what is beyond is damage."""
 
@@ -50,14 +56,11 @@ def _usage(rows: pl.DataFrame, processors: int | None) -> pl.DataFrame:
         name: pl.when(capacity > 0).then((since_last(total) / capacity).clip(0, 1)) for name, total in _TOTALS.items()
     }
     return rows.sort("time_ns", maintain_order=True).select(
-        "time_ns",
-        "scope",
-        "name",
-        *(name for name in _AS_THEY_ARE if name != "processors"),
+        *("time_ns", "scope", "name", *_AS_THEY_ARE),
         process=pl.when(pl.col("scope") != "host").then("pid"),
         processors=pl.lit(processors, pl.Int32),
         **shares,
-        **{name: since_last(total) for name, total in _COUNTS.items()},
+        **{name: since_last(name) for name in _COUNTS},
     )
 
 
@@ -75,3 +78,37 @@ def write_batches(about: About, steps: Steps, sink: Sink) -> None:
         shifted = rows.with_columns(pl.col("time_ns") + about.shift_ns, workers)
         named = shifted.rename({"pipeline": "operator", "wait_ns": "duration_ns"})
         sink.write(INPUT_PIPELINE, named.with_columns(step=steps.of(shifted["time_ns"])))
+
+
+def write_minddata(about: About, steps: Steps, sink: Sink, *, with_host: bool) -> None:
+    """Write what `minddata/` gives of `input_pipeline`, `pipeline_operators` and `host_usage`.
+
+    MindSpore's dataset profiling writes a directory for each start-stop span.
+
+    Args:
+        about: The recording.
+        steps: Its steps.
+        sink: Takes the rows.
+        with_host: Whether to write samples of host and process too, which the recorder's own usually are.
+    """
+    pipelines = 0
+    for number, directory in enumerate(minddata_directories(about.directory)):
+        files = MinddataFiles.within(directory)
+        shift_ns = _shift(about, number, files, directory, sink)
+        if shift_ns is not None:
+            clock = Clock(shift_ns, steps.of)
+            pipelines += write_files(files, clock, sink, with_host=with_host, number=pipelines)
+
+
+def _shift(about: About, number: int, files: MinddataFiles, directory: Path, sink: Sink) -> int | None:
+    """Offset from monotonic times to those of the events; from the start of the span if it was not recorded."""
+    if about.epoch_shift_ns is not None:
+        return about.epoch_shift_ns + about.shift_ns
+    first_ns = first_sample_ns(files.usage)
+    if first_ns is not None and number < len(about.closed_spans):
+        problem = "dataset times are accurate to one sampling interval only: the recorder did not relate the clocks"
+        sink.issue("note", directory, problem, "Record with a newer stepscope if you need better")
+        return about.closed_spans[number][0] - first_ns + about.shift_ns
+    problem = "the dataset's files use a clock with unknown offset to the recording; they are left out"
+    sink.issue("warning", directory, problem, "Record again with a newer stepscope")
+    return None

@@ -11,6 +11,7 @@ from stepscope.recording_format.reading import is_recording
 from stepscope.recording_format.rows import CSV_FILES
 from stepscope.sources.base import PROFILER_REASONS, Found, Input, Sink
 from stepscope.sources.recording.windows import listed_windows
+from stepscope.sources.sinks import SilentSink
 
 _FILES = (ABOUT, *(file.name for file in CSV_FILES))
 
@@ -42,7 +43,7 @@ class RecordingSource:
         if ABOUT not in names or not is_recording(directory):
             return None
         files = [directory / name for name in _FILES if name in names]
-        for window in listed_windows(directory, _ignored):
+        for window in listed_windows(directory, SilentSink().issue):  # damage is reported when it is read
             if window.kind == ASCEND:  # an export made later is not in the list
                 from stepscope.sources.recording.ascend_windows import exports_of
 
@@ -65,7 +66,3 @@ class RecordingSource:
         from stepscope.sources.recording.reading import read_recording
 
         read_recording(item, sink)
-
-
-def _ignored(*_: object, **__: object) -> None:
-    """Damage is reported when the recording is read, not when it is found."""

@@ -42,9 +42,8 @@ class RecordingSupplement(TraceSupplement):
         scoped = [pl.DataFrame(schema={"step": pl.Int32, "end_ns": pl.Int64})]
         for frame in events.frames("operator", ["name", "start_ns", "duration_ns"]):
             backward = frame.filter(pl.col("name").str.contains(BACKWARD))
-            ends = backward.select(
-                step=steps.of(backward["start_ns"]), end_ns=pl.col("start_ns") + pl.col("duration_ns")
-            )
+            end = pl.col("start_ns") + pl.col("duration_ns")
+            ends = backward.select(step=steps.of(backward["start_ns"]), end_ns=end)
             scoped.append(ends.drop_nulls("step").group_by("step").agg(pl.max("end_ns")))
         last = pl.concat(scoped).group_by("step").agg(pl.max("end_ns"))
         both = marked.join(last, on="step", how="full", coalesce=True)
@@ -71,13 +70,8 @@ class RecordingSupplement(TraceSupplement):
         """Calls of the windows, with what marks know of them, and the marks of calls that no window shows."""
         of_operators = pl.concat([pl.DataFrame(schema=CALLS), *self._calls])
         found = pl.concat([found, _as_found(of_operators, steps)], how="diagonal_relaxed")
-        marks = (
-            self._marks.all_calls()
-            .with_row_index("mark")
-            .with_columns(
-                until_ns=pl.col("start_ns") + pl.col("duration_ns") + pl.when("is_async").then(LATE_NS).otherwise(0)
-            )
-        )
+        until = pl.col("start_ns") + pl.col("duration_ns") + pl.when("is_async").then(LATE_NS).otherwise(0)
+        marks = self._marks.all_calls().with_row_index("mark").with_columns(until_ns=until)
         if not marks.height:
             return found
         on_host = found.filter(~pl.col("on_device"))
@@ -87,8 +81,8 @@ class RecordingSupplement(TraceSupplement):
             around = _marks_around(on_host, marks)
             shown &= marks["mark"].is_in(pl.concat([known["mark"], around]).to_list())
         rest = _as_found(marks.filter(~shown).select(*CALLS), steps)
-        told = pl.concat([found.filter("on_device"), _told(on_host, marks, known)], how="diagonal_relaxed")
-        return pl.concat([told, rest], how="diagonal_relaxed")
+        parts = [found.filter("on_device"), _with_details(on_host, marks, known), rest]
+        return pl.concat(parts, how="diagonal_relaxed")
 
     def _in_windows(self, times: pl.Series) -> pl.Series:
         """Whether each time lies in a window that was read."""
@@ -117,16 +111,16 @@ def _marks_around(found: pl.DataFrame, marks: pl.DataFrame) -> pl.Series:
     return joined.filter(pl.col("start_ns") <= pl.col("until_ns"))["mark"].unique()
 
 
-def _told(found: pl.DataFrame, marks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+def _with_details(found: pl.DataFrame, marks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """Calls with group, size and peer from their marks."""
-    texts = ["group", "size_bytes", "element_type", "group_size", "peer"]
-    for name in texts:
+    details = ["group", "size_bytes", "element_type", "group_size", "peer"]
+    for name in details:
         if name not in found.columns:
             found = found.with_columns(pl.lit(None, CALLS[name]).alias(name))
-    known = known.join(marks.select("mark", *(pl.col(name).alias(f"{name}_mark") for name in texts)), on="mark")
+    known = known.join(marks.select("mark", *(pl.col(name).alias(f"{name}_mark") for name in details)), on="mark")
     rows = found.with_row_index("call").join(known.drop("mark"), on="call", how="left", maintain_order="left")
     return (
-        rows.select(*found.columns, "call", *(f"{name}_mark" for name in texts))
-        .with_columns(pl.coalesce(f"{name}_mark", name).alias(name) for name in texts)
+        rows.select(*found.columns, "call", *(f"{name}_mark" for name in details))
+        .with_columns(pl.coalesce(f"{name}_mark", name).alias(name) for name in details)
         .select(found.columns)
     )

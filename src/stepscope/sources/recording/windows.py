@@ -36,12 +36,7 @@ class Window:
 
 
 def listed_windows(directory: Path, report: Report) -> Iterator[Window]:
-    """The windows that `windows.csv` lists.
-
-    Args:
-        directory: The recording.
-        report: Told about damage.
-    """
+    """The windows that `windows.csv` of a recording lists; damage of the list is reported."""
     for part in read_rows(directory, WINDOWS, report):
         for number, start, end, kind, state, files in part.select(*_READ).iter_rows():
             names = tuple(name for name in (files or "").split(";") if name and stays_below(name))
@@ -55,24 +50,20 @@ def readable(window: Window, sink: Sink) -> bool:
         return False
     missing = [file for file in window.files if not file.exists()]
     if window.names and len(missing) == len(window.names):
-        sink.issue(
-            "error",
-            window.directory,
-            f"the files of window {window.number} are missing",
-            "Copy the recording with its whole directory `windows`",
-        )
+        remedy = "Copy the recording with its whole directory `windows`"
+        sink.issue("error", window.directory, f"the files of window {window.number} are missing", remedy)
         return False
     return bool(window.names)
 
 
 def not_recorded(window: Window, sink: Sink) -> None:
-    """Tell that the recorder failed over a window."""
+    """Report that the recorder failed to record a window."""
     remedy = "The other windows are read; see recorder.log next to recording.json"
     sink.issue("warning", window.directory, f"window {window.number} could not be recorded", remedy)
 
 
 def unread(window: Window, error: UnreadableInput | OSError, sink: Sink) -> None:
-    """Tell that a window cannot be read."""
+    """Report that a window cannot be read."""
     if isinstance(error, UnreadableInput):
         sink.issue("error", Path(error.path), error.problem, f"{error.remedy}. The other windows are read")
         return
