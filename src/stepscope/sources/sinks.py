@@ -28,11 +28,7 @@ class _ForwardingSink:
 class RecordedStepsSink(_ForwardingSink):
     """Passes all on to another sink, steps by the numbers that they had when they were recorded.
 
-    Files that stepscope exported count them from 1, and the list with them has the recorded numbers.
-
-    Args:
-        sink: Takes the rows.
-        steps: The number of the first step of the files, of the second, and so on.
+    Files that stepscope exported count them from 1; `steps` are the recorded numbers, from the list with the files.
     """
 
     def __init__(self, sink: Sink, steps: Sequence[int]) -> None:
@@ -48,13 +44,7 @@ class RecordedStepsSink(_ForwardingSink):
 
 
 class WindowSink(_ForwardingSink):
-    """The sink of one window of several: it passes flows on, by the common clock and with ids of their own.
-
-    Args:
-        sink: The recording's.
-        shift_ns: Added to times.
-        number: The window's.
-    """
+    """The sink of one window of several: it passes flows on, with `shift_ns` added to times and ids of their own."""
 
     def __init__(self, sink: Sink, shift_ns: int, number: int) -> None:
         super().__init__(sink)

@@ -113,15 +113,8 @@ def _device_calls(
     """Communication kernels with their own data and that of the framework's record and annotation of the call.
 
     A kernel that was launched before the recording began stays without a group, as how many such kernels there
-    are differs from rank to rank and would shift the count in the group.
-
-    Args:
-        kernels: Communication kernels of one segment.
-        tree: Its host ranges.
-        calls: The framework's records in it.
-        by_id: Those in it and in all earlier ones, by their id.
-        annotations: Annotations of calls.
-        only_group: The group of calls that name none.
+    are differs from rank to rank and would shift the count in the group. `calls` are the records in the segment,
+    `by_id` those in it and in all earlier ones; calls that name no group are of `only_group`.
     """
     marks = annotations.filter(pl.col("name").str.contains(comm.DEVICE_CALL)).select(
         mark_row="row", mark="name", mark_bytes="size_bytes", mark_type="element_type"

@@ -43,12 +43,7 @@ class HostTree:
         return rows < self.offsets["annotation"]
 
     def climb(self, rows: pl.Series, wanted: pl.Series) -> pl.Series:
-        """For each row the nearest one that is wanted: itself or an ancestor; null if there is none.
-
-        Args:
-            rows: Row numbers, with nulls.
-            wanted: Row numbers that stop the climb.
-        """
+        """For each row (or null) the nearest wanted one: itself or an ancestor; null if there is none."""
         stops = pl.DataFrame({"row": wanted.cast(pl.Int64)}).unique().with_columns(stop=pl.col("row"))
         table = pl.DataFrame({"row": rows.cast(pl.Int64)})
         found: pl.Series = pl.repeat(None, table.height, dtype=pl.Int64, eager=True)

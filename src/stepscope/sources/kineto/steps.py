@@ -19,19 +19,11 @@ _SCHEMA = {"step": pl.Int32(), "start_ns": pl.Int64(), "end_ns": pl.Int64()}
 
 
 class Steps:
-    """The steps of one recording, as ranges on the host that do not overlap.
+    """The steps of one recording, as ranges on the host that do not overlap: by default, none are marked."""
 
-    Args:
-        ranges: `step`, `start_ns`, `end_ns`, in time order; empty if the recording marks no steps.
-    """
-
-    def __init__(self, ranges: pl.DataFrame) -> None:
-        self.ranges = ranges
-
-    @classmethod
-    def none(cls) -> Steps:
-        """A recording that marks no steps."""
-        return cls(pl.DataFrame(schema=_SCHEMA))
+    def __init__(self, ranges: pl.DataFrame | None = None) -> None:
+        self.ranges = pl.DataFrame(schema=_SCHEMA) if ranges is None else ranges
+        """`step`, `start_ns`, `end_ns`, in order of time."""
 
     def of(self, times: pl.Series) -> pl.Series:
         """The step in which each time lies: null outside of all; 0 everywhere if there are no steps."""
@@ -58,12 +50,8 @@ def find_steps(events: Events) -> tuple[Steps, int]:
         for name in ("annotation", "operator")
         for frame in events.frames(name, ["name", "start_ns", "duration_ns"])
     ]
-    marks = pl.concat([pl.DataFrame(schema=_SCHEMA), *found]).drop_nulls()
-    ranges = (
-        marks.filter(pl.col("end_ns") > pl.col("start_ns"))
-        .sort("start_ns", "end_ns")
-        .unique("step", keep="first", maintain_order=True)
-    )
+    marks = pl.concat([pl.DataFrame(schema=_SCHEMA), *found]).drop_nulls().filter(pl.col("end_ns") > pl.col("start_ns"))
+    ranges = marks.sort("start_ns", "end_ns").unique("step", keep="first", maintain_order=True)
     cut = pl.min_horizontal("end_ns", pl.col("start_ns").shift(-1).fill_null(2**63 - 1))
     trimmed = ranges.with_columns(end_ns=cut).filter(pl.col("end_ns") > pl.col("start_ns"))
     overlapping = int((ranges["end_ns"] > ranges["start_ns"].shift(-1)).sum() or 0)

@@ -35,12 +35,7 @@ _MOST_SHOWN = 10
 class AscendWindows:
     """Reads windows and makes the tables of the rank from them and its marks.
 
-    Steps and ids restart in each window; they are replaced by those of the whole recording.
-
-    Args:
-        about: The recording.
-        events: The marks; no other events.
-        sink: Takes the rows and issues.
+    Steps and ids restart in each window; they are replaced by those of the whole recording. The events are its marks.
     """
 
     def __init__(self, about: About, events: Events, sink: Sink) -> None:
@@ -49,7 +44,7 @@ class AscendWindows:
         self._sink = sink
         self._merging: Merging | None = None
         self._raw: list[int] = []
-        self._steps, self._overlaps = Steps.none(), 0
+        self._steps, self._overlaps = Steps(), 0
 
     @property
     def has_any(self) -> bool:

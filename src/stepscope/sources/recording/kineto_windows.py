@@ -24,12 +24,8 @@ class KinetoWindows:
     """Adds traces to the events, window by window.
 
     Each trace has its own time base and counts its ids from the start, so times are made absolute and ids unique.
-    Steps are those of the marks; the profiler's own steps are left out.
-
-    Args:
-        events: Takes the events.
-        shift_ns: Added to all times beside the base of each trace.
-        sink: Told about damage.
+    Steps are those of the marks; the profiler's own steps are left out. `shift_ns` is added to all times, in addition
+    to the base of each trace.
     """
 
     def __init__(self, events: Events, shift_ns: int, sink: Sink) -> None:
@@ -51,9 +47,8 @@ class KinetoWindows:
                 self._add_trace(file, window)
 
     def _add_trace(self, file: Path, window: Window) -> None:
-        # the base stands behind the events, so they wait for it
-        waiting: Spool[str] = Spool(self._sink.scratch)
         sink = self._sink
+        waiting: Spool[str] = Spool(sink.scratch)  # the base comes after the events, so they wait for it
         decoded = TraceEvents(file, LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance)
         last, first_ns = 0, None
         for batch in decoded:
@@ -86,9 +81,8 @@ class KinetoWindows:
             for column in _IDS
             if column in frame.columns
         ]
-        return frame.with_columns(
-            pl.col("start_ns") + shift_ns, pl.format("{}.{}", pl.lit(number), "id").alias("id"), *ids
-        )
+        flow = pl.format("{}.{}", pl.lit(number), "id").alias("id")
+        return frame.with_columns(pl.col("start_ns") + shift_ns, flow, *ids)
 
 
 def _least(known: int | None, times: pl.Series) -> int | None:

@@ -60,10 +60,9 @@ class Marks:
         return pl.concat([pl.DataFrame(schema=CALLS), *self.calls]).sort("start_ns")
 
     def unshown_collections(self, shown: Iterable[pl.DataFrame]) -> pl.DataFrame:
-        """The garbage collections at whose time no other is known: a process runs one at a time.
+        """The garbage collections that are not among those `shown` by operator windows (`start_ns`, `duration_ns`).
 
-        Args:
-            shown: `start_ns` and `duration_ns` of those that operator windows show.
+        They are known by their times: a process runs one at a time.
         """
         end = pl.col("start_ns") + pl.col("duration_ns")
         others = pl.concat([pl.DataFrame(schema=_SHOWN), *(frame.select(*_SHOWN) for frame in shown)])
@@ -87,13 +86,7 @@ class Marks:
 
 
 def read_marks(about: About, events: Events, sink: Sink) -> Marks:
-    """Add the marks of a recording to its events.
-
-    Args:
-        about: The recording.
-        events: Takes an annotation for each mark except garbage collections, which windows may have too.
-        sink: Told about damage.
-    """
+    """Add the marks of a recording to its events, except garbage collections, which windows may have too."""
     path = about.directory / MARKS.name
     marks, steps = Marks(), _Steps()
     lost = 0

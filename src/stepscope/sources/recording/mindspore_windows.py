@@ -28,13 +28,7 @@ IS_COMMUNICATION = (
 
 
 class MindSporeWindows:
-    """Adds windows to the events, one after the other.
-
-    Args:
-        about: The recording.
-        events: Takes the operators.
-        sink: Takes the memory curve and issues.
-    """
+    """Adds the operators of windows to the events, one window after the other, and writes the memory curve."""
 
     def __init__(self, about: About, events: Events, sink: Sink) -> None:
         self._about = about

@@ -16,12 +16,7 @@ _FRAMEWORKS = {"torch": "pytorch"}
 
 
 def rank_row(about: About, span: tuple[int, int] | None) -> pl.DataFrame:
-    """The row of `ranks`.
-
-    Args:
-        about: The recording.
-        span: First and last time of what was recorded.
-    """
+    """The row of `ranks`; `span` is first and last time of what was recorded."""
     rank, origin = about.named_rank
     clock = about.clock or {}
     row: dict[str, Any] = {
@@ -46,12 +41,8 @@ def rank_row(about: About, span: tuple[int, int] | None) -> pl.DataFrame:
 
 def group_rows(about: About) -> list[dict[str, Any]]:
     """Rows of `groups`."""
+    named = [entry for entry in about.groups if entry.get("group") is not None]
     return [
-        {
-            "group": str(entry["group"]),
-            "name": as_text(entry.get("name")),
-            "members": member_list(entry.get("members")),
-        }
-        for entry in about.groups
-        if entry.get("group") is not None
+        {"group": str(one["group"]), "name": as_text(one.get("name")), "members": member_list(one.get("members"))}
+        for one in named
     ]

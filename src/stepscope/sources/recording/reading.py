@@ -41,7 +41,7 @@ def read_recording(item: Input, sink: Sink) -> None:
     marks = read_marks(about, events, sink)
     ascend = AscendWindows(about, events, sink)
     supplement = _read_windows(about, marks, events, ascend, sink)
-    steps, span = Steps.none(), None
+    steps, span = Steps(), None
     if ascend.has_any:
         _add_collections(marks, events, ascend.collections())
         steps, span = ascend.write(supplement)

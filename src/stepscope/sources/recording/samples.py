@@ -83,13 +83,8 @@ def write_batches(about: About, steps: Steps, sink: Sink) -> None:
 def write_minddata(about: About, steps: Steps, sink: Sink, *, with_host: bool) -> None:
     """Write what `minddata/` gives of `input_pipeline`, `pipeline_operators` and `host_usage`.
 
-    MindSpore's dataset profiling writes a directory for each start-stop span.
-
-    Args:
-        about: The recording.
-        steps: Its steps.
-        sink: Takes the rows.
-        with_host: Whether to write samples of host and process too, which the recorder's own usually are.
+    MindSpore's dataset profiling writes a directory for each start-stop span. `with_host` writes its samples of host
+    and process too, which the recorder's own usually replace.
     """
     pipelines = 0
     for number, directory in enumerate(minddata_directories(about.directory)):

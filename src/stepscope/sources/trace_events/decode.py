@@ -136,7 +136,7 @@ class EventDecoder:
         series = [
             pl.repeat("X", count, eager=True).alias("phase") if only_ranges else _strings("phase", "ph", events),
             columns.texts("name", _each("name", events)).fill_null(""),
-            _strings("category", "cat", events),
+            pl.Series("category", _each("cat", events), dtype=pl.String),
             columns.texts("process", _each("pid", events)),
             columns.texts("thread", _each("tid", events)),
             columns.times_ns(list(map(bytes, _each("ts", events)))),
