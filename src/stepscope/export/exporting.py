@@ -20,9 +20,8 @@ from stepscope.export.classic.gpu_operators import write_gpu_operators
 from stepscope.export.classic.hccl_raw import write_hccl_raw
 from stepscope.export.classic.host_info import write_host_info
 from stepscope.export.classic.launches import write_launches
-from stepscope.export.classic.loader_pipeline import write_loader_pipeline
 from stepscope.export.classic.memory_usage import write_memory_usage
-from stepscope.export.classic.pipeline_raw import write_pipeline_raw
+from stepscope.export.classic.pipeline_raw import write_loader_pipeline, write_pipeline_raw
 from stepscope.export.classic.pipeline_summary import write_pipeline_summary
 from stepscope.export.classic.profiler_info import write_profiler_info
 from stepscope.export.classic.step_trace import write_step_trace

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import polars as pl
@@ -36,16 +36,14 @@ class _Entry:
     key: Hashable
     parent: _Entry | None
     keeps: bool
-
-    def __post_init__(self) -> None:
-        self.done = threading.Event()
-        self.abandoned = False
-        self.value: Any = None
-        self.failure: BaseException | None = None
-        self.size = 0
-        self.pins = 0
-        self.used: list[_Entry] = []
-        self.asks: list[_Entry] = []
+    done: threading.Event = field(default_factory=threading.Event)
+    abandoned: bool = False
+    value: Any = None
+    failure: BaseException | None = None
+    size: int = 0
+    pins: int = 0
+    used: list[_Entry] = field(default_factory=list)
+    asks: list[_Entry] = field(default_factory=list)
 
     def reaches(self, other: _Entry) -> bool:
         """Whether the work on this entry waits, directly or indirectly, for another entry."""
@@ -75,13 +73,9 @@ class AnswerCache:
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
+        self.used_bytes = 0
+        """Size of the kept answers."""
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
-        self._used_bytes = 0
-
-    @property
-    def used_bytes(self) -> int:
-        """Size of the kept answers in bytes."""
-        return self._used_bytes
 
     def get(self, key: Hashable, compute: Callable[[], Any], *, keeps: bool = True) -> Any:
         """The answer of a key, computed if necessary.
@@ -104,8 +98,8 @@ class AnswerCache:
             try:
                 if is_mine:
                     self._compute(entry, compute)
-                else:
-                    _wait(entry)
+                while not entry.done.wait(_POLL_S if can_be_cancelled() else None):  # another thread computes it
+                    check_cancelled()
             finally:
                 _leave(entry)
             if not entry.abandoned:
@@ -176,14 +170,14 @@ class AnswerCache:
             entry.parent = None
             entry.done.set()
             if entry.failure is None or isinstance(entry.failure, Unavailable):
-                self._used_bytes += entry.size
+                self.used_bytes += entry.size
                 self._entries.move_to_end(entry.key)
             else:
                 del self._entries[entry.key]
             self._make_room()
 
     def _make_room(self) -> None:
-        excess = self._used_bytes - self.most_bytes
+        excess = self.used_bytes - self.most_bytes
         leaving: list[_Entry] = []
         for entry in self._entries.values():
             if excess <= 0:
@@ -196,7 +190,7 @@ class AnswerCache:
 
     def _drop(self, entry: _Entry) -> None:
         del self._entries[entry.key]
-        self._used_bytes -= entry.size
+        self.used_bytes -= entry.size
 
 
 def _pin(entry: _Entry, asker: _Entry | None) -> None:
@@ -212,16 +206,6 @@ def _leave(entry: _Entry) -> None:
     with _LOCK:
         if asker is not None and entry in asker.asks:
             asker.asks.remove(entry)
-
-
-def _wait(entry: _Entry) -> None:
-    """Wait until another thread has the answer.
-
-    Raises:
-        Cancelled: If the question that waits is cancelled meanwhile.
-    """
-    while not entry.done.wait(_POLL_S if can_be_cancelled() else None):
-        check_cancelled()
 
 
 def size_of(value: Any) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.run.rank import Rank, stacked
-from stepscope.tables import RANKS, STEPS, TABLES
+from stepscope.run.rank import Rank, narrowed, stacked
+from stepscope.tables import STEPS, TABLES
 from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
 
 UNTIMED = ("links", "transports", "communication_totals", "step_totals", "operator_steps")
@@ -111,7 +111,4 @@ def tables_of(ranks: Sequence[Rank], name: str, steps: pl.DataFrame) -> pl.LazyF
     """A table of some ranks by iterations, narrowed to the selected steps."""
     own = steps.filter(pl.col("rank").is_in([rank.rank for rank in ranks]))
     rows = numbered(stacked([rank.whole for rank in ranks], name), name, own)
-    chosen = ranks[0].steps
-    if chosen is None or name == RANKS.name or "step" not in TABLES[name].schema:
-        return rows
-    return rows.filter(chosen.expression("step"))
+    return narrowed(rows, name, ranks[0].steps)

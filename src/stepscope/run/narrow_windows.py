@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -19,25 +18,11 @@ lasts from the first device task of a step to that of the next, so the windows o
 their time. The window of a single step lacks the host's time before its first and after its last task."""
 
 
-@dataclass(frozen=True)
-class NarrowWindows:
-    """The steps of a rank whose windows cover little of them.
+def _narrow_windows(ranks: Sequence[Rank]) -> list[tuple[int, int, int, int]]:
+    """The ranks whose windows cover less than `LEAST_SHARE` of their steps, worst first.
 
-    Args:
-        rank: The rank.
-        steps: Number of steps.
-        host_ns: From the start of the first step to the end of the last on the host.
-        device_ns: From the start of the first window to the end of the last.
+    Of each: rank, number of steps, and from the start of the first to the end of the last on host and device.
     """
-
-    rank: int
-    steps: int
-    host_ns: int
-    device_ns: int
-
-
-def narrow_windows(ranks: Sequence[Rank]) -> list[NarrowWindows]:
-    """The ranks whose windows cover less than `LEAST_SHARE` of their steps, worst first."""
     # over all steps even if some are selected: a step may run on the device while the host is in the next one
     having = [rank.whole for rank in ranks if rank.has(STEPS.name)]
     if not having:
@@ -54,30 +39,29 @@ def narrow_windows(ranks: Sequence[Rank]) -> list[NarrowWindows]:
         )
     )
     share = pl.col("device_ns") / pl.col("host_ns")
-    narrow = spans.filter((pl.col("host_ns") > 0) & (share < LEAST_SHARE)).sort(share, "rank").collect()
-    return [NarrowWindows(**row) for row in narrow.iter_rows(named=True)]
+    return spans.filter((pl.col("host_ns") > 0) & (share < LEAST_SHARE)).sort(share, "rank").collect().rows()
 
 
 def narrow_window_issues(ranks: Sequence[Rank], path: Path) -> list[Issue]:
     """A warning about the rank whose windows cover the least of its steps, if that is too little."""
-    narrow = narrow_windows(ranks)
+    narrow = _narrow_windows(ranks)
     if not narrow:
         return []
-    worst, more = narrow[0], len(narrow) - 1
-    what = "step takes" if worst.steps == 1 else f"{worst.steps} steps take"
-    host, device = duration(worst.host_ns), duration(worst.device_ns)
+    (rank, steps, host_ns, device_ns), more = narrow[0], len(narrow) - 1
+    what = "step takes" if steps == 1 else f"{steps} steps take"
+    host, device = duration(host_ns), duration(device_ns)
     problem = (
-        f"rank {worst.rank}: its {what} {host} on the host, but the recorded work on its device spans only {device} of "
+        f"rank {rank}: its {what} {host} on the host, but the recorded work on its device spans only {device} of "
         "that; times and shares are of this span"
     )
     problem += f" ({plural(more, 'more rank')} alike)" if more else ""
     remedy = "Call the profiler's step() where each step ends, and check that it recorded the device all the time"
-    return [Issue("warning", str(path), problem, remedy, rank=worst.rank)]
+    return [Issue("warning", str(path), problem, remedy, rank=rank)]
 
 
 def narrow_step_ns(ranks: Sequence[Rank]) -> float | None:
     """The time of a step on the host, if the windows of most ranks cover little of it."""
-    narrow = narrow_windows(ranks)
+    narrow = _narrow_windows(ranks)
     if 2 * len(narrow) <= len(ranks):
         return None
-    return sum(rank.host_ns for rank in narrow) / sum(rank.steps for rank in narrow)
+    return sum(host_ns for _, _, host_ns, _ in narrow) / sum(steps for _, steps, _, _ in narrow)

@@ -90,13 +90,8 @@ def open_run(
 
     Args:
         paths: Trace files and directories of them, one or more.
-        use_store: Store the rows for the next call.
+        use_store, ranks, steps, progress, engine, answers_mb: See `open_runs`.
         run: Name of a run, or its number in the order of `open_runs`, counted from 1.
-        ranks: Only these ranks: `0,3-5` or numbers.
-        steps: Only these steps; tables without steps keep their rows.
-        progress: Called with bytes read, total bytes and a name while inputs are read.
-        engine: Runs analyses over ranks: `Threads` of this process (default) or `Processes`.
-        answers_mb: MB of answers to keep per run, see `Run`.
 
     Raises:
         NothingReadable: If there is no readable recording.
@@ -141,16 +136,8 @@ def named(runs: Sequence[Run], run: str) -> Run:
     )
 
 
-def _narrow(
-    runs: Sequence[Run],
-    ranks: Choice,
-    steps: Choice,
-) -> list[Run]:
-    """The runs that have the chosen ranks and steps.
-
-    Raises:
-        StepscopeError: If none has them; the largest run's error.
-    """
+def _narrow(runs: Sequence[Run], ranks: Choice, steps: Choice) -> list[Run]:
+    """The runs that have the chosen ranks and steps; raises the largest run's error if none has."""
     narrowed: list[Run] = []
     refusals: list[StepscopeError] = []
     for run in runs:

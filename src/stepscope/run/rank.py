@@ -59,7 +59,7 @@ class Rank:
         if name == RANKS.name:
             return pl.LazyFrame([dict(self.facts)], schema=schema)
         rows = self.recording.scan(name).with_columns(rank=pl.lit(self.rank, pl.Int32))
-        return _narrowed(rows.select(list(schema)), name, self.steps)
+        return narrowed(rows.select(list(schema)), name, self.steps)
 
     @property
     def whole(self) -> Rank:
@@ -87,10 +87,10 @@ def stacked(ranks: Sequence[Rank], name: str) -> pl.LazyFrame:
     if len(stored) < max(len(ranks), 2):  # rows in memory, or one recording under two names
         return pl.concat([rank.table(name) for rank in ranks])
     rows = scan_together(list(stored.values()), name).select(list(TABLES[name].schema))
-    return _narrowed(rows, name, ranks[0].steps)  # the ranks of a run are narrowed to the same steps
+    return narrowed(rows, name, ranks[0].steps)  # the ranks of a run are narrowed to the same steps
 
 
-def _narrowed(rows: pl.LazyFrame, name: str, steps: Selection | None) -> pl.LazyFrame:
+def narrowed(rows: pl.LazyFrame, name: str, steps: Selection | None) -> pl.LazyFrame:
     """The rows of a table in the chosen steps; all rows if the table has no steps."""
     if steps is None or "step" not in TABLES[name].schema:
         return rows

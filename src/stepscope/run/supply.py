@@ -80,7 +80,10 @@ class Supplier:
         if ranks is None and analysis.scope == "rank":
             return self._stacked(analysis, options).whole()
         if ranks is None and analysis.name in self.given:
-            return _raised(self.given[analysis.name])
+            given = self.given[analysis.name]
+            if isinstance(given, Unavailable):
+                raise given.again()
+            return given
         numbers = None if ranks is None else tuple(rank.rank for rank in ranks)
 
         def compute() -> Any:
@@ -96,10 +99,11 @@ class Supplier:
     def _part_of_stacked(
         self, analysis: Analysis, options: Mapping[str, Any], numbers: tuple[int, ...] | None
     ) -> pl.DataFrame | None:
-        """The answer of some ranks from the stacked answer of all ranks, if that is known: only that one is kept
-        then."""
-        stacked_: Stacked | None = None if numbers is None else self.cache.known(self._key(analysis, options, None))
-        return None if stacked_ is None or numbers is None else stacked_.part(numbers)
+        """The answer of some ranks from that of all ranks, if it is known: only that one is kept then."""
+        if numbers is None:
+            return None
+        everyone: Stacked | None = self.cache.known(self._key(analysis, options, None))
+        return None if everyone is None else everyone.part(numbers)
 
     def ask_part(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank]) -> PartAnswer:
         """The answers of some ranks: together, or one by one if that fails."""
@@ -115,11 +119,7 @@ class Supplier:
         return PartAnswer({numbers: frame}, {})
 
     def _options(self, analysis: Analysis, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All options of an analysis: given, else the run's, else default values.
-
-        Raises:
-            StepscopeError: If it has no such option, or a value is not plain data.
-        """
+        """All options of an analysis: given, else the run's, else default values. Others raise `StepscopeError`."""
         analysis.check_options(given)
         return self._completed(analysis, {name: frozen(analysis.name, name, value) for name, value in given.items()})
 
@@ -283,12 +283,6 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self._thing)
-
-
-def _raised(given: pl.DataFrame | Unavailable) -> pl.DataFrame:
-    if isinstance(given, Unavailable):
-        raise given.again()
-    return given
 
 
 def _collected(result: Any) -> Any:

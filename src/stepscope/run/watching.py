@@ -37,7 +37,7 @@ class _Watch:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
-_watch: ContextVar[_Watch | None] = ContextVar("stepscope_watch", default=None)
+_watch: ContextVar[_Watch] = ContextVar("stepscope_watch", default=_Watch())  # noqa: B039 - never changed
 
 
 @contextmanager
@@ -62,25 +62,19 @@ def check_cancelled() -> None:
     Raises:
         Cancelled: If so.
     """
-    if is_cancelled():
+    cancellation = _watch.get().cancellation
+    if cancellation is not None and cancellation.is_cancelled:
         raise Cancelled("the question was cancelled before it was answered. Ask it again to start anew")
-
-
-def is_cancelled() -> bool:
-    """Whether the question in progress was cancelled."""
-    watch = _watch.get()
-    return watch is not None and watch.cancellation is not None and watch.cancellation.is_cancelled
 
 
 def can_be_cancelled() -> bool:
     """Whether the question in progress can be cancelled."""
-    watch = _watch.get()
-    return watch is not None and watch.cancellation is not None
+    return _watch.get().cancellation is not None
 
 
 def report(question: str, done: int, total: int) -> None:
     """Report how many ranks have finished."""
     watch = _watch.get()
-    if watch is not None and watch.progress is not None:
+    if watch.progress is not None:
         with watch.lock:
             watch.progress(question, done, total)

@@ -12,8 +12,7 @@ from export_samples import BASE, MS, lines, make_export, raw_files, read
 from stepscope.analysis.methods.pipeline_graph import LIMITS, Node
 from stepscope.export.classic.cpu_usage import write_cpu_usage
 from stepscope.export.classic.framework_files import write_minddata
-from stepscope.export.classic.loader_pipeline import write_loader_pipeline
-from stepscope.export.classic.pipeline_raw import write_pipeline_raw
+from stepscope.export.classic.pipeline_raw import write_loader_pipeline, write_pipeline_raw
 from stepscope.export.classic.pipeline_summary import advise, write_pipeline_summary
 from stepscope.export.rank_export import RankExport
 

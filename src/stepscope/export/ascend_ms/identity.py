@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from stepscope import __version__
 from stepscope.export.rank_export import RankExport
+from stepscope.json_files import value_in
 
 _RECORDED = ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend")
 _MINDSPORE = "mindspore"
@@ -19,7 +19,7 @@ def profiler_info(export: RankExport) -> str:
     MindSpore) stands below `stepscope`, which other tools ignore and our own reader uses.
     """
     facts = export.facts
-    options = dict(export.about.get("options") or json.loads(facts.get("options") or "{}"))
+    options = dict(export.about.get("options") or value_in(facts.get("options")) or {})
     content: dict[str, Any] = {
         "config": {"common_config": {"activities": _activities(facts), **options}, "experimental_config": {}},
         "rank_id": export.rank,
@@ -39,7 +39,7 @@ def profiler_info(export: RankExport) -> str:
 def profiler_metadata(export: RankExport) -> str:
     """Environment variables and process groups. Parallel sizes are not recorded, so none are stated."""
     facts = export.facts
-    environment = export.about.get("environment") or json.loads(facts.get("environment") or "{}")
+    environment = export.about.get("environment") or value_in(facts.get("environment")) or {}
     groups = {}
     for group, name, members in export.rows("groups").select("group", "name", "members").iter_rows():
         ranks = list(members) if members is not None else None

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.export.classic.framework_files import CPU, PIPELINE
-from stepscope.export.classic.loader_pipeline import LOADER
+from stepscope.export.classic.pipeline_raw import LOADER
 from stepscope.export.rank_export import RankExport
 
 _MB = 1 << 20

@@ -16,6 +16,7 @@ from stepscope.export.classic.cpu_operators import NO_OPERATORS
 from stepscope.export.classic.operator_names import named_operators
 from stepscope.export.formatting import ms
 from stepscope.export.rank_export import RankExport
+from stepscope.json_files import value_in
 
 _PART = 100_000
 NO_SHAPE = "NoShape"
@@ -66,12 +67,7 @@ def _launches(operators: pl.DataFrame) -> Iterator[str]:
 @lru_cache(maxsize=65536)
 def parsed_shapes(text: str | None) -> tuple[Any, ...]:
     """The inputs in a text of shapes: sizes, a list of sizes, or None each. Empty if the text is not a JSON list."""
-    if not text:
-        return ()
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return ()
+    found = value_in(text)
     return tuple(found) if isinstance(found, list) else ()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,8 @@ from stepscope.analysis.methods.pipeline_graph import (
 from stepscope.export.classic.framework_files import CPU, ITERATOR
 from stepscope.export.classic.pipeline_raw import DatasetOperator, read_pipeline
 from stepscope.export.rank_export import RankExport
+from stepscope.json_files import read_object
+from stepscope.json_values import list_of
 
 NONE = -1
 """Stands for a figure that an operator does not have."""
@@ -107,7 +108,7 @@ def _cpu_samples(export: RankExport) -> dict[int, list[int]]:
     if path.name not in export.written:
         return {}
     found = {}
-    for operator in json.loads(path.read_bytes()).get("op_info") or []:
+    for operator in list_of(read_object(path), "op_info"):
         metrics = operator["metrics"]
         if metrics["user_utilization"]:
             both = zip(metrics["user_utilization"], metrics["sys_utilization"], strict=False)
