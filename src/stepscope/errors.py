@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 from stepscope.paths import shown
 
@@ -66,9 +67,7 @@ class Unavailable(StepscopeError):
 
     def again(self) -> Unavailable:
         """The same reason without the traceback of where it was first raised, which would keep all its frames."""
-        return Unavailable(
-            str(self), question=self.question, table=self.table, ranks=self.ranks, why=self.why, causes=self.causes
-        )
+        return copy(self)
 
 
 class Cancelled(StepscopeError):

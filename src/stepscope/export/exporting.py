@@ -11,7 +11,7 @@ from pathlib import Path
 from stepscope.errors import StepscopeError
 from stepscope.export.ascend_ms import write_ascend_ms
 from stepscope.export.classic.cluster_analyse import write_cluster_analyse
-from stepscope.export.classic.cpu_operators import write_cpu_operators
+from stepscope.export.classic.cpu_operators import write_cpu_operators, write_launches
 from stepscope.export.classic.cpu_usage import write_cpu_usage
 from stepscope.export.classic.dynamic_shapes import write_dynamic_shapes
 from stepscope.export.classic.flops import write_flops
@@ -19,7 +19,6 @@ from stepscope.export.classic.framework_files import write_minddata, write_windo
 from stepscope.export.classic.gpu_operators import write_gpu_operators
 from stepscope.export.classic.hccl_raw import write_hccl_raw
 from stepscope.export.classic.host_info import write_host_info
-from stepscope.export.classic.launches import write_launches
 from stepscope.export.classic.memory_usage import write_memory_usage
 from stepscope.export.classic.pipeline_raw import write_loader_pipeline, write_pipeline_raw
 from stepscope.export.classic.pipeline_summary import write_pipeline_summary

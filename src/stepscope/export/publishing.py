@@ -109,11 +109,7 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _replaced_files(export: RankExport) -> set[str]:
-    """Files of an earlier export of this recording, which may be replaced; those of another recording are set aside.
-
-    Raises:
-        OSError: If files cannot be moved.
-    """
+    """Files of an earlier export of this recording, which may be replaced; those of another recording are set aside."""
     name = list_name(export.rank)
     if not (export.directory / name).exists():
         return set()
@@ -133,15 +129,7 @@ def _replaced_files(export: RankExport) -> set[str]:
 
 
 def _set_unknown_aside(export: RankExport, replaced: Iterable[str]) -> None:
-    """Move files aside that have the names of new ones and are in no list of exported files: they may be the user's.
-
-    Args:
-        export: The files that were made, and where they go.
-        replaced: Files that may be replaced.
-
-    Raises:
-        OSError: If files cannot be moved.
-    """
+    """Move files aside that have the names of new ones and are in no list of exported files: they may be the user's."""
     unknown = {file for file in set(export.written).difference(replaced) if (export.directory / file).exists()}
     if unknown:
         earlier = export.directory / EARLIER / f"{stamp_in_name(export.recording.name)}-before"
@@ -160,11 +148,7 @@ def _set_aside(directory: Path, files: Iterable[str], earlier: Path) -> None:
 
 
 def _remove(export: RankExport, files: Iterable[str]) -> None:
-    """Remove files of an earlier export that are no longer made.
-
-    Raises:
-        OSError: If a file cannot be removed.
-    """
+    """Remove files of an earlier export that are no longer made."""
     gone = list(files)
     for file in gone:
         (export.directory / file).unlink(missing_ok=True)
@@ -185,16 +169,7 @@ def _is_inside(file: str) -> bool:
 
 
 def _write_list(export: RankExport, files: Iterable[str], *, complete: bool) -> None:
-    """Write the list of what was made, and of what was not.
-
-    Args:
-        export: The export.
-        files: Files that are there, or may be.
-        complete: Whether all of them are there.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Write the list of what was made, with all files that may be there, and of what was not."""
     name, steps = list_name(export.rank), tuple(export.step_numbers)
     listed = ExportList(export.directory / name, _relative(export), tuple(files), complete, steps, export.left_out)
     export.write(name, json.dumps(listed.as_json(), indent=1))

@@ -10,11 +10,10 @@ import pytest
 from export_samples import BASE, MS, US, lines, make_export, make_recording, read, torch_frames
 
 from stepscope.errors import StepscopeError
-from stepscope.export.classic.cpu_operators import write_cpu_operators
+from stepscope.export.classic.cpu_operators import write_cpu_operators, write_launches
 from stepscope.export.classic.dynamic_shapes import write_dynamic_shapes
 from stepscope.export.classic.flops import write_flops
 from stepscope.export.classic.gpu_operators import write_gpu_operators
-from stepscope.export.classic.launches import write_launches
 from stepscope.export.classic.operator_query import analyse_operators
 from stepscope.run import Run
 

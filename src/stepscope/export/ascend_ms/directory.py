@@ -85,11 +85,7 @@ def _write(export: RankExport, folder: str, name: str, make: Callable[[RankExpor
 
 
 def _write_copies(export: RankExport, folder: str) -> None:
-    """Repeat in `folder` what this export has made of `COPIES`; files of earlier exports are left alone.
-
-    Raises:
-        OSError: If a file cannot be read or written.
-    """
+    """Repeat in `folder` what this export has made of `COPIES`; files of earlier exports are left alone."""
     for name, source in COPIES.items():
         made = source.format(rank=export.rank)
         if made in export.written:

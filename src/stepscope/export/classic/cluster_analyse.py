@@ -55,11 +55,7 @@ def _mode(export: RankExport) -> tuple[str, int]:
 
 
 def _sums(export: RankExport, steps: pl.DataFrame) -> pl.DataFrame:
-    """The columns of the file for each step, in ns.
-
-    Raises:
-        Unavailable: If what the rank did is not known.
-    """
+    """The columns of the file for each step, in ns; raises `Unavailable` if what the rank did is not known."""
     activity = export.run.analyse("activity")
     receives = export.lazy("collectives").filter((pl.col("operation") == "recv") & pl.col("on_device"))
     receives = receives.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))

@@ -54,11 +54,7 @@ def _names(export: RankExport) -> pl.LazyFrame:
 
 
 def _paths(export: RankExport) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """What encloses each operator, one depth after the other, from the outside.
-
-    Returns:
-        `slice` and `path` of the operators; `path` and `full_name` of the paths.
-    """
+    """`slice` and `path` of each operator, from the outside one depth after the other; `full_name` of each `path`."""
     slices = (
         export.lazy("slices")
         .filter(pl.col("depth").is_not_null())

@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 
 from stepscope.errors import StepscopeError
+from stepscope.export.classic.cpu_operators import parsed_shapes
 from stepscope.export.classic.gpu_operators import owned_kernels
-from stepscope.export.classic.launches import parsed_shapes
 from stepscope.export.classic.operator_names import named_operators
 from stepscope.export.formatting import us
 from stepscope.export.rank_export import open_recording

@@ -82,13 +82,7 @@ def _in_order(summary: dict[str, Any], cpu: list[float], stages: list[DatasetOpe
 
 
 def _node(stage: DatasetOperator, cpu: float | None, stages: list[DatasetOperator]) -> Node:
-    """An operator as analyses know it.
-
-    Args:
-        stage: The operator.
-        cpu: What it used of CPU, in percent of a processor; None if unknown.
-        stages: All operators.
-    """
+    """One of all operators as analyses know it; `cpu` is in percent of a processor, None if unknown."""
     return Node(
         name=_label(stage),
         kind=stage.kind.removesuffix("Op"),
