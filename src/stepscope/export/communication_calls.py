@@ -14,6 +14,21 @@ from stepscope.export.rank_export import RankExport
 from stepscope.run import Run, open_runs
 from stepscope.tables.communication import POINT_TO_POINT
 
+WORDS = {
+    "all_reduce": "AllReduce",
+    "all_gather": "AllGather",
+    "reduce_scatter": "ReduceScatter",
+    "broadcast": "Broadcast",
+    "all_to_all": "AlltoAll",
+    "reduce": "Reduce",
+    "gather": "Gather",
+    "scatter": "Scatter",
+    "barrier": "Barrier",
+    "send": "Send",
+    "recv": "Receive",
+}
+"""Our word for an operation to that of files for other tools; other words stay as recorded."""
+
 _log = logging.getLogger("stepscope")
 
 

@@ -1,8 +1,7 @@
 """Rows that were read once, kept as Parquet in a cache directory and opened in milliseconds."""
 
 from stepscope.store.cache import Store, StoreEntry, cache_directory, max_bytes
-from stepscope.store.identity import identify, schema_version, size_of
-from stepscope.store.manifest import Manifest, write_manifest
+from stepscope.store.manifest import Manifest, identify, schema_version, size_of, write_manifest
 from stepscope.store.recording import MemoryRecording, Recording, StoredRecording, scan_together
 from stepscope.store.sinks import MemorySink, StoreError, StoreSink
 

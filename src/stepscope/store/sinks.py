@@ -34,8 +34,12 @@ class StoreError(Exception):
 class _Sink:
     """What both kinds of sink share: checking rows, collecting issues and the facts of the rank."""
 
-    def __init__(self, source: str, workers: int, advance: Advance | None, path: Path) -> None:
+    def __init__(
+        self, source: str, workers: int, advance: Advance | None, path: Path, directory: Path | None = None
+    ) -> None:
         self.workers = workers
+        self._scratch_parent = directory
+        self._scratch: list[Path] = []
         self._advance = advance
         self._path = path
         self.facts: dict[str, Any] = dict.fromkeys(column.name for column in RANKS.columns)
@@ -80,6 +84,16 @@ class _Sink:
         """Report progress: that many more bytes of the input's files were read."""
         if self._advance is not None:
             self._advance(count)
+
+    def scratch(self) -> Path:
+        """A private directory for intermediate files, removed when the input is done."""
+        self._scratch.append(Path(tempfile.mkdtemp(prefix="stepscope-", dir=self._scratch_parent)))
+        return self._scratch[-1]
+
+    def discard(self) -> None:
+        """Remove the intermediate files."""
+        for directory in self._scratch:
+            shutil.rmtree(directory, ignore_errors=True)
 
     def _count(self, table: Table, fitting: Fitting) -> None:
         """Count the rows of a table that it refused; the first of them is the example."""
@@ -138,7 +152,7 @@ class StoreSink(_Sink):
     def __init__(
         self, directory: Path, source: str, workers: int = 1, advance: Advance | None = None, path: Path = _UNKNOWN
     ) -> None:
-        super().__init__(source, workers, advance, path)
+        super().__init__(source, workers, advance, path, directory)
         self.directory = directory
         self._buffers: dict[str, list[pl.DataFrame]] = {}
         self._buffered: dict[str, int] = {}
@@ -148,18 +162,13 @@ class StoreSink(_Sink):
         self._writer = ThreadPoolExecutor(1) if workers > 1 else None
         self._writing: Future[None] | None = None
 
-    def scratch(self) -> Path:
-        """A private directory for intermediate files, removed when the input is done."""
-        return Path(tempfile.mkdtemp(prefix="scratch-", dir=self.directory))
-
     def close(self) -> dict[str, StoredTable]:
         """Write the rest and return what was written.
 
         Raises:
             StoreError: If any of the rows could not be written, also earlier on.
         """
-        for scratch in self.directory.glob("scratch-*"):
-            shutil.rmtree(scratch, ignore_errors=True)
+        self.discard()
         self._write_issues()
         try:
             for name in list(self._buffers):
@@ -222,24 +231,12 @@ class MemorySink(_Sink):
     def __init__(self, source: str, workers: int = 1, advance: Advance | None = None, path: Path = _UNKNOWN) -> None:
         super().__init__(source, workers, advance, path)
         self._frames: dict[str, list[pl.DataFrame]] = {}
-        self._scratch: list[Path] = []
-
-    def scratch(self) -> Path:
-        """A private directory for intermediate files, removed when the input is done."""
-        directory = Path(tempfile.mkdtemp(prefix="stepscope-"))
-        self._scratch.append(directory)
-        return directory
 
     def close(self) -> dict[str, pl.DataFrame]:
         """The rows of each table that has any."""
         self.discard()
         self._write_issues()
         return {name: pl.concat(frames) for name, frames in self._frames.items()}
-
-    def discard(self) -> None:
-        """Remove the intermediate files."""
-        for directory in self._scratch:
-            shutil.rmtree(directory, ignore_errors=True)
 
     def _add(self, table: Table, frame: pl.DataFrame) -> None:
         self._frames.setdefault(table.name, []).append(frame)

@@ -173,16 +173,16 @@ class Table:
         Raises:
             ValueError: For an unknown column.
         """
-        cells, strays = self._cells(frame, self._schema(frame, with_rank=False))
+        cells, strays = self._cells(frame, self._schema(frame))
         return cells.with_columns(frame[name] for name in strays)
 
-    def fitting(self, frame: pl.DataFrame, *, with_rank: bool = False) -> Fitting:
+    def fitting(self, frame: pl.DataFrame) -> Fitting:
         """The rows of `frame` with values that fit their types, and no null in a column that is not nullable.
 
         Raises:
             ValueError: For an unknown column.
         """
-        cells, strays = self._cells(frame, self._schema(frame, with_rank=with_rank))
+        cells, strays = self._cells(frame, self._schema(frame))
         refused = dict(strays)
         for column in self.columns:
             if not column.nullable and column.name in cells.columns and cells[column.name].null_count():
@@ -201,7 +201,7 @@ class Table:
         cells, strays = self._cells(frame, self._schema(frame, with_rank="rank" in frame.columns))
         return Fitting(cells, sum(int(stray.sum()) for stray in strays.values()), _example(frame, strays))
 
-    def _schema(self, frame: pl.DataFrame, *, with_rank: bool) -> dict[str, pl.DataType]:
+    def _schema(self, frame: pl.DataFrame, *, with_rank: bool = False) -> dict[str, pl.DataType]:
         schema = self._types if with_rank else self._stored_types
         unknown = set(frame.columns) - set(schema)
         if unknown:

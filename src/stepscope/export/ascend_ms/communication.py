@@ -9,26 +9,13 @@ from typing import Any
 import polars as pl
 
 from stepscope.errors import Unavailable
-from stepscope.export.communication_calls import transport
+from stepscope.export.communication_calls import WORDS, transport
 from stepscope.export.rank_export import RankExport
 from stepscope.sources.ascend.groups import group_key
 from stepscope.tables.communication import POINT_TO_POINT
 
-WORDS = {
-    "all_reduce": "allReduce",
-    "all_gather": "allGather",
-    "reduce_scatter": "reduceScatter",
-    "broadcast": "broadcast",
-    "all_to_all": "alltoall",
-    "reduce": "reduce",
-    "gather": "gather",
-    "scatter": "scatter",
-    "barrier": "barrier",
-    "send": "send",
-    "recv": "receive",
-    "send_recv": "batchSendRecv",
-}
-"""Our word for an operation to the format's; other words stay as recorded."""
+_WORDS = {operation: word[0].lower() + word[1:] for operation, word in WORDS.items()}
+_WORDS |= {"all_to_all": "alltoall", "send_recv": "batchSendRecv"}
 
 TIMES = "Communication Time Info"
 BANDS = "Communication Bandwidth Info"
@@ -213,4 +200,4 @@ def named_calls(export: RankExport) -> pl.DataFrame:
 
 def _word(operation: str) -> str:
     """An operation without what would make its name be taken apart wrongly."""
-    return WORDS.get(operation) or re.sub(r"[^A-Za-z0-9]+", "", operation) or "call"
+    return _WORDS.get(operation) or re.sub(r"[^A-Za-z0-9]+", "", operation) or "call"

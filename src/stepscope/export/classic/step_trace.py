@@ -16,6 +16,7 @@ import polars as pl
 from stepscope.errors import Unavailable
 from stepscope.export.classic.gpu_operators import owned_kernels
 from stepscope.export.classic.operator_names import named_operators
+from stepscope.export.communication_calls import WORDS
 from stepscope.export.formatting import TICK_NS, csv_text
 from stepscope.export.rank_export import RankExport
 
@@ -26,20 +27,6 @@ INFERENCE = "step_num,start_point,end_point,total,fp_point,iteration_interval,fp
 
 MAX_REDUCES = 200
 """Three columns each; the first ones of a step are kept."""
-
-_OPERATIONS = {
-    "all_reduce": "AllReduce",
-    "all_gather": "AllGather",
-    "reduce_scatter": "ReduceScatter",
-    "broadcast": "Broadcast",
-    "all_to_all": "AlltoAll",
-    "reduce": "Reduce",
-    "gather": "Gather",
-    "scatter": "Scatter",
-    "barrier": "Barrier",
-    "send": "Send",
-    "recv": "Receive",
-}
 
 
 def write_step_trace(export: RankExport) -> None:
@@ -195,7 +182,7 @@ def named_reduces(export: RankExport, collectives: pl.DataFrame) -> pl.DataFrame
         layout = export.run.analyse("step_reduces", on_host=True)
     except Unavailable:
         return collectives.clear().with_columns(reduce=pl.lit(None, pl.String))
-    word = pl.col("operation").replace(_OPERATIONS)
+    word = pl.col("operation").replace(WORDS)
     calls = layout.filter((pl.col("segment") == "call") & (pl.col("step") > 0)).select(
         "collective", "call", reduce=pl.format("stream_{}_{}_{}", pl.col("stream").fill_null(0), "call", word)
     )
