@@ -9,7 +9,7 @@ devices; which ranks a collective moves data between is its library's choice and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -23,6 +23,9 @@ HEADER = "step_num,communication_cost,wait_cost,link_info,communication_operator
 AVERAGE = "-"
 MAX_CELL = 131_072
 """Characters that readers take in one cell, the limit of Python's `csv`."""
+
+Entry = tuple[float, float, dict[str, dict[str, list[float]]]]
+"""Cost and waiting in ms, and by link and library the time (ms), size (KB) and bandwidth (KB/s), in a step."""
 
 _ALONE = "this needs the recordings of other ranks; analyse all ranks together (Profiler.offline_analyse)"
 
@@ -45,10 +48,10 @@ def write_hccl_raw(export: RankExport) -> None:
         export.leave_out(
             f"{name} (wait_cost)", f"{unknown} of {calls.height} calls count as if they did not wait: {why}"
         )
-    table = _StepCosts(calls, steps)
-    export.write(name, csv_text(HEADER, table.lines()))
-    if table.cut:
-        reason = f"the cheapest of a step, up to {table.cut}: readers take {MAX_CELL} characters a cell"
+    lines, cut = _lines(calls, steps)
+    export.write(name, csv_text(HEADER, lines))
+    if cut:
+        reason = f"the cheapest of a step, up to {cut}: readers take {MAX_CELL} characters a cell"
         export.leave_out(f"{name} (operators)", reason)
 
 
@@ -57,79 +60,54 @@ def _calls(export: RankExport) -> pl.DataFrame:
     return with_waits(export, calls)
 
 
-class _CallCosts:
-    """What some calls cost in all."""
+def _lines(calls: pl.DataFrame, steps: list[int]) -> tuple[list[list[object]], int]:
+    """Each step, and the mean step; an operator's mean is that of the steps that have it.
 
-    def __init__(self) -> None:
-        self.spent_ns = self.wait_ns = 0
-        self._links: dict[tuple[str, str], tuple[int, int]] = {}
-
-    def add(self, call: Mapping[str, Any]) -> None:
-        """Add a call."""
-        wait = min(call["wait_ns"] or 0, call["duration_ns"])
-        spent = call["duration_ns"] - wait
-        self.spent_ns += spent
-        self.wait_ns += wait
-        if call["link"] is not None and spent:  # else how long it moved data is not known
-            key = (call["link"], call["transport"])
-            time, size = self._links.get(key, (0, 0))
-            self._links[key] = (time + spent, size + call["size_bytes"])
-
-    def entry(self, steps: int) -> tuple[float, float, dict[str, dict[str, list[float]]]]:
-        """Cost and waiting in ms, and links with time (ms), size (KB) and bandwidth (KB/s), of one of some steps."""
-        links: dict[str, dict[str, list[float]]] = {}
-        for (link, library), (time, size) in self._links.items():
-            figures = [ms(time / steps), round(size / 1000 / steps, 6), round(size * 1e6 / time, 6)]
-            links.setdefault(link, {})[library] = figures
-        return ms(self.spent_ns / steps), ms(self.wait_ns / steps), links
-
-
-class _StepCosts:
-    """The lines of a file.
-
-    Args:
-        calls: Calls with their `reduce`, in the order in which operators are listed.
-        steps: The steps, in order; those without calls have a line, too, so that all ranks have the same ones.
+    All ranks have the same lines, so steps without calls have one, too. Also: the most operators that did not fit.
     """
+    wait = pl.min_horizontal(pl.col("wait_ns").fill_null(0), "duration_ns")
+    costs = calls.with_columns(wait=wait, spent=pl.col("duration_ns") - wait, link=_link())
+    sums = {step: entry for (step,), entry in _entries(costs, "step")}
+    operators: dict[int, dict[str, Entry]] = {step: {} for step in steps}
+    for (step, name), entry in _entries(costs, "step", "reduce"):
+        operators[step][name] = entry
+    rows = [(str(number), sums.get(step, (0.0, 0.0, {})), operators[step]) for number, step in enumerate(steps, 1)]
+    means = {name: entry for (name,), entry in _entries(costs, "reduce")}
+    rows += [(AVERAGE, entry, means) for _, entry in _entries(costs, "rank", steps=len(steps))]
+    lines: list[list[object]] = []
+    cut = 0
+    for number, (spent, waited, links), named in rows:
+        fitting = _fitting({name: [number, *entry] for name, entry in named.items()})
+        cut = max(cut, len(named) - len(fitting))
+        lines.append([number, spent, waited, json.dumps(links), json.dumps(fitting)])
+    return lines, cut
 
-    def __init__(self, calls: pl.DataFrame, steps: list[int]) -> None:
-        self.cut = 0
-        """The most operators that did not fit into one line."""
-        self._numbers = {step: number for number, step in enumerate(steps, 1)}
-        self._sums = {step: _CallCosts() for step in steps}
-        self._operators: dict[int, dict[str, _CallCosts]] = {step: {} for step in steps}
-        self._all: dict[str, _CallCosts] = {}
-        self._total = _CallCosts()
-        for call in calls.with_columns(link=_link()).iter_rows(named=True):
-            name, step = call["reduce"], call["step"]
-            mine = self._operators[step].setdefault(name, _CallCosts())
-            for cost in (self._total, self._sums[step], self._all.setdefault(name, _CallCosts()), mine):
-                cost.add(call)
 
-    def lines(self) -> Iterable[list[object]]:
-        """Each step, and the mean step; an operator's mean is that of the steps that have it."""
-        for step, number in self._numbers.items():
-            operators = {name: cost.entry(1) for name, cost in self._operators[step].items()}
-            yield self._line(str(number), self._sums[step].entry(1), operators)
-        counts = {name: sum(name in mine for mine in self._operators.values()) for name in self._all}
-        means = {name: cost.entry(counts[name]) for name, cost in self._all.items()}
-        yield self._line(AVERAGE, self._total.entry(len(self._numbers)), means)
+def _entries(costs: pl.DataFrame, *by: str, steps: int | None = None) -> Iterator[tuple[tuple[Any, ...], Entry]]:
+    """What the calls of each group cost in a step: of so many steps, else of those in which there are such calls."""
+    groups = costs.group_by(by, maintain_order=True).agg(pl.col("spent", "wait").sum(), count=pl.col("step").n_unique())
+    counts = {tuple(key): steps or count for *key, _, _, count in groups.iter_rows()}
+    links: dict[tuple[Any, ...], dict[str, dict[str, list[float]]]] = {key: {} for key in counts}
+    moved = costs.filter(pl.col("link").is_not_null() & (pl.col("spent") > 0))  # else how long it moved is not known
+    moved = moved.group_by(*by, "link", "transport", maintain_order=True).agg(pl.col("spent", "size_bytes").sum())
+    for *key, link, library, time, size in moved.iter_rows():
+        count = counts[tuple(key)]
+        figures = [ms(time / count), round(size / 1000 / count, 6), round(size * 1e6 / time, 6)]
+        links[tuple(key)].setdefault(link, {})[library] = figures
+    for *key, spent, wait, _ in groups.iter_rows():
+        count = counts[tuple(key)]
+        yield tuple(key), (ms(spent / count), ms(wait / count), links[tuple(key)])
 
-    def _line(self, number: str, cost: tuple[Any, ...], operators: Mapping[str, tuple[Any, ...]]) -> list[object]:
-        spent, wait, links = cost
-        entries = {name: [number, *entry] for name, entry in operators.items()}
-        return [number, spent, wait, json.dumps(links), json.dumps(self._fitting(entries))]
 
-    def _fitting(self, entries: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-        """The costliest operators that fit, in their order."""
-        room, kept = MAX_CELL - len("{}"), set()
-        for name, entry in sorted(entries.items(), key=lambda one: -(one[1][1] + one[1][2])):
-            room -= len(json.dumps({name: entry}))  # two braces for a comma and a space
-            if room < 0:
-                break
-            kept.add(name)
-        self.cut = max(self.cut, len(entries) - len(kept))
-        return {name: entry for name, entry in entries.items() if name in kept}
+def _fitting(entries: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """The costliest operators that fit into a cell, in their order."""
+    room, kept = MAX_CELL - len("{}"), set()
+    for name, entry in sorted(entries.items(), key=lambda one: -(one[1][1] + one[1][2])):
+        room -= len(json.dumps({name: entry}))  # two braces for a comma and a space
+        if room < 0:
+            break
+        kept.add(name)
+    return {name: entry for name, entry in entries.items() if name in kept}
 
 
 def _link() -> pl.Expr:
