@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +212,13 @@ def make_export(
         stated["environment"] = json.dumps(about["environment"])
     frames["ranks"] = frames["ranks"].with_columns(pl.lit(value).alias(name) for name, value in stated.items())
     return RankExport(Run.from_frames({1: frames}), 1, recording, {**ABOUT, **about}, root / "profiler")
+
+
+def exported(export: RankExport, *writers: Callable[[RankExport], None]) -> RankExport:
+    """The export after some exporters have run."""
+    for write in writers:
+        write(export)
+    return export
 
 
 def read(export: RankExport, name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from export_samples import BASE, MS, US, lines, make_export, read, torch_frames
+from export_samples import BASE, MS, US, exported, lines, make_export, read, torch_frames
 
 from recordings import Raw
 from stepscope.export.classic.cluster_analyse import write_cluster_analyse
@@ -75,9 +75,7 @@ def table(export: RankExport) -> list[dict[str, Any]]:
 
 
 def test_costs_waiting_and_links_of_each_step_and_their_mean(tmp_path: Path) -> None:
-    export = job_of(tmp_path, MINE, OTHERS)
-
-    write_hccl_raw(export)
+    export = exported(job_of(tmp_path, MINE, OTHERS), write_hccl_raw)
 
     assert lines(export, NAME)[0] == HEADER
     rows = table(export)
@@ -99,9 +97,7 @@ def test_costs_waiting_and_links_of_each_step_and_their_mean(tmp_path: Path) -> 
 
 
 def test_sums_are_those_of_the_communication_table(tmp_path: Path) -> None:
-    export = job_of(tmp_path, MINE, OTHERS)
-
-    write_hccl_raw(export)
+    export = exported(job_of(tmp_path, MINE, OTHERS), write_hccl_raw)
 
     rows = table(export)[:-1]
     known = export.run.analyse("communication")
@@ -116,19 +112,14 @@ def test_sums_are_those_of_the_communication_table(tmp_path: Path) -> None:
 
 
 def test_operators_have_the_names_of_the_step_trace(tmp_path: Path) -> None:
-    export = job_of(tmp_path, MINE)
-
-    write_hccl_raw(export)
-    write_step_trace(export)
+    export = exported(job_of(tmp_path, MINE), write_hccl_raw, write_step_trace)
 
     header = lines(export, "step_trace_raw_1_detail_time.csv")[0].split(",")
     assert set(table(export)[-1]["communication_operator_cost"]) == set(header[9::3])
 
 
 def test_alone_a_rank_does_not_know_how_long_it_waited(tmp_path: Path) -> None:
-    export = job_of(tmp_path, MINE)
-
-    write_hccl_raw(export)
+    export = exported(job_of(tmp_path, MINE), write_hccl_raw)
 
     rows = table(export)
     assert [row["communication_cost"] for row in rows[:3]] == ["1.3", "0.0", "0.5"]
@@ -138,9 +129,7 @@ def test_alone_a_rank_does_not_know_how_long_it_waited(tmp_path: Path) -> None:
 
 
 def test_the_last_of_those_recorded_is_not_the_last_of_all(tmp_path: Path) -> None:
-    export = job_of(tmp_path, MINE, OTHERS, members=3)
-
-    write_hccl_raw(export)
+    export = exported(job_of(tmp_path, MINE, OTHERS, members=3), write_hccl_raw)
 
     assert [row["wait_cost"] for row in table(export)[:3]] == [
         "0.1",
@@ -153,17 +142,13 @@ def test_the_last_of_those_recorded_is_not_the_last_of_all(tmp_path: Path) -> No
 def test_a_link_is_told_only_where_both_ends_and_the_time_are_known(tmp_path: Path) -> None:
     eager = calls((0, "send", 100, 50), (1, "recv", 8000, 100), peer=0)
     late = calls((0, "recv", 50, 200), (1, "send", 8150, 10), peer=1)
-    export = job_of(tmp_path, eager, late)
-
-    write_hccl_raw(export)
+    export = exported(job_of(tmp_path, eager, late), write_hccl_raw)
 
     assert all(row["link_info"] == {} for row in table(export))
 
 
 def test_waiting_that_the_source_states_counts(tmp_path: Path) -> None:
-    export = job_of(tmp_path, MINE.with_columns(wait_ns=pl.lit(100 * US)))
-
-    write_hccl_raw(export)
+    export = exported(job_of(tmp_path, MINE.with_columns(wait_ns=pl.lit(100 * US))), write_hccl_raw)
 
     assert [row["wait_cost"] for row in table(export)] == ["0.2", "0.0", "0.1", "0.1"]
     assert not export.left_out
@@ -181,9 +166,7 @@ def test_of_chosen_steps_the_mean_is_theirs(tmp_path: Path) -> None:
 
 def test_a_cell_is_never_larger_than_readers_take(tmp_path: Path) -> None:
     many = calls(*((0, "all_reduce", 2 * n, 1 + n % 3) for n in range(4000)))
-    export = job_of(tmp_path, many)
-
-    write_hccl_raw(export)
+    export = exported(job_of(tmp_path, many), write_hccl_raw)
 
     rows = table(export)
     assert float(rows[0]["communication_cost"]) == pytest.approx(sum(1 + n % 3 for n in range(4000)) / 1000)
@@ -196,9 +179,9 @@ def test_a_cell_is_never_larger_than_readers_take(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("without", ["collectives", "steps"])
 def test_without_calls_in_steps_there_is_no_file_and_a_reason(tmp_path: Path, without: str) -> None:
-    export = make_export(tmp_path, {name: frame for name, frame in frames(MINE).items() if name != without})
-
-    write_hccl_raw(export)
+    export = exported(
+        make_export(tmp_path, {name: frame for name, frame in frames(MINE).items() if name != without}), write_hccl_raw
+    )
 
     assert not export.written
     assert "no communication" in export.left_out[NAME]
@@ -267,9 +250,7 @@ def gpu_job(root: Path, **about: Any) -> RankExport:
     ],
 )
 def test_on_gpus_computing_and_communication_of_each_step(tmp_path: Path, parallel: dict[str, Any], kind: str) -> None:
-    export = gpu_job(tmp_path, parallel=parallel)
-
-    write_cluster_analyse(export)
+    export = exported(gpu_job(tmp_path, parallel=parallel), write_cluster_analyse)
 
     told = [line.split(",") for line in lines(export, f"gpu_cluster_analyse_{kind}_2_1.csv")]
     rows = [

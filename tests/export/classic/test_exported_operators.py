@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from export_samples import BASE, MS, US, lines, make_export, make_recording, read, torch_frames
+from export_samples import BASE, MS, US, exported, lines, make_export, make_recording, read, torch_frames
 
 from stepscope.errors import StepscopeError
 from stepscope.export.classic.cpu_operators import write_cpu_operators, write_launches
@@ -67,9 +67,7 @@ def gpu_frames() -> dict[str, pl.DataFrame]:
 
 
 def test_times_of_operators_count_once(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_cpu_operators(export)
+    export = exported(make_export(tmp_path), write_cpu_operators)
 
     types = lines(export, "cpu_op_type_info_1.csv")
     assert types[0] == "op_type,type_occurrences,execution_frequency(per-step),total_compute_time,avg_time(ms),percent"
@@ -85,9 +83,7 @@ def test_times_of_operators_count_once(tmp_path: Path) -> None:
 
 
 def test_names_of_mindspore_carry_scopes_and_instance_numbers(tmp_path: Path) -> None:
-    export = make_export(tmp_path, mindspore_frames(), framework="mindspore")
-
-    write_cpu_operators(export)
+    export = exported(make_export(tmp_path, mindspore_frames(), framework="mindspore"), write_cpu_operators)
 
     assert lines(export, "cpu_op_type_info_1.csv")[1:] == ["MatMul,4,2,6.0,1.5,1.0"]
     assert lines(export, "cpu_op_detail_info_1.csv")[1:] == [
@@ -97,9 +93,7 @@ def test_names_of_mindspore_carry_scopes_and_instance_numbers(tmp_path: Path) ->
 
 
 def test_launches_say_when_and_on_what(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_launches(export)
+    export = exported(make_export(tmp_path), write_launches)
 
     times = lines(export, "cpu_op_execute_timestamp_1.txt")
     starts = [BASE + n * 10 * MS + 2200 * US for n in range(3)]
@@ -111,9 +105,7 @@ def test_launches_say_when_and_on_what(tmp_path: Path) -> None:
 
 
 def test_missing_shapes_of_mindspore_are_spelt_as_it_does(tmp_path: Path) -> None:
-    export = make_export(tmp_path, mindspore_frames(), framework="mindspore")
-
-    write_launches(export)
+    export = exported(make_export(tmp_path, mindspore_frames(), framework="mindspore"), write_launches)
 
     assert (
         lines(export, "cpu_framework_1.txt")[0]
@@ -122,9 +114,7 @@ def test_missing_shapes_of_mindspore_are_spelt_as_it_does(tmp_path: Path) -> Non
 
 
 def test_device_work_counts_for_the_operator_that_launched_it(tmp_path: Path) -> None:
-    export = make_export(tmp_path, gpu_frames(), device_kind="cuda")
-
-    write_gpu_operators(export)
+    export = exported(make_export(tmp_path, gpu_frames(), device_kind="cuda"), write_gpu_operators)
 
     assert lines(export, "gpu_op_type_info_1.csv") == [
         "op_type,type_occurrences,total_time(us),total_proportion,avg_time(us)",
@@ -146,18 +136,14 @@ def test_device_work_counts_for_the_operator_that_launched_it(tmp_path: Path) ->
 
 
 def test_gpu_jobs_have_no_file_that_makes_readers_think_of_cpu_operators(tmp_path: Path) -> None:
-    export = make_export(tmp_path, gpu_frames(), device_kind="cuda")
-
-    write_cpu_operators(export)
+    export = exported(make_export(tmp_path, gpu_frames(), device_kind="cuda"), write_cpu_operators)
 
     assert not export.written
     assert "cpu_op_type_info_1.csv" in export.left_out
 
 
 def test_flops_are_those_of_the_shapes_over_the_time_spent(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_flops(export)
+    export = exported(make_export(tmp_path), write_flops)
 
     each = 2 * 8 * 16 * 32
     rows = lines(export, "flops_1.txt")
@@ -178,9 +164,9 @@ def test_flops_are_those_of_the_shapes_over_the_time_spent(tmp_path: Path) -> No
 def test_calls_that_count_but_have_no_shapes_are_told(tmp_path: Path) -> None:
     frames = torch_frames()
     bare = pl.when((pl.col("name") != "aten::mm") | (pl.col("step") == 4)).then("input_shapes")
-    export = make_export(tmp_path, {**frames, "operators": frames["operators"].with_columns(input_shapes=bare)})
-
-    write_flops(export)
+    export = exported(
+        make_export(tmp_path, {**frames, "operators": frames["operators"].with_columns(input_shapes=bare)}), write_flops
+    )
 
     told = export.left_out["flops_1.txt (operators)"]
     assert told == "2 calls of aten::mm have no recorded shapes, so they are not counted"
@@ -190,35 +176,27 @@ def test_calls_that_count_but_have_no_shapes_are_told(tmp_path: Path) -> None:
 def test_without_any_shapes_no_file_is_made_and_the_calls_are_told(tmp_path: Path) -> None:
     frames = torch_frames()
     bare = frames["operators"].with_columns(input_shapes=pl.lit(None, pl.String))
-    export = make_export(tmp_path, {**frames, "operators": bare})
-
-    write_flops(export)
+    export = exported(make_export(tmp_path, {**frames, "operators": bare}), write_flops)
 
     assert not export.written
     assert export.left_out["flops_1.txt (operators)"].startswith("6 calls of aten::addmm, aten::mm have no")
 
 
 def test_with_all_shapes_no_call_is_missing(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_flops(export)
+    export = exported(make_export(tmp_path), write_flops)
 
     assert not export.left_out
 
 
 def test_flops_on_a_gpu_are_over_the_time_of_the_device(tmp_path: Path) -> None:
-    export = make_export(tmp_path, gpu_frames(), device_kind="cuda")
-
-    write_flops(export)
+    export = exported(make_export(tmp_path, gpu_frames(), device_kind="cuda"), write_flops)
 
     each = 2 * 8 * 16 * 32
     assert lines(export, "flops_1.txt")[1] == f"{ADDMM},{each / 1e6},{round(3 * each / (6 * MS), 6)},0.0,0.0"
 
 
 def test_equal_shapes_in_all_steps_make_no_dynamic_job(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_dynamic_shapes(export)
+    export = exported(make_export(tmp_path), write_dynamic_shapes)
 
     assert not export.written
 
@@ -227,9 +205,7 @@ def test_shapes_that_change_are_told_step_by_step(tmp_path: Path) -> None:
     frames = torch_frames()
     grown = pl.when((pl.col("step") == 6) & (pl.col("name") == "aten::mm")).then(pl.lit("[[32, 9], [9, 16]]"))
     changed = frames["operators"].with_columns(input_shapes=grown.otherwise("input_shapes"))
-    export = make_export(tmp_path, {**frames, "operators": changed})
-
-    write_dynamic_shapes(export)
+    export = exported(make_export(tmp_path, {**frames, "operators": changed}), write_dynamic_shapes)
 
     info = json.loads(read(export, "dynamic_shape_info_1.json"))
     (found,) = info["aten::mm"]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from export_samples import BASE, MS, make_export, read, torch_frames
+from export_samples import BASE, MS, exported, make_export, read, torch_frames
 
 from stepscope.export.classic.timeline import write_timeline
 from stepscope.export.rank_export import RankExport
@@ -21,9 +21,7 @@ def events_of(export: RankExport, pid: int, tid: int | str) -> list[dict[str, An
 
 
 def test_each_kind_of_event_has_its_row(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_timeline(export)
+    export = exported(make_export(tmp_path), write_timeline)
 
     assert [event["name"] for event in events_of(export, 0, 100000)] == ["4", "5", "6"]
     scopes = events_of(export, 0, 100001)
@@ -49,17 +47,13 @@ def test_each_kind_of_event_has_its_row(tmp_path: Path) -> None:
 def test_times_are_exact_to_the_nanosecond(tmp_path: Path) -> None:
     frames = torch_frames()
     shifted = frames["steps"].with_columns(start_ns=frames["steps"]["start_ns"] + 1)
-    export = make_export(tmp_path, {**frames, "steps": shifted})
-
-    write_timeline(export)
+    export = exported(make_export(tmp_path, {**frames, "steps": shifted}), write_timeline)
 
     assert f'"ts":{BASE // 1000}.001,"dur":9999.999' in read(export, DISPLAY)
 
 
 def test_the_summary_counts(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_timeline(export)
+    export = exported(make_export(tmp_path), write_timeline)
 
     assert json.loads(read(export, SUMMARY)) == {
         "total_time": 13.5,
@@ -104,9 +98,7 @@ def test_pretty_indents_and_says_the_same(tmp_path: Path) -> None:
 
 def test_marks_alone_make_a_timeline(tmp_path: Path) -> None:
     frames = torch_frames()
-    export = make_export(tmp_path, {"steps": frames["steps"], "ranks": frames["ranks"]})
-
-    write_timeline(export)
+    export = exported(make_export(tmp_path, {"steps": frames["steps"], "ranks": frames["ranks"]}), write_timeline)
 
     assert len(events_of(export, 0, 100000)) == 3
     assert len(events_of(export, 11000, 100003)) == 12

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from export_samples import BASE, MS, lines, make_export, raw_files, read, torch_frames
+from export_samples import BASE, MS, exported, lines, make_export, raw_files, read, torch_frames
 
 from stepscope.export.classic.cpu_usage import write_cpu_usage
 from stepscope.export.classic.host_info import write_host_info
@@ -19,9 +19,7 @@ HEADER = "tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info
 
 
 def test_marks_are_two_rows_each_and_samples_points(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_host_info(export)
+    export = exported(make_export(tmp_path), write_host_info)
 
     rows = lines(export, INFO)
     assert rows[0] == HEADER
@@ -75,9 +73,9 @@ def test_chosen_steps_narrow_what_has_no_step_of_its_own(tmp_path: Path) -> None
 
 
 def test_times_go_by_the_clock_of_rank_0(tmp_path: Path) -> None:
-    export = make_export(tmp_path, clock={"offset_ns": 4000, "error_ns": 10, "method": "store"})
-
-    write_host_info(export)
+    export = exported(
+        make_export(tmp_path, clock={"offset_ns": 4000, "error_ns": 10, "method": "store"}), write_host_info
+    )
 
     assert lines(export, INFO)[1].endswith(f",{BASE // 1000 + 4}")
 
@@ -104,9 +102,7 @@ def test_cpu_use_is_that_between_samples(tmp_path: Path) -> None:
 
 def test_one_sample_is_no_share(tmp_path: Path) -> None:
     one = "\n".join([*raw_files()["host.csv"].splitlines()[:2], ""])
-    export = make_export(tmp_path, raw={"host.csv": one})
-
-    write_cpu_usage(export)
+    export = exported(make_export(tmp_path, raw={"host.csv": one}), write_cpu_usage)
 
     assert not export.written
     assert "needs two" in export.left_out["minddata_cpu_utilization_1.json"]
@@ -131,9 +127,7 @@ def memory(points: int) -> dict[str, pl.DataFrame]:
 
 
 def test_memory_is_told_in_gib_with_what_was_there_before(tmp_path: Path) -> None:
-    export = make_export(tmp_path, memory(6))
-
-    write_memory_usage(export)
+    export = exported(make_export(tmp_path, memory(6)), write_memory_usage)
 
     assert json.loads(read(export, "memory_usage_summary_1.json")) == {
         "capacity": round(8e9 / (1 << 30), 9),
@@ -162,9 +156,7 @@ def test_the_device_comes_before_the_host(tmp_path: Path) -> None:
     curve = pl.concat([ours["memory_curve"], host])
     device = f"time_ns,device,name,value\n{BASE},0,memory_total_bytes,{2 << 30}\n"
     ours["memory_curve"] = curve
-    export = make_export(tmp_path, {**frames, **ours}, raw={"device.csv": device})
-
-    write_memory_usage(export)
+    export = exported(make_export(tmp_path, {**frames, **ours}, raw={"device.csv": device}), write_memory_usage)
 
     summary = json.loads(read(export, "memory_usage_summary_1.json"))
     assert summary["capacity"] == 2.0
@@ -175,18 +167,14 @@ def test_the_device_comes_before_the_host(tmp_path: Path) -> None:
 def test_changes_are_differences_where_only_totals_are_known(tmp_path: Path) -> None:
     frames = memory(6)
     totals = frames["memory_curve"].drop("change_bytes")
-    export = make_export(tmp_path, {**frames, "memory_curve": totals})
-
-    write_memory_usage(export)
+    export = exported(make_export(tmp_path, {**frames, "memory_curve": totals}), write_memory_usage)
 
     summary = json.loads(read(export, "memory_usage_summary_1.json"))
     assert (summary["allocations"], summary["deallocations"]) == (2, 3)
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_peak(tmp_path: Path) -> None:
-    export = make_export(tmp_path, memory(5001))
-
-    write_memory_usage(export)
+    export = exported(make_export(tmp_path, memory(5001)), write_memory_usage)
 
     (graph,) = json.loads(read(export, "memory_usage_details_1.json")).values()
     assert len(graph["lines"]) == len(graph["nodes"]) == len(graph["breakdowns"]) == 1000
@@ -195,9 +183,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_peak(tmp_path: Path) -> None:
 
 
 def test_without_memory_the_reason_is_told(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_memory_usage(export)
+    export = exported(make_export(tmp_path), write_memory_usage)
 
     assert not export.written
     assert "profile_memory" in export.left_out["memory_usage_summary_1.json"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from export_samples import BASE, MS, lines, make_export, raw_files, read
+from export_samples import BASE, MS, exported, lines, make_export, raw_files, read
 
 from stepscope.analysis.methods.pipeline_graph import LIMITS, Node
 from stepscope.export.classic.cpu_usage import write_cpu_usage
@@ -63,9 +63,7 @@ def test_the_newest_span_is_copied(tmp_path: Path) -> None:
 
 
 def test_a_loader_is_a_pipeline_of_three_stages(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_all(export)
+    export = exported(make_export(tmp_path), write_all)
 
     when = (BASE + 2 * MS) // MS
     assert lines(export, "dataset_iterator_profiling_1.txt")[:5] == [
@@ -100,18 +98,14 @@ def test_only_batches_of_the_chosen_steps_count(tmp_path: Path) -> None:
 
 def test_of_several_loaders_the_busiest_is_shown_and_the_others_told(tmp_path: Path) -> None:
     batches = raw_files()["batches.csv"] + f"{BASE},evaluation,0,4,1000,,,0\n"
-    export = make_export(tmp_path, raw={"batches.csv": batches})
-
-    write_loader_pipeline(export)
+    export = exported(make_export(tmp_path, raw={"batches.csv": batches}), write_loader_pipeline)
 
     assert len(lines(export, "dataset_iterator_profiling_1.txt")) == 12
     assert "'loader'" in export.left_out["pipeline_profiling_1.json (loaders)"]
 
 
 def test_without_batches_the_reason_is_told(tmp_path: Path) -> None:
-    export = make_export(tmp_path, raw={"batches.csv": None})
-
-    write_all(export)
+    export = exported(make_export(tmp_path, raw={"batches.csv": None}), write_all)
 
     assert RAW not in export.written
     assert "data_process" in export.left_out[RAW]
@@ -149,9 +143,7 @@ def test_a_batch_whose_queue_was_not_seen_found_none_empty(tmp_path: Path) -> No
 @pytest.mark.parametrize(("samples", "advised"), [(3, False), (4, True)])
 def test_about_cpu_is_advised_from_three_shares_on(tmp_path: Path, samples: int, advised: bool) -> None:
     host = "\n".join([*raw_files()["host.csv"].splitlines()[: 1 + 3 * samples], ""])
-    export = make_export(tmp_path, raw={"host.csv": host})
-
-    write_all(export)
+    export = exported(make_export(tmp_path, raw={"host.csv": host}), write_all)
 
     summary = json.loads(read(export, f"{SUMMARY}.json"))
     assert summary["avg_cpu_pct"][1] == 20.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from export_samples import BASE, MS, US, lines, make_export, operators, read, steps, torch_frames
+from export_samples import BASE, MS, US, exported, lines, make_export, operators, read, steps, torch_frames
 
 from stepscope.export.classic.profiler_info import write_profiler_info
 from stepscope.export.classic.step_trace import write_step_trace
@@ -19,9 +19,7 @@ HEADER = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_inter
 
 
 def test_phases_and_reduces_are_told_in_ticks_of_10_ns(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_step_trace(export)
+    export = exported(make_export(tmp_path), write_step_trace)
 
     rows = lines(export, RAW)
     reduce = "stream_0_0_AllReduce"
@@ -37,9 +35,7 @@ def test_phases_and_reduces_are_told_in_ticks_of_10_ns(tmp_path: Path) -> None:
 
 def test_without_operators_no_points_are_named(tmp_path: Path) -> None:
     frames = {name: frame for name, frame in torch_frames().items() if name in ("steps", "ranks")}
-    export = make_export(tmp_path, frames)
-
-    write_step_trace(export)
+    export = exported(make_export(tmp_path, frames), write_step_trace)
 
     assert RAW in export.written
     assert POINTS not in export.written
@@ -47,9 +43,7 @@ def test_without_operators_no_points_are_named(tmp_path: Path) -> None:
 
 
 def test_rows_count_from_1_whatever_the_numbers_of_the_steps(tmp_path: Path) -> None:
-    export = make_export(tmp_path)
-
-    write_step_trace(export)
+    export = exported(make_export(tmp_path), write_step_trace)
 
     assert export.step_numbers == [4, 5, 6]
     assert [row.split(",")[0] for row in lines(export, RAW)] == ["step_num", "1", "2", "3", "-"]
@@ -58,9 +52,7 @@ def test_rows_count_from_1_whatever_the_numbers_of_the_steps(tmp_path: Path) -> 
 def test_a_call_that_a_step_lacks_has_no_length_and_lies_at_its_end(tmp_path: Path) -> None:
     frames = torch_frames()
     first = frames["collectives"].filter(pl.col("step") == 4)
-    export = make_export(tmp_path, {**frames, "collectives": first})
-
-    write_step_trace(export)
+    export = exported(make_export(tmp_path, {**frames, "collectives": first}), write_step_trace)
 
     rows = [line.split(",") for line in lines(export, RAW)]
     assert [row[-3:] for row in rows[2:-1]] == [["0", row[2], row[2]] for row in rows[2:-1]]
@@ -74,9 +66,7 @@ def test_the_average_leaves_out_the_first_step(tmp_path: Path) -> None:
         .then(pl.col("forward_start_ns") + 3 * MS)
         .otherwise("forward_start_ns")
     )
-    export = make_export(tmp_path, {**frames, "steps": later})
-
-    write_step_trace(export)
+    export = exported(make_export(tmp_path, {**frames, "steps": later}), write_step_trace)
 
     rows = [line.split(",") for line in lines(export, RAW)]
     assert rows[1][6] == "500000"
@@ -107,9 +97,7 @@ def test_of_chosen_steps_the_average_leaves_out_those_without_a_predecessor(
 
 
 def test_one_step_is_its_own_average(tmp_path: Path) -> None:
-    export = make_export(tmp_path, torch_frames(1))
-
-    write_step_trace(export)
+    export = exported(make_export(tmp_path, torch_frames(1)), write_step_trace)
 
     rows = lines(export, RAW)
     assert rows[2].split(",")[1:] == rows[1].split(",")[1:]
@@ -119,9 +107,7 @@ def test_what_lies_between_two_steps_is_in_neither(tmp_path: Path) -> None:
     frames = torch_frames()
     late = pl.Series([0, MS, MS + US])
     spread = frames["steps"].with_columns(pl.col("start_ns", "end_ns") + late, pl.col("forward_start_ns") + 2 * late)
-    export = make_export(tmp_path, {**frames, "steps": spread})
-
-    write_step_trace(export)
+    export = exported(make_export(tmp_path, {**frames, "steps": spread}), write_step_trace)
 
     rows = [[int(cell) for cell in line.split(",")[:7]] for line in lines(export, RAW)[1:4]]
     assert [row[1] for row in rows] == [TICKS, TICKS + 1_100_000, TICKS + 2_100_100]
@@ -131,9 +117,7 @@ def test_what_lies_between_two_steps_is_in_neither(tmp_path: Path) -> None:
 def test_a_step_without_a_call_of_the_others_has_it_without_length_at_its_end(tmp_path: Path) -> None:
     frames = torch_frames()
     sometimes = frames["collectives"].filter(pl.col("step") != 5)
-    export = make_export(tmp_path, {**frames, "collectives": sometimes})
-
-    write_step_trace(export)
+    export = exported(make_export(tmp_path, {**frames, "collectives": sometimes}), write_step_trace)
 
     rows = [line.split(",")[-3:] for line in lines(export, RAW)[1:]]
     assert rows[1] == ["0", str(TICKS + 2_000_000), str(TICKS + 2_000_000)]
@@ -153,9 +137,9 @@ def test_calls_of_one_kind_are_matched_by_their_order(tmp_path: Path) -> None:
             name=pl.lit("gloo:broadcast"),
         )
     )
-    export = make_export(tmp_path, {**frames, "collectives": pl.concat([first, frames["collectives"]])})
-
-    write_step_trace(export)
+    export = exported(
+        make_export(tmp_path, {**frames, "collectives": pl.concat([first, frames["collectives"]])}), write_step_trace
+    )
 
     names = lines(export, RAW)[0].split(",")[9:]
     assert names[::3] == ["stream_0_0_Broadcast", "stream_0_1_AllReduce"]
@@ -178,9 +162,10 @@ def test_without_a_backward_pass_it_is_inference(tmp_path: Path) -> None:
 
 
 def test_the_user_may_name_the_operators_of_both_points(tmp_path: Path) -> None:
-    export = make_export(tmp_path, environment={"PROFILING_FP_START": "aten::addmm", "PROFILING_BP_END": "aten::mm"})
-
-    write_step_trace(export)
+    export = exported(
+        make_export(tmp_path, environment={"PROFILING_FP_START": "aten::addmm", "PROFILING_BP_END": "aten::mm"}),
+        write_step_trace,
+    )
 
     first = lines(export, RAW)[1].split(",")
     assert first[4:6] == [str(TICKS + 220_000), str(TICKS + 770_000)]
@@ -211,9 +196,7 @@ def pynative(update: str) -> dict[str, pl.DataFrame]:
 
 @pytest.mark.parametrize("update", ["Default/Adam-op0", "Default/optimizer-Own/Mul-op3", "Default/ApplyMomentum-op1"])
 def test_in_pynative_backward_ends_with_the_last_operator_before_the_update(tmp_path: Path, update: str) -> None:
-    export = make_export(tmp_path, pynative(update), framework="mindspore", mode="pynative")
-
-    write_step_trace(export)
+    export = exported(make_export(tmp_path, pynative(update), framework="mindspore", mode="pynative"), write_step_trace)
 
     assert [int(line.split(",")[5]) - TICKS for line in lines(export, RAW)[1:3]] == [900_000, 1_900_000]
     assert json.loads(read(export, POINTS))["bp_end"] == "MatMul"
@@ -221,36 +204,32 @@ def test_in_pynative_backward_ends_with_the_last_operator_before_the_update(tmp_
 
 @pytest.mark.parametrize(("update", "mode"), [("Default/Mul-op1", "pynative"), ("Default/Adam-op0", "graph")])
 def test_without_an_update_or_elsewhere_the_mark_tells_the_end(tmp_path: Path, update: str, mode: str) -> None:
-    export = make_export(tmp_path, pynative(update), framework="mindspore", mode=mode)
-
-    write_step_trace(export)
+    export = exported(make_export(tmp_path, pynative(update), framework="mindspore", mode=mode), write_step_trace)
 
     assert int(lines(export, RAW)[1].split(",")[5]) - TICKS == 400_000
 
 
 def test_a_named_operator_that_never_ran_changes_nothing(tmp_path: Path) -> None:
-    export = make_export(tmp_path, environment={"PROFILING_FP_START": "aten::nothing"})
-
-    write_step_trace(export)
+    export = exported(make_export(tmp_path, environment={"PROFILING_FP_START": "aten::nothing"}), write_step_trace)
 
     assert lines(export, RAW)[1].split(",")[4] == str(TICKS + 200_000)
 
 
 def test_without_steps_the_reason_is_told(tmp_path: Path) -> None:
-    export = make_export(tmp_path, {name: frame for name, frame in torch_frames().items() if name != "steps"})
-
-    write_step_trace(export)
+    export = exported(
+        make_export(tmp_path, {name: frame for name, frame in torch_frames().items() if name != "steps"}),
+        write_step_trace,
+    )
 
     assert not export.written
     assert "no step" in export.left_out[RAW]
 
 
 def test_profiler_info_says_who_and_when(tmp_path: Path) -> None:
-    export = make_export(
-        tmp_path, mode="pynative", framework="mindspore", parallel={"parallel_mode": "semi_auto_parallel"}
+    export = exported(
+        make_export(tmp_path, mode="pynative", framework="mindspore", parallel={"parallel_mode": "semi_auto_parallel"}),
+        write_profiler_info,
     )
-
-    write_profiler_info(export)
 
     info = json.loads(read(export, "profiler_info_1.json"))
     assert info["context_mode"] == "pynative"
