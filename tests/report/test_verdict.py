@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -9,6 +11,7 @@ import pytest
 
 from stepscope.advice import Finding
 from stepscope.advice.limit_sets import VerdictLimits
+from stepscope.analysis.job.time_by_rank import Limits as Lengths
 from stepscope.analysis.job.time_by_rank import time_by_rank
 from stepscope.report.answers import Answers
 from stepscope.report.sentences import Line, Sentence
@@ -58,12 +61,17 @@ def busy() -> Finding:
     return finding("cpu-busy", "busy", 0, **found)
 
 
+def told(*parts: tuple[int, int, int], findings: Sequence[Finding] = (), **tables: pl.DataFrame) -> str:
+    """The verdict on steps that split so."""
+    return verdict(Answers({"breakdown": breakdown(*parts), **tables}, list(findings)))
+
+
+COMPUTING, IDLE = (100, 0, 0), (10, 0, 90)
+LONG, SHORT = (80, 20, 9000), (80, 20, 0)
+
+
 def test_the_greatest_finding_leads_and_culprits_follow() -> None:
-    findings = [slow_rank(7, 7), idle(47)]
-
-    text = verdict(Answers({"breakdown": breakdown((60, 0, 40))}, findings))
-
-    assert text == (
+    assert told((60, 0, 40), findings=[slow_rank(7, 7), idle(47)]) == (
         "The median rank runs Python code outside any operator: 47.0 ms of a 100 ms step (47%). "
         "Rank 7 computes slowly (7.00 ms per step, 7%). "
         "The average step takes 100.00 ms: 60% computing, 40% idle."
@@ -74,7 +82,7 @@ def test_culprits_come_with_their_cost_the_dearest_first() -> None:
     link = finding("slow-link", "slow", 3, rank_a=0, rank_b=1, bandwidth_ratio=0.35, transport="", cost_ns=0, **RATES)
     group = finding("slow-group", "slow", 2, group="dp", ranks="0, 1", slowdown_factor=2.0, cost_ns=0)
 
-    text = verdict(Answers({"breakdown": breakdown((100, 0, 0))}, [group, slow_rank(6, 2.5), link, slow_rank(2, 5)]))
+    text = told(COMPUTING, findings=[group, slow_rank(6, 2.5), link, slow_rank(2, 5)])
 
     assert text.startswith(
         "Rank 2 computes slowly (5.00 ms per step, 5%); "
@@ -84,14 +92,13 @@ def test_culprits_come_with_their_cost_the_dearest_first() -> None:
     )
 
 
-def test_of_many_culprits_the_rest_is_counted() -> None:
-    text = verdict(Answers({"breakdown": breakdown((100, 0, 0))}, [slow_rank(n, 5) for n in range(NAMED + 2)]))
-
-    assert "; 2 more are slow." in text
+@pytest.mark.parametrize(("more", "said"), [(1, "; 1 more is slow."), (2, "; 2 more are slow.")])
+def test_of_many_culprits_the_rest_is_counted(more: int, said: str) -> None:
+    assert said in told(COMPUTING, findings=[slow_rank(n, 5) for n in range(NAMED + more)])
 
 
 def test_a_single_long_step_is_named_with_its_share_of_the_time() -> None:
-    text = verdict(Answers({"breakdown": breakdown((80, 20, 0), (80, 20, 0), (80, 20, 9000))}, []))
+    text = told(SHORT, SHORT, LONG)
 
     assert "Nothing stands out" not in text
     assert "Step 2 takes 9.10 s, 91 times the median step (98% of the time)." in text
@@ -101,9 +108,7 @@ def test_a_single_long_step_is_named_with_its_share_of_the_time() -> None:
 
 
 def test_a_first_step_that_starts_things_up_is_named_and_left_out_of_the_shares() -> None:
-    text = verdict(Answers({"breakdown": breakdown((80, 20, 9000), (80, 20, 0), (80, 20, 0))}, []))
-
-    assert text == (
+    assert told(LONG, SHORT, SHORT) == (
         "Nothing stands out. Step 0 takes 9.10 s, 91 times the median step, as the first one starts things up "
         "(98% of the time). The average step without step 0 takes 100.00 ms: 80% computing, 20% exposed communication."
     )
@@ -124,22 +129,16 @@ def test_shares_are_those_of_the_table_of_ranks() -> None:
 def test_much_idle_time_is_never_nothing() -> None:
     causes = pl.DataFrame({"rank": [0, 0], "step": [0, 0], "cause": ["python", "dependency"], "idle_ns": [10, 20]})
 
-    text = verdict(Answers({"breakdown": breakdown((40, 0, 60)), "idle": causes}, []))
+    text = told((40, 0, 60), idle=causes)
 
     assert text.startswith("No single thing to change stands out, but ranks are idle 60% of the time")
     assert "mostly with the cause `dependency`." in text
 
 
 def test_shares_are_told_even_where_every_step_differs() -> None:
-    text = verdict(Answers({"breakdown": breakdown((100, 0, 0), (0, 100, 0), (0, 0, 100))}, []))
+    text = told((100, 0, 0), (0, 100, 0), (0, 0, 100))
 
     assert "33% computing, 33% exposed communication, 33% idle" in text
-
-
-def test_without_timed_work_the_reason_is_told() -> None:
-    text = verdict(Answers({}, [], {"breakdown": "the recording has no steps"}))
-
-    assert text == "No step could be analysed: the recording has no steps."
 
 
 def test_without_steps_the_findings_are_told_and_why_no_step_is() -> None:
@@ -151,10 +150,9 @@ def test_without_steps_the_findings_are_told_and_why_no_step_is() -> None:
     )
 
 
-def test_without_steps_and_findings_the_reason_is_all() -> None:
-    assert verdict(Answers({}, [], {"breakdown": "there are no steps"})) == (
-        "No step could be analysed: there are no steps."
-    )
+@pytest.mark.parametrize("reason", ["the recording has no steps", "there are no steps"])
+def test_without_steps_and_findings_the_reason_is_all(reason: str) -> None:
+    assert verdict(Answers({}, [], {"breakdown": reason})) == f"No step could be analysed: {reason}."
 
 
 def keys(*findings: Finding, parts: tuple[int, int, int] = (100, 0, 0), **known: Any) -> list[str]:
@@ -172,19 +170,60 @@ def causes(**idle_ns: int) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"rank": pl.Int64, "step": pl.Int64, "cause": pl.String, "idle_ns": pl.Int64})
 
 
-def test_the_greatest_finding_is_not_stated_twice_if_it_accuses() -> None:
-    assert keys(slow_rank(0, 9), idle(5)) == ["accused", "average"]
-    assert keys(slow_rank(0, 5), idle(9)) == ["found", "accused", "average"]
-    assert keys(idle(9), idle(5)) == ["found", "average"]
+MUCH_IDLE = {"verdict": VerdictLimits(much_idle_ratio=0.2)}
+MANY_UNKNOWN = {"verdict": VerdictLimits(many_unknown_ratio=0.5)}
+UNKNOWN_CAUSE, KNOWN_CAUSE = {"idle": causes(not_recorded=9, python=1)}, {"idle": causes(not_recorded=1, python=9)}
+COUNTED = Sentence("whole_recording", per="recording")
 
 
-def test_of_two_findings_that_save_the_same_the_first_leads() -> None:
-    assert keys(slow_rank(0, 5), idle(5)) == ["accused", "average"]
-    assert keys(idle(5), slow_rank(0, 5)) == ["found", "accused", "average"]
+@pytest.mark.parametrize(
+    ("findings", "known", "said"),
+    [
+        # the greatest finding is not stated twice if it accuses
+        ([slow_rank(0, 9), idle(5)], {}, ["accused", "average"]),
+        ([slow_rank(0, 5), idle(9)], {}, ["found", "accused", "average"]),
+        ([idle(9), idle(5)], {}, ["found", "average"]),
+        # of two findings that save the same the first leads
+        ([slow_rank(0, 5), idle(5)], {}, ["accused", "average"]),
+        ([idle(5), slow_rank(0, 5)], {}, ["found", "accused", "average"]),
+        # five culprits are named
+        ([slow_rank(n, 5) for n in range(6)], {}, ["+".join([*["accused"] * 5, "more_accused"]), "average"]),
+        # nothing is of ranks if they were compared
+        ([], {}, ["nothing", "average"]),
+        ([], {"tables": {"slow_ranks": pl.DataFrame()}}, ["nothing_of_ranks", "average"]),
+        # half of the time idle is much, unless the limit says otherwise
+        ([], {"parts": (51, 0, 49)}, ["nothing", "average"]),
+        ([], {"parts": (50, 0, 50)}, ["much_idle", "average"]),
+        ([], {"parts": (49, 0, 51)}, ["much_idle", "average"]),
+        ([], {"parts": (80, 0, 20), "limits": MUCH_IDLE}, ["much_idle", "average"]),
+        ([], {"parts": (81, 0, 19), "limits": MUCH_IDLE}, ["nothing", "average"]),
+        # that the cause of much idle time was not recorded is stated with findings, too
+        ([idle(5)], {"parts": (50, 0, 50), "tables": UNKNOWN_CAUSE}, ["found", "average", "not_recorded"]),
+        ([idle(5)], {"parts": (51, 0, 49), "tables": UNKNOWN_CAUSE}, ["found", "average"]),
+        ([idle(5)], {"parts": (50, 0, 50), "tables": KNOWN_CAUSE}, ["found", "average"]),
+        ([], {"parts": IDLE, "tables": UNKNOWN_CAUSE}, ["much_idle", "average", "not_recorded"]),
+        # what times are of stands before them
+        ([], {"counted": COUNTED}, ["nothing", "whole_recording", "average"]),
+        ([idle(5)], {"counted": COUNTED}, ["found", "whole_recording", "average"]),
+        # narrow windows are stated instead of nothing
+        ([], {"narrow_step_ns": 5e9}, ["narrow"]),
+        ([idle(5)], {"narrow_step_ns": 5e9}, ["found", "narrow"]),
+        ([], {"parts": IDLE, "narrow_step_ns": 5e9}, ["much_idle", "narrow"]),
+        # a last step that just began is not missed
+        ([], {"unknown_steps": 0}, ["nothing", "average"]),
+        ([], {"unknown_steps": 1}, ["nothing", "average"]),
+        ([], {"unknown_steps": 2}, ["nothing", "average", "some_known"]),
+        ([], {"unknown_steps": 3}, ["nothing", "average", "some_known"]),
+        ([], {"unknown_steps": 2, "limits": MANY_UNKNOWN}, ["nothing", "average", "some_known"]),
+        ([], {"timed_steps": breakdown(*[COMPUTING] * 2)}, ["nothing", "average"]),
+    ],
+)
+def test_what_the_sentences_state(findings: list[Finding], known: dict[str, Any], said: list[str]) -> None:
+    assert keys(*findings, **known) == said
 
 
 def test_findings_are_ordered_by_their_saving_whatever_their_order() -> None:
-    (line, _) = sentences(Answers({"breakdown": breakdown((100, 0, 0))}, [slow_rank(1, 2), slow_rank(2, 5)]))
+    (line, _) = sentences(Answers({"breakdown": breakdown(COMPUTING)}, [slow_rank(1, 2), slow_rank(2, 5)]))
 
     assert [part.finding.parameters["rank"] for part in line] == [2, 1]
     assert [part.parameters for part in line] == [
@@ -195,52 +234,23 @@ def test_findings_are_ordered_by_their_saving_whatever_their_order() -> None:
 
 @pytest.mark.parametrize("more", [-1, 0, 1, 2])
 def test_so_many_culprits_are_named_and_the_rest_is_counted(more: int) -> None:
-    (line, _) = sentences(
-        Answers({"breakdown": breakdown((100, 0, 0))}, [slow_rank(n, 5) for n in range(NAMED + more)])
-    )
+    (line, _) = sentences(Answers({"breakdown": breakdown(COMPUTING)}, [slow_rank(n, 5) for n in range(NAMED + more)]))
 
     assert [part.key for part in line].count("accused") == NAMED + min(more, 0)
     assert [part.parameters for part in line if part.key == "more_accused"] == [{"count": more}] * (more > 0)
 
 
-def test_five_culprits_are_named() -> None:
-    assert keys(*[slow_rank(n, 5) for n in range(6)]) == ["+".join([*["accused"] * 5, "more_accused"]), "average"]
-
-
-def test_one_more_culprit_is_slow() -> None:
-    text = verdict(Answers({"breakdown": breakdown((100, 0, 0))}, [slow_rank(n, 5) for n in range(NAMED + 1)]))
-
-    assert "; 1 more is slow." in text
-
-
 def test_an_empty_breakdown_is_none() -> None:
-    empty = {"breakdown": breakdown((100, 0, 0)).clear()}
+    empty = {"breakdown": breakdown(COMPUTING).clear()}
 
     assert verdict(Answers(empty, [])) == "No step could be analysed: there is no timed work."
     assert [_key(line) for line in sentences(Answers(empty, [idle(1)]))] == ["found", "no_split"]
 
 
-def test_nothing_is_of_ranks_if_they_were_compared() -> None:
-    assert keys() == ["nothing", "average"]
-    assert keys(tables={"slow_ranks": pl.DataFrame()}) == ["nothing_of_ranks", "average"]
-
-
-@pytest.mark.parametrize(("idle_ms", "said"), [(49, "nothing"), (50, "much_idle"), (51, "much_idle")])
-def test_half_of_the_time_idle_is_much(idle_ms: int, said: str) -> None:
-    assert keys(parts=(100 - idle_ms, 0, idle_ms)) == [said, "average"]
-
-
-def test_how_much_idle_time_is_much_can_be_set() -> None:
-    limits = {"verdict": VerdictLimits(much_idle_ratio=0.2)}
-
-    assert keys(parts=(80, 0, 20), limits=limits) == ["much_idle", "average"]
-    assert keys(parts=(81, 0, 19), limits=limits) == ["nothing", "average"]
-
-
 def test_the_main_cause_of_idle_time_is_that_of_most_over_all_steps() -> None:
     rows = pl.concat([causes(python=3, dispatch=4), causes(python=2)])
 
-    (line, *_) = sentences(Answers({"breakdown": breakdown((10, 0, 90)), "idle": rows}, []))
+    (line, *_) = sentences(Answers({"breakdown": breakdown(IDLE), "idle": rows}, []))
 
     assert line.parameters == {"idle_ratio": 0.9, "cause": "python"}
 
@@ -248,30 +258,17 @@ def test_the_main_cause_of_idle_time_is_that_of_most_over_all_steps() -> None:
 def test_of_causes_with_as_much_idle_time_the_last_by_name_is_the_main_one() -> None:
     alike = causes(**{f"cause_{letter}": 3 for letter in "qwertyuiopasdfghjkl"}, zero=1)
 
-    (line, *_) = sentences(Answers({"breakdown": breakdown((10, 0, 90)), "idle": alike}, []))
+    (line, *_) = sentences(Answers({"breakdown": breakdown(IDLE), "idle": alike}, []))
 
     assert line.parameters["cause"] == "cause_y"
 
 
 @pytest.mark.parametrize("idle_table", [{}, {"idle": causes()}])
 def test_idle_time_without_known_causes_has_none(idle_table: dict[str, pl.DataFrame]) -> None:
-    (line, *_) = sentences(Answers({"breakdown": breakdown((10, 0, 90)), **idle_table}, []))
+    (line, *_) = sentences(Answers({"breakdown": breakdown(IDLE), **idle_table}, []))
 
     assert line == Sentence("much_idle", {"idle_ratio": 0.9, "cause": None})
-    assert keys(idle(5), parts=(10, 0, 90), tables=idle_table) == ["found", "average"]
-
-
-def test_that_the_cause_of_much_idle_time_was_not_recorded_is_stated_with_findings_too() -> None:
-    unknown, known = {"idle": causes(not_recorded=9, python=1)}, {"idle": causes(not_recorded=1, python=9)}
-
-    assert keys(idle(5), parts=(50, 0, 50), tables=unknown) == ["found", "average", "not_recorded"]
-    assert keys(idle(5), parts=(51, 0, 49), tables=unknown) == ["found", "average"]
-    assert keys(idle(5), parts=(50, 0, 50), tables=known) == ["found", "average"]
-    assert keys(parts=(10, 0, 90), tables=unknown) == ["much_idle", "average", "not_recorded"]
-
-
-LONG = (80, 20, 9000)
-SHORT = (80, 20, 0)
+    assert keys(idle(5), parts=IDLE, tables=idle_table) == ["found", "average"]
 
 
 def of_steps(*parts: tuple[int, int, int], **known: Any) -> list[Line]:
@@ -291,47 +288,44 @@ def test_a_long_step_that_is_not_the_first_is_never_nothing() -> None:
     }
 
 
-def test_a_long_step_beside_little_idle_time_says_enough() -> None:
-    busy_step = (9100, 0, 0)
+BUSY = (9100, 0, 0)
 
-    assert [_key(line) for line in of_steps((100, 0, 0), (100, 0, 0), busy_step)] == ["long_step", "average"]
+
+def test_a_long_step_beside_little_idle_time_says_enough() -> None:
+    assert [_key(line) for line in of_steps(COMPUTING, COMPUTING, BUSY)] == ["long_step", "average"]
 
 
 def test_what_the_first_step_is_the_recording_decides() -> None:
     outer = pl.DataFrame({"rank": [0], "first_step": [-1], "last_step": [9]})
 
-    assert [_key(line) for line in of_steps((9100, 0, 0), *[(100, 0, 0)] * 2, outer_steps=outer)] == [
-        "long_step",
-        "average",
-    ]
+    lines = of_steps(BUSY, COMPUTING, COMPUTING, outer_steps=outer)
+
+    assert [_key(line) for line in lines] == ["long_step", "average"]
 
 
 def test_two_long_steps_are_named_and_the_rest_is_counted() -> None:
     def long(count: int) -> list[str]:
-        return _key(of_steps(*[(100, 0, 0)] * 20, *[(9000 + n, 0, 0) for n in range(count)])[0]).split("+")
+        return _key(of_steps(*[COMPUTING] * 20, *[(9000 + n, 0, 0) for n in range(count)])[0]).split("+")
 
     assert long(LONG_NAMED) == ["long_step"] * LONG_NAMED
     assert long(LONG_NAMED + 1) == [*["long_step"] * LONG_NAMED, "more_long_steps"]
-    (line, *_) = of_steps(*[(100, 0, 0)] * 20, *[(9000 + n, 0, 0) for n in range(LONG_NAMED + 3)])
+    (line, *_) = of_steps(*[COMPUTING] * 20, *[(9000 + n, 0, 0) for n in range(LONG_NAMED + 3)])
     assert line[-1].parameters == {"count": 3}
     assert [part.parameters["step"] for part in line[:-1]] == [24, 23]
 
 
 def test_a_step_among_empty_ones_has_no_factor() -> None:
-    ((part,), _) = of_steps((0, 0, 0), (0, 0, 0), (9, 0, 0))
+    steps = [(0, 0, 0), (0, 0, 0), (9, 0, 0)]
+    ((part,), _) = of_steps(*steps)
 
     assert part.parameters["factor"] is None
-    assert verdict(Answers({"breakdown": breakdown((0, 0, 0), (0, 0, 0), (9, 0, 0))}, [])).startswith(
-        "Step 2 takes 9.00 ms (100% of the time)."
-    )
+    assert told(*steps).startswith("Step 2 takes 9.00 ms (100% of the time).")
 
 
 def test_when_a_step_is_long_is_a_limit_of_the_table() -> None:
-    from stepscope.analysis.job.time_by_rank import Limits as Lengths
-
     limits = {"time_by_rank": Lengths(length_factor=999)}
 
-    assert [_key(line) for line in of_steps((9100, 0, 0), *[(100, 0, 0)] * 2, limits=limits)] == ["nothing", "average"]
+    assert [_key(line) for line in of_steps(BUSY, COMPUTING, COMPUTING, limits=limits)] == ["nothing", "average"]
 
 
 def test_iterations_are_called_so() -> None:
@@ -344,37 +338,16 @@ def test_iterations_are_called_so() -> None:
     assert "No steps are marked: 3 iterations found by repetition of 7 operators. The average iteration takes" in text
 
 
-def test_what_times_are_of_stands_before_them() -> None:
-    counted = Sentence("whole_recording", per="recording")
-
-    assert keys(counted=counted) == ["nothing", "whole_recording", "average"]
-    assert keys(idle(5), counted=counted) == ["found", "whole_recording", "average"]
-
-
-def test_narrow_windows_are_stated_instead_of_nothing() -> None:
-    assert keys(narrow_step_ns=5e9) == ["narrow"]
-    assert keys(idle(5), narrow_step_ns=5e9) == ["found", "narrow"]
-    assert keys(parts=(10, 0, 90), narrow_step_ns=5e9) == ["much_idle", "narrow"]
-
-
 def test_steps_of_which_only_some_can_be_split_are_counted() -> None:
-    every = breakdown(*[(100, 0, 0)] * 3)
-    answers = Answers({"breakdown": every[:2]}, [], timed_steps=every)
-
-    (_, line) = sentences(answers)
+    every = breakdown(*[COMPUTING] * 3)
+    (_, line) = sentences(Answers({"breakdown": every[:2]}, [], timed_steps=every))
 
     assert (line.key, line.parameters["steps"], line.parameters["split_steps"]) == ("some_steps", 3, 2)
-    assert keys(timed_steps=every[:2]) == ["nothing", "average"]
-
-
-@pytest.mark.parametrize(("unknown", "said"), [(0, []), (1, []), (2, ["some_known"]), (3, ["some_known"])])
-def test_a_last_step_that_just_began_is_not_missed(unknown: int, said: list[str]) -> None:
-    assert keys(unknown_steps=unknown) == ["nothing", "average", *said]
 
 
 @pytest.mark.parametrize(("unknown", "said"), [(4, []), (5, ["some_known"]), (6, ["some_known"])])
 def test_from_a_fifth_of_the_steps_unknown_it_is_stated(unknown: int, said: list[str]) -> None:
-    lines = of_steps(*[(100, 0, 0)] * 20, unknown_steps=unknown)
+    lines = of_steps(*[COMPUTING] * 20, unknown_steps=unknown)
 
     assert [_key(line) for line in lines] == ["nothing", "average", *said]
     if said:
@@ -382,14 +355,11 @@ def test_from_a_fifth_of_the_steps_unknown_it_is_stated(unknown: int, said: list
 
 
 def test_how_many_unknown_steps_are_many_can_be_set() -> None:
-    limits = {"verdict": VerdictLimits(many_unknown_ratio=0.5)}
-
-    assert keys(unknown_steps=2, limits=limits) == ["nothing", "average", "some_known"]
-    assert [_key(line) for line in of_steps(*[(100, 0, 0)] * 20, unknown_steps=19, limits=limits)][2:] == []
+    assert [_key(line) for line in of_steps(*[COMPUTING] * 20, unknown_steps=19, limits=MANY_UNKNOWN)][2:] == []
 
 
 def test_of_several_ranks_each_may_have_begun_a_step() -> None:
-    rows = breakdown(*[(100, 0, 0)] * 4).with_columns(rank=pl.Series([0, 0, 1, 1]), step=pl.Series([0, 1, 0, 1]))
+    rows = breakdown(*[COMPUTING] * 4).with_columns(rank=pl.Series([0, 0, 1, 1]), step=pl.Series([0, 1, 0, 1]))
 
     assert len(list(sentences(Answers({"breakdown": rows}, [], unknown_steps=2)))) == 2
     assert len(list(sentences(Answers({"breakdown": rows}, [], unknown_steps=3)))) == 3
@@ -406,8 +376,6 @@ def test_without_steps_so_many_findings_are_stated_the_greatest_first() -> None:
 
 
 def test_without_steps_and_savings_the_more_severe_comes_first() -> None:
-    from dataclasses import replace
-
     lines = list(sentences(Answers({}, [busy(), replace(queue(0), least="medium")])))
 
     assert [line.finding.rule for line in lines[:-1]] == ["host-queue", "cpu-busy"]
@@ -415,9 +383,7 @@ def test_without_steps_and_savings_the_more_severe_comes_first() -> None:
 
 
 def test_what_a_saving_is_of_is_stated_with_it() -> None:
-    from dataclasses import replace
-
-    rows = breakdown((100, 0, 0)).with_columns(window=pl.lit("recording"))
+    rows = breakdown(COMPUTING).with_columns(window=pl.lit("recording"))
     found = [replace(idle(47), per="recording"), replace(slow_rank(2, 7), per="recording")]
 
     text = verdict(Answers({"breakdown": rows}, found))
