@@ -25,6 +25,7 @@ from stepscope.pages import job
 from stepscope.report.answers import Answers
 from stepscope.run import Run
 from stepscope.tables.steps import WINDOWS
+from tests.cli.calling import document, printed
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 SCHEMA = Path(stepscope.report.__file__).parent / "analysis.schema.json"
@@ -36,13 +37,8 @@ def recording(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EXAMPLE, tmp_path / "recording"))
 
 
-def analyze_json(capfd: pytest.CaptureFixture[str], *words: object) -> dict:
-    assert main(["analyze", *map(str, words), "--json", "-"]) == 0
-    return json.loads(capfd.readouterr().out)
-
-
 def test_the_slow_loader_of_the_example_is_named(capfd) -> None:
-    found = analyze_json(capfd, EXAMPLE)
+    found = document(capfd, "analyze", EXAMPLE)
 
     (slow,) = found["slow_ranks"]
     assert (slow["rank"], slow["kind"]) == (2, "data_loading")
@@ -51,7 +47,7 @@ def test_the_slow_loader_of_the_example_is_named(capfd) -> None:
 
 
 def test_the_json_follows_its_schema(capfd) -> None:
-    found = analyze_json(capfd, EXAMPLE)
+    found = document(capfd, "analyze", EXAMPLE)
 
     jsonschema.validate(found, json.loads(SCHEMA.read_text()))
 
@@ -60,7 +56,7 @@ def test_the_json_follows_its_schema(capfd) -> None:
 def test_the_json_of_each_format_follows_the_schema(capfd, tmp_path: Path, form: str) -> None:
     FORMATS[form](tmp_path)
 
-    found = analyze_json(capfd, tmp_path, "--no-store")
+    found = document(capfd, "analyze", tmp_path, "--no-store")
 
     jsonschema.validate(found, json.loads(SCHEMA.read_text()))
 
@@ -74,15 +70,13 @@ def test_the_schema_has_all_causes_of_idle_time_and_all_kinds_of_windows() -> No
 
 
 def test_the_parts_of_every_step_sum_to_its_window(capfd) -> None:
-    for row in analyze_json(capfd, EXAMPLE)["steps"]:
+    for row in document(capfd, "analyze", EXAMPLE)["steps"]:
         parts = ("computing_ns", "communication_not_overlapped_ns", "memory_not_overlapped_ns", "free_ns")
         assert sum(row[p] for p in parts) == row["window_ns"]
 
 
 def test_the_terminal_says_the_verdict_first(capfd) -> None:
-    assert main(["analyze", str(EXAMPLE)]) == 0
-
-    out = capfd.readouterr().out
+    out = printed(capfd, "analyze", EXAMPLE)
     assert out.startswith("Rank 2 waits for data")
     assert "Fix:" in out
     assert "Time by rank" in out
@@ -124,10 +118,10 @@ def test_kernels_are_shares_of_all_device_work_and_point_to_communication() -> N
 
 
 def test_a_second_analysis_reads_the_store_and_says_the_same(capfd, monkeypatch) -> None:
-    first = analyze_json(capfd, EXAMPLE)
+    first = document(capfd, "analyze", EXAMPLE)
     monkeypatch.setattr("stepscope.sources.registry.SOURCES", _readers_that_fail())
 
-    assert analyze_json(capfd, EXAMPLE) == first
+    assert document(capfd, "analyze", EXAMPLE) == first
 
 
 def _readers_that_fail() -> list[object]:
@@ -147,10 +141,10 @@ def _readers_that_fail() -> list[object]:
 
 
 def test_ranks_and_steps_can_be_selected(capfd) -> None:
-    every = analyze_json(capfd, EXAMPLE)
+    every = document(capfd, "analyze", EXAMPLE)
     wanted = sorted({row["step"] for row in every["steps"]})[1:3]
 
-    found = analyze_json(capfd, EXAMPLE, "--ranks", "0,2-3", "--steps", f"{wanted[0]}-{wanted[1]}")
+    found = document(capfd, "analyze", EXAMPLE, "--ranks", "0,2-3", "--steps", f"{wanted[0]}-{wanted[1]}")
 
     assert {row["rank"] for row in found["steps"]} == {0, 2, 3}
     assert {row["step"] for row in found["steps"]} == set(wanted)
@@ -175,9 +169,7 @@ def test_senseless_words_give_one_line_and_exit_2(capfd, words, text) -> None:
 
 def test_nothing_to_read_exits_2_and_says_what_to_do(capfd, tmp_path) -> None:
     assert main(["analyze", str(tmp_path)]) == 2
-    assert main(["analyze", str(tmp_path / "absent")]) == 2
-
-    err = capfd.readouterr().err
+    err = printed(capfd, "analyze", tmp_path / "absent", code=2)
     assert "no recording that can be read" in err
     assert "absent" in err
 
@@ -229,7 +221,7 @@ def test_two_files_of_one_rank_are_told(capfd, recording) -> None:
     original = min(p for p in recording.iterdir() if "rank-1" in p.name)
     shutil.copy(original, recording / f"copy-of-{original.name}")
 
-    found = analyze_json(capfd, recording)
+    found = document(capfd, "analyze", recording)
 
     assert len(found["ranks"]) == 4
     assert any("copy-of" in str(issue) for issue in found["issues"])
@@ -239,7 +231,7 @@ def test_a_directory_of_unrelated_files_is_passed_by(capfd, recording) -> None:
     for n in range(300):
         (recording / f"notes-{n}.txt").write_text("nothing")
 
-    assert len(analyze_json(capfd, recording)["ranks"]) == 4
+    assert len(document(capfd, "analyze", recording)["ranks"]) == 4
 
 
 def test_the_input_directory_is_left_as_it_was(recording) -> None:
@@ -260,7 +252,7 @@ def test_a_rank_of_which_a_part_was_lost_is_not_called_slow(capfd, recording: Pa
         file.unlink()
         file.with_suffix("").write_bytes(text[: len(text) * 2 // 3])
 
-    found = analyze_json(capfd, recording)
+    found = document(capfd, "analyze", recording)
 
     assert [(row["rank"], row["kind"]) for row in found["slow_ranks"]] == [(2, "data_loading")]
     assert "error" in {issue["severity"] for issue in found["issues"]}
@@ -274,8 +266,7 @@ def test_a_full_disk_costs_no_older_report(capfd, recording: Path, tmp_path: Pat
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    assert main(["analyze", str(recording), "--json", str(report)]) == 2
-    assert "No space left" in capfd.readouterr().err
+    assert "No space left" in printed(capfd, "analyze", recording, "--json", report, code=2)
     assert report.read_text() == "older"
     assert list(tmp_path.glob(".report*")) == []
 
@@ -283,8 +274,7 @@ def test_a_full_disk_costs_no_older_report(capfd, recording: Path, tmp_path: Pat
 def test_findings_and_verdict_come_in_chinese_with_the_same_figures(capfd) -> None:
     found = {}
     for language in ("en", "zh"):
-        assert main(["analyze", str(EXAMPLE), "--json", "--language", language]) == 0
-        found[language] = json.loads(capfd.readouterr().out)
+        found[language] = document(capfd, "analyze", EXAMPLE, "--language", language)
         jsonschema.validate(found[language], json.loads(SCHEMA.read_text()))
 
     assert found["zh"]["language"] == "zh"
@@ -297,10 +287,8 @@ def test_findings_and_verdict_come_in_chinese_with_the_same_figures(capfd) -> No
 
 
 def test_the_terminal_and_csv_are_chinese_too(capfd) -> None:
-    assert main(["analyze", str(EXAMPLE), "--language", "zh", "--quiet"]) == 0
-    text = capfd.readouterr().out
-    assert main(["analyze", str(EXAMPLE), "--language", "zh", "--csv"]) == 0
-    table = capfd.readouterr().out
+    text = printed(capfd, "analyze", EXAMPLE, "--language", "zh", "--quiet")
+    table = printed(capfd, "analyze", EXAMPLE, "--language", "zh", "--csv")
 
     assert text.startswith("rank 2 在等待数据")
     assert "原因：" in text and "措施：" in text and "严重程度：高 [slow-rank]" in text
@@ -308,9 +296,7 @@ def test_the_terminal_and_csv_are_chinese_too(capfd) -> None:
 
 
 def test_the_range_of_a_saving_holds_it(capfd) -> None:
-    assert main(["analyze", str(EXAMPLE), "--json"]) == 0
-
-    (finding, *_) = json.loads(capfd.readouterr().out)["findings"]
+    (finding, *_) = document(capfd, "analyze", EXAMPLE)["findings"]
     assert finding["saving_low_ns"] == finding["saving_ns"] < finding["saving_high_ns"]
     assert finding["saving_high_ns"] == finding["evidence"]["excess_ns"]
     assert finding["saving_basis"] == "at most all the time that this rank takes longer"

@@ -17,11 +17,9 @@ from typing import Any
 import pytest
 import typer
 
-from stepscope.cli import main
 from stepscope.cli.analyze import with_json_file
 from stepscope.cli.app import app
-
-EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
+from tests.cli.calling import EXAMPLE, document, printed
 
 QUESTIONS = [["steps"], ["ops"], ["flops"], ["memory"], ["info"], ["analyze"]]
 CALLS = [
@@ -31,13 +29,6 @@ CALLS = [
     ["rules"],
     ["cache", "list"],
 ]
-
-
-def printed(capfd: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    assert main([*words]) == code
-    out, err = capfd.readouterr()
-    assert "Traceback" not in err
-    return err if code else out
 
 
 def records(text: str) -> list[dict[str, str]]:
@@ -92,7 +83,7 @@ def test_a_file_that_cannot_be_written_is_named(capfd, tmp_path: Path) -> None:
 
 
 def test_analyze_has_its_tables_by_name(capfd) -> None:
-    every = json.loads(printed(capfd, "analyze", EXAMPLE, "--json"))
+    every = document(capfd, "analyze", EXAMPLE)
 
     findings = records(printed(capfd, "analyze", EXAMPLE, "--csv"))
     calls = records(printed(capfd, "analyze", EXAMPLE, "--csv", "--table", "communication"))
@@ -106,7 +97,7 @@ def test_analyze_has_its_tables_by_name(capfd) -> None:
 
 
 def test_info_has_ranks_and_data_by_run(capfd) -> None:
-    (run,) = json.loads(printed(capfd, "info", EXAMPLE, "--json"))["runs"]
+    (run,) = document(capfd, "info", EXAMPLE)["runs"]
 
     assert [row["rank"] for row in run["ranks"]] == [0, 1, 2, 3]
     assert {"table": "ranks", "rows": 4, "ranks": "0-3", "least": 1, "most": 1} in run["data"]
@@ -124,9 +115,7 @@ def test_a_file_behind_json_is_written_as_it_once_was(capfd, tmp_path: Path) -> 
     first = report.read_text()
     assert printed(capfd, "analyze", EXAMPLE, "--json", str(report)) == text  # again, over the older one
 
-    assert (
-        json.loads(first) == json.loads(report.read_text()) == json.loads(printed(capfd, "analyze", EXAMPLE, "--json"))
-    )
+    assert json.loads(first) == json.loads(report.read_text()) == document(capfd, "analyze", EXAMPLE)
     assert printed(capfd, "analyze", EXAMPLE, "--json", "-") == first
     assert json.loads(printed(capfd, "analyze", "--json", str(trace)))["run"]["name"] == "rank-0"
     assert trace.read_bytes() == before

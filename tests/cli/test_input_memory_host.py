@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.cli import main
+from tests.cli.calling import document, printed
 
 
 @pytest.fixture
@@ -63,13 +64,8 @@ def profile(tmp_path: Path) -> Path:
     return folder
 
 
-def asked(capsys: pytest.CaptureFixture[str], *words: str | Path) -> dict[str, list[dict[str, object]]]:
-    assert main([*map(str, words), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)["tables"]
-
-
-def test_input_shows_stages_queues_operators_and_cpu(profile: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tables = asked(capsys, "input", profile)
+def test_input_shows_stages_queues_operators_and_cpu(profile: Path, capsys) -> None:
+    tables = document(capsys, "input", profile)["tables"]
 
     assert tables["input_stages"][0]["verdict"] == "bottleneck"
     assert tables["input_queues"][0]["empty"] == 4
@@ -78,16 +74,14 @@ def test_input_shows_stages_queues_operators_and_cpu(profile: Path, capsys: pyte
     assert "loader" not in tables
 
 
-def test_input_for_people_names_the_bottleneck(profile: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["input", str(profile)]) == 0
-
-    out = capsys.readouterr().out
+def test_input_for_people_names_the_bottleneck(profile: Path, capsys) -> None:
+    out = printed(capsys, "input", profile)
     assert "The bottleneck is data processing." in out
     assert "Slowest operators of the pipeline: MapOp_1." in out
 
 
-def test_memory_shows_the_peak_and_any_node(profile: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tables = asked(capsys, "memory", profile, "--graph", "1", "--node", "0")
+def test_memory_shows_the_peak_and_any_node(profile: Path, capsys) -> None:
+    tables = document(capsys, "memory", profile, "--graph", "1", "--node", "0")["tables"]
 
     assert tables["memory_peak"][0]["peak_bytes"] == 3 * 2**28
     assert [row["kind"] for row in tables["memory_hints"]] == ["near capacity"]
@@ -95,62 +89,52 @@ def test_memory_shows_the_peak_and_any_node(profile: Path, capsys: pytest.Captur
     assert [row["mark"] for row in tables["memory_usage"]] == ["forward_start", "backward_end"]
 
 
-def test_host_shows_time_memory_and_the_cpu_of_some_steps(profile: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tables = asked(capsys, "host", profile, "--steps", "1-2")
+def test_host_shows_time_memory_and_the_cpu_of_some_steps(profile: Path, capsys) -> None:
+    tables = document(capsys, "host", profile, "--steps", "1-2")["tables"]
 
     assert tables["host_time"][0]["total_ns"] == 900_000
     assert tables["host_memory"][0]["growth_bytes"] == 200 * 1024
     assert {row["step"] for row in tables["cpu_utilization"]} == {2}
 
 
-def test_host_says_which_tables_are_of_all_steps(profile: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["host", str(profile), "--steps", "1-2"]) == 0
-
-    out = capsys.readouterr().out
+def test_host_says_which_tables_are_of_all_steps(profile: Path, capsys) -> None:
+    out = printed(capsys, "host", profile, "--steps", "1-2")
     assert "Host memory by module, event and stage, all steps" in out
     assert "Host memory over time, all steps" in out
 
 
-def test_a_node_that_was_not_recorded_ends_with_an_error(profile: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_that_was_not_recorded_ends_with_an_error(profile: Path, capsys) -> None:
     assert main(["memory", str(profile), "--graph", "1", "--node", "99"]) != 0
 
     assert "graph 1 has no node 99" in capsys.readouterr().err
 
 
-def test_analyze_names_the_empty_queue_although_no_step_is_there(
-    profile: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["analyze", "-q", str(profile)]) == 0
-
-    out = capsys.readouterr().out
+def test_analyze_names_the_empty_queue_although_no_step_is_there(profile: Path, capsys) -> None:
+    out = printed(capsys, "analyze", "-q", profile)
     assert out.startswith("Rank 0 makes batches too slowly: 4 of 10 batches (40%) found the host queue empty.")
     assert "No step could be analysed" not in out
 
 
-def test_limits_of_a_file_are_used(profile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_limits_of_a_file_are_used(profile: Path, tmp_path: Path, capsys) -> None:
     file = tmp_path / "limits.toml"
     file.write_text("[input_stages]\nhost_empty_ratio = 0.5\n[memory_hints]\nnear_capacity_ratio = 0.99\n")
 
-    assert main(["analyze", "-q", str(profile), "--limits", str(file)]) == 0
-    assert "host queue empty" not in capsys.readouterr().out
-    assert asked(capsys, "memory", profile, "--limits", file)["memory_hints"] == []
+    assert "host queue empty" not in printed(capsys, "analyze", "-q", profile, "--limits", file)
+    assert document(capsys, "memory", profile, "--limits", file)["tables"]["memory_hints"] == []
 
 
-def test_a_mistake_in_the_limits_is_told_before_anything_is_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_in_the_limits_is_told_before_anything_is_read(tmp_path: Path, capsys) -> None:
     file = tmp_path / "limits.toml"
     file.write_text("[idle-time]\nidle_rate = 1\n")
 
-    assert main(["analyze", str(tmp_path / "none"), "--limits", str(file)]) == 2
-    assert "idle-time has no limit 'idle_rate'. Did you mean idle_ratio" in capsys.readouterr().err
+    assert "idle-time has no limit 'idle_rate'. Did you mean idle_ratio" in printed(
+        capsys, "analyze", tmp_path / "none", "--limits", file, code=2
+    )
 
 
-def test_rules_lists_every_rule_with_its_limits(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rules"]) == 0
-    table = capsys.readouterr().out
-    assert main(["rules", "-f", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+def test_rules_lists_every_rule_with_its_limits(capsys) -> None:
+    table = printed(capsys, "rules")
+    rows = json.loads(printed(capsys, "rules", "-f", "json"))
 
     assert "iteration-interval: Report long intervals" in table
     assert {"rule": "cpu-busy", "limit": "busy_ratio", "value": 0.8}.items() <= next(
@@ -158,12 +142,10 @@ def test_rules_lists_every_rule_with_its_limits(capsys: pytest.CaptureFixture[st
     ).items()
 
 
-def test_rules_can_be_printed_as_a_file_that_is_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_can_be_printed_as_a_file_that_is_read_again(tmp_path: Path, capsys) -> None:
     assert main(["rules", "--toml"]) == 0
     file = tmp_path / "limits.toml"
     file.write_text(capsys.readouterr().out)
 
-    assert main(["rules", "-f", "csv"]) == 0
-    plain = capsys.readouterr().out
-    assert main(["rules", "-f", "csv", "--limits", str(file)]) == 0
-    assert capsys.readouterr().out == plain
+    plain = printed(capsys, "rules", "-f", "csv")
+    assert printed(capsys, "rules", "-f", "csv", "--limits", file) == plain

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepscope.cli import main
-
-EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
-
-
-def told(capfd: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    """What a command prints: on standard output, or where it fails on standard error."""
-    assert main([*words]) == code
-    out, err = capfd.readouterr()
-    assert "Traceback" not in err
-    return err if code else out
-
-
-def document(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(told(capfd, *words, "--json"))
-    return found
+from tests.cli.calling import EXAMPLE, document, printed
 
 
 @pytest.mark.parametrize(
@@ -45,7 +29,7 @@ def test_json_has_every_table_or_the_reason_why_it_is_not_there(capfd, command: 
 
 
 def test_a_screen_shows_tables_with_units_and_says_what_is_not_there(capfd) -> None:
-    out = told(capfd, "steps", EXAMPLE, "--rank", "0")
+    out = printed(capfd, "steps", EXAMPLE, "--rank", "0")
 
     assert out.startswith("Steps by phase: ")
     assert " ms" in out
@@ -86,7 +70,7 @@ def test_a_step_narrows_what_is_about_steps_but_not_their_statistics(capfd) -> N
     ],
 )
 def test_what_cannot_be_given_is_told_with_what_there_is(capfd, words: list[str], message: str) -> None:
-    assert message in told(capfd, "ops", EXAMPLE, *words, code=2)
+    assert message in printed(capfd, "ops", EXAMPLE, *words, code=2)
 
 
 def test_rows_are_searched_filtered_sorted_and_paged(capfd) -> None:
@@ -112,13 +96,13 @@ def test_a_filter_alone_is_about_the_main_table(capfd) -> None:
 def test_a_column_of_another_table_is_answered_by_its_name(capfd) -> None:
     words = ("ops", EXAMPLE, "--rank", "0", "--filter", "name LIKE '%mm%'")
 
-    assert "Columns of others: --table operator_instances" in told(capfd, *words, code=2)
-    assert "name" in told(capfd, *words, "--table", "operator_instances")
-    assert "Columns of others" not in told(capfd, *words, "--table", "operator_types", code=2)
+    assert "Columns of others: --table operator_instances" in printed(capfd, *words, code=2)
+    assert "name" in printed(capfd, *words, "--table", "operator_instances")
+    assert "Columns of others" not in printed(capfd, *words, "--table", "operator_types", code=2)
 
 
 def test_a_heading_tells_which_rows_are_shown(capfd) -> None:
-    out = told(capfd, "ops", EXAMPLE, "--rank", "0", "--sort", "-total", "--top", "3", "--page", "2")
+    out = printed(capfd, "ops", EXAMPLE, "--rank", "0", "--sort", "-total", "--top", "3", "--page", "2")
 
     assert out.startswith("Operators by type: rows 4-6 of ")
 
@@ -132,7 +116,7 @@ def test_points_are_named_by_options_and_by_the_environment(capfd, monkeypatch: 
 
     assert (named["forward_start_by"], named["forward_start_operator"]) == ("argument", "aten::mm")
     assert by_environment["backward_end_by"] == "environment"
-    assert "no operator or kernel named 'nope'" in told(capfd, *words, "--forward-start", "nope", code=2)
+    assert "no operator or kernel named 'nope'" in printed(capfd, *words, "--forward-start", "nope", code=2)
 
 
 def test_a_given_peak_gives_the_share_of_it(capfd) -> None:
@@ -143,4 +127,4 @@ def test_a_given_peak_gives_the_share_of_it(capfd) -> None:
 
 
 def test_a_command_without_any_answer_fails_with_the_reason(capfd) -> None:
-    assert "the same shapes throughout" in told(capfd, "shapes", EXAMPLE, "--rank", "0", code=2)
+    assert "the same shapes throughout" in printed(capfd, "shapes", EXAMPLE, "--rank", "0", code=2)

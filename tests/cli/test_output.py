@@ -13,8 +13,7 @@ from rich.cells import cell_len
 from stepscope.cli import main
 from stepscope.cli.output import Output, csv_text
 from stepscope.pages.shown_table import undeclared
-
-EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
+from tests.cli.calling import EXAMPLE, printed
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
@@ -56,13 +55,11 @@ def test_a_query_result_is_whole_in_a_file_and_in_a_terminal(capfd, monkeypatch)
     name = "k" * 300
     query = f"SELECT '{name}' AS name, 1234567890123456789 AS n, 0.1234567890123 AS x FROM ranks LIMIT 1"
 
-    assert main(["sql", EXAMPLE, query]) == 0
-    out = capfd.readouterr().out
+    out = printed(capfd, "sql", EXAMPLE, query)
     assert name in out and "1234567890123456789" in out and "0.1234567890123" in out
 
     terminal(monkeypatch, 70)
-    assert main(["sql", EXAMPLE, query]) == 0
-    out = capfd.readouterr().out
+    out = printed(capfd, "sql", EXAMPLE, query)
     assert out.count("k") == 300
     assert "1234567890123456789" in out and "0.1234567890123" in out
 
@@ -80,9 +77,7 @@ def test_names_are_neither_markup_nor_obeyed(capfd) -> None:
 def test_names_of_files_are_escaped(capfd, tmp_path) -> None:
     (tmp_path / "a\x1b[2J\n.json").write_text("")
 
-    assert main(["info", EXAMPLE, str(tmp_path)]) == 0
-
-    out = capfd.readouterr().out
+    out = printed(capfd, "info", EXAMPLE, tmp_path)
     assert "\x1b" not in out
     assert "a\\x1b[2J\\n.json" in out
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 from pathlib import Path
 
 import pytest
 
 from stepscope.cli import main
+from tests.cli.calling import document, printed
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 
@@ -60,23 +60,20 @@ def test_a_chosen_run_answers_and_nothing_is_asked(capfd, folder: Path, command:
 
 
 def runs_of(capfd: pytest.CaptureFixture[str], folder: Path) -> list[str]:
-    assert main(["info", str(folder), "--json"]) == 0
-    return [run["name"] for run in json.loads(capfd.readouterr().out)["runs"]]
+    return [run["name"] for run in document(capfd, "info", folder)["runs"]]
 
 
 def test_info_numbers_the_runs_and_shows_one_of_them(capfd, folder: Path) -> None:
     names = runs_of(capfd, folder)
 
-    assert main(["info", str(folder)]) == 0
-    out = capfd.readouterr().out
+    out = printed(capfd, "info", folder)
     assert all(f"{number}. {name}: " in out for number, name in enumerate(names, start=1))
-    assert main(["info", str(folder), "--run", names[1]]) == 0
-    assert f"{names[0]}: " not in capfd.readouterr().out
+    assert f"{names[0]}: " not in printed(capfd, "info", folder, "--run", names[1])
 
 
 def test_a_run_that_is_not_there_is_answered_by_those_that_are(capfd, folder: Path) -> None:
     names = runs_of(capfd, folder)
 
-    assert main(["sql", str(folder), "SELECT 1 AS one FROM ranks", "--run", "7"]) == 2
-
-    assert f"no run 7. There are 1: {names[0]}; 2: {names[1]}" in capfd.readouterr().err
+    assert f"no run 7. There are 1: {names[0]}; 2: {names[1]}" in printed(
+        capfd, "sql", folder, "SELECT 1 AS one FROM ranks", "--run", "7", code=2
+    )

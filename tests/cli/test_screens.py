@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 from stepscope.advice.formatters import ms
-from stepscope.cli import main
 from stepscope.cli.output import Output, bars
 from stepscope.pages.shown_table import undeclared
 from stepscope.present import duration
 from stepscope.tables.base import ORDINARY
+from tests.cli.calling import EXAMPLE, document, printed
 
-EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
 RULE = "─"
 
 
 def screen(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int, *words: str) -> list[str]:
     """The lines that a command shows in a terminal of this width."""
     monkeypatch.setattr(Output, "room", width)
-    assert main([*words]) == 0
-    return capfd.readouterr().out.splitlines()
+    return printed(capfd, *words).splitlines()
 
 
 def tables(lines: list[str]) -> dict[str, list[str]]:
@@ -92,8 +88,7 @@ def test_a_step_has_a_bar_on_a_screen_only(capfd, monkeypatch) -> None:
     assert max(row.count("█") for row in rows) == 8
     assert all("█" in row for row in rows)
     monkeypatch.setattr(Output, "room", None)
-    assert main(["steps", EXAMPLE, "--rank", "0"]) == 0
-    assert "█" not in capfd.readouterr().out
+    assert "█" not in printed(capfd, "steps", EXAMPLE, "--rank", "0")
 
 
 def test_bars_are_as_long_as_their_values_are_large() -> None:
@@ -113,10 +108,12 @@ def test_a_terminal_without_unicode_gets_ascii(monkeypatch, capfd) -> None:
 
 
 def test_two_ways_to_split_a_step_are_two_tables_whose_shares_are_the_whole(capfd) -> None:
-    assert main(["steps", EXAMPLE, "--rank", "0", "--json"]) == 0
-    rows = json.loads(capfd.readouterr().out)["tables"]["step_statistics"]
-    assert main(["steps", EXAMPLE, "--rank", "0"]) == 0
-    headings = [line for line in capfd.readouterr().out.splitlines() if line.startswith(("Steps ", "Statistics "))]
+    rows = document(capfd, "steps", EXAMPLE, "--rank", "0")["tables"]["step_statistics"]
+    headings = [
+        line
+        for line in printed(capfd, "steps", EXAMPLE, "--rank", "0").splitlines()
+        if line.startswith(("Steps ", "Statistics "))
+    ]
 
     for split in ("phases", "points"):
         assert sum(row["share_ratio"] for row in rows if row["split"] == split) == pytest.approx(1, abs=1e-6)
@@ -139,9 +136,7 @@ def test_flops_are_of_a_call_or_a_step_and_say_so(capfd, monkeypatch) -> None:
 
 
 def test_a_severity_is_named_as_one(capfd) -> None:
-    assert main(["analyze", EXAMPLE]) == 0
-
-    assert "; severity: high [slow-rank]" in capfd.readouterr().out
+    assert "; severity: high [slow-rank]" in printed(capfd, "analyze", EXAMPLE)
 
 
 DURATIONS = {
