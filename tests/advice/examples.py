@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice import RULES, Finding
+from stepscope.advice import RULES, Finding, advise
 from stepscope.advice.advise import completed
 from stepscope.advice.finding import Platform
 from stepscope.advice.rules.idle_time import CAUSES
@@ -17,6 +17,7 @@ from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKE
 from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.memory.memory_hints import COLUMNS as HINT
 from stepscope.analysis.memory.memory_hints import FRAGMENTATION, GROWTH, NEAR_CAPACITY
+from stepscope.run import Run
 from stepscope.tables import RANK_FIGURES, RANKS
 from stepscope.tables.base import schema_of
 
@@ -177,3 +178,12 @@ def findings(rule: str, platform: Platform) -> list[Finding]:
     ranks = RANKS.frame(rank=[0, 1], framework=[platform.framework] * 2, device_kind=[platform.device] * 2).lazy()
     found = [finding for given in examples(rule, ranks) for finding in RULES[rule].function(**given)]
     return [completed(finding, RULES[rule], ranks, "step") for finding in found]
+
+
+Tables = dict[str, pl.DataFrame]
+
+
+def found(ranks: dict[int, Tables] | Tables, rule: str) -> list[Finding]:
+    """What a rule finds in the tables of each rank, or of the only one."""
+    by_rank = ranks if all(isinstance(key, int) for key in ranks) else {0: ranks}
+    return [finding for finding in advise(Run.from_frames(by_rank)) if finding.rule == rule]

@@ -5,21 +5,14 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.advice import Finding, advise, worded
+from stepscope.advice import worded
 from stepscope.advice.rules.memory_copies import memory_copies
-from stepscope.run import Run
 from stepscope.tables import RANK_FIGURES
+from tests.advice.examples import Tables, found
 from tests.analysis.inputs import steps
 from tests.analysis.test_memory_hints import blocks, stepping
 
 CAPACITY_AND_PEAK = ["memory_capacity_bytes", "memory_peak_bytes"]
-
-Tables = dict[str, pl.DataFrame]
-
-
-def found(ranks: dict[int, Tables] | Tables, rule: str) -> list[Finding]:
-    by_rank = ranks if all(isinstance(key, int) for key in ranks) else {0: ranks}
-    return [finding for finding in advise(Run.from_frames(by_rank)) if finding.rule == rule]
 
 
 def test_memory_that_grows_is_at_least_of_medium_severity() -> None:

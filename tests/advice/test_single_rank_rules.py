@@ -7,19 +7,13 @@ import json
 import polars as pl
 import pytest
 
-from stepscope.advice import Finding, advise, worded
+from stepscope.advice import advise, worded
 from stepscope.advice.rules.data_loader import data_loader
 from stepscope.run import Run
 from stepscope.tables import RANK_FIGURES, RANKS, STEPS
+from tests.advice.examples import Tables, found
 from tests.analysis.inputs import MS, batches, chain, pipeline, samples, steps, usage_of
 from tests.analysis.test_loader import loaded
-
-Tables = dict[str, pl.DataFrame]
-
-
-def found(ranks: dict[int, Tables] | Tables, rule: str) -> list[Finding]:
-    by_rank = ranks if all(isinstance(key, int) for key in ranks) else {0: ranks}
-    return [finding for finding in advise(Run.from_frames(by_rank)) if finding.rule == rule]
 
 
 def traced(interval_ms: float, *, count: int = 5) -> pl.DataFrame:
@@ -46,20 +40,12 @@ def test_a_long_interval_between_steps_is_a_finding() -> None:
     assert finding.evidence["interval_ns"] == round(2.5 * MS)
 
 
-def test_of_timelines_a_late_start_is_the_matter_of_idle_time() -> None:
-    assert found({"steps": traced(2.5).with_columns(window=pl.lit("host"))}, "iteration-interval") == []
-
-
 def test_the_input_of_other_ranks_does_not_explain_a_late_start() -> None:
     other = {"steps": traced(0.1), "input_pipeline": batches("device_queue", [0] * 5)}
 
     (finding,) = found({0: {"steps": traced(2.5)}, 1: other}, "iteration-interval")
 
     assert (finding.where, finding.evidence["slow_stage"]) == ({"rank": 0}, None)
-
-
-def test_half_a_millisecond_is_none() -> None:
-    assert found({"steps": traced(0.5)}, "iteration-interval") == []
 
 
 def test_a_single_step_counts_itself() -> None:
@@ -196,18 +182,10 @@ def test_a_root_with_a_queue_is_slow_where_all_are_full_or_its_own_is_emptier(fi
 
 
 def test_one_sample_at_the_start_says_nothing_about_a_pipeline() -> None:
-    slow = chain({"BatchOp_1": 0.1, "MapOp_2": 0.1, "GeneratorOp_3": 0.9})
-    first = slow["input_pipeline"].unique("operator", keep="first", maintain_order=True)
+    first = HELD_UP["input_pipeline"].unique("operator", keep="first", maintain_order=True)
 
-    assert found(slow, "pipeline-bottleneck") != []
-    assert found({**slow, "input_pipeline": first}, "pipeline-bottleneck") == []
-
-
-def test_where_batches_come_in_time_the_slowest_operator_costs_nothing() -> None:
-    slow = chain({"BatchOp_1": 0.1, "MapOp_2": 0.1, "GeneratorOp_3": 0.9})
-    enough = {**slow, "input_pipeline": pl.concat([slow["input_pipeline"], batches("device_queue", [9] * 5)])}
-
-    assert found(enough, "pipeline-bottleneck") == []
+    assert found(HELD_UP, "pipeline-bottleneck") != []
+    assert found({**HELD_UP, "input_pipeline": first}, "pipeline-bottleneck") == []
 
 
 def test_the_same_operators_on_many_ranks_are_one_finding_and_others_another() -> None:
@@ -236,12 +214,6 @@ def test_of_several_busy_hosts_the_busiest_is_told() -> None:
     (finding,) = found(hosts, "cpu-busy")
 
     assert "95% of its CPU is in use on rank 1" in worded(finding).summary
-
-
-def test_where_training_computes_on_the_cpu_a_busy_host_is_as_it_should_be() -> None:
-    on_cpu = {"host_usage": usage_of("host", [0.95] * 3), "ranks": RANKS.frame(device_kind=["cpu"])}
-
-    assert found(on_cpu, "cpu-busy") == []
 
 
 def test_recommendations_of_the_advisor_are_handed_on_once() -> None:
@@ -276,11 +248,37 @@ def test_where_idle_time_is_known_the_loader_is_its_matter() -> None:
     assert list(data_loader(loader, pl.DataFrame())) == []
 
 
-def test_a_short_wait_is_none() -> None:
-    quick = loaded(2).with_columns(duration_ns=pl.lit(MS // 5, pl.Int64))
-
-    assert found({"input_pipeline": quick, "steps": steps(3)}, "data-loader") == []
+HELD_UP = chain({"BatchOp_1": 0.1, "MapOp_2": 0.1, "GeneratorOp_3": 0.9})
+ENOUGH = pl.concat([HELD_UP["input_pipeline"], batches("device_queue", [9] * 5)])
 
 
-def test_nothing_is_said_of_a_loader_that_one_step_waited_for() -> None:
-    assert found({"input_pipeline": loaded(0).head(1), "steps": steps(1)}, "data-loader") == []
+FINE: dict[str, tuple[str, Tables]] = {
+    "in timelines, a late start is the matter of idle time": (
+        "iteration-interval",
+        {"steps": traced(2.5).with_columns(window=pl.lit("host"))},
+    ),
+    "half a millisecond is none": ("iteration-interval", {"steps": traced(0.5)}),
+    "where batches come in time, the slowest operator costs nothing": (
+        "pipeline-bottleneck",
+        {**HELD_UP, "input_pipeline": ENOUGH},
+    ),
+    "where training computes on the CPU, a busy host is as it should be": (
+        "cpu-busy",
+        {"host_usage": usage_of("host", [0.95] * 3), "ranks": RANKS.frame(device_kind=["cpu"])},
+    ),
+    "a short wait is none": (
+        "data-loader",
+        {"input_pipeline": loaded(2).with_columns(duration_ns=pl.lit(MS // 5, pl.Int64)), "steps": steps(3)},
+    ),
+    "of a loader that one step waited for nothing is said": (
+        "data-loader",
+        {"input_pipeline": loaded(0).head(1), "steps": steps(1)},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FINE)
+def test_what_is_as_it_should_be_is_no_finding(case: str) -> None:
+    rule, tables = FINE[case]
+
+    assert found(tables, rule) == []

@@ -82,11 +82,6 @@ def _one(value: Any, words: str, _: Language, __: Per) -> str:
     return one if (len(value) if isinstance(value, list) else value) == 1 else several
 
 
-def _count(value: int, words: str, language: Language, per: Per) -> str:
-    """A number with its noun: `{calls:count call|calls}`."""
-    return f"{value} {_one(value, words, language, per)}"
-
-
 def _windows(value: int, _: str, language: Language, per: Per) -> str:
     """A number of steps (or iterations, batches...): `3 steps`."""
     return f"{value} {NOUNS[language][per]}{_plural(value, language, per)}"
@@ -94,10 +89,6 @@ def _windows(value: int, _: str, language: Language, per: Per) -> str:
 
 def _plural(count: int, language: Language, per: Per) -> str:
     return "" if count == 1 or language != "en" else "es" if per == "batch" else "s"
-
-
-def _nouns(_: Any, __: str, language: Language, per: Per) -> str:
-    return NOUNS[language][per] + _plural(2, language, per)
 
 
 def _steps(value: Sequence[int], _: str, language: Language, per: Per) -> str:
@@ -125,12 +116,8 @@ def _whole(value: float, _: str, language: Language, per: Per) -> str:
     return f"{'the' if per == 'recording' else 'a'} {ms(value)} {per}"
 
 
-def _functions(value: Sequence[Mapping[str, Any]], _: str, language: Language, __: Per) -> str:
-    """Functions with their times: `time.sleep for 540 ms (called by write_log, log.py:26) and f for 20.0 ms`."""
-    return _list([_function(one, language) for one in value], "", language, "step")
-
-
 def _function(one: Mapping[str, Any], language: Language) -> str:
+    """A function with its time: `time.sleep for 540 ms (called by write_log, log.py:26)`."""
     where = "" if one["line"] is None else f"{one['file']}:{one['line']}"
     if one["called_by"]:
         by = "called by " if language == "en" else "调用者 "
@@ -162,15 +149,15 @@ FORMATTERS: dict[str, Formatter] = {
     "ranks": _of_ranks,
     "Ranks": _at_the_start,
     "one": _one,
-    "count": _count,
+    "count": lambda value, words, language, per: f"{value} {_one(value, words, language, per)}",
     "noun": lambda _, __, language, per: NOUNS[language][per],
-    "nouns": _nouns,
+    "nouns": lambda _, __, language, per: NOUNS[language][per] + _plural(2, language, per),
     "each": lambda _, __, language, per: EACH[language][per],
     "time": lambda _, __, language, per: TIME[language][per],
     "windows": _windows,
     "steps": _steps,
     "when": _when,
     "whole": _whole,
-    "functions": _functions,
+    "functions": lambda value, _, language, per: _list([_function(f, language) for f in value], "", language, per),
 }
 """Formatters by the name used in texts."""

@@ -67,7 +67,7 @@ def analyze(
         print_frame(_rows(chosen, found, table or FINDINGS, language), form)
     elif table not in (None, FINDINGS):
         rows = _rows(chosen, found, table, language)
-        Output(wide=wide).table(shown_answer(chosen, PAGE.sections_named(table)[0], rows))
+        Output(wide=wide).table(shown_answer(chosen, PAGE.section_named(table), rows))
     else:
         _show(chosen, found, language, quiet=quiet or table is not None, wide=wide)
 
@@ -94,7 +94,7 @@ def _rows(run: Run, found: Answers, table: str, language: Language) -> pl.DataFr
 
     if table == FINDINGS:
         return finding_rows(found.findings, language.value)
-    question = PAGE.sections_named(table)[0].question
+    question = PAGE.section_named(table).question
     if question not in found.tables:
         raise StepscopeError(f"{run.name}: {found.unavailable.get(question, 'not recorded')}")
     return found.tables[question]

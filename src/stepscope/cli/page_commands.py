@@ -28,7 +28,7 @@ def command_of(page: Page) -> Callable[..., None]:
 
         request = _request(page, words)
         if request.table is not None:
-            page.sections_named(request.table)
+            page.section_named(request.table)
         whole = opened([words["path"]], run=words["run"], limits=words["limits"], use_store=not words["no_store"])
         _note_rank(page, request, whole)
         _print(answer(whole, page, request), words["form"], wide=words["wide"])

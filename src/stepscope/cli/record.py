@@ -15,6 +15,9 @@ from stepscope.cli.notes import note
 from stepscope.cli.options import Debug
 from stepscope.errors import StepscopeError
 
+BOOTSTRAP = Path(__file__).resolve().parents[1] / "record" / "bootstrap"
+"""The directory that arms the recorder in every Python process that has it in its path."""
+
 
 def _range_of(what: str) -> Any:
     """An option that chooses steps or epochs."""
@@ -85,7 +88,7 @@ def _run(command: list[str], options: dict[str, Any]) -> int:
         environment = {
             **os.environ,
             "STEPSCOPE_OPTIONS": json.dumps(options),
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(_bootstrap()), os.environ.get("PYTHONPATH")])),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(BOOTSTRAP), os.environ.get("PYTHONPATH")])),
             signs.VARIABLE: str(said.file),
         }
         shown: list[str] = []
@@ -134,11 +137,6 @@ def _check(options: dict[str, Any]) -> None:
         ) from error
     if not os.access(root, os.W_OK | os.X_OK):
         raise StepscopeError(f"{root}: is not writable. Choose another directory with --output")
-
-
-def _bootstrap() -> Path:
-    """The directory that arms the recorder in every Python process that has it in its path."""
-    return Path(__file__).resolve().parents[1] / "record" / "bootstrap"
 
 
 def _range(name: str, text: str | None) -> list[int] | None:

@@ -95,7 +95,7 @@ def answer(run: Run, page: Page, request: Request | None = None) -> Answered:
 
 def _asked(page: Page, request: Request) -> Sequence[Section]:
     if request.table is not None:
-        return page.sections_named(request.table)
+        return [page.section_named(request.table)]
     return page.sections[:1] if request.listing.is_choosing or request.main_only else page.sections
 
 

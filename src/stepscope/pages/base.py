@@ -181,13 +181,12 @@ class Page:
         """Names of its sections."""
         return [section.key for section in self.sections]
 
-    def sections_named(self, name: str) -> list[Section]:
+    def section_named(self, name: str) -> Section:
         """The section with a name.
 
         Raises:
             StepscopeError: If there is none; the text lists those there are.
         """
-        named = [section for section in self.sections if section.key == name]
-        if not named:
+        if name not in self.keys:
             raise StepscopeError(f"table {name}: there is no such table. There are: {', '.join(self.keys)}")
-        return named
+        return self.sections[self.keys.index(name)]

@@ -94,11 +94,14 @@ def pipeline_bottleneck(input_operators: pl.DataFrame, input_stages: pl.DataFram
     if input_stages is not None:
         of_processing = (pl.col("stage") == PROCESSING) & (pl.col("verdict") == HEALTHY)
         healthy = input_stages.filter(of_processing)["rank"].to_list()
+    fullest_inputs = input_operators.group_by("rank", "pipeline", operator="parent").agg(
+        input_usage=pl.col("usage_ratio").max()
+    )
     slow = (
         input_operators.filter(pl.col("samples").max().over("rank", "pipeline") > 1)
         .filter(pl.col("bottleneck") & ~pl.col("rank").is_in(healthy))
         .with_columns(kind=_kind())
-        .join(_input_usage(input_operators), on=["rank", "pipeline", "operator"], how="left", maintain_order="left")
+        .join(fullest_inputs, on=["rank", "pipeline", "operator"], how="left", maintain_order="left")
     )
     ordered = slow.sort("rank", "depth", "number", descending=[False, True, True])
     named_alike = pl.col("operator").str.join("/").over("rank", "kind")
@@ -112,11 +115,6 @@ def _kind() -> pl.Expr:
     reads = pl.col("children").list.len() == 0
     known = bare.replace_strict(list(_KINDS), list(_KINDS.values()), default=None, return_dtype=pl.String)
     return pl.coalesce(known, pl.when(reads).then(pl.lit("reader")), pl.lit("other"))
-
-
-def _input_usage(operators: pl.DataFrame) -> pl.DataFrame:
-    """Fill of the fullest input queue of each operator that has one."""
-    return operators.group_by("rank", "pipeline", operator="parent").agg(input_usage=pl.col("usage_ratio").max())
 
 
 def _finding(kind: str, rows: pl.DataFrame) -> Finding:
