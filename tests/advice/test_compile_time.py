@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.advice import Finding, advise, worded
-from stepscope.run import Run
+from stepscope.advice import Finding, worded
 from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
+from tests.advice.examples import found
 
 MS = 1_000_000
 
@@ -36,8 +36,7 @@ def told(compiles: dict[float, int], count: int = 10, ranks: int = 1, *, marked:
     )
     tables: dict[str, pl.DataFrame] = {"steps": steps, "slices": slices, "operators": operators}
     tables["ranks"] = RANKS.frame(framework=["pytorch"], device_kind=["cpu"])
-    run = Run.from_frames(dict.fromkeys(range(ranks), tables))
-    return [finding for finding in advise(run) if finding.rule == "compile-time"]
+    return found(dict.fromkeys(range(ranks), tables), "compile-time")
 
 
 def test_compiling_at_the_start_saves_nothing_in_a_step() -> None:

@@ -14,7 +14,7 @@ from stepscope.advice.advise import completed
 from stepscope.advice.finding import per_of
 from stepscope.run import Run
 from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
-from tests.advice.examples import examples
+from tests.advice.examples import Tables, examples, found
 from tests.analysis.inputs import MS, batches
 from tests.analysis.test_memory_hints import stepping
 
@@ -23,7 +23,6 @@ KINDS: tuple[Kind, ...] = ("step", "iteration", "recording")
 NAMES = ("aten::stack", "aten::conv2d", "aten::relu", "aten::nll_loss", "ConvolutionBackward0")
 COUNT = 10
 STEP_NS = 10 * MS
-Tables = dict[str, pl.DataFrame]
 
 
 def looping(kind: Kind) -> Tables:
@@ -73,7 +72,7 @@ def windows(kind: Kind) -> pl.DataFrame:
 
 def told(kind: Kind, rule: str, **more: pl.DataFrame) -> list[Finding]:
     """What a rule says of such a loop."""
-    return [finding for finding in advise(Run.from_frames({0: {**looping(kind), **more}})) if finding.rule == rule]
+    return found({**looping(kind), **more}, rule)
 
 
 def test_the_loops_are_what_they_are_called() -> None:
@@ -119,32 +118,33 @@ def test_compiling_in_a_recording_without_steps_is_its_total() -> None:
     assert (finding.saving_ns, finding.per) == (0, "recording")
 
 
-@pytest.mark.parametrize(("kind", "saving"), [("step", 3 * MS), ("iteration", 3 * MS), ("recording", 27 * MS)])
-def test_a_host_queue_costs_each_step_a_batch_and_the_recording_all(kind: Kind, saving: int) -> None:
-    late = batches("dataset_iterator", [0] * COUNT, get_ms=[40, *[3] * (COUNT - 1)])
-
-    (finding,) = told(kind, "host-queue", input_pipeline=late)
-
-    assert (finding.per, finding.saving_ns, finding.saving_ratio) == (kind, saving, pytest.approx(0.3))
-
-
-@pytest.mark.parametrize(("kind", "saving"), [("step", 4 * MS), ("iteration", 4 * MS), ("recording", 36 * MS)])
-def test_a_data_queue_costs_each_step_a_batch_and_the_recording_all(kind: Kind, saving: int) -> None:
-    full, empty = batches("device_queue", [9] * COUNT), batches("get_next", [0] * COUNT, get_ms=[3] * COUNT)
-
-    (finding,) = told(kind, "data-queue", input_pipeline=pl.concat([full, empty]))
-
-    assert (finding.per, finding.saving_ns, finding.saving_ratio) == (kind, saving, pytest.approx(0.4))
-    assert "10 of 10 batches (100%)" in worded(finding).summary
+FULL, EMPTY = batches("device_queue", [9] * COUNT), batches("get_next", [0] * COUNT, get_ms=[3] * COUNT)
+QUEUES = {
+    "an empty host queue": ("host-queue", batches("dataset_iterator", [0] * COUNT, get_ms=[40, *[3] * (COUNT - 1)])),
+    "an empty data queue": ("data-queue", pl.concat([FULL, EMPTY])),
+    "taking batches": ("data-queue", batches("get_next", [3] * COUNT, get_ms=[1] * COUNT)),
+}
 
 
-@pytest.mark.parametrize(("kind", "saving"), [("step", 2 * MS), ("iteration", 2 * MS), ("recording", 20 * MS)])
-def test_taking_batches_costs_each_step_one_and_the_recording_all(kind: Kind, saving: int) -> None:
-    ready = batches("get_next", [3] * COUNT, get_ms=[1] * COUNT)
+@pytest.mark.parametrize(
+    ("case", "of_a_step", "of_all", "ratio"),
+    [
+        ("an empty host queue", 3 * MS, 27 * MS, 0.3),
+        ("an empty data queue", 4 * MS, 36 * MS, 0.4),
+        ("taking batches", 2 * MS, 20 * MS, 0.2),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_queue_costs_each_step_a_batch_and_the_recording_all(
+    case: str, of_a_step: int, of_all: int, ratio: float, kind: Kind
+) -> None:
+    rule, pipeline = QUEUES[case]
 
-    (finding,) = told(kind, "data-queue", input_pipeline=ready)
+    (finding,) = told(kind, rule, input_pipeline=pipeline)
 
-    assert (finding.per, finding.saving_ns, finding.saving_ratio) == (kind, saving, pytest.approx(0.2))
+    saving = of_all if kind == "recording" else of_a_step
+    assert (finding.per, finding.saving_ns, finding.saving_ratio) == (kind, saving, pytest.approx(ratio))
+    assert case != "an empty data queue" or "10 of 10 batches (100%)" in worded(finding).summary
 
 
 @pytest.mark.parametrize("kind", ["step", "iteration"])
@@ -188,16 +188,16 @@ def test_findings_without_a_saving_are_of_no_step_either(kind: Kind) -> None:
 def by(rule: str, window: str | None) -> list[Finding]:
     """All that a rule may say where steps are of a kind (`steps.window`); None: without a table of steps."""
     ranks = RANKS.frame(rank=[0, 1], framework=["mindspore"] * 2, device_kind=["npu"] * 2).lazy()
-    found = []
+    findings = []
     for given in examples(rule, ranks):
         changed: dict[str, Any] = {}
         if "steps" in inspect.signature(RULES[rule].function).parameters:
             changed["steps"] = None if window is None else pl.LazyFrame({"rank": [0], "window": [window]})
         if "breakdown" in given:
             changed["breakdown"] = given["breakdown"].with_columns(window=pl.lit(window or "recording"))
-        found += RULES[rule].function(**{**given, **changed})
+        findings += RULES[rule].function(**{**given, **changed})
     per = per_of(None if window is None else pl.LazyFrame({"window": [window]}))
-    return [completed(finding, RULES[rule], ranks, per) for finding in found]
+    return [completed(finding, RULES[rule], ranks, per) for finding in findings]
 
 
 OF_STEPS = ("iteration-interval",)

@@ -15,7 +15,7 @@ import pytest
 from package_copy import copy_package, printed
 from stepscope.advice.finding import WINDOWS
 from stepscope.analysis import ANALYSES
-from stepscope.cli import app, main
+from stepscope.cli import app
 from stepscope.errors import StepscopeError
 from stepscope.pages import PAGES
 from stepscope.pages.answering import Request, answer
@@ -25,9 +25,13 @@ from stepscope.pages.listing import Listing
 from stepscope.pages.showing import shown_sections
 from stepscope.pages.shown_table import filled
 from stepscope.run import Run, open_run
+from tests.cli import calling
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 SECTIONS = [(page, section) for page in (*PAGES, JOB) for section in page.sections]
+EACH_SECTION = pytest.mark.parametrize(
+    ("page", "section"), SECTIONS, ids=[f"{page.name}-{each.key}" for page, each in SECTIONS]
+)
 
 
 def _longest(rows: pl.DataFrame) -> Iterator[str]:
@@ -64,26 +68,21 @@ def added(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("added")
 def test_a_page_is_a_command_with_help(capfd) -> None:
-    assert main(["--help"]) == 0
-    assert "Show how long the steps of a rank are." in capfd.readouterr().out
+    assert "Show how long the steps of a rank are." in calling.printed(capfd, "--help")
 
-    assert main(["lengths", "--help"]) == 0
+    text = " ".join(calling.printed(capfd, "lengths", "--help").split())
 
-    text = " ".join(capfd.readouterr().out.split())
     for words in (LENGTHS.help, LENGTHS.more, "--start NAME", LENGTHS.options[0].help, "--rank R", "--search TEXT"):
         assert words in text
 
 
 @pytest.mark.usefixtures("added")
 def test_a_page_is_shown_as_tables_json_and_csv(capfd) -> None:
-    words = ["lengths", str(EXAMPLE), "--rank", "1", "--start", "aten::mm"]
+    words = ["lengths", EXAMPLE, "--rank", "1", "--start", "aten::mm"]
 
-    assert main(words) == 0
-    text = capfd.readouterr().out
-    assert main([*words, "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)
-    assert main([*words, "--csv"]) == 0
-    csv = capfd.readouterr().out
+    text = calling.printed(capfd, *words)
+    found = calling.document(capfd, *words)
+    csv = calling.printed(capfd, *words, "--csv")
 
     rows = found["tables"]["lengths"]
     assert text.startswith("Lengths of the steps, times since the start of the recording: ")
@@ -95,9 +94,8 @@ def test_a_page_is_shown_as_tables_json_and_csv(capfd) -> None:
 
 @pytest.mark.usefixtures("added")
 def test_a_page_about_a_job_has_ranks_and_steps(capfd) -> None:
-    assert main(["lost", str(EXAMPLE), "--ranks", "0,2", "--json"]) == 0
+    found = calling.document(capfd, "lost", EXAMPLE, "--ranks", "0,2")
 
-    found = json.loads(capfd.readouterr().out)
     assert (found["ranks"], found["steps"]) == ([0, 2], None)
     assert [row["rank"] for row in found["tables"]["slow_ranks"]] == [2]
 
@@ -154,7 +152,7 @@ def test_a_table_that_is_left_out_beside_another_comes_back_without_it() -> None
     assert shown(links.clear()) == ["Slow groups"]
 
 
-@pytest.mark.parametrize(("page", "section"), SECTIONS, ids=[f"{page.name}-{each.key}" for page, each in SECTIONS])
+@EACH_SECTION
 def test_a_section_names_an_analysis_its_options_and_its_columns(page: Page, section: Section) -> None:
     analysis = ANALYSES[section.question]
     columns = {column.name for column in analysis.columns}
@@ -168,7 +166,7 @@ def test_a_section_names_an_analysis_its_options_and_its_columns(page: Page, sec
 
 
 @pytest.mark.parametrize("per", ["step", *WINDOWS.values()])
-@pytest.mark.parametrize(("page", "section"), SECTIONS, ids=[f"{page.name}-{each.key}" for page, each in SECTIONS])
+@EACH_SECTION
 def test_every_heading_and_title_can_be_filled_in(page: Page, section: Section, per: str) -> None:
     headings = [section.heading, section.chosen_heading, *(view.heading for view in section.views)]
     titles = [column.title for column in ANALYSES[section.question].columns]
