@@ -48,7 +48,7 @@ def _main(words: list[str]) -> int:
     try:
         _prepare_output()
         code = _run(words)
-        sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told
+        sys.stdout.flush()  # here, where a full disk or a closed pipe can still be reported
         return code
     except BrokenPipeError:  # the reader, e.g. `head`, has seen enough
         _drop_output()

@@ -56,7 +56,10 @@ def analyze(
     from stepscope.pages.showing import shown_answer
     from stepscope.report.answers import answers
 
-    _check(table, form)
+    if table is not None and table not in _TABLES:
+        raise StepscopeError(f"--table {table}: there is no such table. There are: {', '.join(_TABLES)}")
+    if table is not None and form is Format.JSON:
+        raise StepscopeError("--table: JSON has all tables, by name. Choose table or csv, or leave out --table")
     chosen = opened(paths, run=run, ranks=ranks, steps=steps, limits=limits, use_store=not no_store, quiet=quiet)
     found = answers(chosen)
     if json_file is not None:
@@ -70,18 +73,6 @@ def analyze(
         Output(wide=wide).table(shown_answer(chosen, PAGE.section_named(table), rows))
     else:
         _show(chosen, found, language, quiet=quiet or table is not None, wide=wide)
-
-
-def _check(table: str | None, form: Format) -> None:
-    """Refuse an unknown table, and a table in JSON, which has all of them.
-
-    Raises:
-        StepscopeError: With the choices that there are.
-    """
-    if table is not None and table not in _TABLES:
-        raise StepscopeError(f"--table {table}: there is no such table. There are: {', '.join(_TABLES)}")
-    if table is not None and form is Format.JSON:
-        raise StepscopeError("--table: JSON has all tables, by name. Choose table or csv, or leave out --table")
 
 
 def _rows(run: Run, found: Answers, table: str, language: Language) -> pl.DataFrame:

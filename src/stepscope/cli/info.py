@@ -86,7 +86,7 @@ def _print_json(runs: Runs, tables: Tables, wide: bool) -> None:  # noqa: ARG001
     from stepscope.pages.reasons import missing_data
     from stepscope.paths import shown
 
-    told = [
+    documents = [
         {
             "run": number,
             "name": run.name,
@@ -98,7 +98,7 @@ def _print_json(runs: Runs, tables: Tables, wide: bool) -> None:  # noqa: ARG001
         for number, run in runs
     ]
     unread = [{"file": shown(u.file), "problem": u.problem, "remedy": u.remedy} for u in runs[0][1].unread]
-    print_document({"runs": told, "unread": unread})
+    print_document({"runs": documents, "unread": unread})
 
 
 def _print_csv(runs: Runs, tables: Tables, wide: bool) -> None:  # noqa: ARG001 - one signature for all forms

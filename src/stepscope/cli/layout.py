@@ -15,7 +15,7 @@ GAP = 2
 """Spaces between columns."""
 
 NAME_WIDTH = 60
-"""Longest name where the width is free; paths are whole there."""
+"""Longest name if the width is not limited; paths are whole then."""
 
 Cut = Literal["end", "start"]
 

@@ -47,7 +47,13 @@ def opened(
         opened = opened.with_limits(changed)
     if run is None and opened.others:
         note(_which(opened))
-    _note_missing(opened, ranks, steps)
+    absent = {
+        "rank": missing(ranks, [rank.rank for rank in opened.ranks], "ranks"),
+        "step": missing(steps, opened.steps if steps else (), "steps"),
+    }
+    for what, numbers in absent.items():
+        if numbers:
+            note(f"no {what} {numbers} in {opened.name}; the other chosen {what}s are used")
     return opened
 
 
@@ -59,16 +65,6 @@ def _which(run: Run) -> str:
         f"this is run {run.name}, one of {len(there) + 1} runs. Choose with --run NAME; others: {named} "
         "(`stepscope info` lists all)"
     )
-
-
-def _note_missing(run: Run, ranks: str | None, steps: str | None) -> None:
-    absent = {
-        "rank": missing(ranks, [rank.rank for rank in run.ranks], "ranks"),
-        "step": missing(steps, run.steps if steps else (), "steps"),
-    }
-    for what, numbers in absent.items():
-        if numbers:
-            note(f"no {what} {numbers} in {run.name}; the other chosen {what}s are used")
 
 
 def missing(chosen: Choice, there: Sequence[int], what: str) -> str:

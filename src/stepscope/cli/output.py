@@ -54,7 +54,7 @@ class Output(Console):
 
     @property
     def room(self) -> int | None:
-        """Cells a line has; None where it may be as long as it needs: in files and pipes."""
+        """Width of a line in cells; None if it may be as long as it needs: in files and pipes."""
         return self.width if self.file.isatty() else None
 
     def say(self, text: str, style: str | None = None, *, indent: int = 0) -> None:

@@ -20,7 +20,7 @@ def _bottlenecks(stages: pl.DataFrame) -> Iterator[str]:
 
 
 def _chain(operators: pl.DataFrame) -> Iterator[str]:
-    """The operators that are slower than those beside them, from the readers to the root."""
+    """The operators that are slower than their neighbours, from the readers to the root."""
     for chain in operators["chain"].drop_nulls().unique(maintain_order=True):
         yield f"Slowest operators of the pipeline: {chain}."
 

@@ -33,7 +33,7 @@ NOUNS = {
     "pipeline_operators": "operators of a dataset pipeline",
     "host_events": "ranges that the framework marks on the host",
 }
-"""What a table holds; its name without underscores where nothing else stands here."""
+"""What a table holds, if its name without underscores does not say it."""
 
 _UNKNOWN = "the recording holds none"
 
@@ -41,7 +41,7 @@ NO_BLOCKS = "changes of memory were recorded, but not the blocks that they belon
 """Why there are no `allocations` although there is a `memory_curve`."""
 
 INSTEAD_OF = {"step_totals": "steps", "operator_totals": "operators"}
-"""Totals that sources write who have no events; nobody misses them where the events are."""
+"""Totals from sources without events; they are not missing if the events were recorded."""
 
 ANSWERS = {
     "breakdown": "time by step",
@@ -50,25 +50,19 @@ ANSWERS = {
     "operator_summary": "operators",
     "arrival": "arrival times",
 }
-"""What an analysis gives; its name without underscores where nothing else stands here."""
+"""What an analysis gives, if its name without underscores does not say it."""
 
 
 def explain(run: Run, question: str, reason: Unavailable) -> str:
-    """Why a run cannot answer a question.
-
-    Args:
-        run: The run.
-        question: Name of the analysis.
-        reason: What the analysis itself states; used unless a table is missing on all ranks.
-    """
+    """Why a run cannot answer a question: a table is missing on all ranks, or the reason that the analysis gives."""
     table = _missing_table(run, question)
     if table is None:
-        return _stated(reason).rstrip(".")
+        return _distinct_reasons(reason).rstrip(".")
     return "; ".join([f"the recording has no {_noun(table)}", *(why for why in _why(run, table) if why != _UNKNOWN)])
 
 
-def _stated(reason: Unavailable) -> str:
-    """The reasons of an analysis, each once; which ranks lack a table, instead of what needs it."""
+def _distinct_reasons(reason: Unavailable) -> str:
+    """The reasons that an analysis gives, each once, naming the ranks that lack a table."""
     sentences: dict[str, str] = {}
     for cause in reason.causes or (reason,):
         if cause.ranks and cause.table:

@@ -32,7 +32,7 @@ class Answers:
         timed_steps: The steps of which it is known when they were busy, also those that `breakdown` cannot split; None
             if of none.
         outer_steps: The first and the last step that were recorded; None if no step can be split.
-        narrow_step_ns: What a step takes on the host, where the work of its device spans little of it; else None.
+        narrow_step_ns: What a step takes on the host, if the work of its device spans little of it; else None.
         unknown_steps: How many steps are not among `timed_steps`, of all ranks.
         limits: Sets of limits that take the place of the default ones, by rule or analysis.
         page: The page that the tables are of, to be shown.

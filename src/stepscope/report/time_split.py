@@ -32,12 +32,12 @@ def average_step(steps: pl.DataFrame, averages: pl.DataFrame) -> Sentence:
 
 
 def narrow_step(steps: pl.DataFrame, averages: pl.DataFrame, step_ns: float) -> Sentence:
-    """What the work of a step spans where that is little of the step, as in a recording of one step with one kernel."""
+    """What the work of a step spans if that is little of the step, as in a recording of one step with one kernel."""
     return Sentence("narrow", {**_length(steps, averages), "step_ns": step_ns, "split": _split(averages)})
 
 
 def some_steps(steps: pl.DataFrame, every: pl.DataFrame, averages: pl.DataFrame) -> Sentence:
-    """What a step takes where operators of some steps only were recorded, which alone can be split.
+    """What a step takes if operators were recorded in some steps only, which alone can be split.
 
     Args:
         steps: All steps.

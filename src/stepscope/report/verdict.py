@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stepscope.report.answers import Answers
 
 WITHOUT_STEPS = 2
-"""Findings that are stated where nothing else is known."""
+"""Findings that are stated if nothing else is known."""
 
 NAMED = 5
 """Culprits that are named before the rest is only counted."""

@@ -90,10 +90,10 @@ def iteration_interval(
     over the limit, on the rank with the longest interval: shorter intervals are not achievable. Idle time that
     timelines show is left to `idle-time`.
     """
-    stated = step_trace.join(device_steps, on=["rank", "step"], how="semi").drop_nulls("interval_ns")
+    in_table = step_trace.join(device_steps, on=["rank", "step"], how="semi").drop_nulls("interval_ns")
     counted = (pl.int_range(pl.len()).over("rank") > 0) | (pl.len().over("rank") == 1)
     late = (
-        stated.sort("rank", "start_ns")
+        in_table.sort("rank", "start_ns")
         .filter(counted)
         .group_by("rank")
         .agg(pl.col("interval_ns").mean(), pl.col("step_ns").mean(), steps=pl.len())
