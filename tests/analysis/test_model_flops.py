@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from phases import STEP, US, kernels, operators, steps
 
-from stepscope.analysis.methods.device_peaks import cube_peak, peak_of
+from stepscope.analysis.flops.model_flops import cube_peak, peak_of
 from stepscope.errors import Unavailable
 from stepscope.run import Run
 from stepscope.tables import FLOP_SCOPES, KERNEL_COUNTERS, OPERATOR_TOTALS, RANK_FIGURES, RANKS

@@ -148,16 +148,18 @@ def test_one_rank_is_not_enough() -> None:
         found(every_step({}, ranks=1))
 
 
-def test_a_rank_without_marked_steps_is_not_compared_with_those_that_have_them() -> None:
-    rows = every_step({4: 500, 3: 100})
+@pytest.mark.parametrize(
+    ("excess", "unmarked", "slow"),
+    [
+        pytest.param({4: 500, 3: 100}, [4], 3, id="a rank without marked steps is not compared with others"),
+        pytest.param({4: 500}, range(5), 4, id="ranks are compared if none has marked steps"),
+        pytest.param({1: 100}, range(2, 5), 1, id="two ranks with marked steps are compared"),
+    ],
+)
+def test_only_ranks_that_mark_their_steps_are_compared_unless_none_does(excess, unmarked, slow) -> None:
+    steps = marked([(rank, 1) for rank in range(5)], unmarked=unmarked)
 
-    assert named(rows, steps=marked([(rank, 1) for rank in range(5)], unmarked=[4])) == [(3, "computing")]
-
-
-def test_ranks_are_compared_where_none_has_marked_steps() -> None:
-    steps = marked([(rank, 1) for rank in range(5)], unmarked=range(5))
-
-    assert named(every_step({4: 500}), steps=steps) == [(4, "computing")]
+    assert named(every_step(excess), steps=steps) == [(slow, "computing")]
 
 
 def test_a_single_rank_with_marked_steps_has_none_to_be_compared_with() -> None:
@@ -165,12 +167,6 @@ def test_a_single_rank_with_marked_steps_has_none_to_be_compared_with() -> None:
 
     with pytest.raises(Unavailable, match=r"^only one rank has marked steps, so there is none to compare it with$"):
         found(every_step({}), steps=steps)
-
-
-def test_two_ranks_with_marked_steps_are_compared() -> None:
-    steps = marked([(rank, 1) for rank in range(5)], unmarked=range(2, 5))
-
-    assert named(every_step({1: 100}), steps=steps) == [(1, "computing")]
 
 
 def steps_only(world_sizes: Iterable[int | None]) -> list[tuple[int, str]]:
@@ -216,11 +212,8 @@ def partial(*calls: tuple[int, int], others: int = 4, steps: int = 1) -> Rows:
     ]
 
 
-def test_a_rank_with_half_the_calls_of_the_others_is_compared() -> None:
-    assert named(partial((1, 2))) == [(4, "computing")]
-
-
 def test_a_rank_with_less_than_half_the_calls_of_the_others_is_not_compared() -> None:
+    assert named(partial((1, 2))) == [(4, "computing")]
     assert named(partial((1, 1))) == []
 
 
@@ -275,16 +268,13 @@ def test_a_call_that_one_rank_alone_was_seen_in_counts_for_nothing() -> None:
 # How much a rank is late and what that costs
 
 
-def test_of_two_members_each_is_compared_with_the_other() -> None:
-    (row,) = found(call({0: 1000, 1: 1300}))
+@pytest.mark.parametrize(
+    ("works", "slow"), [((1000, 1300), 1), ((700, 1000, 1300), 2)], ids=["the other of two", "the middle one of three"]
+)
+def test_each_member_is_compared_with(works, slow) -> None:
+    (row,) = found(call(dict(enumerate(works))), limits=Limits(score=0.0) if len(works) == 3 else None)
 
-    assert (row["rank"], row["excess_ns"], row["typical_ns"], row["cost_ns"]) == (1, 300, 1000, 300)
-
-
-def test_of_three_members_each_is_compared_with_the_middle_one() -> None:
-    (row,) = found(call({0: 700, 1: 1000, 2: 1300}), limits=Limits(score=0.0))
-
-    assert (row["rank"], row["excess_ns"], row["typical_ns"], row["cost_ns"]) == (2, 300, 1000, 300)
+    assert (row["rank"], row["excess_ns"], row["typical_ns"], row["cost_ns"]) == (slow, 300, 1000, 300)
 
 
 def test_half_of_a_large_job_is_compared_with_the_median_not_with_the_mean() -> None:
@@ -293,73 +283,53 @@ def test_half_of_a_large_job_is_compared_with_the_median_not_with_the_mean() -> 
     assert (row["excess_ns"], row["typical_ns"]) == (5000, 1000)
 
 
-def test_equally_late_ranks_share_the_cost() -> None:
-    assert costs(late({5: 120, 6: 120}, ranks=7)) == {5: 60, 6: 60}
+MADE_UP_FOR = [*late({1: {"dispatch": 100}}, sequence=1), *late({1: -200}, sequence=2)]
+
+COSTS: dict[str, tuple[Rows, dict[int, float]]] = {
+    "equally late ranks share the cost": (late({5: 120, 6: 120}, ranks=7), {5: 60, 6: 60}),
+    "a delay beyond another is borne by those only that are so late": (
+        late({4: 60, 5: 100, 6: 130}, ranks=8),
+        {4: 20, 5: 40, 6: 70},
+    ),
+    "ranks that come early neither pay nor gain": (call({0: 400, 1: 900, 2: 1000, 3: 1050, 4: 1100}), {3: 25, 4: 75}),
+    "costs of calls add up over a step": (
+        [*late({1: 40}, sequence=1), *late({1: 60, 2: 60}, sequence=2)],
+        {1: 70, 2: 30},
+    ),
+    "calls are told apart by their group": (
+        [*late({1: 40}, group="dp"), *late({2: 60}, group="tp")],
+        {1: 40, 2: 60},
+    ),
+    "only what is left of a delay at the end of a step is lost": (
+        [*late({1: 100}, sequence=1), *late({1: -60}, sequence=2)],
+        {1: 40},
+    ),
+    "what is left of several delays is less in the same proportion": (
+        [*late({1: 100}, sequence=1), *late({1: 100, 2: 100}, sequence=2), *late({1: -150}, sequence=3)],
+        {1: 150 * 50 / 200, 2: 50},
+    ),
+    "a delay is not made up for in another step": (
+        [*late({1: 100}, step=1), *late({1: -60}, step=2), *late({1: 100}, step=3)],
+        {1: 100},
+    ),
+    "a delay that is more than made up for costs nothing": (MADE_UP_FOR, {}),
+    "nor does it in the median step": ([*MADE_UP_FOR, *late({1: {"dispatch": 100}}, step=2)], {1: 50}),
+    "a step in which a rank is not late costs nothing": (
+        [*late({1: {"dispatch": 100}}, step=1), *late({1: {"dispatch": 100, "computing": -100}}, step=2)],
+        {1: 50},
+    ),
+    "a step in which nothing took longer costs nothing": ([*late({1: 100}, step=1), *late({}, step=2)], {1: 50}),
+    "a single nanosecond counts if the limits let it through": (late({1: 1}), {1: 1}),
+}
 
 
-def test_a_delay_beyond_another_is_borne_by_those_only_that_are_so_late() -> None:
-    assert costs(late({4: 60, 5: 100, 6: 130}, ranks=8)) == {4: 20, 5: 40, 6: 70}
-
-
-def test_ranks_that_come_early_neither_pay_nor_gain() -> None:
-    assert costs(call({0: 400, 1: 900, 2: 1000, 3: 1050, 4: 1100})) == {3: 25, 4: 75}
-
-
-def test_costs_of_calls_add_up_over_a_step() -> None:
-    rows = [*late({1: 40}, sequence=1), *late({1: 60, 2: 60}, sequence=2)]
-
-    assert costs(rows) == {1: 70, 2: 30}
-
-
-def test_calls_are_told_apart_by_their_group() -> None:
-    rows = [*late({1: 40}, group="dp"), *late({2: 60}, group="tp")]
-
-    assert costs(rows) == {1: 40, 2: 60}
-
-
-def test_only_what_is_left_of_a_delay_at_the_end_of_a_step_is_lost() -> None:
-    rows = [*late({1: 100}, sequence=1), *late({1: -60}, sequence=2)]
-
-    assert costs(rows) == {1: 40}
-
-
-def test_what_is_left_of_several_delays_is_less_in_the_same_proportion() -> None:
-    rows = [*late({1: 100}, sequence=1), *late({1: 100, 2: 100}, sequence=2), *late({1: -150}, sequence=3)]
-
-    assert costs(rows) == {1: 150 * 50 / 200, 2: 50}
-
-
-def test_a_delay_is_not_made_up_for_in_another_step() -> None:
-    rows = [*late({1: 100}, step=1), *late({1: -60}, step=2), *late({1: 100}, step=3)]
-
-    assert costs(rows) == {1: 100}
-
-
-def test_a_delay_that_is_more_than_made_up_for_costs_nothing() -> None:
-    made_up_for = [*late({1: {"dispatch": 100}}, sequence=1), *late({1: -200}, sequence=2)]
-
-    assert costs(made_up_for) == {}
-    assert costs([*made_up_for, *late({1: {"dispatch": 100}}, step=2)]) == {1: 50}
+@pytest.mark.parametrize(("rows", "cost"), COSTS.values(), ids=COSTS)
+def test_what_each_rank_costs(rows: Rows, cost: dict[int, float]) -> None:
+    assert costs(rows) == cost
 
 
 def test_time_that_is_made_up_for_with_another_kind_of_work_costs_nothing() -> None:
-    rows = late({1: {"dispatch": 100, "computing": -200}})
-
-    assert named(rows) == []
-
-
-def test_a_step_in_which_a_rank_is_not_late_costs_nothing() -> None:
-    rows = [*late({1: {"dispatch": 100}}, step=1), *late({1: {"dispatch": 100, "computing": -100}}, step=2)]
-
-    assert costs(rows) == {1: 50}
-
-
-def test_a_step_in_which_nothing_took_longer_costs_nothing() -> None:
-    assert costs([*late({1: 100}, step=1), *late({}, step=2)]) == {1: 50}
-
-
-def test_a_single_nanosecond_counts_if_the_limits_let_it_through() -> None:
-    assert costs(late({1: 1})) == {1: 1}
+    assert named(late({1: {"dispatch": 100, "computing": -200}})) == []
 
 
 def test_cost_excess_and_typical_time_are_those_of_the_median_step() -> None:

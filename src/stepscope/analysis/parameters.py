@@ -78,12 +78,7 @@ def parameters_of(who: str, function: Callable[..., Any], analyses: Collection[s
 
 
 def check_cycles(name: str, needs: Callable[[str], Iterable[str]], chain: tuple[str, ...] = ()) -> None:
-    """Check that an analysis does not need itself.
-
-    Args:
-        name: The analysis.
-        needs: Returns the analyses that an analysis needs.
-        chain: The analyses that led to this one.
+    """Check that an analysis does not need itself, given what each needs and the chain of analyses that led to it.
 
     Raises:
         StepscopeError: If it does.
@@ -141,11 +136,7 @@ def identity(value: Any) -> Any:
 
 
 def _check_options(who: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Check by defaults and annotations that options are plain data.
-
-    Raises:
-        StepscopeError: If one is not.
-    """
+    """Check by defaults and annotations that options are plain data."""
     if not options:
         return
     try:

@@ -175,11 +175,7 @@ def find_analysis(question: str | Callable[..., Any]) -> Analysis:
 
 
 def check_registered() -> None:
-    """Check the analyses of this package, now that all of them are registered.
-
-    Raises:
-        StepscopeError: If one names an unknown parameter, or needs itself.
-    """
+    """Check the analyses of this package, now that all of them are registered; see `analysis`."""
     global _unchecked
     unchecked, _unchecked = _unchecked or [], None
     for one in unchecked:
@@ -201,7 +197,12 @@ def analysis(
     as_recorded: bool = False,
     every_step: bool = False,
 ) -> Callable[[F], F]:
-    """Register a function as an analysis; for the arguments see `Analysis`."""
+    """Register a function as an analysis; for the arguments see `Analysis`.
+
+    Raises:
+        StepscopeError: If a parameter is unknown, it needs itself, or passes an option that no analysis it needs has;
+            or if an analysis of scope `rank` has no column `rank`, or compares ranks.
+    """
 
     def register(function: F) -> F:
         name = function.__name__
@@ -224,12 +225,7 @@ def analysis(
 
 
 def _check(added: Analysis) -> None:
-    """Check the parameters and columns of an analysis.
-
-    Raises:
-        StepscopeError: If a parameter is unknown, it needs itself, or passes an option that no analysis it needs has;
-            or if an analysis of scope `rank` has no column `rank`, or compares ranks.
-    """
+    """Check the parameters and columns of an analysis."""
     if added.scope == "rank" and (added.whole_job or all(column.name != "rank" for column in added.columns)):
         problem = "compares ranks (whole_job)" if added.whole_job else "declares no column `rank`"
         raise StepscopeError(f"{added.name}: it is asked for each rank, but {problem}")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.methods.call_positions import positions
+from stepscope.analysis.methods.call_positions import CALL, positions
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
 from stepscope.tables.communication import POINT_TO_POINT
 
-CALL = ("group", "sequence")
 MUTUAL = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
 """Operations in which every member depends on every other."""
 
@@ -35,7 +34,7 @@ COLUMNS = columns(
     Column("lateness_ns", "int64", "How long after the median rank it entered; negative if before."),
     Column("is_last", "bool", "True if it entered last; null if the call was seen on one rank only."),
     meaning("wait_ns", "Waiting for the last rank to enter; null if unknown."),
-    Column("transmit_ns", "int64", "Duration less `wait_ns`; null if unknown.", importance=53),
+    meaning("transmit_ns", "Duration less `wait_ns`; null if unknown."),
     nulls="step group size_bytes arrival lateness_ns is_last wait_ns transmit_ns",
 )
 
@@ -60,12 +59,10 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame
         .sort("rank", "collective")  # members that enter together are ordered by rank
         .collect()
     )
-    sequence = _aligned_sequences(calls)
-    calls = calls.with_columns(sequence=sequence)
+    calls = calls.with_columns(sequence=_aligned_sequences(calls))
     point_to_point = pl.col("operation").is_in(POINT_TO_POINT)
-    same_operation = (
-        pl.when(point_to_point).then(pl.lit("p2p")).otherwise(pl.col("operation")).n_unique().over(CALL) == 1
-    )
+    kind = pl.when(point_to_point).then(pl.lit("p2p")).otherwise(pl.col("operation"))
+    same_operation = kind.n_unique().over(CALL) == 1
     one_each = pl.col("rank").n_unique().over(CALL) == pl.len().over(CALL)
     several = pl.len().over(CALL) > 1
     # Nobody leaves a mutual call before the last member has entered it, and an all-reduce needs equal sizes.
@@ -75,8 +72,7 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame
     # an unknown size on one rank is no contradiction
     sizes = pl.col("size_bytes").drop_nulls().n_unique().over(CALL)
     same_size = (pl.col("operation") != "all_reduce") | (sizes <= 1)
-    fits = several & same_operation & one_each & together & same_size
-    calls = calls.with_columns(fits=fits, several=several)
+    calls = calls.with_columns(fits=several & same_operation & one_each & together & same_size, several=several)
     # If most calls of a group do not fit, equal positions are not the same calls, and the rest fits by chance.
     lined_up = pl.col("fits").sum().over("group") >= pl.col("several").sum().over("group") / 2
     matched = pl.col("fits") & lined_up
@@ -123,8 +119,5 @@ def _aligned_sequences(calls: pl.DataFrame) -> pl.Series:
         end = pl.col("end_ns")
         return (end.max() - end.min()).over("group", position).median().over("group")
 
-    return table.select(
-        sequence=pl.when(pl.col("uneven") & (scatter("from_end") < scatter("sequence")))
-        .then(pl.col("from_end"))
-        .otherwise(pl.col("sequence"))
-    )["sequence"]
+    later = pl.col("uneven") & (scatter("from_end") < scatter("sequence"))
+    return table.select(sequence=pl.when(later).then("from_end").otherwise("sequence"))["sequence"]

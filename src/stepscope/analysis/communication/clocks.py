@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.call_positions import positions
+from stepscope.analysis.methods.call_positions import CALL, positions
+from stepscope.analysis.methods.intervals import END
 from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables.base import Column
+from stepscope.tables.communication import POINT_TO_POINT
 
 
 @dataclass(frozen=True)
@@ -51,46 +53,29 @@ def clocks(
     """
     ends = (
         positions(collectives, steps)
-        .filter(~pl.col("operation").is_in(["send", "recv", "send_recv"]))
-        .select("rank", "group", "sequence", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        .filter(pl.len().over("group", "sequence") > 1)
+        .filter(~pl.col("operation").is_in(POINT_TO_POINT))
+        .select("rank", *CALL, end_ns=END)
+        .filter(pl.len().over(CALL) > 1)
         .collect()
     )
     everyone = ranks.select("rank", "host").collect().unique("rank", keep="first")
-    if ends.is_empty():
-        return everyone.select(
-            "rank",
-            offset_ns=pl.lit(0, pl.Int64),
-            spread_ns=pl.lit(None, pl.Int64),
-            calls=pl.lit(0, pl.UInt32),
-        ).sort("rank")
-    host = pl.coalesce("host", pl.format("rank {}", pl.col("rank")))
-    call = ["group", "sequence"]
+    everyone = everyone.with_columns(clock=pl.coalesce("host", pl.format("rank {}", pl.col("rank"))))
     # Medians are floats, which cannot hold ns since the epoch, so count from the first end of each call.
-    since_first = pl.col("end_ns") - pl.col("end_ns").min().over(call)
-    ends = ends.with_columns(end_ns=since_first)
-    ends = ends.join(everyone.with_columns(clock=host), on="rank").with_columns(offset=pl.lit(0.0))
+    ends = ends.with_columns(pl.col("end_ns") - pl.col("end_ns").min().over(CALL))
+    ends = ends.join(everyone, on="rank").with_columns(offset=pl.lit(0.0))
     for _ in range(limits.rounds):
         corrected = pl.col("end_ns") - pl.col("offset")
-        ends = ends.with_columns(gap=pl.col("end_ns") - corrected.median().over(call))
+        ends = ends.with_columns(gap=pl.col("end_ns") - corrected.median().over(CALL))
         ends = ends.with_columns(offset=pl.col("gap").median().over("clock"))
     spread = (pl.col("gap") - pl.col("gap").median()).abs().median() * MAD_TO_SIGMA
     found = ends.group_by("clock").agg(offset=pl.col("gap").median(), spread=spread, calls=pl.col("sequence").len())
     noise = limits.sigmas * pl.col("spread") / pl.col("calls").sqrt()
     real = (pl.col("offset").abs() > limits.significant_ns) & (pl.col("offset").abs() > noise)
     offset = pl.when(real & (pl.len() > 1)).then(pl.col("offset")).otherwise(0.0)
-    calls = ends.group_by("rank").agg(own_calls=pl.len())
+    figures = found.select("clock", offset_ns=rounded(offset), spread_ns=rounded(pl.col("spread")))
     return (
-        everyone.with_columns(clock=host)
-        .join(
-            found.with_columns(
-                offset_ns=rounded(offset),
-                spread_ns=rounded(pl.col("spread")),
-            ),
-            on="clock",
-            how="left",
-        )
-        .join(calls, on="rank", how="left")
-        .select("rank", pl.col("offset_ns").fill_null(0), "spread_ns", calls=pl.col("own_calls").fill_null(0))
+        everyone.join(figures, on="clock", how="left")
+        .join(ends.group_by("rank").agg(calls=pl.len()), on="rank", how="left")
+        .select("rank", pl.col("offset_ns").fill_null(0), "spread_ns", pl.col("calls").fill_null(0))
         .sort("rank")
     )

@@ -18,23 +18,16 @@ from stepscope.tables.base import Column
         Column("ranks", "int32", "Number of recorded ranks.", importance=54),
         "count total_ns mean_ns min_ns median_ns p95_ns max_ns",
         meaning("wait_ns", "Total waiting time over ranks; null if unknown."),
-        Column("transmit_ns", "int64", "Total transmission time over ranks; null if unknown.", importance=53),
+        meaning("transmit_ns", "Total transmission time over ranks; null if unknown."),
         meaning("wait_ratio", "`wait_ns` over `wait_ns + transmit_ns`."),
-        Column(
-            "bandwidth_bytes_per_s",
-            "float64",
-            "Payload over median transmission (algorithm bandwidth).",
-            title="bandwidth",
-            importance=55,
-        ),
+        meaning("bandwidth_bytes_per_s", "Payload over median transmission (algorithm bandwidth)."),
         nulls="group group_name size_bytes wait_ns transmit_ns wait_ratio bandwidth_bytes_per_s",
     ),
 )
 def communication(arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.DataFrame:
-    """Sum up communication calls over ranks and steps.
+    """Sum up communication calls over ranks and steps: one row per group, operation and size, longest total first.
 
-    Returns:
-        One row per group, operation and size, longest total first. Statistics are of the durations of all ranks' calls.
+    Statistics are of the durations of all ranks' calls.
     """
     known = pl.col("wait_ns") + pl.col("transmit_ns")
     per_second = pl.col("size_bytes") / (pl.col("transmit_median_ns") / 1e9)
@@ -53,7 +46,6 @@ def communication(arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.Data
             bandwidth_bytes_per_s=pl.when(pl.col("transmit_median_ns") > 0).then(per_second),
         )
         .join(group_names(groups), on="group", how="left")
-        .drop("transmit_median_ns")
-        .select("group", "group_name", pl.exclude("group", "group_name"))
+        .select("group", "group_name", pl.exclude("group", "group_name", "transmit_median_ns"))
         .sort("total_ns", "operation", "size_bytes", "group", descending=[True, False, False, False], nulls_last=True)
     )

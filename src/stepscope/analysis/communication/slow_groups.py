@@ -40,7 +40,7 @@ COLUMNS = columns(
     "operation",
     meaning("size_bytes", "Payload; null if not recorded."),
     Column("sent_bytes", "int64", "Bytes sent over links if the payload was not recorded."),
-    Column("transmit_ns", "int64", "Transmission time of the median call.", importance=53),
+    meaning("transmit_ns", "Transmission time of the median call."),
     Column("typical_ns", "int64", "`transmit_ns` of the median comparable group.", importance=51),
     Column("slowdown_factor", "float64", "`transmit_ns` over `typical_ns`.", title="times typical"),
     Column("calls", "float64", "Mean number of calls in a step.", importance=36),
@@ -91,11 +91,7 @@ def slow_groups(
         .join(group_names(groups), on="group", how="left")
         .with_columns(rounded(pl.col("transmit_ns", "typical_ns")), cost_ns=rounded(cost))
         .select(names(COLUMNS))
-        .sort(
-            *("cost_ns", "group", "operation", "size_bytes", "sent_bytes"),
-            descending=[True, False, False, False, False],
-            nulls_last=True,
-        )
+        .sort(-pl.col("cost_ns"), "group", "operation", "size_bytes", "sent_bytes", nulls_last=True)
     )
 
 

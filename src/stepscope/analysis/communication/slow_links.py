@@ -40,13 +40,7 @@ LIMITS = Limits()
         Column("rank_a", "int32", "One end."),
         Column("rank_b", "int32", "The other end."),
         Column("transport", "string", "Kind of link, e.g. `HCCS`, `RDMA`."),
-        Column(
-            "bandwidth_bytes_per_s",
-            "float64",
-            "Bytes divided by time, in the slower direction.",
-            title="bandwidth",
-            importance=55,
-        ),
+        "bandwidth_bytes_per_s",
         Column(
             "typical_bytes_per_s",
             "float64",
@@ -71,7 +65,6 @@ def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     Returns:
         One row per slow link, most expensive first.
     """
-    rate = pl.col("size_bytes") / (pl.col("duration_ns") / 1e9)
     totals = links.filter(
         (pl.col("source") != pl.col("destination"))
         & (pl.col("transport") != "LOCAL")
@@ -85,7 +78,7 @@ def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         .with_columns(
             rank_a=pl.min_horizontal("source", "destination"),
             rank_b=pl.max_horizontal("source", "destination"),
-            rate=rate,
+            rate=pl.col("size_bytes") / (pl.col("duration_ns") / 1e9),
         )
     )
     # Of two links, the other's value is the sum minus one's own.
@@ -111,12 +104,12 @@ def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         .filter((of_many & (pl.col("bandwidth_ratio") < limits.bandwidth_ratio)) | of_two)
         .select(
             *LINK,
-            pl.col("rate").alias("bandwidth_bytes_per_s"),
-            pl.col("typical").alias("typical_bytes_per_s"),
-            "bandwidth_ratio",
-            rounded(excess / pl.col("steps")).alias("cost_ns"),
-            rounded(pl.col("size_bytes") / pl.col("steps")).alias("size_bytes"),
-            "score",
+            bandwidth_bytes_per_s="rate",
+            typical_bytes_per_s="typical",
+            bandwidth_ratio="bandwidth_ratio",
+            cost_ns=rounded(excess / pl.col("steps")),
+            size_bytes=rounded(pl.col("size_bytes") / pl.col("steps")),
+            score="score",
         )
-        .sort("cost_ns", *LINK, descending=[True, False, False, False])
+        .sort(-pl.col("cost_ns"), *LINK)
     )

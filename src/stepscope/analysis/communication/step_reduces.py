@@ -5,63 +5,51 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.intervals import END
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.step_trace import POINTS
 from stepscope.errors import Unavailable
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, schema_of, with_schema
 
 _PLACE = ["rank", "graph", "step", "stream"]
 
 
-@analysis(
-    "rank",
-    columns(
-        "rank graph step stream",
-        Column("segment", "string", "`call`, or `gap` between calls."),
-        meaning("name", "Name of the call; null for a gap."),
-        meaning("operation", "Operation of the call, e.g. `all_reduce`; null for a gap."),
-        meaning("place", "Position among calls of its name (or operation), from 0; null for a gap."),
-        Column("call", "int64", "Number of the call within a step, the same in every step; null for a gap."),
-        Column("collective", "int64", "Number of its row in `collectives`; null for a gap."),
-        Column("start_ns", "int64", "Start, relative to the start of the step."),
-        "duration_ns",
-        keep="step name duration_ns start_ns stream segment",
-    ),
-    passes=POINTS,
+COLUMNS = columns(
+    "rank graph step stream",
+    Column("segment", "string", "`call`, or `gap` between calls."),
+    meaning("name", "Name of the call; null for a gap."),
+    meaning("operation", "Operation of the call, e.g. `all_reduce`; null for a gap."),
+    meaning("place", "Position among calls of its name (or operation), from 0; null for a gap."),
+    Column("call", "int64", "Number of the call within a step, the same in every step; null for a gap."),
+    Column("collective", "int64", "Number of its row in `collectives`; null for a gap."),
+    Column("start_ns", "int64", "Start, relative to the start of the step."),
+    "duration_ns",
+    keep="step name duration_ns start_ns stream segment",
 )
+
+
+@analysis("rank", COLUMNS, passes=POINTS)
 def step_reduces(
     step_trace: pl.DataFrame, collectives: pl.LazyFrame, steps: pl.LazyFrame, on_host: bool = False
 ) -> pl.DataFrame:
-    """List the device's communication calls and the gaps between them, by step and stream.
+    """List the device's communication calls and the gaps between them, by step and stream, in order.
 
     On each stream, the first gap begins at the start of forward (or of the step if that is unknown) and the last one
     ends with the step. Overlapping calls have no gap between them, nor has a call before forward one before it.
 
     Args:
-        step_trace: The start of forward in each step.
-        collectives: Communication calls.
-        steps: All steps, as calls may be recorded in steps without anything else.
         on_host: For ranks without device calls, list the host's calls, which have no stream.
 
-    Returns:
-        One row per call and gap, in order.
+    Raises:
+        Unavailable: If no such calls were recorded.
     """
     calls = _calls(step_trace, collectives, steps, on_host=on_host)
     if calls.is_empty():
         raise Unavailable("no device communication was recorded in the measured windows")
-    gaps = pl.concat([_gaps_before(calls), _gaps_after(calls)])
-    empty = gaps.with_columns(
-        segment=pl.lit("gap"),
-        name=pl.lit(None, pl.String),
-        operation=pl.lit(None, pl.String),
-        place=pl.lit(None, pl.Int64),
-        call=pl.lit(None, pl.Int64),
-        collective=pl.lit(None, pl.Int64),
-    )
-    columns = [*_PLACE, "segment", "name", "operation", "place", "call", "collective", "start_ns", "duration_ns"]
-    named = calls.with_columns(segment=pl.lit("call"))
-    return pl.concat([named.select(columns), empty.select(columns)]).sort(*_PLACE, "start_ns", "duration_ns")
+    kinds = {"call": calls, "gap": _gaps(calls)}
+    parts = [with_schema(rows.with_columns(segment=pl.lit(kind)), schema_of(COLUMNS)) for kind, rows in kinds.items()]
+    return pl.concat(parts).sort(*_PLACE, "start_ns", "duration_ns")
 
 
 @analysis(
@@ -83,27 +71,19 @@ def step_reduces(
     passes=POINTS,
 )
 def step_reduce_statistics(step_reduces: pl.DataFrame) -> pl.DataFrame:
-    """Average the calls of `step_reduces` over steps.
-
-    Returns:
-        One row per stream, name, operation and place, by start.
-    """
+    """Average the calls of `step_reduces` over steps: one row per stream, name, operation and place, by start."""
     keys = ["rank", "graph", "stream", "name", "operation", "place"]
     first = pl.col("step").min().over("rank", "graph")
     name = pl.when(_lasts()).then("name")
     rows = step_reduces.filter(pl.col("segment") == "call").with_columns(later=pl.col("step") > first, name=name)
-    later = pl.col("later")
-    means = {
-        "mean_start_ns": pl.col("start_ns").mean(),
-        "mean_ns": pl.col("duration_ns").mean(),
-        "mean_start_without_first_ns": pl.col("start_ns").filter(later).mean(),
-        "mean_without_first_ns": pl.col("duration_ns").filter(later).mean(),
-    }
     return (
         rows.group_by(keys)
         .agg(
             steps=pl.len().cast(pl.Int64),
-            **{name: rounded(mean) for name, mean in means.items()},
+            mean_start_ns=rounded(pl.col("start_ns").mean()),
+            mean_ns=rounded(pl.col("duration_ns").mean()),
+            mean_start_without_first_ns=rounded(pl.col("start_ns").filter("later").mean()),
+            mean_without_first_ns=rounded(pl.col("duration_ns").filter("later").mean()),
         )
         .sort("rank", "graph", "stream", "mean_start_ns", *keys)
     )
@@ -133,8 +113,7 @@ def _calls(step_trace: pl.DataFrame, collectives: pl.LazyFrame, steps: pl.LazyFr
     )
     name = pl.when(_lasts()).then("name").otherwise("operation")
     place = pl.int_range(pl.len()).over(*_PLACE, name)
-    end = (pl.col("start_ns") + pl.col("duration_ns")).cum_max()
-    return _numbered(rows.with_columns(place=place, same=name, end_ns=end.over(_PLACE)))
+    return _numbered(rows.with_columns(place=place, same=name, end_ns=END.cum_max().over(_PLACE)))
 
 
 def _numbered(calls: pl.DataFrame) -> pl.DataFrame:
@@ -154,18 +133,11 @@ def _lasts() -> pl.Expr:
     return (steps.over("rank", "stream", "name") > 1) | (steps.over("rank", "stream") == 1)
 
 
-def _gaps_before(calls: pl.DataFrame) -> pl.DataFrame:
-    """The gap before each call on its stream; the first begins at the start of forward."""
+def _gaps(calls: pl.DataFrame) -> pl.DataFrame:
+    """The gaps of each stream: before each call, the first one since the start of forward, and after the last call."""
     since = pl.col("end_ns").shift(1).over(_PLACE).fill_null(pl.col("forward_ns"))
-    gaps = calls.with_columns(since_ns=since)
-    return _lasting(gaps.select(*_PLACE, start_ns="since_ns", duration_ns=pl.col("start_ns") - pl.col("since_ns")))
-
-
-def _gaps_after(calls: pl.DataFrame) -> pl.DataFrame:
-    """The gap between the last call of a stream and the end of the step."""
+    before = calls.select(*_PLACE, since.alias("since_ns"), until_ns="start_ns")
     last = calls.group_by(_PLACE, maintain_order=True).last()
-    return _lasting(last.select(*_PLACE, start_ns="end_ns", duration_ns=pl.col("step_ns") - pl.col("end_ns")))
-
-
-def _lasting(gaps: pl.DataFrame) -> pl.DataFrame:
-    return gaps.filter(pl.col("duration_ns") > 0)
+    gaps = pl.concat([before, last.select(*_PLACE, since_ns="end_ns", until_ns="step_ns")])
+    found = gaps.select(*_PLACE, start_ns="since_ns", duration_ns=pl.col("until_ns") - pl.col("since_ns"))
+    return found.filter(pl.col("duration_ns") > 0)

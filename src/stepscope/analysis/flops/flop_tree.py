@@ -28,16 +28,11 @@ ROOT = "Total"
     together=True,
 )
 def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | None) -> pl.DataFrame:
-    """Sum FLOPs by scope, from the whole model down to the operators' scopes.
+    """Sum FLOPs by scope, from the whole model down to the operators' scopes: one row per scope.
 
-    Args:
-        flop_scopes: The tree as the source states it; used unchanged.
-        operator_flops: FLOPs by operator. For ranks without a stated tree, the operators' positions in the model are
-            the scopes, with the FLOPs of all calls. An operator without a position is a scope of its own, so that the
-            total covers all operators.
-
-    Returns:
-        One row per scope. From operators, each scope is its full path.
+    A stated tree (`flop_scopes`) is used unchanged. For other ranks, the operators' positions in the model are the
+    scopes, each with its full path and the FLOPs of all calls. An operator without a position is a scope of its own, so
+    that the total covers all operators.
 
     Raises:
         Unavailable: If there is no tree, and the operators' positions are unknown.
@@ -63,10 +58,8 @@ def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | N
 
 
 def _of_operators(operators: pl.DataFrame) -> pl.DataFrame:
-    """Each scope of each operator, with the sum of its contents.
-
-    Only for ranks whose operators have a position; operators without one are scopes of their own below the root.
-    """
+    """Each scope of each operator with the sum of its contents, for ranks whose operators have a position; operators
+    without one are scopes of their own below the root."""
     parts = pl.coalesce(pl.col("full_name").str.split("/"), pl.concat_list("name"))
     depths = (
         operators.filter(pl.col("full_name").is_not_null().any().over("rank"))

@@ -48,11 +48,7 @@ KEYS = ("name", "input_shapes", "input_values")
     together=True,
 )
 def flops(operators: pl.LazyFrame) -> pl.DataFrame:
-    """Count the FLOPs of one call for each operator with its input shapes and values.
-
-    Returns:
-        One row per operator, shapes and values, for the operators of `COUNTED` only.
-    """
+    """Count the FLOPs of one call of the operators of `COUNTED`: one row per operator, input shapes and values."""
     rows = (
         counted(operators)
         .group_by("rank", *KEYS)

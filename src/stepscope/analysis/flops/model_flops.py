@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.device_peaks import cube_peak, peak_of
 from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
@@ -76,18 +76,13 @@ def model_flops(
     ranks: pl.LazyFrame | None,
     peak_flops_per_s: float | None = None,
 ) -> pl.DataFrame:
-    """Sum the FLOPs of a rank's operators.
+    """Sum the FLOPs of a rank's operators: one row.
+
+    Rates are operations divided by time, never a mean of rates. The peak is never inferred from a stated utilisation,
+    as no file defines its unit or what it is a share of.
 
     Args:
-        operator_flops: FLOPs by operator.
-        steps: For the time of a step.
-        rank_figures: Figures that the source states.
-        ranks: For the device.
         peak_flops_per_s: Peak rate of the device, instead of the known one.
-
-    Returns:
-        One row. Rates are operations divided by time, never a mean of rates. The peak is never inferred from a stated
-        utilisation, as no file defines its unit or what it is a share of.
 
     Raises:
         Unavailable: If neither operators nor the source state FLOPs.
@@ -95,7 +90,7 @@ def model_flops(
     stated = _stated_values(rank_figures)
     if operator_flops is None and not any(name in stated for name in _STATED[:6]):
         raise Unavailable("neither operators nor the source itself state floating point operations")
-    about = _about(ranks)
+    about: dict[str, Any] = {} if ranks is None else ranks.collect().row(0, named=True)
     row: dict[str, Any] = {f"stated_{name}": stated.get(name) for name in _STATED[:7]}
     row |= {"rank": about.get("rank", 0), "device_name": about.get("device_name")}
     if operator_flops is not None:
@@ -113,28 +108,20 @@ def _stated_values(rank_figures: pl.LazyFrame | None) -> dict[str, float]:
     return dict(rows.select("name", "value").sort("name", "value").collect().rows())
 
 
-def _about(ranks: pl.LazyFrame | None) -> dict[str, Any]:
-    return {} if ranks is None else ranks.collect().row(0, named=True)
-
-
 def _sums(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> dict[str, Any]:
     """The FLOPs of the operators, in total and per step."""
-    found_by = operators["found_by"][0]
-    count = _steps_counted(operators, steps)
-    step_ns = _mean_step(steps)
+    count, step_ns = _steps_counted(operators, steps), _mean_step(steps)
     calls = pl.col("step_count") if count and operators["step_count"].sum() else pl.col("count")
-    columns = {"": "flops", "cube_": "cube_flops", "vector_": "vector_flops"}
-    row: dict[str, Any] = {"found_by": found_by, "steps": count or None, "step_ns": step_ns}
-    for prefix, column in columns.items():
+    row: dict[str, Any] = {"found_by": operators["found_by"][0], "steps": count or None, "step_ns": step_ns}
+    for column in ("vector_flops", "cube_flops", "flops"):
         made = operators.filter(pl.col(column) > 0)
-        is_told = operators[column].count() > 0
+        is_known = operators[column].count() > 0
         whole, spent = (float(made.select((pl.col(column) * n).sum()).item()) for n in (pl.col("count"), calls))
         time_ns = int(made["total_ns"].sum())
-        row[f"step_{prefix}flops"] = spent / count if is_told and count else None
-        row[f"{prefix}flops_per_s"] = whole / time_ns * 1e9 if time_ns else None
-        if not prefix:
-            row["total_ns"] = time_ns
-            row["recorded_flops"] = whole if is_told else None
+        row[f"step_{column}"] = spent / count if is_known and count else None
+        row[f"{column}_per_s"] = whole / time_ns * 1e9 if time_ns else None
+    # the last ones are those of all FLOPs
+    row |= {"total_ns": time_ns, "recorded_flops": whole if is_known else None}
     row["step_flops_per_s"] = row["step_flops"] / step_ns * 1e9 if step_ns and row["step_flops"] is not None else None
     known = operators.select(pl.col("count").filter(pl.col("flops").is_not_null()).sum() / pl.col("count").sum())
     types = operators.drop_nulls("data_type").group_by("data_type").agg(made=(pl.col("flops") * pl.col("count")).sum())
@@ -168,26 +155,19 @@ def _mean_step(steps: pl.LazyFrame | None) -> int | None:
 def _of_stated(stated: Mapping[str, float]) -> dict[str, Any]:
     """The figures of a source that states totals only: its FLOPs are those of one step."""
     parts = [stated[name] for name in ("cube_flops", "vector_flops") if name in stated]
-    return {
-        "found_by": "stated",
-        "step_flops": stated.get("flops", sum(parts) if parts else None),
-        "step_cube_flops": stated.get("cube_flops"),
-        "step_vector_flops": stated.get("vector_flops"),
-        "flops_per_s": stated.get("flops_per_s"),
-        "cube_flops_per_s": stated.get("cube_flops_per_s"),
-        "vector_flops_per_s": stated.get("vector_flops_per_s"),
-    }
+    row: dict[str, Any] = {f"step_{name}": stated.get(name) for name in ("cube_flops", "vector_flops")}
+    row |= {name: stated.get(name) for name in ("flops_per_s", "cube_flops_per_s", "vector_flops_per_s")}
+    return {**row, "found_by": "stated", "step_flops": stated.get("flops", sum(parts) if parts else None)}
 
 
 def _peak(
     row: Mapping[str, Any], stated: Mapping[str, float], about: Mapping[str, Any], given: float | None
 ) -> dict[str, Any]:
     """The device's peak rate and the shares of it."""
-    clocked = _clocked_peak(read_json(about.get("options") or ""))
     ways = {
         "argument": given,
         "stated": stated.get("device_peak_flops_per_s"),
-        "device": clocked,
+        "device": _clocked_peak(read_json(about.get("options") or "")),
         "table": peak_of(row.get("device_name"), row.get("data_type")),
     }
     by, peak = next(((by, peak) for by, peak in ways.items() if peak), (None, None))
@@ -206,3 +186,48 @@ def _clocked_peak(options: Any) -> float | None:
         return cube_peak(float(device["ai_core_num"]), float(device["aic_frequency"])) or None
     except (KeyError, TypeError, ValueError):
         return None
+
+
+HALF, SINGLE = "half", "single"
+
+PEAKS: dict[str, Mapping[str, float]] = {
+    r"V100.*PCIE": {HALF: 112e12, SINGLE: 14e12},
+    r"V100": {HALF: 125e12, SINGLE: 15.7e12},
+    r"\bT4\b": {HALF: 65e12, SINGLE: 8.1e12},
+    r"A100|A800": {HALF: 312e12, SINGLE: 19.5e12},
+    r"\bA10\b": {HALF: 125e12, SINGLE: 31.2e12},
+    r"\bL40S\b": {HALF: 362e12, SINGLE: 91.6e12},
+    r"H100.*PCIe": {HALF: 756e12, SINGLE: 51e12},
+    r"H100|H800|H200": {HALF: 989e12, SINGLE: 67e12},
+    r"\bB200\b": {HALF: 2250e12, SINGLE: 75e12},
+    r"MI300X": {HALF: 1307e12, SINGLE: 163.4e12},
+    r"MI250X": {HALF: 191.5e12, SINGLE: 23.95e12},
+}
+"""Device name to peak without sparsity, from the makers' data sheets; the first match counts. `half` is fp16 and bf16
+on matrix units, `single` is fp32 (on NVIDIA without TF32, which is opt-in). A device of an MI250X is one of its two
+dies."""
+
+_TYPES = {
+    HALF: r"(?i)bfloat16|bf16|half|float16|fp16",
+    SINGLE: r"(?i)^(dt_)?(float|float32|fp32)$",
+}
+
+CUBE_OPERATIONS = 16**3 * 2
+"""Operations per cycle of a cube unit of an Ascend device, fp16: 16 x 16 x 16 multiplications and additions."""
+
+
+def peak_of(device: str | None, data_type: str | None) -> float | None:
+    """Peak of a device for inputs of a data type; None if either is unknown.
+
+    Examples:
+        >>> peak_of("NVIDIA H100 80GB HBM3", "c10::BFloat16") == 989e12, peak_of("NVIDIA H100 80GB HBM3", "double")
+        (True, None)
+    """
+    kind = next((kind for kind, words in _TYPES.items() if data_type and re.search(words, data_type)), None)
+    known = next((peaks for words, peaks in PEAKS.items() if device and re.search(words, device)), {})
+    return known.get(kind) if kind else None
+
+
+def cube_peak(cores: float, frequency_mhz: float) -> float:
+    """Peak of an Ascend device's cube units for fp16: `cores x frequency x 16^3 x 2`."""
+    return cores * frequency_mhz * 1e6 * CUBE_OPERATIONS

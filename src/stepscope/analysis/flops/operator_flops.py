@@ -11,24 +11,24 @@ from stepscope.analysis.methods.flop_formulas import COUNTED, counts
 from stepscope.analysis.methods.launched_work import with_device_time
 from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
 from stepscope.analysis.methods.shapes import tensors
+from stepscope.analysis.methods.statistics import per_second, share_of
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, with_schema
 
 _PLACE = ["rank", "unit", "type", "name", "full_name", "input_shapes", "input_types"]
 
 _RAW = {
-    **dict.fromkeys(_PLACE, pl.String),
-    "rank": pl.Int32,
-    "count": pl.Int64,
-    "step_count": pl.Int64,
-    "flops": pl.Float64,
-    "cube_flops": pl.Float64,
-    "vector_flops": pl.Float64,
-    "total_ns": pl.Int64,
-    "found_by": pl.String,
+    "rank": pl.Int32(),
+    **dict.fromkeys(_PLACE[1:], pl.String()),
+    **dict.fromkeys(("count", "step_count"), pl.Int64()),
+    **dict.fromkeys(("flops", "cube_flops", "vector_flops"), pl.Float64()),
+    **{"total_ns": pl.Int64(), "found_by": pl.String()},
 }
 """Columns that each method returns; `flops` are of one call."""
+
+_EITHER = pl.sum_horizontal("cube_flops", "vector_flops")
+_IS_STATED = pl.col("cube_flops").is_not_null() | pl.col("vector_flops").is_not_null()
 
 COLUMNS = columns(
     "rank unit type name full_name input_shapes",
@@ -85,25 +85,25 @@ def operator_flops(
     for rows in ways:
         if rows is not None:
             known = rows.filter(pl.col("flops").is_not_null())["rank"].unique()
-            new = rows.filter(pl.col("rank").is_in(known.implode()))
-            fresh = new.join(found, on="rank", how="anti")
-            found = pl.concat([found, fresh.select(list(_RAW)).cast(pl.Schema(_RAW))])
+            fresh = rows.filter(pl.col("rank").is_in(known.implode())).join(found, on="rank", how="anti")
+            found = pl.concat([found, with_schema(fresh, _RAW)])
     if found.is_empty():
         raise Unavailable(
             "no FLOPs are stated, and no shapes of matrix products, convolutions or attention were recorded. "
             "Record with shapes (record_shapes), or on Ascend with the metrics ArithmeticUtilization"
         )
-    return _told(found)
+    return _with_rates(found)
 
 
-def _told(rows: pl.DataFrame) -> pl.DataFrame:
-    # With the reciprocal, as in `share`: the same to the last digit for any number of ranks.
-    per_s = pl.when(pl.col("total_ns") > 0).then(1 / pl.col("total_ns")) * pl.col("count") * 1e9
+def _with_rates(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what follows from them, in order."""
     whole = pl.col("flops") * pl.col("count")
-    every = whole.sum().over("rank")
-    rates = {f"{name}_per_s": pl.col(name) * per_s for name in ("flops", "cube_flops", "vector_flops")}
     return (
-        rows.with_columns(**rates, whole=whole, share_ratio=pl.when(every > 0).then(whole * (1 / every)))
+        rows.with_columns(
+            **{f"{name}_per_s": per_second(name) for name in ("flops", "cube_flops", "vector_flops")},
+            whole=whole,
+            share_ratio=share_of(whole, "rank", default=None),
+        )
         .sort("rank", "full_name", "name", "input_shapes", "input_types", "unit", "type", "count", "total_ns")
         .sort("rank", -pl.col("whole"), nulls_last=True, maintain_order=True)
         .with_columns(data_type=pl.col("input_types").str.extract(r"(\w+(?:::\w+)?)"))
@@ -115,9 +115,7 @@ def _stated(instances: pl.DataFrame | None) -> pl.DataFrame | None:
     """From the FLOPs that a source states for its operators."""
     if instances is None:
         return None
-    either = pl.sum_horizontal("cube_flops", "vector_flops")
-    rows = instances.filter(pl.col("cube_flops").is_not_null() | pl.col("vector_flops").is_not_null())
-    return rows.with_columns(flops=either, step_count="count", found_by=pl.lit("stated"))
+    return instances.filter(_IS_STATED).with_columns(flops=_EITHER, step_count="count", found_by=pl.lit("stated"))
 
 
 def _by_counters(
@@ -127,24 +125,18 @@ def _by_counters(
     if kernels is None or counters is None:
         return None
     cube, vector = pl.coalesce("cube_fops", "aic_cube_fops"), pl.coalesce("vector_fops", "aiv_vector_fops")
-    measured = counters.select("rank", "kernel", cube_flops=cube, vector_flops=vector).filter(
-        pl.col("cube_flops").is_not_null() | pl.col("vector_flops").is_not_null()
-    )
-    rows = _summed(
-        kernel_rows(kernels, ranks).join(measured, on=["rank", "kernel"]),
-        [pl.col("cube_flops").mean(), pl.col("vector_flops").mean()],
-    )
-    return rows.with_columns(flops=pl.sum_horizontal("cube_flops", "vector_flops"), found_by=pl.lit("counters"))
+    measured = counters.select("rank", "kernel", cube_flops=cube, vector_flops=vector).filter(_IS_STATED)
+    calls = kernel_rows(kernels, ranks).join(measured, on=["rank", "kernel"])
+    rows = _summed(calls, [pl.col("cube_flops", "vector_flops").mean()])
+    return rows.with_columns(flops=_EITHER, found_by=pl.lit("counters"))
 
 
 def _by_kernels(kernels: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.DataFrame | None:
     """From the shapes of kernels of counted types."""
     if kernels is None:
         return None
-    rows = kernel_rows(
-        kernels.filter(pl.col("input_shapes").is_not_null() & pl.col("type").is_in(list(COUNTED))), ranks
-    )
-    summed = _summed(rows, [], ["output_shapes"])
+    counted = kernels.filter(pl.col("input_shapes").is_not_null() & pl.col("type").is_in(list(COUNTED)))
+    summed = _summed(kernel_rows(counted, ranks), [], ["output_shapes"])
     found: list[int | None] = []
     for part in summed.partition_by("rank", maintain_order=True):
         shapes = part.select("type", "input_shapes", "output_shapes").iter_rows()

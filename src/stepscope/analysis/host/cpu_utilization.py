@@ -6,10 +6,11 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.input.input_queues import HOST_QUEUES
-from stepscope.analysis.methods.sampled_steps import step_ranges, with_latest, with_range
+from stepscope.analysis.methods.statistics import sum_known
+from stepscope.analysis.methods.step_windows import step_ranges, with_latest, with_range
 from stepscope.analysis.registry import analysis
 from stepscope.selection import Choice, parse_selection
-from stepscope.tables.base import Column
+from stepscope.tables.base import ORDINARY, Column, DType, with_schema
 
 SHARES = ("user_ratio", "system_ratio", "io_ratio", "idle_ratio")
 COUNTS = ("runnable", "context_switches", "threads")
@@ -22,13 +23,34 @@ SCOPES = ("host", "process", "worker", ALL_OPERATORS, "operator")
 IN_ORDER = pl.col("scope").replace_strict({scope: n for n, scope in enumerate(SCOPES)}, default=9)
 """Sorts rows by scope."""
 
+SCOPE = Column("scope", "string", "Whose CPU use it is; `operators` is the sum over dataset operators.", values=SCOPES)
+
+NAME = meaning("name", "Worker or dataset operator; null for host and process.")
+
+SUMMARISED = (*SHARES, "busy_processors", "runnable", "context_switches")
+"""Figures of which `cpu_summary` has mean and maximum."""
+
+LEAST_IMPORTANT = (
+    *("max_context_switches", "max_runnable", "max_io_ratio", "max_system_ratio", "max_user_ratio"),
+    *("mean_context_switches", "mean_runnable", "max_idle_ratio", "max_busy_processors", "mean_io_ratio"),
+)
+"""Columns of `cpu_summary` that a narrow display drops first, in this order."""
+
+
+def _summary(prefix: str, what: str, name: str) -> Column:
+    """The column of `cpu_summary` with the mean or maximum of a figure."""
+    column = f"{prefix}_{name}"
+    importance = LEAST_IMPORTANT.index(column) if column in LEAST_IMPORTANT else ORDINARY
+    dtype: DType = "int64" if column in ("max_runnable", "max_context_switches") else "float64"
+    return Column(column, dtype, f"{what} of `{name}`.", importance=importance)
+
 
 @analysis(
     "rank",
     columns(
         "rank time_ns step",
-        Column("scope", "string", "Whose CPU use it is; `operators` is the sum over dataset operators.", values=SCOPES),
-        meaning("name", "Worker or dataset operator; null for host and process."),
+        SCOPE,
+        NAME,
         meaning("process", "Process id; null for the host and for sums."),
         "processors",
         Column("user_ratio", "float64", "Share in user code."),
@@ -50,21 +72,14 @@ def cpu_utilization(
     ranks: pl.LazyFrame,
     chosen: Choice = None,
 ) -> pl.DataFrame:
-    """List the samples of CPU use, with the step in which each was taken.
+    """List the samples of CPU use, with the step in which each was taken: one row per sample.
 
     A sample belongs to the step whose range contains it, if steps and samples share a clock. Otherwise (files of
     MindSpore's dataset profiling) it belongs to the last batch taken before it, as in MindSpore Insight; batches count
     from 1, and a sample before the first has no step.
 
     Args:
-        host_usage: Samples.
-        input_pipeline: Batches.
-        steps: Steps.
-        ranks: To know whether the recording has one clock.
         chosen: Only samples of these steps, e.g. `1-3`.
-
-    Returns:
-        One row per sample.
     """
     columns = ("rank", "time_ns", "scope", "name", "process", "processors", *SHARES, *COUNTS)
     samples = host_usage.select(columns).collect()
@@ -87,23 +102,11 @@ def cpu_utilization(
     "rank",
     columns(
         "rank",
-        Column("scope", "string", "Whose CPU use it is; `operators` is the sum over dataset operators.", values=SCOPES),
-        meaning("name", "Worker or dataset operator; null for host and process."),
+        SCOPE,
+        NAME,
         "samples processors",
-        Column("mean_user_ratio", "float64", "Mean of `user_ratio`."),
-        Column("mean_system_ratio", "float64", "Mean of `system_ratio`."),
-        Column("mean_io_ratio", "float64", "Mean of `io_ratio`.", importance=9),
-        Column("mean_idle_ratio", "float64", "Mean of `idle_ratio`."),
-        Column("mean_busy_processors", "float64", "Mean of `busy_processors`."),
-        Column("mean_runnable", "float64", "Mean of `runnable`.", importance=6),
-        Column("mean_context_switches", "float64", "Mean of `context_switches`.", importance=5),
-        Column("max_user_ratio", "float64", "Maximum of `user_ratio`.", importance=4),
-        Column("max_system_ratio", "float64", "Maximum of `system_ratio`.", importance=3),
-        Column("max_io_ratio", "float64", "Maximum of `io_ratio`.", importance=2),
-        Column("max_idle_ratio", "float64", "Maximum of `idle_ratio`.", importance=7),
-        Column("max_busy_processors", "float64", "Maximum of `busy_processors`.", importance=8),
-        Column("max_runnable", "int64", "Maximum of `runnable`.", importance=1),
-        Column("max_context_switches", "int64", "Maximum of `context_switches`.", importance=0),
+        *(_summary("mean", "Mean", name) for name in SUMMARISED),
+        *(_summary("max", "Maximum", name) for name in SUMMARISED),
         keep=(
             "name mean_busy_processors scope max_busy_processors mean_idle_ratio "
             "mean_user_ratio mean_system_ratio samples"
@@ -115,17 +118,15 @@ def cpu_utilization(
 def cpu_summary(cpu_utilization: pl.DataFrame) -> pl.DataFrame:
     """Average and highest CPU use of the host, the process, each worker, each dataset operator and all operators.
 
-    Returns:
-        One row per scope and name; means and maxima ignore unknown values.
+    Means and maxima ignore unknown values.
     """
-    measured = (*SHARES, "busy_processors", "runnable", "context_switches")
     return (
         cpu_utilization.group_by("rank", "scope", "name", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("samples"),
             pl.col("processors").max(),
-            *(pl.col(name).mean().alias(f"mean_{name}") for name in measured),
-            *(pl.col(name).max().alias(f"max_{name}") for name in measured),
+            pl.col(SUMMARISED).mean().name.prefix("mean_"),
+            pl.col(SUMMARISED).max().name.prefix("max_"),
         )
         .sort("rank", IN_ORDER, "name", nulls_last=True, maintain_order=True)
     )
@@ -133,17 +134,13 @@ def cpu_summary(cpu_utilization: pl.DataFrame) -> pl.DataFrame:
 
 def _summed(samples: pl.DataFrame) -> pl.DataFrame:
     """The sum over dataset operators at each time."""
-    sums = [
-        pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
-        for name in ("user_ratio", "system_ratio")
-    ]
-    return (
+    sums = (
         samples.filter(pl.col("scope") == "operator")
         .group_by("rank", "time_ns", maintain_order=True)
-        .agg(pl.col("processors").max(), *sums)
+        .agg(pl.col("processors").max(), sum_known("user_ratio"), sum_known("system_ratio"))
         .with_columns(scope=pl.lit(ALL_OPERATORS))
-        .pipe(lambda rows: pl.concat([samples.clear(), rows], how="diagonal"))
     )
+    return with_schema(sums, samples.schema)
 
 
 def _stepped(

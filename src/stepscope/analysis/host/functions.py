@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.intervals import union
+from stepscope.analysis.methods.intervals import END, union
 from stepscope.analysis.methods.statistics import share
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
@@ -34,12 +34,9 @@ NOT_IDLE = ""
     ),
 )
 def python_threads(slices: pl.LazyFrame | None) -> pl.DataFrame:
-    """Find the threads with recorded Python functions.
+    """Find the threads with recorded Python functions: one row per thread, in order.
 
     The analyses of functions ask this first: most recordings have none, and the other tables are slow to read.
-
-    Returns:
-        One row per thread, in order.
 
     Raises:
         Unavailable: If no Python functions were recorded.
@@ -65,24 +62,16 @@ def python_threads(slices: pl.LazyFrame | None) -> pl.DataFrame:
 def functions(
     python_threads: pl.DataFrame, slices: pl.LazyFrame | None, idle_pieces: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Sum up Python functions.
+    """Sum up Python functions: one row per function, longest self time first.
 
     Built-in functions have no file; they are distinguished by the function that calls them.
-
-    Args:
-        python_threads: Threads on which they ran.
-        slices: Python functions and the operators that they call.
-        idle_pieces: Idle time, for `idle_ns`.
-
-    Returns:
-        One row per function, longest self time first.
     """
     called = _called(python_threads, slices)
     swept = pl.concat(_swept(called, idle_pieces))
     keys = ["rank", *FUNCTION]
     calls = _placed(called, swept)
-    ranges = calls.select(*keys, "process", "thread", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-    total = union(ranges.lazy(), by=[*keys, "process", "thread"]).group_by(keys)
+    ranges = calls.lazy().with_columns(end_ns=END)
+    total = union(ranges, by=[*keys, "process", "thread"]).group_by(keys)
     times = swept.group_by("call").agg(
         self_ns=pl.col("duration_ns").sum(), idle_ns=pl.col("duration_ns").filter(pl.col("cause") != NOT_IDLE).sum()
     )
@@ -94,7 +83,7 @@ def functions(
         .join(total.agg(total_ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).collect(), on=keys, nulls_equal=True)
         .with_columns(share("self_ns"), idle_ns=pl.when(known).then("idle_ns"))
         .select(*keys, "calls", "total_ns", "self_ns", "share_ratio", "idle_ns")
-        .sort("rank", "self_ns", *FUNCTION, descending=[False, True, *[False] * len(FUNCTION)])
+        .sort("rank", -pl.col("self_ns"), *FUNCTION)
     )
 
 
@@ -109,16 +98,8 @@ def functions(
 def idle_functions(
     python_threads: pl.DataFrame, slices: pl.LazyFrame | None, idle_pieces: pl.DataFrame
 ) -> pl.DataFrame:
-    """Find the Python functions that ran on the training thread while the rank was idle.
-
-    Args:
-        python_threads: Threads on which they ran.
-        slices: Python functions and the operators that they call.
-        idle_pieces: Idle time and its causes.
-
-    Returns:
-        One row per cause and function, longest first.
-    """
+    """Find the Python functions that ran on the training thread while the rank was idle: one row per cause and
+    function, longest first."""
     called = _called(python_threads, slices)
     swept = pl.concat(_swept(called, idle_pieces))
     times = swept.filter(pl.col("cause") != NOT_IDLE).select("call", "cause", "duration_ns")
@@ -126,17 +107,16 @@ def idle_functions(
         times.join(_placed(called, swept).drop("duration_ns"), on="call", maintain_order="left")
         .group_by("rank", "cause", *FUNCTION)
         .agg(idle_ns=pl.col("duration_ns").sum())
-        .sort("rank", "idle_ns", "cause", *FUNCTION, descending=[False, True, *[False] * (1 + len(FUNCTION))])
+        .sort("rank", -pl.col("idle_ns"), "cause", *FUNCTION)
     )
 
 
 def _called(threads: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
     """Python functions and operators of the threads that run Python, numbered (`call`)."""
-    names = ["rank", "category", "name", "process", "thread", "start_ns", "duration_ns"]
-    kinds = pl.col("category").is_in(["python", "operator"]) & (pl.col("duration_ns") > 0)
     if slices is None:
         raise Unavailable(NO_FUNCTIONS)
-    rows = slices.filter(kinds).select(names).collect()
+    calls = slices.filter(pl.col("category").is_in(["python", "operator"]) & (pl.col("duration_ns") > 0))
+    rows = calls.select("rank", "category", "name", "process", "thread", "start_ns", "duration_ns").collect()
     kept = rows.join(threads, on=["process", "thread"], how="semi", nulls_equal=True, maintain_order="left")
     return kept.with_columns(call=pl.int_range(pl.len(), dtype=pl.Int64))
 
@@ -155,20 +135,18 @@ def _innermost(rows: pl.DataFrame, idle: pl.DataFrame | None) -> pl.DataFrame:
 
     While `depth` calls are open, the innermost is the last one that began at this depth.
     """
-    end = pl.col("start_ns") + pl.col("duration_ns")
-    none = pl.lit(None, pl.String)
+    zero = pl.lit(0, pl.Int64)
     parts = [
-        rows.select("call", at=end, turn=pl.lit(-1, pl.Int32), order=pl.lit(0, pl.Int64), cause=none),
-        rows.select("call", at="start_ns", turn=pl.lit(1, pl.Int32), order=-pl.col("duration_ns"), cause=none),
+        rows.select("call", at=END, turn=pl.lit(-1, pl.Int32), order=zero, cause=pl.lit(None, pl.String)),
+        rows.select("call", at="start_ns", turn=pl.lit(1, pl.Int32), order=-pl.col("duration_ns")),
     ]
     if idle is not None:
-        change = [pl.lit(None, pl.Int64).alias("call"), pl.lit(0, pl.Int32).alias("turn")]
-        order = pl.lit(0, pl.Int64).alias("order")
+        change = {"turn": pl.lit(0, pl.Int32), "order": zero}
         parts += [
-            idle.select(change[0], end.alias("at"), change[1], order, cause=pl.lit(NOT_IDLE)),
-            idle.select(change[0], pl.col("start_ns").alias("at"), change[1], order, cause="cause"),
+            idle.select(at=END, **change, cause=pl.lit(NOT_IDLE)),
+            idle.select(at="start_ns", **change, cause="cause"),
         ]
-    swept = pl.concat(parts).sort("at", "turn", "order", maintain_order=True)
+    swept = pl.concat(parts, how="diagonal").sort("at", "turn", "order", maintain_order=True)
     began = pl.when(pl.col("turn") == 1).then("call")
     return (
         swept.with_columns(depth=pl.col("turn").cum_sum())

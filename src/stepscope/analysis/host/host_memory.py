@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.sampled_steps import count_steps, of_steps, step_ranges
+from stepscope.analysis.methods.intervals import END
+from stepscope.analysis.methods.step_windows import count_steps, of_steps, step_ranges
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.selection import Choice
@@ -35,40 +36,30 @@ def host_memory_curve(
     ranks: pl.LazyFrame | None,
     chosen: Choice = None,
 ) -> pl.DataFrame:
-    """List the memory of the process over time.
+    """List the memory of the process over time: one row for the start and the end of each marked range with memory, and
+    for each sample of the process (resident memory; module `process`).
 
     Args:
-        host_events: Ranges that the framework marked.
-        host_usage: Samples.
-        steps: Steps.
-        ranks: To know whether the recording has one clock.
         chosen: Only rows of these steps, e.g. `1-3`; all rows if their steps are unknown (`step` is null).
-
-    Returns:
-        One row for the start and the end of each marked range with memory, and for each sample of the process (resident
-        memory; module `process`).
 
     Raises:
         Unavailable: If no memory was recorded, or none in the chosen steps.
     """
     parts = []
+    place = ("rank", "step", *KEYS)
     if host_events is not None:
-        ends = (
-            ("start_ns", pl.col("start_ns"), "memory_start_bytes"),
-            ("end_ns", pl.col("start_ns") + pl.col("duration_ns"), "memory_end_bytes"),
-        )
+        end = END.fill_null(pl.col("start_ns"))
         parts += [
-            host_events.filter(pl.col(memory).is_not_null()).select(
-                "rank", "step", *KEYS, time_ns=time.fill_null(pl.col("start_ns")), memory_bytes=memory
-            )
-            for _, time, memory in ends
+            host_events.select(*place, time_ns=time, memory_bytes=memory)
+            for time, memory in ((pl.col("start_ns"), "memory_start_bytes"), (end, "memory_end_bytes"))
         ]
     if host_usage is not None:
-        sampled = host_usage.filter((pl.col("scope") == SAMPLED) & pl.col("rss_bytes").is_not_null())
-        none = [pl.lit(None, pl.String).alias(name) for name in KEYS[1:]]
-        of_process = [pl.lit(None, pl.Int32).alias("step"), pl.lit(SAMPLED).alias("module"), *none]
-        parts.append(sampled.select("rank", *of_process, "time_ns", memory_bytes="rss_bytes"))
-    rows = pl.concat(parts).collect() if parts else pl.DataFrame()
+        of_process = host_usage.filter(pl.col("scope") == SAMPLED).select("rank", "time_ns", memory_bytes="rss_bytes")
+        unknown = {"step": pl.Int32(), "event": pl.String(), "stage": pl.String()}
+        none = {name: pl.lit(None, dtype) for name, dtype in unknown.items()}
+        sampled = of_process.with_columns(module=pl.lit(SAMPLED), **none)
+        parts.append(sampled.select(*place, "time_ns", "memory_bytes"))
+    rows = pl.concat(parts).drop_nulls("memory_bytes").collect() if parts else pl.DataFrame()
     if rows.is_empty():
         raise Unavailable("no host memory was recorded")
     kept = of_steps(rows, step_ranges(steps, ranks), chosen)
@@ -103,11 +94,7 @@ def host_memory(
     ranks: pl.LazyFrame | None,
     chosen: Choice = None,
 ) -> pl.DataFrame:
-    """Summarise the memory of the process by module, event and stage.
-
-    Returns:
-        One row per module, event and stage, greatest growth first.
-    """
+    """Summarise the memory of the process: one row per module, event and stage, greatest growth first."""
     memory = pl.col("memory_bytes")
     sums = host_memory_curve.group_by("rank", *KEYS, maintain_order=True).agg(
         points=pl.len().cast(pl.Int64),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.sampled_steps import count_steps, of_steps, step_ranges
+from stepscope.analysis.host.host_memory import KEYS
 from stepscope.analysis.methods.statistics import duration_statistics, share
+from stepscope.analysis.methods.step_windows import count_steps, of_steps, step_ranges
 from stepscope.analysis.registry import analysis
 from stepscope.selection import Choice
-
-KEYS = ("module", "event", "stage")
 
 
 @analysis(
@@ -32,16 +31,10 @@ def host_time(
     ranks: pl.LazyFrame | None,
     chosen: Choice = None,
 ) -> pl.DataFrame:
-    """Sum the durations of marked ranges.
+    """Sum the durations of marked ranges: one row per module, event and stage, longest self time first.
 
     Args:
-        host_events: The ranges.
-        steps: Steps.
-        ranks: To know whether the recording has one clock.
         chosen: Only ranges that begin in these steps, e.g. `1-3`; all ranges if their steps are unknown.
-
-    Returns:
-        One row per module, event and stage, longest self time first.
     """
     columns = ("rank", "step", *KEYS, "process", "thread", "start_ns", "duration_ns")
     marked = host_events.select(columns).collect()

@@ -13,15 +13,6 @@ from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
 
-_QUEUE = {
-    "samples": pl.Int64,
-    "mean_size": pl.Float64,
-    "usage_ratio": pl.Float64,
-    "empty_ratio": pl.Float64,
-}
-
-_ORDER = ("pipeline", "number", "operator")
-
 COLUMNS = columns(
     "rank",
     Column("pipeline", "int32", "Number of the pipeline, from 0.", importance=28),
@@ -57,30 +48,22 @@ def input_operators(
     host_usage: pl.LazyFrame | None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
-    """Describe each dataset operator and mark the bottlenecks.
-
-    Returns:
-        One row per operator, the root first.
-    """
+    """Describe each dataset operator and mark the bottlenecks: one row per operator, the root first."""
     listed = pipeline_operators.drop("parameters").collect()
+    total = pl.col("processors").sum().over("pipeline")
     rows = (
         listed.join(_queues(input_pipeline), on="operator", how="left")
         .join(_cpu(host_usage), on="operator", how="left")
         .with_columns(
             usage_ratio=pl.when(pl.col("queue_capacity") > 0).then(pl.col("mean_size") / pl.col("queue_capacity")),
             processors_per_worker=pl.col("processors") / pl.col("workers").clip(1),
-            cpu_share_ratio=_share("processors"),
+            cpu_share_ratio=pl.when(total > 0).then(pl.col("processors") / total),
         )
     )
-    parts = [
-        _judged(part, limits)
-        for part in rows.sort(*_ORDER, nulls_last=True).partition_by("pipeline", maintain_order=True)
-    ]
-    return (
-        pl.concat(parts)
-        .select(names(COLUMNS))
-        .sort("pipeline", "depth", "number", "operator", nulls_last=True, maintain_order=True)
-    )
+    ordered = rows.sort("pipeline", "number", "operator", nulls_last=True)
+    parts = [_judged(part, limits) for part in ordered.partition_by("pipeline", maintain_order=True)]
+    found = pl.concat(parts).select(names(COLUMNS))
+    return found.sort("pipeline", "depth", "number", "operator", nulls_last=True, maintain_order=True)
 
 
 @analysis(
@@ -94,10 +77,7 @@ def input_operators(
     together=True,
 )
 def input_samples(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
-    """List the samples of the operators' output queues.
-
-    Returns:
-        One row per sample, by operator and time.
+    """List the samples of the operators' output queues, by operator and time.
 
     Raises:
         Unavailable: If no queue was sampled.
@@ -117,33 +97,22 @@ def input_samples(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
 def _queues(samples: pl.LazyFrame | None) -> pl.DataFrame:
     """Mean size and emptiness of each operator's queue."""
     if samples is None:
-        return pl.DataFrame(schema={"operator": pl.String, **{n: t for n, t in _QUEUE.items() if n != "usage_ratio"}})
+        figures = {"samples": pl.Int64, "mean_size": pl.Float64, "empty_ratio": pl.Float64}
+        return pl.DataFrame(schema={"operator": pl.String, **figures})
     size = pl.col("queue_size")
-    return (
-        samples.filter(pl.col("batch").is_null() & size.is_not_null())
-        .group_by("operator")
-        .agg(samples=pl.len().cast(pl.Int64), mean_size=size.mean(), empty_ratio=(size == 0).mean())
-        .collect()
-    )
+    queues = samples.filter(pl.col("batch").is_null() & size.is_not_null()).group_by("operator")
+    return queues.agg(samples=pl.len().cast(pl.Int64), mean_size=size.mean(), empty_ratio=(size == 0).mean()).collect()
 
 
 def _cpu(usage: pl.LazyFrame | None) -> pl.DataFrame:
     """Mean processors that each operator kept busy, and the number of samples behind it."""
     if usage is None:
         return pl.DataFrame(schema={"operator": pl.String, "processors": pl.Float64, "cpu_samples": pl.Int64})
-    busy = pl.col("user_ratio").fill_null(0) + pl.col("system_ratio").fill_null(0)
-    known = pl.col("user_ratio").is_not_null() | pl.col("system_ratio").is_not_null()
-    return (
-        usage.filter((pl.col("scope") == "operator") & known)
-        .group_by(operator=pl.col("name"))
-        .agg(processors=(busy * pl.col("processors")).mean(), cpu_samples=pl.len().cast(pl.Int64))
-        .collect()
-    )
-
-
-def _share(column: str) -> pl.Expr:
-    total = pl.col(column).sum().over("pipeline")
-    return pl.when(total > 0).then(pl.col(column) / total)
+    user, system = pl.col("user_ratio"), pl.col("system_ratio")
+    busy = (user.fill_null(0) + system.fill_null(0)) * pl.col("processors")
+    known = usage.filter((pl.col("scope") == "operator") & (user.is_not_null() | system.is_not_null()))
+    samples = known.group_by(operator=pl.col("name"))
+    return samples.agg(processors=busy.mean(), cpu_samples=pl.len().cast(pl.Int64)).collect()
 
 
 def _judged(rows: pl.DataFrame, limits: Limits) -> pl.DataFrame:

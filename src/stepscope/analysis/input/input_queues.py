@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.methods.statistics import rounded, sum_known
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
@@ -40,10 +40,7 @@ FIRST = 1
     together=True,
 )
 def input_batches(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
-    """List the batches that went through each queue.
-
-    Returns:
-        One row per batch, queue by queue.
+    """List the batches that went through each queue, queue by queue.
 
     Raises:
         Unavailable: If no queue was recorded.
@@ -52,13 +49,7 @@ def input_batches(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
     found = (
         input_pipeline.filter(pl.col("operator").is_in(QUEUES))
         .sort("rank", "operator", "batch", "time_ns", nulls_last=True, maintain_order=True)
-        .select(
-            "rank",
-            "batch",
-            *columns,
-            queue=pl.col("operator"),
-            number=pl.int_range(1, pl.len() + 1).over("rank", "operator"),
-        )
+        .with_columns(queue="operator", number=pl.int_range(1, pl.len() + 1).over("rank", "operator"))
         .select("rank", "queue", "batch", "number", *columns)
         .collect()
     )
@@ -86,11 +77,7 @@ def input_batches(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
     together=True,
 )
 def input_queues(input_batches: pl.DataFrame) -> pl.DataFrame:
-    """Summarise each queue: how often it was empty or full, and how long a batch took on average.
-
-    Returns:
-        One row per queue.
-    """
+    """Summarise each queue: how often it was empty or full, and how long a batch took on average."""
     size, room = pl.col("queue_size"), pl.col("queue_capacity")
     known = size.count()
     empty = pl.when(known > 0).then((size == 0).sum().cast(pl.Int64))
@@ -107,22 +94,13 @@ def input_queues(input_batches: pl.DataFrame) -> pl.DataFrame:
             full_ratio=full / known,
             queue_capacity=room.max(),
             mean_size=size.mean(),
-            mean_total_ns=_mean("duration_ns"),
-            mean_get_ns=_mean("get_ns"),
-            mean_push_ns=_mean("push_ns"),
-            total_ns=_sum("duration_ns"),
-            get_ns=_sum("get_ns"),
-            push_ns=_sum("push_ns"),
+            mean_total_ns=pl.col("duration_ns").mean(),
+            mean_get_ns=pl.col("get_ns").mean(),
+            mean_push_ns=pl.col("push_ns").mean(),
+            total_ns=sum_known("duration_ns"),
+            get_ns=sum_known("get_ns"),
+            push_ns=sum_known("push_ns"),
             interval_ns=pl.when(pl.len() > 1).then(rounded(span / pl.max_horizontal(pl.len() - 1, 1))),
         )
         .sort("rank", pl.col("queue").replace_strict({name: n for n, name in enumerate(QUEUES)}, default=9))
     )
-
-
-def _mean(column: str) -> pl.Expr:
-    return pl.col(column).mean()
-
-
-def _sum(column: str) -> pl.Expr:
-    """The sum; null if all values are unknown."""
-    return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum())

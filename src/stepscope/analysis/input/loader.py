@@ -8,6 +8,8 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.input.input_queues import QUEUES
+from stepscope.analysis.methods.intervals import starting_in
+from stepscope.analysis.methods.statistics import first_label, sum_known
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
@@ -51,12 +53,9 @@ def loader_steps(
     marks: pl.DataFrame | None,
     cpu_utilization: pl.DataFrame | None,
 ) -> pl.DataFrame:
-    """Sum how long the training loop waited for its batches in each step.
+    """Sum how long the training loop waited for its batches: one row per loader and step.
 
     Uses the batches that the recorder saw, or else the marks of PyTorch's profiler, which show only the wait.
-
-    Returns:
-        One row per loader and step.
 
     Raises:
         Unavailable: If no data loader was recorded.
@@ -66,11 +65,10 @@ def loader_steps(
         waits = _of_marks(marks, steps)
     if waits.is_empty():
         raise Unavailable("no batches of a data loader were recorded")
-    windows = (
-        pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "step_ns": pl.Int64})
-        if steps is None
-        else steps.select("rank", "step", step_ns=pl.col("window_end_ns") - pl.col("window_start_ns")).collect()
-    )
+    windows = pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "step_ns": pl.Int64})
+    if steps is not None:
+        length = pl.col("window_end_ns") - pl.col("window_start_ns")
+        windows = steps.select("rank", "step", step_ns=length).collect()
     return (
         waits.join(windows, on=["rank", "step"], how="left")
         .join(_workers(cpu_utilization), on=["rank", "step"], how="left")
@@ -96,17 +94,19 @@ def loader_steps(
     together=True,
 )
 def loader(loader_steps: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
-    """Summarise each loader over the steps.
-
-    Returns:
-        One row per loader, longest wait first.
-    """
-    wait = pl.col("wait_ns")
+    """Summarise each loader over the steps, longest wait first."""
+    wait, workers, used = pl.col("wait_ns"), pl.col("workers"), pl.col("processors_per_worker")
+    limited_by = {
+        NO_WORKERS: workers == 0,
+        WORKER_CPU: used >= limits.busy_worker,
+        HOST_CPU: (workers > 0) & (pl.col("host_idle_ratio") < limits.host_idle),
+        READING: used < limits.idle_worker,
+    }
     return (
         loader_steps.group_by("rank", "loader")
         .agg(
             steps=pl.col("step").n_unique().cast(pl.Int64),
-            batches=pl.when(pl.col("batches").count() > 0).then(pl.col("batches").sum()),
+            batches=sum_known("batches"),
             wait_ns=wait.sum(),
             mean_wait_ns=wait.mean(),
             median_wait_ns=wait.quantile(0.5, "lower").cast(pl.Int64),
@@ -114,30 +114,16 @@ def loader(loader_steps: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
             wait_ratio=wait.filter(pl.col("step_ns") > 0).sum() / pl.col("step_ns").sum(),
             ready=pl.col("ready").mean(),
             queue_capacity=pl.col("queue_capacity").max(),
-            workers=pl.col("workers").max(),
+            workers=workers.max(),
             worker_processors=pl.col("worker_processors").mean(),
             host_idle_ratio=pl.col("host_idle_ratio").mean(),
         )
         .with_columns(
             wait_ratio=pl.when(pl.col("wait_ratio").is_finite()).then("wait_ratio"),
-            processors_per_worker=pl.when(pl.col("workers") > 0).then(pl.col("worker_processors") / pl.col("workers")),
+            processors_per_worker=pl.when(workers > 0).then(pl.col("worker_processors") / workers),
         )
-        .with_columns(limited_by=_limited_by(limits))
-        .sort("rank", "wait_ns", "loader", descending=[False, True, False])
-    )
-
-
-def _limited_by(limits: Limits) -> pl.Expr:
-    used = pl.col("processors_per_worker")
-    return (
-        pl.when(pl.col("workers") == 0)
-        .then(pl.lit(NO_WORKERS))
-        .when(used >= limits.busy_worker)
-        .then(pl.lit(WORKER_CPU))
-        .when((pl.col("workers") > 0) & (pl.col("host_idle_ratio") < limits.host_idle))
-        .then(pl.lit(HOST_CPU))
-        .when(used < limits.idle_worker)
-        .then(pl.lit(READING))
+        .with_columns(limited_by=first_label(limited_by))
+        .sort("rank", -wait, "loader")
     )
 
 
@@ -164,23 +150,12 @@ def _of_batches(input_pipeline: pl.LazyFrame | None) -> pl.DataFrame:
 
 def _of_marks(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     """Waits by step from marked ranges; a wait belongs to the step in which it began."""
-    ranges = steps.select("rank", "step", "start_ns", "end_ns").sort("start_ns", "end_ns", "step").collect()
-    waits = marks.filter(pl.col("what") == "data").sort("start_ns")
-    found = waits.join_asof(
-        ranges.rename({"start_ns": "since_ns", "end_ns": "until_ns"}),
-        left_on="start_ns", right_on="since_ns", by="rank", check_sortedness=False,
-    )  # fmt: skip
+    found = starting_in(marks.filter(pl.col("what") == "data"), steps.sort("end_ns", "step").collect(), "step")
+    unknown = {"batches": pl.Int64(), "ready": pl.Float64(), "queue_capacity": pl.Int64(), "workers": pl.Int32()}
     return (
-        found.filter(pl.col("start_ns") < pl.col("until_ns"))
-        .group_by("rank", "step")
+        found.group_by("rank", "step")
         .agg(wait_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
-        .with_columns(
-            loader=pl.lit(MARKED),
-            batches=pl.lit(None, pl.Int64),
-            ready=pl.lit(None, pl.Float64),
-            queue_capacity=pl.lit(None, pl.Int64),
-            workers=pl.lit(None, pl.Int32),
-        )
+        .with_columns(loader=pl.lit(MARKED), **{name: pl.lit(None, dtype) for name, dtype in unknown.items()})
     )
 
 

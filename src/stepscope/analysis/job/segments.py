@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.activity import SPLIT, split
 from stepscope.tables.base import Column
@@ -16,6 +17,19 @@ collection, waiting for the host to launch work, memory operations."""
 KINDS = (*WORK, "transmit", "unsplit")
 """All kinds of own time: `WORK`, transmission, and communication whose waiting part is unknown. Time known to be spent
 waiting for other ranks is not own time."""
+
+DOING = {
+    "computing": "computing",
+    "wait": "wait",
+    "unsplit": "unsplit",
+    "transmit": "communication",
+    "memory": "memory",
+    "compile": "compile",
+    "garbage_collection": "gc",
+    "data_loading": "data",
+    "checkpoint": "checkpoint",
+}
+"""What a rank does, by the first of these layers of `split`; else it waits for dispatch."""
 
 STEP_GROUP = "step"
 """Group of segments that end with a step because no collective was matched across ranks."""
@@ -34,7 +48,7 @@ COLUMNS = columns(
     Column("garbage_collection_ns", "int64", "Time of Python's garbage collection."),
     Column("dispatch_ns", "int64", "Idle time because the host launched work too late."),
     meaning("memory_ns", "Time spent copying or filling memory."),
-    Column("transmit_ns", "int64", "Communication without waiting.", importance=53),
+    "transmit_ns",
     Column("unsplit_ns", "int64", "Communication whose waiting part is unknown."),
 )
 
@@ -64,29 +78,8 @@ def segments(
         wait=waits.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
         unsplit=unsplit.select("rank", "start_ns", "end_ns"),
     )
-    doing = (
-        pl.when("computing")
-        .then(pl.lit("computing"))
-        .when("wait")
-        .then(pl.lit("wait"))
-        .when("unsplit")
-        .then(pl.lit("unsplit"))
-        .when("communication")
-        .then(pl.lit("transmit"))
-        .when("memory")
-        .then(pl.lit("memory"))
-        .when("compile")
-        .then(pl.lit("compile"))
-        .when("gc")
-        .then(pl.lit("garbage_collection"))
-        .when("data")
-        .then(pl.lit("data_loading"))
-        .when("checkpoint")
-        .then(pl.lit("checkpoint"))
-        .otherwise(pl.lit("dispatch"))
-    )
     sums = (
-        cut.with_columns(doing=doing)
+        cut.with_columns(doing=first_label(DOING, otherwise="dispatch"))
         .group_by("window")
         .agg(
             pl.col("duration_ns").filter(pl.col("doing") == kind).sum().alias(f"{kind}_ns") for kind in (*KINDS, "wait")

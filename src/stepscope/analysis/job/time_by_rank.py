@@ -9,19 +9,11 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, rounded
 from stepscope.analysis.registry import analysis
+from stepscope.analysis.step.breakdown import SUMS
 from stepscope.limits import limit
 from stepscope.tables.base import Column
 
-PARTS = (
-    "window_ns",
-    "computing_ns",
-    "communication_ns",
-    "overlapped_ns",
-    "communication_not_overlapped_ns",
-    "memory_not_overlapped_ns",
-    "free_ns",
-    "data_loading_ns",
-)
+PARTS = ("window_ns", *(name for name in SUMS if name != "memory_ns"))
 
 
 @dataclass(frozen=True)
@@ -53,21 +45,12 @@ LIMITS = Limits()
 def time_by_rank(
     breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None = None, limits: Limits = LIMITS
 ) -> pl.DataFrame:
-    """Average the parts of `breakdown` over the steps, so that the parts add up to the step.
+    """Average the parts of `breakdown` over the steps, so that the parts add up to the step: one row per rank.
 
     A first step that is far longer than the others is start-up and left out.
-
-    Args:
-        breakdown: The steps.
-        outer_steps: The first step of the recording. Default: the first step of `breakdown`.
-        limits: When a step counts as far longer.
-
-    Returns:
-        One row per rank; times are means over the steps.
     """
-    marked = _measured(breakdown, outer_steps, limits)
-    starts = pl.col("is_first") & pl.col("is_long") & (pl.len().over("rank") > 2)
-    rows = marked.with_columns(left_out=starts)
+    left_out = pl.col("is_first") & pl.col("is_long") & (pl.len().over("rank") > 2)
+    rows = _measured(breakdown, outer_steps, limits).with_columns(left_out=left_out)
     counted = rows.filter(~pl.col("left_out"))
     parts = [part for part in PARTS if part in breakdown.columns]
     means = counted.group_by("rank").agg(pl.len().cast(pl.Int64).alias("steps"), rounded(pl.col(parts).mean()))
@@ -90,9 +73,7 @@ def long_steps(
         `step`, `rank`, `window_ns`, `median_ns` (of the rank's steps of the same kind), `share_ratio` (of the rank's
         recorded time), `is_first` (first recorded step of the rank), longest first.
     """
-    found = (
-        _measured(breakdown, outer_steps, limits).filter("is_long").sort("window_ns", "rank", descending=[True, False])
-    )
+    found = _measured(breakdown, outer_steps, limits).filter("is_long").sort(-pl.col("window_ns"), "rank")
     longest = found.unique("step", keep="first", maintain_order=True)
     return longest.select("step", "rank", "window_ns", "median_ns", "share_ratio", "is_first")
 

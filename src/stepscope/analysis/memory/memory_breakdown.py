@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.tensor_lifetimes import alive_at, lives
+from stepscope.analysis.methods.memory_points import alive_at, lives
 from stepscope.analysis.registry import analysis
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.selection import describe_numbers
@@ -52,11 +52,6 @@ def memory_breakdown(
     Blocks allocated before the recording began are unknown, so the sum may be less than the curve shows.
 
     Args:
-        graph_tensors: Tensors of compiled graphs.
-        graph_nodes: Names of the nodes that produced them.
-        allocations: Blocks of an allocator.
-        memory_peak: Where the peaks are.
-        memory_usage: How much was in use there.
         graph: Only this graph. Default with `node`: the lowest.
         node: The node.
         at_ns: The time.
@@ -87,11 +82,11 @@ def memory_breakdown(
 def _in_use(rows: pl.DataFrame, usage: pl.DataFrame | None) -> pl.Series:
     """The memory in use at each row: the lowest of the curves that covers all rows listed there."""
     at = ["graph", "node", "component", "device", "time_ns"]
+    sums = rows.group_by(at, maintain_order=True).agg(pl.col("size_bytes").sum())
     totals: dict[tuple[Any, ...], int | None] = {}
-    for key, listed in rows.partition_by(at, as_dict=True, maintain_order=True).items():
-        least = int(listed["size_bytes"].sum())
-        known = [] if usage is None else [total for total in _totals(usage, *key) if total >= least]
-        totals[key] = min(known, default=None)
+    for *key, least in sums.iter_rows():
+        known = [] if usage is None else _totals(usage, *key)
+        totals[tuple(key)] = min((total for total in known if total >= least), default=None)
     return pl.Series([totals[key] for key in rows.select(at).iter_rows()], dtype=pl.Int64)
 
 
@@ -127,14 +122,13 @@ def _of_graphs(
     else:
         known = [] if peak is None else peak.drop_nulls(["graph", "node"]).select("graph", "node").rows()
         places = {one: at for one, at in known if graph is None or one == graph}
-    makers = None
+    living = lives(tensors)
     if nodes is not None:
         makers = nodes.select("rank", "graph", "node", made_by=pl.coalesce("full_name", "name"))
+        living = living.join(makers, on=["rank", "graph", "node"], how="left")
     found = []
     for one, at in places.items():
-        alive = lives(tensors).filter((pl.col("graph") == one) & alive_at(pl.lit(at)))
-        if makers is not None:
-            alive = alive.join(makers, on=["rank", "graph", "node"], how="left")
+        alive = living.filter((pl.col("graph") == one) & alive_at(pl.lit(at)))
         found.append(alive.with_columns(node=pl.lit(at, pl.Int32)).collect())
     return found if any(part.height for part in found) else []
 
@@ -155,11 +149,8 @@ def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | Non
         of_device = blocks.filter(_at(component, device))
         at = at_ns if at_ns is not None else _peak_time(of_device, peak, component, device)
         held = (pl.col("allocation_ns") <= at) & (pl.col("release_ns") > at).fill_null(True)
-        found.append(
-            of_device.filter(held)
-            .with_columns(time_ns=pl.lit(at, pl.Int64), life_ns=pl.col("release_ns") - pl.col("allocation_ns"))
-            .collect()
-        )
+        life = pl.col("release_ns") - pl.col("allocation_ns")
+        found.append(of_device.filter(held).with_columns(time_ns=pl.lit(at, pl.Int64), life_ns=life).collect())
     return found if any(part.height for part in found) else []
 
 
@@ -183,7 +174,5 @@ def _peak_time(blocks: pl.LazyFrame, peak: pl.DataFrame | None, component: str |
                 return int(curves["time_ns"][0])
     begins = blocks.select(time_ns="allocation_ns", change=pl.col("size_bytes"))
     ends = blocks.filter(pl.col("release_ns").is_not_null()).select(time_ns="release_ns", change=-pl.col("size_bytes"))
-    running = (
-        pl.concat([begins, ends]).group_by("time_ns").agg(pl.col("change").sum()).sort("time_ns").collect()
-    ).with_columns(held=pl.col("change").cum_sum())
-    return int(running["time_ns"][running["held"].arg_max() or 0])
+    running = pl.concat([begins, ends]).group_by("time_ns").agg(pl.col("change").sum()).sort("time_ns").collect()
+    return int(running["time_ns"][running["change"].cum_sum().arg_max() or 0])

@@ -11,13 +11,17 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.intervals import with_last
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
-from stepscope.tables.base import Column, schema_of
+from stepscope.tables.base import Column, schema_of, with_schema
 
 GROWTH, UNRELEASED, FRAGMENTATION, NEAR_CAPACITY = "growth", "unreleased", "fragmentation", "near capacity"
+
+_CURVE = ["rank", "component", "device"]
+"""Columns that identify the curve of an allocator."""
 
 MOST_STEPS = 200
 """Most steps that are compared pairwise; longer recordings are sampled."""
@@ -79,7 +83,7 @@ def memory_hints(
     steps: pl.LazyFrame | None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
-    """Look for leaks, fragmentation and memory running out.
+    """Look for leaks, fragmentation and memory running out: one row per hint; no row means no sign of trouble.
 
     * `growth`: the low level of each step (without the first) rises from step to step in most pairs of steps
       (`growth_rising_ratio`), and the slope (median over all pairs, Theil and Sen) adds up over the recording. The low
@@ -91,125 +95,78 @@ def memory_hints(
     * `near capacity`: the peak of memory in use is close to the capacity. Memory that is only reserved does not count:
       it is available for the next allocation.
 
-    Returns:
-        One row per hint; no row means no sign of trouble.
-
     Raises:
         Unavailable: If no memory was recorded.
     """
     if memory_peak is None:
         raise Unavailable("no memory was recorded")
-    found = _tight(memory_peak, limits)
+    peaks = memory_peak.drop("name")  # of a node, while hints name the operator that allocated blocks
+    found = [_tight(peaks, limits)]
     if memory_curve is not None:
-        found += _fragmented(memory_peak, memory_curve, limits)
+        found.append(_fragmented(peaks, memory_curve, limits))
     if memory_curve is not None and steps is not None:
-        found += _growing(memory_curve, steps, limits)
+        found.append(pl.DataFrame(_growing(memory_curve, steps, limits), schema=schema_of(COLUMNS)))
     if allocations is not None and steps is not None:
-        found += _unreleased(allocations, steps, limits)
-    return pl.DataFrame(found, schema=schema_of(COLUMNS))
+        found.append(_unreleased(allocations, steps, limits))
+    return pl.concat([with_schema(part, schema_of(COLUMNS)) for part in found])
 
 
-def _tight(peaks: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
-    used = pl.max_horizontal("peak_bytes", "stated_peak_bytes")
-    rows = peaks.filter(pl.col("capacity_bytes") > 0).with_columns(used=used, ratio=used / pl.col("capacity_bytes"))
-    return [
-        {
-            **_place(row),
-            "kind": NEAR_CAPACITY,
-            "ratio": row["ratio"],
-            "bytes": row["capacity_bytes"] - row["used"],
-            "peak_bytes": row["used"],
-            "capacity_bytes": row["capacity_bytes"],
-        }
-        for row in rows.filter(pl.col("ratio") > limits.near_capacity_ratio).iter_rows(named=True)
-    ]
+def _tight(peaks: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """Peaks close to the capacity."""
+    used, capacity = pl.max_horizontal("peak_bytes", "stated_peak_bytes"), pl.col("capacity_bytes")
+    full = peaks.filter((capacity > 0) & (used / capacity > limits.near_capacity_ratio))
+    return full.with_columns(kind=pl.lit(NEAR_CAPACITY), ratio=used / capacity, bytes=capacity - used, peak_bytes=used)
 
 
-def _fragmented(peaks: pl.DataFrame, curve: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
-    unused = pl.col("reserved_peak_bytes") - pl.col("allocated_peak_bytes")
-    scarce = pl.col("reserved_peak_bytes") / pl.col("capacity_bytes")
-    large = peaks.with_columns(unused=unused, ratio=unused / pl.col("reserved_peak_bytes")).filter(
-        (pl.col("reserved_peak_bytes") > 0)
-        & (pl.col("ratio") > limits.fragmentation_ratio)
-        & (pl.col("unused") >= limits.fragmentation_bytes)
-        & (scarce > limits.fragmentation_reserved_ratio).fill_null(True)
+def _fragmented(peaks: pl.DataFrame, curve: pl.LazyFrame, limits: Limits) -> pl.DataFrame:
+    """Allocators of which much reserved memory was never in use."""
+    reserved = pl.col("reserved_peak_bytes")
+    unused = reserved - pl.col("allocated_peak_bytes")
+    is_scarce = reserved / pl.col("capacity_bytes") > limits.fragmentation_reserved_ratio
+    large = peaks.filter(
+        (reserved > 0)
+        & (unused / reserved > limits.fragmentation_ratio)
+        & (unused >= limits.fragmentation_bytes)
+        & is_scarce.fill_null(True)
     )
     if large.is_empty():
-        return []
-    place = ["rank", "component", "device"]
-    rows = large.join(_forced(curve, place), on=place, nulls_equal=True, maintain_order="left").filter(
-        pl.col("forced_bytes") >= limits.fragmentation_forced_ratio * pl.col("unused")
+        return large
+    rows = large.join(_forced(curve), on=_CURVE, nulls_equal=True, maintain_order="left")
+    return rows.filter(pl.col("forced_bytes") >= limits.fragmentation_forced_ratio * unused).with_columns(
+        kind=pl.lit(FRAGMENTATION), ratio=unused / reserved, bytes=unused, peak_bytes="allocated_peak_bytes"
     )
-    return [
-        {
-            **_place(row),
-            "kind": FRAGMENTATION,
-            "ratio": row["ratio"],
-            "bytes": row["unused"],
-            "peak_bytes": row["allocated_peak_bytes"],
-            "capacity_bytes": row["capacity_bytes"],
-            "forced_bytes": row["forced_bytes"],
-        }
-        for row in rows.iter_rows(named=True)
-    ]
 
 
-def _forced(curve: pl.LazyFrame, place: list[str]) -> pl.DataFrame:
+def _forced(curve: pl.LazyFrame) -> pl.DataFrame:
     """What each allocator reserved although at least the requested amount was free."""
     both = curve.filter(pl.col("reserved_bytes").is_not_null() & pl.col("allocated_bytes").is_not_null())
-    before = {name: pl.col(name).shift(1).over(place) for name in ("reserved_bytes", "allocated_bytes")}
+    before = {name: pl.col(name).shift(1).over(_CURVE) for name in ("reserved_bytes", "allocated_bytes")}
     free = before["reserved_bytes"] - before["allocated_bytes"]
     asked = pl.col("allocated_bytes") - before["allocated_bytes"]
     further = pl.col("reserved_bytes") - before["reserved_bytes"]
-    return (
-        both.select(*place, "time_ns", "reserved_bytes", "allocated_bytes")
-        .sort("time_ns", maintain_order=True)
-        .with_columns(forced=pl.when((further > 0) & (asked > 0) & (asked <= free)).then(further).otherwise(0))
-        .group_by(place)
-        .agg(forced_bytes=pl.col("forced").sum())
-        .collect()
-    )
+    forced = pl.when((further > 0) & (asked > 0) & (asked <= free)).then(further).otherwise(0)
+    ordered = both.select(*_CURVE, "time_ns", *before).sort("time_ns", maintain_order=True)
+    return ordered.with_columns(forced_bytes=forced).group_by(_CURVE).agg(pl.col("forced_bytes").sum()).collect()
 
 
 def _growing(curve: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
     """Memory curves whose low level rises from step to step."""
-    place = ["rank", "component", "device"]
-    rows = (
-        curve.filter(pl.col("allocated_bytes").is_not_null())
-        .select(*place, "time_ns", "allocated_bytes")
-        .sort("time_ns", maintain_order=True)
-        .join_asof(
-            steps.select("step", "start_ns", "end_ns").sort("start_ns", "end_ns", "step"),
-            left_on="time_ns",
-            right_on="start_ns",
-            check_sortedness=False,
-        )
-        .filter(pl.col("time_ns") <= pl.col("end_ns"))
-        .collect()
-    )
-    floors = (
-        rows.group_by(*place, "step").agg(low=pl.col("allocated_bytes").quantile(0.25, "lower")).sort(*place, "step")
-    )
-    peaks = {key: part["allocated_bytes"].max() for key, part in rows.partition_by(place, as_dict=True).items()}
+    known = curve.filter(pl.col("allocated_bytes").is_not_null()).select(*_CURVE, "time_ns", "allocated_bytes")
+    last = with_last(known, steps.sort("end_ns", "step"), "step", at="time_ns")
+    rows = last.filter(pl.col("time_ns") <= pl.col("until_ns")).collect()
+    low = pl.col("allocated_bytes").quantile(0.25, "lower")
+    floors = rows.group_by(*_CURVE, "step").agg(low=low).sort(*_CURVE, "step")
+    peaks = {key: part["allocated_bytes"].max() for key, part in rows.partition_by(_CURVE, as_dict=True).items()}
     found = []
-    for key, part in floors.partition_by(place, as_dict=True, maintain_order=True).items():
+    for key, part in floors.partition_by(_CURVE, as_dict=True, maintain_order=True).items():
         lows = part["low"].to_list()[1:]
         slope, rising = trend(part["step"].to_list()[1:], lows)
         grown = round(slope * (len(lows) - 1))
         peak = int(peaks[key])  # type: ignore[arg-type]
         enough = grown >= max(limits.growth_bytes, limits.growth_ratio * peak)
         if len(lows) >= limits.growth_steps and rising >= limits.growth_rising_ratio and enough:
-            found.append(
-                {
-                    **dict(zip(place, key, strict=True)),
-                    "kind": GROWTH,
-                    "bytes": grown,
-                    "ratio": grown / peak,
-                    "per_step_bytes": round(slope),
-                    "steps": len(lows),
-                    "peak_bytes": peak,
-                }
-            )
+            hint = {"kind": GROWTH, "bytes": grown, "ratio": grown / peak, "per_step_bytes": round(slope)}
+            found.append({**dict(zip(_CURVE, key, strict=True)), **hint, "steps": len(lows), "peak_bytes": peak})
     return found
 
 
@@ -228,33 +185,24 @@ def trend(steps: Sequence[int], values: Sequence[int]) -> tuple[float, float]:
     return median_of(slopes), sum(slope > 0 for slope in slopes) / len(slopes)
 
 
-def _unreleased(blocks: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
+def _unreleased(blocks: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> pl.DataFrame:
     """Operators that leave blocks behind step after step."""
-    ranges = steps.select("step", "start_ns").sort("start_ns", "step").collect()
+    ranges = steps.sort("step").collect()
     if ranges.height <= limits.unreleased_steps:
-        return []
-    last_ns = ranges["start_ns"][-limits.unreleased_steps]
-    kept = (
-        blocks.filter(pl.col("release_ns").is_null() & (pl.col("allocation_ns") < last_ns))
-        .sort("allocation_ns")
-        .collect()
-        .join_asof(ranges, left_on="allocation_ns", right_on="start_ns", check_sortedness=False)
+        return pl.DataFrame()
+    last_ns = ranges["start_ns"].sort()[-limits.unreleased_steps]
+    kept = blocks.filter(pl.col("release_ns").is_null() & (pl.col("allocation_ns") < last_ns)).collect()
+    return (
+        with_last(kept, ranges, "step", at="allocation_ns")
         .filter(pl.col("step").is_not_null())
         .group_by("rank", "device", "name")
         .agg(
+            kind=pl.lit(UNRELEASED),
             steps=pl.col("step").n_unique().cast(pl.Int64),
             blocks=pl.len().cast(pl.Int64),
             bytes=pl.col("size_bytes").sum(),
         )
         .filter((pl.col("steps") >= limits.unreleased_steps) & (pl.col("bytes") >= limits.unreleased_bytes))
-        .with_columns(
-            kind=pl.lit(UNRELEASED),
-            per_step_bytes=rounded(pl.col("bytes") / pl.col("steps")),
-        )
+        .with_columns(per_step_bytes=rounded(pl.col("bytes") / pl.col("steps")))
         .sort(-pl.col("bytes"), "rank", "device", "name")
     )
-    return kept.to_dicts()
-
-
-def _place(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in ("rank", "graph", "component", "device")}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+CALL = ("group", "sequence")
+"""Columns that identify a call on all ranks."""
+
 _OF_RANK = ["group", "rank"]
 _OF_STEP = ["group", "step"]
 
@@ -15,12 +18,8 @@ def positions(collectives: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.LazyF
     rank, so that the k-th recorded calls of two ranks are different calls. Positions with gaps come from the
     communication library itself and are kept.
 
-    Args:
-        collectives: The calls; `sequence` is the position.
-        steps: The steps, which show in which ones operators were not recorded.
-
     Returns:
-        The same calls; in such groups `sequence` continues from step to step.
+        The same calls; in such groups `sequence`, their position, continues from step to step.
     """
     if steps is None:
         return collectives

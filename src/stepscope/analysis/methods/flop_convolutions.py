@@ -61,11 +61,7 @@ class Convolutions:
 
 
 def convolutions(calls: Iterable[Call]) -> Convolutions:
-    """Collect the shapes that gradients reveal.
-
-    Args:
-        calls: All calls that are counted.
-    """
+    """Collect the shapes that the gradients among all counted calls reveal."""
     known = Convolutions()
     for call in calls:
         kind, inputs = call.kind, call.inputs

@@ -7,10 +7,16 @@ the pieces between neighbouring ends.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import polars as pl
 
+Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
+
 WINDOW = "window"
+
+END = pl.col("start_ns") + pl.col("duration_ns")
+"""The end of a range of which start and duration are known."""
 
 
 def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame, by: Sequence[str] = ()) -> pl.LazyFrame:
@@ -34,8 +40,9 @@ def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame, by: Sequen
     names = list(layers)
     # Each end carries the number of its layer, positive if it opens and negative if it closes; windows are numbered
     # after the layers. This keeps the sorted rows small.
-    parts = [_ends(ranges, number, by) for number, ranges in enumerate(layers.values(), 1)]
-    parts.append(_window_ends(windows, len(names) + 1, by))
+    same = pl.lit(None, pl.Int64)
+    parts = [_ends(ranges, number, by, same, same) for number, ranges in enumerate(layers.values(), 1)]
+    parts.append(_ends(windows, len(names) + 1, by, pl.col(WINDOW).cast(pl.Int64), pl.lit(-1, pl.Int64)))
     # Among equal times, a window has to close before the next one opens, as listed in the last part; other ends may
     # come in any order. So no other sort key is needed, which would take most of the time. Where one value of `by`
     # ends, all its ranges and windows are closed, so the sums below just go on.
@@ -73,22 +80,38 @@ def union(ranges: pl.LazyFrame, by: Sequence[str] = ()) -> pl.LazyFrame:
     )
 
 
-def _ends(ranges: pl.LazyFrame, number: int, by: Sequence[str]) -> pl.LazyFrame:
-    """Both ends of each range of a layer."""
+def with_last(rows: Rows, ranges: Rows, *more: str, at: str = "start_ns") -> Rows:
+    """Join each row with the last of its rank's ranges that starts at or before it.
+
+    Args:
+        rows: `rank` and the time.
+        ranges: `rank`, `start_ns`, `end_ns` and more; of those that start together, the last counts.
+        more: Columns of the ranges to add.
+        at: The column with the time.
+
+    Returns:
+        The rows in order of time, with those columns and `until_ns`, the range's end; null if there is no range.
+    """
+    named = {at: pl.col("start_ns"), "until_ns": pl.col("end_ns")}
+    bounds = ranges.sort("start_ns", maintain_order=True).select("rank", *more, **named)
+    return rows.sort(at, maintain_order=True).join_asof(bounds, on=at, by="rank", check_sortedness=False)
+
+
+def starting_in(rows: Rows, ranges: Rows, *more: str, at: str = "start_ns") -> Rows:
+    """The rows that start inside their rank's ranges, as `with_last` joins them."""
+    return with_last(rows, ranges, *more, at=at).filter(pl.col(at) < pl.col("until_ns"))
+
+
+def outside(rows: Rows, ranges: Rows) -> Rows:
+    """The rows that start outside their rank's ranges, which are disjoint."""
+    last = with_last(rows, ranges)
+    return last.filter(pl.col("until_ns").is_null() | (pl.col("start_ns") >= pl.col("until_ns"))).drop("until_ns")
+
+
+def _ends(ranges: pl.LazyFrame, number: int, by: Sequence[str], opens: pl.Expr, closes: pl.Expr) -> pl.LazyFrame:
+    """Both ends of each range, all closings before all openings, with what `window` becomes there (null: unchanged)."""
     valid = ranges.filter(pl.col("end_ns") > pl.col("start_ns"))
     return pl.concat(
-        valid.select(*by, at=pl.col(side).cast(pl.Int64), end=pl.lit(end, pl.Int8), window=pl.lit(None, pl.Int64))
-        for side, end in (("start_ns", number), ("end_ns", -number))
+        valid.select(*by, at=pl.col(side).cast(pl.Int64), end=pl.lit(end, pl.Int8), window=window)
+        for side, end, window in (("end_ns", -number, closes), ("start_ns", number, opens))
     )
-
-
-def _window_ends(windows: pl.LazyFrame, number: int, by: Sequence[str]) -> pl.LazyFrame:
-    """Both ends of each window, all closings before all openings: its number at the start, -1 (outside) at the end."""
-    valid = windows.filter(pl.col("end_ns") > pl.col("start_ns"))
-    opening = valid.select(
-        *by, at=pl.col("start_ns").cast(pl.Int64), end=pl.lit(number, pl.Int8), window=pl.col(WINDOW).cast(pl.Int64)
-    )
-    closing = valid.select(
-        *by, at=pl.col("end_ns").cast(pl.Int64), end=pl.lit(-number, pl.Int8), window=pl.lit(-1, pl.Int64)
-    )
-    return pl.concat([closing, opening])

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.methods.tensor_lifetimes import node_totals
+from stepscope.analysis.methods.intervals import with_last
+from stepscope.analysis.methods.statistics import first_label
 
 FORWARD_START, BACKWARD_END = "forward_start", "backward_end"
+"""Marks, and the columns of `graphs` with their nodes."""
+
+TURN = "forward and backward"
 
 PLACE = ("rank", "graph", "component", "device")
 """Columns that identify a curve."""
@@ -25,17 +29,9 @@ def of_nodes(nodes: pl.LazyFrame, graphs: pl.LazyFrame | None, tensors: pl.LazyF
     rows = rows.join(node_totals(rows, tensors), on=["rank", "graph", "node"], how="left", maintain_order="left")
     static = pl.col("static_bytes").fill_null(0)
     allocated = pl.coalesce("allocated_bytes", pl.col("total_bytes") - static, "live_bytes")
-    mark = (
-        pl.when(pl.col("node") == pl.col("forward_start"))
-        .then(pl.lit(FORWARD_START))
-        .when(pl.col("node") == pl.col("backward_end"))
-        .then(pl.lit(BACKWARD_END))
-    )
-    return rows.with_columns(
-        allocated_bytes=allocated,
-        total_bytes=pl.coalesce("total_bytes", allocated + static),
-        mark=mark,
-    )
+    marks = {name: pl.col("node") == pl.col(name) for name in (FORWARD_START, BACKWARD_END)}
+    total = pl.coalesce("total_bytes", allocated + static)
+    return rows.with_columns(allocated_bytes=allocated, total_bytes=total, mark=first_label(marks))
 
 
 def of_times(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
@@ -47,34 +43,50 @@ def of_times(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
     )
     if steps is None:
         return rows
-    ranges = (
-        steps.select("step", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns")
-        .sort("start_ns", "end_ns", "step")
-        .collect()
-    )
-    found = rows.join_asof(ranges, left_on="time_ns", right_on="start_ns", check_sortedness=False).with_columns(
-        inside=pl.col("time_ns") <= pl.col("end_ns")
-    )
-    time, begun, ended = pl.col("time_ns"), pl.col("forward_start_ns"), pl.col("backward_end_ns")
-    phase = (
-        pl.when(time < begun)
-        .then(pl.lit("interval"))
-        .when(time <= ended)
-        .then(pl.lit("forward and backward"))
-        .when(time > ended)
-        .then(pl.lit("tail"))
-    )
-    return found.with_columns(step=pl.when("inside").then("step"), phase=pl.when("inside").then(phase)).with_columns(
-        mark=_first_in("forward and backward", FORWARD_START, "tail", BACKWARD_END)
-    )
-
-
-def _first_in(phase: str, mark: str, later: str, later_mark: str) -> pl.Expr:
-    """A mark at the first point of a phase in its step and curve."""
+    ranges = steps.sort("end_ns", "step").collect()
+    found = with_last(rows, ranges, "step", "forward_start_ns", "backward_end_ns", at="time_ns")
+    time, ended = pl.col("time_ns"), pl.col("backward_end_ns")
+    phases = {"interval": time < pl.col("forward_start_ns"), TURN: time <= ended, "tail": time > ended}
+    inside = time <= pl.col("until_ns")
     first = pl.int_range(pl.len()).over("step", "phase", "component", "device") == 0
-    return (
-        pl.when(first & (pl.col("phase") == phase))
-        .then(pl.lit(mark))
-        .when(first & (pl.col("phase") == later))
-        .then(pl.lit(later_mark))
+    marks = {FORWARD_START: first & (pl.col("phase") == TURN), BACKWARD_END: first & (pl.col("phase") == "tail")}
+    placed = found.with_columns(step=pl.when(inside).then("step"), phase=pl.when(inside).then(first_label(phases)))
+    return placed.with_columns(mark=first_label(marks))
+
+
+WHOLE, FROM_START, TO_END = "LifeLongGraphAll", "LifeLongGraphStart", "LifeLongGraphEnd"
+"""Lifetimes that MindSpore names; others last from `life_start` to `life_end`."""
+
+
+def lives(tensors: pl.LazyFrame) -> pl.LazyFrame:
+    """Tensors with `first` and `last`, the nodes of their lifetime; null means the beginning or end of the graph."""
+    lifetime = pl.col("lifetime")
+    return tensors.with_columns(
+        first=pl.when(~lifetime.is_in([WHOLE, FROM_START]).fill_null(False)).then("life_start"),
+        last=pl.when(~lifetime.is_in([WHOLE, TO_END]).fill_null(False)).then("life_end"),
+    )
+
+
+def alive_at(node: pl.Expr) -> pl.Expr:
+    """Whether a tensor with `first` and `last` is alive at a node."""
+    return (pl.col("first").fill_null(node) <= node) & (pl.col("last").fill_null(node) >= node)
+
+
+def node_totals(nodes: pl.DataFrame, tensors: pl.LazyFrame | None) -> pl.DataFrame:
+    """The memory of the tensors (`graph_tensors`) alive at each node: `rank`, `graph`, `node`, `live_bytes` (null if
+    unknown)."""
+    key = ["rank", "graph"]
+    if tensors is None:
+        return nodes.select(*key, "node", live_bytes=pl.lit(None, pl.Int64))
+    living = lives(tensors).select(*key, "first", "last", "size_bytes").collect()
+    # a tensor adds its size at its first node and removes it after its last
+    begins = living.select(*key, node=pl.col("first").fill_null(0), change="size_bytes")
+    ends = living.filter(pl.col("last").is_not_null()).select(
+        *key, node=pl.col("last") + 1, change=-pl.col("size_bytes")
+    )
+    changes = pl.concat([begins, ends]).group_by(*key, "node").agg(pl.col("change").sum()).sort("node")
+    running = changes.with_columns(live_bytes=pl.col("change").cum_sum().over(key)).drop("change")
+    ordered = nodes.select(*key, "node").sort("node")
+    return ordered.join_asof(running, on="node", by=key, check_sortedness=False).with_columns(
+        pl.col("live_bytes").fill_null(0)
     )

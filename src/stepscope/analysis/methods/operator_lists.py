@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.methods.launched_work import launched_directly
+from stepscope.analysis.methods.statistics import first_label
+from stepscope.tables.base import with_schema
 from stepscope.tables.operators import INSTANCE
 from stepscope.tables.operators import PLACE as PLACE_IN_MODEL
 
@@ -39,21 +42,11 @@ _TEMPLATE = r"^(?:void |static void )?([^<(]+).*$"
 
 
 def stated_rows(totals: pl.LazyFrame | None) -> pl.DataFrame:
-    """The operators of the lists that a source states.
-
-    Args:
-        totals: `operator_totals`.
-
-    Returns:
-        Rows of `COLUMNS`.
-    """
+    """The operators of the lists that a source states (`operator_totals`): rows of `COLUMNS`."""
     if totals is None:
         return pl.DataFrame(schema=COLUMNS)
-    ours = totals.filter(pl.col("unit").is_in(UNITS) & pl.col("level").is_in(["operator", "activity"]))
-    there = totals.collect_schema().names()
-    return ours.select(
-        (pl.col(name) if name in there else pl.lit(None)).cast(dtype).alias(name) for name, dtype in COLUMNS.items()
-    ).collect()
+    ours = totals.filter(pl.col("unit").is_in(UNITS) & pl.col("level").is_in(["operator", "activity"])).collect()
+    return with_schema(ours, COLUMNS)
 
 
 def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFrame:
@@ -68,26 +61,16 @@ def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFra
         rows = kernels.join(kinds, on="rank", how="left").with_columns(
             npu=pl.col("core").is_not_null() | pl.col("is_npu").fill_null(False)
         )
-    unit = (
-        pl.when(pl.col("core") == "AI_CPU")
-        .then(pl.lit("AI_CPU"))
-        .when(pl.col("npu") & (pl.col("kind") == "memory"))
-        .then(pl.lit("MEMORY"))
-        .when("npu")
-        .then(pl.lit("AI_CORE"))
-        .otherwise(pl.lit("CUDA"))
-    )
+    is_copy = pl.col("npu") & (pl.col("kind") == "memory")
+    units = {"AI_CPU": pl.col("core") == "AI_CPU", "MEMORY": is_copy, "AI_CORE": pl.col("npu")}
     bare = pl.col("name").str.replace_all("(anonymous namespace)::", "", literal=True).str.replace(_TEMPLATE, "$1")
+    kind = pl.when(_is_place("name")).then(short("name").str.replace(INSTANCE, "")).otherwise(bare)
     return rows.with_columns(
-        unit=unit,
-        type=pl.coalesce(
-            "type", pl.when(_is_place("name")).then(short("name").str.replace(INSTANCE, "")).otherwise(bare)
-        ),
+        unit=first_label(units, otherwise="CUDA"),
+        type=pl.coalesce("type", kind),
         name=short("name"),
         full_name=full("name"),
-        self_ns=pl.lit(None, pl.Int64),
-        activity_ns=pl.lit(None, pl.Int64),
-        activities=pl.lit(None, pl.Int64),
+        **dict.fromkeys(("self_ns", "activity_ns", "activities"), pl.lit(None, pl.Int64)),
     )
 
 
@@ -97,11 +80,7 @@ def operator_rows(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.L
     if kernels is None:
         rows = operators.with_columns(unit=pl.lit("CPU"), activity_ns=nothing, activities=nothing)
     else:
-        launched = (
-            kernels.filter(pl.col("external_id").is_not_null())
-            .group_by("rank", "external_id")
-            .agg(activity_ns=pl.col("duration_ns").sum(), activities=pl.len().cast(pl.Int64))
-        )
+        launched = launched_directly(kernels).rename({"device_ns": "activity_ns"})
         with_device = kernels.select("rank").unique().with_columns(unit=pl.lit("HOST_CPU"))
         rows = (
             operators.join(launched, on=["rank", "external_id"], how="left")

@@ -97,12 +97,7 @@ def input_usage(node: Node, by_name: Mapping[str, Node]) -> float:
 
 
 def observations(node: Node, nodes: Sequence[Node], limits: Limits = LIMITS) -> list[str]:
-    """Observations about an operator by MindSpore's own limits.
-
-    Returns:
-        Any of `workers overloaded`, `workers idle`, `too many workers`, `reader too slow`, `queue before the device
-        often empty`, `input much fuller than output`, `input nearly empty`.
-    """
+    """Observations about an operator by MindSpore's own limits."""
     if node.kind in SINGLE:
         return []
     by_name = {one.name: one for one in nodes}

@@ -1,9 +1,9 @@
 """Statistics that several analyses share: duration statistics with the same names everywhere, robust scores, sums by
-group."""
+group, labels by condition."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -33,10 +33,27 @@ def duration_statistics(column: str = "duration_ns") -> list[pl.Expr]:
 
 def share(column: str = "total_ns") -> pl.Expr:
     """Share of each row in the sum of its rank, 0 to 1; 0 if the sum is 0."""
-    total = pl.col(column).sum().over("rank")
+    return share_of(pl.col(column), "rank").alias("share_ratio")
+
+
+def share_of(value: pl.Expr, *over: str, default: float | None = 0.0) -> pl.Expr:
+    """Share of each value in the sum of its group, 0 to 1; the default if the sum is 0."""
+    total = value.sum().over(over)
     # Polars divides by a scalar with its reciprocal, but by a column exactly. With the reciprocal, a rank's shares are
     # the same to the last digit whichever ranks are computed together.
-    return pl.when(total > 0).then(pl.col(column) * (1 / total)).otherwise(0.0).alias("share_ratio")
+    return pl.when(total > 0).then(value * (1 / total)).otherwise(default)
+
+
+def per_second(value: str) -> pl.Expr:
+    """Rate of what each of `count` calls did, which took `total_ns` together; with the reciprocal, as in `share_of`."""
+    per_s = pl.when(pl.col("total_ns") > 0).then(1 / pl.col("total_ns")) * pl.col("count") * 1e9
+    return pl.col(value) * per_s
+
+
+def first_label(cases: Mapping[str, pl.Expr | str], otherwise: str | None = None) -> pl.Expr:
+    """The label of the first condition (or Boolean column) that holds, or `otherwise`."""
+    labels = [pl.when(condition).then(pl.lit(label)) for label, condition in cases.items()]
+    return pl.coalesce(*labels, pl.lit(otherwise, pl.String))
 
 
 def rounded(value: pl.Expr) -> pl.Expr:
@@ -55,13 +72,8 @@ def median(frame: pl.DataFrame, value: pl.Expr) -> float:
 
 
 def log_score(column: str, over: str | list[str], floor: float) -> pl.Expr:
-    """How many robust deviations the logarithm of a value is above the median of its class.
-
-    Args:
-        column: Values above 0.
-        over: Columns that define a class.
-        floor: Relative spread below which differences are noise.
-    """
+    """How many robust deviations the logarithm of a value is above the median of its class (`over`); a relative spread
+    below `floor` is noise."""
     log = pl.col(column).log()
     off = log - log.median().over(over)
     return off / pl.max_horizontal(off.abs().median().over(over) * MAD_TO_SIGMA, pl.lit(floor))
@@ -73,14 +85,7 @@ def row_count(table: pl.LazyFrame) -> int:
 
 
 def grouped(rows: pl.LazyFrame, keys: Sequence[str], statistics: Sequence[pl.Expr], count: int) -> pl.DataFrame:
-    """Aggregate rows by `keys`, in parts if the table is very large.
-
-    Args:
-        rows: The rows.
-        keys: Columns that define a group.
-        statistics: Aggregations.
-        count: Approximate number of rows.
-    """
+    """Aggregate rows by `keys`, in parts if the table is very large (`count`, about)."""
     parts = 1 + count // ROWS_AT_ONCE
     if parts == 1:
         return rows.group_by(keys).agg(statistics).collect()

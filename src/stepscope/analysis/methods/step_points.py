@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.analysis.methods.asynchronous_phases import marks_launches
-from stepscope.analysis.methods.intervals import union
+from stepscope.analysis.methods.intervals import END, starting_in, union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
+from stepscope.analysis.methods.operator_phases import marks_launches
+from stepscope.analysis.methods.shapes import read_json
+from stepscope.analysis.methods.step_windows import numbered
 from stepscope.errors import Unavailable
 from stepscope.tables.operators import OPTIMIZER_SCOPE
 
@@ -40,12 +41,7 @@ BACKWARD = Side("backward_end_ns", "backward_end_operator", "PROFILING_BP_END", 
 
 @dataclass(frozen=True)
 class NamedPoints:
-    """The operators at the points as named by the user's environment; None if it does not.
-
-    Args:
-        forward_start: `PROFILING_FP_START`.
-        backward_end: `PROFILING_BP_END`.
-    """
+    """The operators at the points as named by the user's environment (`Side.variable`); None if it does not."""
 
     forward_start: str | None = None
     backward_end: str | None = None
@@ -61,37 +57,27 @@ class Evidence:
     """The data of a rank in which to find the points; None if there is no such table or answer.
 
     Args:
-        operators: Host operators.
-        kernels: Device work.
-        phases: See `phase_ranges`.
-        stated: Operator names that the source states.
+        stated: `rank_figures`, with the operator names that the source states.
         ranks: For the recorded environment.
     """
 
     operators: pl.LazyFrame | None
     kernels: pl.LazyFrame | None
-    phases: pl.DataFrame | None
+    phase_ranges: pl.DataFrame | None
     stated: pl.LazyFrame | None
     ranks: pl.LazyFrame | None
 
     @property
     def marks_launches(self) -> bool:
-        """Whether the stated end of backward is only the end of launching (see `asynchronous_phases`)."""
+        """Whether the stated end of backward is only the end of launching (see `as_executed`)."""
         return bool(marks_launches(self.ranks, self.kernels))
 
     def environment(self) -> dict[str, str]:
         """The recorded environment."""
-        texts: list[str] = []
-        if self.ranks is not None:
-            texts = self.ranks.select("environment").collect().to_series().drop_nulls().to_list()
-        for text in texts:
-            try:
-                found = json.loads(text)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(found, dict):
-                return found
-        return {}
+        if self.ranks is None:
+            return {}
+        texts = self.ranks.select("environment").collect()["environment"].drop_nulls()
+        return next((found for text in texts if isinstance(found := read_json(text), dict)), {})
 
 
 def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None, variable: str | None) -> pl.DataFrame:
@@ -105,8 +91,8 @@ def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None,
         variable: The operator named by the user's environment, if any; it precedes the recorded environment's.
 
     Returns:
-        For each window `at_ns`, `by` (how it was found: `argument`, `environment`, `stated`, `phases`) and
-        `operator` (its name); null where unknown.
+        For each window the point, how it was found (`argument`, `environment`, `stated`, `phases`) and the name of the
+        operator there, as in `step_trace`; null if unknown.
 
     Raises:
         Unavailable: If no window has the operator that an argument names.
@@ -115,39 +101,36 @@ def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None,
         at = _named(windows, known, side, named)
         if not at.count():
             raise Unavailable(_not_found(known, named))
-        return _told(at, "argument", [named] * windows.height)
+        return _with_names(side, at, "argument", [named] * windows.height)
     wanted = variable or known.environment().get(side.variable)
     if wanted and (at := _named(windows, known, side, wanted)).count():
-        return _told(at, "environment", [wanted] * windows.height)
+        return _with_names(side, at, "environment", [wanted] * windows.height)
     stated = windows[side.column]
     is_final = stated.count() and not (side is BACKWARD and known.marks_launches)
-    executed = None if is_final else _of_phases(windows, known, side)
-    if executed is None or (stated.count() and not executed.count()):
+    ranges = _NOTHING if is_final or known.phase_ranges is None else known.phase_ranges
+    executed = _in_windows(windows, ranges.filter(pl.col("phase").is_in(side.phases)), side)
+    if stated.count() and not executed.count():
         names = _stated_names(windows, side, known)
-        return _told(stated, "stated", names if any(names) else _standing_at(stated, known, side))
-    return _told(executed, "phases", _standing_at(executed, known, side))
+        return _with_names(side, stated, "stated", names if any(names) else _standing_at(stated, known, side))
+    return _with_names(side, executed, "phases", _standing_at(executed, known, side))
 
 
-def _told(at: pl.Series, by: str, operators: list[str | None] | list[str]) -> pl.DataFrame:
-    names = pl.Series(operators, dtype=pl.String)
-    is_known = at.is_not_null()
-    frame = pl.DataFrame({"at_ns": at, "operator": names, "known": is_known})
-    return frame.select("at_ns", by=pl.when("known").then(pl.lit(by)), operator=pl.when("known").then("operator"))
+def _with_names(side: Side, at: pl.Series, by: str, operators: Sequence[str | None]) -> pl.DataFrame:
+    """The points, how they were found and their operators."""
+    frame = pl.DataFrame({side.column: at, side.stated: pl.Series(operators, dtype=pl.String)})
+    is_known = pl.col(side.column).is_not_null()
+    how = pl.when(is_known).then(pl.lit(by)).alias(side.column.replace("_ns", "_by"))
+    return frame.select(side.column, how, pl.when(is_known).then(side.stated))
 
 
 def _named(windows: pl.DataFrame, known: Evidence, side: Side, name: str) -> pl.Series:
-    """The first start or last end, in each window, of kernels of a name or kernels launched by operators of that
-    name."""
-    is_named = _is_named(name)
-    kernels = None if known.kernels is None else _ranges(known.kernels.filter(is_named)).collect()
-    if kernels is not None and kernels.height:
-        return _in_windows(windows, kernels, side)
-    if known.operators is None:
-        return _in_windows(windows, _NOTHING, side)
-    host = union(_ranges(known.operators.filter(is_named)), by=["rank"]).collect()
-    if known.kernels is None:
-        return _in_windows(windows, host, side)
-    return _in_windows(windows, launched_within(host, launch_times(known.kernels, known.operators)), side)
+    """The first start or last end, in each window, of kernels of a name, or else launched by operators of that name."""
+    found = _NOTHING if known.kernels is None else _ranges(known.kernels.filter(_is_named(name))).collect()
+    if found.is_empty() and known.operators is not None:
+        found = union(_ranges(known.operators.filter(_is_named(name))), by=["rank"]).collect()
+        if known.kernels is not None:
+            found = launched_within(found, launch_times(known.kernels, known.operators))
+    return _in_windows(windows, found, side)
 
 
 def _not_found(known: Evidence, name: str) -> str:
@@ -166,31 +149,18 @@ def _is_named(name: str) -> pl.Expr:
 
 
 def _ranges(rows: pl.LazyFrame) -> pl.LazyFrame:
-    return rows.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    return rows.select("rank", "start_ns", end_ns=END)
 
 
-_NOTHING = pl.DataFrame(schema={"rank": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64})
-
-
-def _of_phases(windows: pl.DataFrame, known: Evidence, side: Side) -> pl.Series:
-    """The start of the first phase, or the end of the last one, in each window."""
-    found = _NOTHING if known.phases is None else known.phases.filter(pl.col("phase").is_in(side.phases))
-    return _in_windows(windows, found, side)
+_NOTHING = pl.DataFrame(schema={"rank": pl.Int32, "phase": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64})
 
 
 def _in_windows(windows: pl.DataFrame, ranges: pl.DataFrame, side: Side) -> pl.Series:
     """The first start, or last end, of the ranges that start in each window; null if none does."""
-    numbered = windows.with_row_index("number")
-    bounds = numbered.select("number", "window_end_ns", start_ns="window_start_ns").sort("start_ns")
-    inside = (
-        ranges.select("start_ns", "end_ns")
-        .sort("start_ns")
-        .join_asof(bounds, on="start_ns")
-        .filter(pl.col("start_ns") < pl.col("window_end_ns"))
-    )
-    at = pl.col("start_ns").min() if side.is_start else pl.min_horizontal("end_ns", "window_end_ns").max()
-    points = inside.group_by("number").agg(at_ns=at)
-    return numbered.join(points, on="number", how="left", maintain_order="left")["at_ns"]
+    bounds = numbered(windows.select("rank", start_ns="window_start_ns", end_ns="window_end_ns"))
+    at = pl.col("start_ns").min() if side.is_start else pl.min_horizontal("end_ns", "until_ns").max()
+    points = starting_in(ranges, bounds, "window").group_by("window").agg(at_ns=at)
+    return bounds.join(points, on="window", how="left", maintain_order="left")["at_ns"]
 
 
 def _stated_names(windows: pl.DataFrame, side: Side, known: Evidence) -> list[str | None]:
@@ -207,10 +177,9 @@ def _standing_at(at: pl.Series, known: Evidence, side: Side) -> list[str | None]
     table = known.operators if known.kernels is None else known.kernels.filter(pl.col("kind") == "compute")
     if table is None:
         return [None] * len(at)
-    end = pl.col("start_ns") + pl.col("duration_ns")
     if side is FORWARD:  # a graph may run an operator of its optimizer, such as the step counter, before all others
         table = table.filter(~pl.col("name").str.contains(OPTIMIZER_SCOPE))
-    work = table.select("name", "duration_ns", at_ns=pl.col("start_ns") if side.is_start else end)
+    work = table.select("name", "duration_ns", at_ns=pl.col("start_ns") if side.is_start else END)
     times = work.select("at_ns", found_ns="at_ns").sort("at_ns").collect()
     asked = pl.DataFrame({"at_ns": at}).with_row_index("number")
     strategy = "forward" if side.is_start else "backward"

@@ -1,10 +1,62 @@
-"""The windows of steps, numbered for `intervals.pieces`."""
+"""The windows of steps, numbered for `intervals.pieces`; and the step in which a host sample lies: as recorded, or from
+the time if both share a clock."""
 
 from __future__ import annotations
 
 import polars as pl
 
+from stepscope.selection import Choice, parse_selection
 from stepscope.tables.steps import WHOLE_RECORDING
+
+
+def step_ranges(steps: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.DataFrame:
+    """Step ranges of the ranks whose recording has one clock, so that host samples can be assigned to steps.
+
+    Returns:
+        `rank`, `step`, `since_ns`, `end_ns`, in order of start.
+    """
+    if steps is None or ranks is None:
+        none = {"rank": pl.Int32, "step": pl.Int32, "since_ns": pl.Int64, "end_ns": pl.Int64}
+        return pl.DataFrame(schema=none)
+    timed = ranks.filter(pl.col("start_ns").is_not_null()).select("rank")
+    known = steps.filter(~is_whole_recording().fill_null(False)).join(timed, on="rank")
+    return known.sort("start_ns", "end_ns", "step").select("rank", "step", "end_ns", since_ns="start_ns").collect()
+
+
+def with_range(rows: pl.DataFrame, ranges: pl.DataFrame, time: str = "time_ns") -> pl.DataFrame:
+    """Rows with the `step` of `step_ranges` that contains their time; null between steps."""
+    found = with_latest(rows, ranges, time)
+    return found.with_columns(step=pl.when(pl.col(time) <= pl.col("end_ns")).then("step")).drop("end_ns")
+
+
+def with_latest(rows: pl.DataFrame, since: pl.DataFrame, time: str = "time_ns") -> pl.DataFrame:
+    """Rows joined with the latest row of `since` at or before them (`since_ns`), in order of time."""
+    bounds = since.rename({"since_ns": time})
+    return rows.sort(time, maintain_order=True).join_asof(bounds, on=time, by="rank", check_sortedness=False)
+
+
+def of_steps(rows: pl.DataFrame, ranges: pl.DataFrame, chosen: Choice, time: str = "time_ns") -> pl.DataFrame:
+    """Rows with their `step`, limited to the chosen steps on ranks whose steps are known.
+
+    Args:
+        rows: `rank`, `step` (null if not recorded) and the time.
+        ranges: From `step_ranges`.
+        chosen: Steps, e.g. `1-3`. All rows of a rank are kept if none of their steps is known.
+        time: The column with the time.
+    """
+    found = with_range(rows.rename({"step": "recorded_step"}), ranges, time)
+    found = found.with_columns(step=pl.coalesce("recorded_step", "step")).drop("recorded_step")
+    wanted = parse_selection(chosen, "steps")
+    if wanted is None:
+        return found
+    has_ranges = pl.col("rank").is_in(ranges["rank"].unique().to_list())
+    has_steps = has_ranges | pl.col("step").is_not_null().any().over("rank")
+    return found.filter(~has_steps | wanted.expression("step").fill_null(False))
+
+
+def count_steps() -> pl.Expr:
+    """The number of steps in which rows lie; null if no step is known."""
+    return pl.when(pl.col("step").count() > 0).then(pl.col("step").drop_nulls().n_unique().cast(pl.Int64))
 
 
 def known_steps(steps: pl.LazyFrame) -> pl.LazyFrame:
@@ -25,17 +77,19 @@ def step_windows(steps: pl.LazyFrame) -> pl.DataFrame:
         (start of the step on the host to its first device task; null without one).
     """
     preparing = pl.when(pl.col("window") == "device").then(pl.col("window_start_ns") - pl.col("start_ns"))
-    return (
+    return numbered(
         steps.sort("rank", "window_start_ns", "window_end_ns", "step")
         .select(
-            "rank",
-            "step",
-            start_ns=pl.col("window_start_ns"),
-            end_ns=pl.col("window_end_ns"),
-            window_kind=pl.col("window"),
+            *("rank", "step"),
+            start_ns="window_start_ns",
+            end_ns="window_end_ns",
+            window_kind="window",
             preparing_ns=preparing,
         )
-        .with_row_index("window")
-        .with_columns(pl.col("window").cast(pl.Int64))
         .collect()
     )
+
+
+def numbered(windows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with their number as `window`, as `intervals.pieces` needs it."""
+    return windows.with_columns(window=pl.int_range(pl.len(), dtype=pl.Int64))

@@ -1,12 +1,12 @@
-"""Operators whose shapes change from step to step: their time in each step by shape."""
+"""Operators whose shapes change from step to step: their time in each step by shape, and what the changes cost."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.columns import columns
+from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
-from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.methods.statistics import duration_statistics, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
@@ -16,6 +16,9 @@ OPERATOR = ["rank", "unit", "type", "name", "full_name"]
 
 _EXECUTION = [*OPERATOR, "step", "input_shapes", "duration_ns"]
 
+_SUMS = duration_statistics()[:3]
+"""Aggregations: `count`, `total_ns`, `mean_ns`."""
+
 
 @analysis("rank", columns("rank unit type name full_name step input_shapes duration_ns"), together=True)
 def shape_executions(
@@ -24,16 +27,10 @@ def shape_executions(
     kernels: pl.LazyFrame | None,
     ranks: pl.LazyFrame | None,
 ) -> pl.DataFrame:
-    """Collect the executions of operators whose shapes may change.
+    """Collect the executions of operators whose set of shapes differs between steps, in order.
 
-    Args:
-        operator_steps: Executions by step as the source states them; used unchanged.
-        operators: For other ranks, operators whose set of shapes differs between steps.
-        kernels: Likewise kernels, if the source records their shapes.
-        ranks: Device kind of each rank.
-
-    Returns:
-        One row per execution, in order.
+    Executions that the source states (`operator_steps`) are used unchanged; for other ranks, operators and kernels
+    count, if the source records their shapes.
 
     Raises:
         Unavailable: If shapes were not recorded or never change.
@@ -43,11 +40,11 @@ def shape_executions(
         parts.append(operator_steps.select(_EXECUTION).collect())
     stated = parts[0]["rank"].unique().to_list() if parts else []
     seen: set[int] = set()
-    for rows in _recorded(operators, kernels, ranks):
-        executions = rows.filter(
-            pl.col("step").is_not_null() & pl.col("input_shapes").is_not_null() & ~pl.col("rank").is_in(stated)
-        )
-        found = executions.select(*_EXECUTION, "start_ns").collect()
+    recorded = [] if kernels is None else [kernel_rows(kernels, ranks)]
+    recorded += [] if operators is None else [operator_rows(operators, kernels)]
+    for rows in recorded:
+        known = rows.drop_nulls(["step", "input_shapes"]).filter(~pl.col("rank").is_in(stated))
+        found = known.select(*_EXECUTION, "start_ns").collect()
         seen.update(found["step"])
         in_order = _changing(found).sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes")
         parts.append(in_order.select(_EXECUTION))
@@ -63,13 +60,6 @@ def _why_none(steps: int) -> str:
         return "there is nothing to compare the recorded shapes with, so it is unknown whether they change"
     recorded = "operators have the same shapes throughout" if steps else "operator shapes were not recorded"
     return f"{recorded}, so there are no dynamic shapes to show"
-
-
-def _recorded(
-    operators: pl.LazyFrame | None, kernels: pl.LazyFrame | None, ranks: pl.LazyFrame | None
-) -> list[pl.LazyFrame]:
-    found = [] if kernels is None else [kernel_rows(kernels, ranks)]
-    return found if operators is None else [*found, operator_rows(operators, kernels)]
 
 
 def _changing(rows: pl.DataFrame) -> pl.DataFrame:
@@ -89,15 +79,12 @@ def _changing(rows: pl.DataFrame) -> pl.DataFrame:
     together=True,
 )
 def dynamic_shapes(shape_executions: pl.DataFrame) -> pl.DataFrame:
-    """Sum the time of operators with changing shapes by step and shape.
-
-    Returns:
-        One row per operator, step and shapes, by operator and step.
-    """
+    """Sum the time of operators with changing shapes: one row per operator, step and shapes, by operator and step."""
     keys = [*OPERATOR, "step", "input_shapes"]
     first = pl.col("step").min().over(*OPERATOR, "input_shapes")
     return (
-        _summed(shape_executions, keys)
+        shape_executions.group_by(keys, maintain_order=True)
+        .agg(_SUMS)
         .with_columns(is_new=pl.when(pl.col("input_shapes").is_not_null()).then(pl.col("step") == first))
         .sort("rank", "unit", "type", "name", "full_name", "step", maintain_order=True)
     )
@@ -114,20 +101,67 @@ def dynamic_shapes(shape_executions: pl.DataFrame) -> pl.DataFrame:
     together=True,
 )
 def dynamic_shape_types(shape_executions: pl.DataFrame) -> pl.DataFrame:
-    """Sum the time of operators with changing shapes by type and step.
-
-    Returns:
-        One row per type and step, by type.
-    """
+    """Sum the time of operators with changing shapes: one row per type and step, by type."""
     keys = ["rank", "unit", "type", "step"]
-    shapes = shape_executions.group_by(keys).agg(shapes=pl.col("input_shapes").drop_nulls().n_unique().cast(pl.Int64))
-    return _summed(shape_executions, keys).join(shapes, on=keys).sort(keys)
+    shapes = pl.col("input_shapes").drop_nulls().n_unique().cast(pl.Int64)
+    return shape_executions.group_by(keys).agg(*_SUMS, shapes=shapes).sort(keys)
 
 
-def _summed(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    duration = pl.col("duration_ns")
-    return rows.group_by(keys, maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias("count"),
-        duration.sum().alias("total_ns"),
-        rounded(duration.mean()).alias("mean_ns"),
+_SHAPE = [*OPERATOR, "input_shapes"]
+
+COLUMNS = columns(
+    "rank unit type name full_name shapes",
+    Column("once", "int64", "Number of shapes that occur once."),
+    "steps count total_ns",
+    Column("fastest_ns", "int64", "Mean time of the fastest shape."),
+    Column("slowest_ns", "int64", "Mean time of the slowest shape."),
+    Column("spread_ns", "int64", "Extra time over all calls at the fastest shape; null if a step has several."),
+    Column("first_call_ns", "int64", "Extra time of each shape's first call over the median of its later calls."),
+    keep="name shapes total_ns spread_ns count type slowest_ns fastest_ns",
+)
+
+
+@analysis("rank", COLUMNS, together=True)
+def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
+    """Summarise operators with changing shapes over all steps: one row per operator, most shapes first.
+
+    * `spread_ns`: the extra time compared with all calls at the shape that is fastest on average: an upper bound of
+      what bucketing or padding to that shape could save. Null if an operator has several shapes within a step, as it is
+      then used at several positions in the model.
+    * `first_call_ns`: the extra time of the first call with each shape compared with the median of its later calls: the
+      cost of new shapes (compiling, choosing algorithms, growing memory). Shapes that occur once do not count, as there
+      is nothing to compare with.
+
+    Raises:
+        Unavailable: If executions were recorded without shapes.
+    """
+    rows = shape_executions.filter(pl.col("input_shapes").is_not_null())
+    if rows.is_empty():
+        raise Unavailable("executions were recorded by step, but without shapes")
+    by_shape = rows.group_by(_SHAPE, maintain_order=True).agg(
+        count=pl.len().cast(pl.Int64),
+        mean=pl.col("duration_ns").mean(),
+        first=pl.col("duration_ns").first(),
+        later=pl.col("duration_ns").slice(1).median(),
+    )
+    excess = (pl.col("first") - pl.col("later")).clip(lower_bound=0).fill_null(0.0)
+    in_step = rows.group_by(*OPERATOR, "step").agg(alike=pl.col("input_shapes").n_unique() == 1)
+    steps = in_step.group_by(OPERATOR).agg(steps=pl.len().cast(pl.Int64), one_place=pl.col("alike").all())
+    count, mean = pl.col("count"), pl.col("mean")
+    return (
+        by_shape.group_by(OPERATOR)
+        .agg(
+            shapes=pl.len().cast(pl.Int64),
+            once=(count == 1).sum().cast(pl.Int64),
+            total_ns=rounded((mean * count).sum()),
+            fastest_ns=rounded(mean.min()),
+            slowest_ns=rounded(mean.max()),
+            spread_ns=rounded(((mean - mean.min()) * count).sum()),
+            first_call_ns=rounded(excess.sum()),
+            count=count.sum(),
+        )
+        .join(steps, on=OPERATOR, nulls_equal=True)
+        .with_columns(spread_ns=pl.when("one_place").then("spread_ns"))
+        .sort("rank", -pl.col("shapes"), -pl.col("total_ns"), "name", "full_name", "type", "unit")
+        .select(names(COLUMNS))
     )

@@ -1,11 +1,13 @@
-"""Which device kernels take the time, by name, operator type and core."""
+"""Which device kernels take the time, by name, operator type and core; which framework operators take the host's time,
+and the device time that they launch."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.statistics import duration_statistics, grouped, row_count, share
+from stepscope.analysis.methods.launched_work import launched_directly
+from stepscope.analysis.methods.statistics import duration_statistics, grouped, row_count, share, sum_known
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
 
@@ -22,11 +24,7 @@ from stepscope.tables.base import Column
     together=True,
 )
 def kernel_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
-    """Sum up device work by kernel name.
-
-    Returns:
-        One row per name, type and core, longest total first.
-    """
+    """Sum up device work: one row per kernel name, type and core, longest total first."""
     return _totals(kernels, ["rank", "kind", "name", "type", "core"])
 
 
@@ -47,14 +45,35 @@ def kernel_type_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _totals(kernels: pl.LazyFrame, keys: list[str]) -> pl.DataFrame:
+    sums = grouped(kernels, keys, duration_statistics(), row_count(kernels)).with_columns(share())
+    return sums.sort("rank", -pl.col("total_ns"), *keys[1:], nulls_last=True)
+
+
+@analysis(
+    "rank",
+    columns(
+        "rank",
+        meaning("name", "Name of the operator."),
+        "count total_ns mean_ns min_ns median_ns p95_ns max_ns self_ns",
+        Column("device_ns", "int64", "Time of the kernels that it launched directly; null without device work."),
+        "share_ratio",
+        nulls="device_ns",
+    ),
+    together=True,
+)
+def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
+    """Sum up host operators by name, longest self time first.
+
+    Device time is that of the kernels launched by the operator itself (by external id), not by its children.
+    """
+    rows = operators.select("rank", "name", "duration_ns", "self_ns", "external_id")
+    if kernels is None:
+        rows = rows.with_columns(device_ns=pl.lit(None, pl.Int64))
+    else:
+        rows = rows.join(launched_directly(kernels).collect().lazy(), on=["rank", "external_id"], how="left")
+    statistics = [*duration_statistics(), pl.col("self_ns").sum(), sum_known("device_ns")]
     return (
-        grouped(kernels, keys, duration_statistics(), row_count(kernels))
-        .with_columns(share())
-        .sort(
-            "rank",
-            "total_ns",
-            *keys[1:],
-            descending=[False, True] + [False] * (len(keys) - 1),
-            nulls_last=True,
-        )
+        grouped(rows, ["rank", "name"], statistics, row_count(operators))
+        .with_columns(share("self_ns"))
+        .sort("rank", -pl.col("self_ns"), "name")
     )

@@ -1,4 +1,5 @@
-"""Which operators and kernels take the time, each with its position in the model, shapes and launch geometry."""
+"""Which operators and kernels take the time, each with its position in the model, shapes and launch geometry; and which
+types of operators."""
 
 from __future__ import annotations
 
@@ -11,16 +12,18 @@ from stepscope.analysis.methods.operator_lists import (
     HOST_UNITS,
     PLACE,
     SHAPES,
+    UNITS,
     kernel_rows,
     operator_rows,
     stated_rows,
 )
-from stepscope.analysis.methods.statistics import grouped, rounded, row_count, sum_known
+from stepscope.analysis.methods.statistics import grouped, per_second, rounded, row_count, share_of, sum_known
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, with_schema
 
-_NAMES = ("full_name", "name")
+OWN = pl.coalesce("self_ns", "total_ns")
+"""What counts towards the time of a list."""
 
 INSTANCE_COLUMNS = columns(
     "rank unit type name full_name",
@@ -52,20 +55,11 @@ def operator_instances(
     operators: pl.LazyFrame | None,
     ranks: pl.LazyFrame | None,
 ) -> pl.DataFrame:
-    """List operators and kernels with their times, list by list (`unit`).
+    """List operators and kernels with their times, list by list (`unit`), longest total first.
 
     Lists that a source states are used unchanged. If none is stated for the device, its kernels are summed by name,
-    type, core, stream, launch geometry and shapes; likewise operators if none is stated for the host. Each is in one
-    list only.
-
-    Args:
-        operator_totals: Stated lists.
-        kernels: Device work.
-        operators: Host operators; list `HOST_CPU` if there is a device, else `CPU`.
-        ranks: What each rank computes on.
-
-    Returns:
-        One row per operator or kernel, list by list, longest total first.
+    type, core, stream, launch geometry and shapes; likewise operators if none is stated for the host: as `HOST_CPU` if
+    there is a device, else as `CPU`. Each is in one list only.
 
     Raises:
         Unavailable: If none of these was recorded.
@@ -79,7 +73,7 @@ def operator_instances(
     found = pl.concat(parts)
     if found.is_empty():
         raise Unavailable("neither operators, kernels nor totals of operators were recorded")
-    return _told(found)
+    return _with_rates(found)
 
 
 def _unstated(rows: pl.LazyFrame, stated: pl.DataFrame, units: tuple[str, ...]) -> pl.LazyFrame:
@@ -100,23 +94,65 @@ def _summed(rows: pl.LazyFrame, count: int) -> pl.DataFrame:
         duration.max().alias("max_ns"),
         *(sum_known(name) for name in ("self_ns", "wait_ns", "activity_ns", "activities")),
     ]
-    found = grouped(rows, keys, statistics, count)
-    missing = {name: pl.lit(None, dtype) for name, dtype in COLUMNS.items() if name not in found.columns}
-    return found.with_columns(**missing).select(list(COLUMNS)).cast(pl.Schema(COLUMNS))
+    return with_schema(grouped(rows, keys, statistics, count), COLUMNS)
 
 
-def _told(rows: pl.DataFrame) -> pl.DataFrame:
-    own = pl.coalesce("self_ns", "total_ns")
-    whole = own.sum().over("rank", "unit")
-    # With the reciprocal, as in `share`: the same to the last digit for any number of ranks.
-    per_s = pl.when(pl.col("total_ns") > 0).then(1 / pl.col("total_ns")) * pl.col("count") * 1e9
-    derived = rows.with_columns(
+def _with_rates(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what follows from them, in order."""
+    more = rows.with_columns(
         mean_ns=rounded(pl.col("total_ns") / pl.col("count")),
         mean_wait_ns=rounded(pl.col("wait_ns") / pl.col("count")),
-        share_ratio=pl.when(whole > 0).then(own * (1 / whole)).otherwise(0.0),
-        cube_flops_per_s=pl.col("cube_flops") * per_s,
-        vector_flops_per_s=pl.col("vector_flops") * per_s,
+        share_ratio=share_of(OWN, "rank", "unit"),
+        cube_flops_per_s=per_second("cube_flops"),
+        vector_flops_per_s=per_second("vector_flops"),
     )
-    return derived.select(names(INSTANCE_COLUMNS)).sort(
-        "rank", "unit", -pl.col("share_ratio"), *_NAMES, *(name for name in (*PLACE, *SHAPES) if name not in _NAMES)
+    order = ("full_name", "name", *(name for name in (*PLACE, *SHAPES) if name not in ("full_name", "name")))
+    return more.select(names(INSTANCE_COLUMNS)).sort("rank", "unit", -pl.col("share_ratio"), *order)
+
+
+_SUMS = ("total_ns", "self_ns", "wait_ns", "activity_ns", "activities")
+
+
+@analysis(
+    "rank",
+    columns(
+        "rank unit",
+        Column("type", "string", "Operator type."),
+        Column("operators", "int64", "Number of operators or kernels of the type."),
+        "count total_ns mean_ns",
+        meaning("share_ratio", "Share of its list's time (self time if operators call each other)."),
+        "self_ns wait_ns activity_ns activities",
+        keep="type total_ns share_ratio unit count self_ns mean_ns",
+    ),
+    together=True,
+)
+def operator_types(operator_instances: pl.DataFrame, operator_totals: pl.LazyFrame | None) -> pl.DataFrame:
+    """Sum each list of operators by type, longest total first; a list stated by type is used unchanged."""
+    keys = ["rank", "unit", "type"]
+    place = pl.when(pl.col("full_name").count() > 0).then(pl.col("full_name").n_unique())
+    found = operator_instances.group_by(keys).agg(
+        place.otherwise(pl.col("name").n_unique()).cast(pl.Int64).alias("operators"),
+        pl.col("count").sum(),
+        *(sum_known(name) for name in _SUMS),
     )
+    if operator_totals is not None:
+        found = _with_stated(found, operator_totals)
+    return (
+        found.with_columns(
+            mean_ns=rounded(pl.col("total_ns") / pl.col("count")), share_ratio=share_of(OWN, "rank", "unit")
+        )
+        .select(*keys, "operators", "count", "total_ns", "mean_ns", "share_ratio", *_SUMS[1:])
+        .sort("rank", "unit", "share_ratio", "type", descending=[False, False, True, False])
+    )
+
+
+def _with_stated(made: pl.DataFrame, totals: pl.LazyFrame) -> pl.DataFrame:
+    """The stated types, completed with the computed ones of other lists and with figures that the source lacks."""
+    keys, figures = ["rank", "unit", "type"], made.columns[3:]
+    stated = totals.filter((pl.col("level") == "type") & pl.col("unit").is_in(UNITS)).collect()
+    types = stated.with_columns(type=pl.coalesce("type", "name"), self_ns=pl.lit(None, pl.Int64))
+    known = types.select(*keys, *figures)
+    filled = known.join(made, on=keys, how="left", suffix="_made", maintain_order="left").select(
+        *keys, *(pl.coalesce(name, f"{name}_made").alias(name) for name in figures)
+    )
+    return pl.concat([filled, made.join(known, on=["rank", "unit"], how="anti")])

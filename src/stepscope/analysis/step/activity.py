@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.intervals import pieces
+from stepscope.analysis.methods.intervals import END, pieces
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.marked_steps import LIMITS, Limits, phases_of_unrecorded
 from stepscope.analysis.step.marks import KINDS as MARKS
@@ -55,20 +55,10 @@ def activity(
     slices: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
-    """Merge each rank's ranges by kind.
+    """Merge each rank's ranges by kind: one row per merged range.
 
-    Args:
-        steps: For the rank numbers and the steps without recorded operators.
-        kernels: Device work; if there is none, the host's operators and collectives count.
-        collectives: Communication calls.
-        operators: Host operators, for CPU-only recordings.
-        marks: Host ranges that explain idle time.
-        ranks: Device kind of each rank.
-        slices: Host ranges, for calls that launch device work and for garbage collections.
-        limits: When phases replace operators in steps without recorded operators.
-
-    Returns:
-        One row per merged range.
+    If a rank has no device work, the host's operators and collectives count. `slices` show calls that launch device
+    work, and garbage collections.
 
     Raises:
         Unavailable: If no work of a rank was recorded, or only its communication but not what its device computed:
@@ -102,15 +92,9 @@ def activity(
 
 
 def _not_launched(slices: pl.LazyFrame | None, is_host: pl.Expr) -> None:
-    """Check that ranks without recorded device work launched none.
-
-    Raises:
-        Unavailable: If they did.
-    """
-    if slices is None:
-        return
+    """Raise `Unavailable` if ranks without recorded device work launched any."""
     launches = (pl.col("category") == "runtime") & pl.col("name").str.contains(LAUNCH)
-    if slices.filter(is_host & launches).head(1).collect().height:
+    if slices is not None and slices.filter(is_host & launches).head(1).collect().height:
         raise Unavailable("kernels were launched but their times were not recorded, so what the device did is unknown")
 
 
@@ -165,25 +149,18 @@ def is_on_device(activity: pl.DataFrame) -> pl.Expr:
 
 
 def _not_stopped(work: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
-    """`work` (with its `thread`) of the host without Python's garbage collection inside it on the same thread, e.g. in
-    the backward of a function written in Python. Other threads continue computing."""
+    """Host work (with its `thread`) without Python's garbage collection inside it on the same thread, e.g. in the
+    backward of a function written in Python. Other threads continue computing."""
     result, where = ["rank", "what", "start_ns", "end_ns"], ["rank", "thread"]
     if slices is None:
         return work.select(result)
-    end = pl.col("start_ns") + pl.col("duration_ns")
     collected = slices.filter((pl.col("category") == "gc") & pl.col("thread").is_not_null())
-    garbage = collected.select(*where, "start_ns", end_ns=end).sort("start_ns", "end_ns").collect()
+    garbage = collected.select(*where, "start_ns", end_ns=END).sort("start_ns", "end_ns").collect()
     if garbage.is_empty():  # the usual case; there may be millions of operators
         return work.select(result)
-    last = garbage.select(*where, from_ns="start_ns", until_ns="end_ns")
-    found = work.sort("end_ns").join_asof(
-        last,
-        left_on="end_ns",
-        right_on="from_ns",
-        by=where,
-        allow_exact_matches=False,
-        check_sortedness=False,
-    )
+    last = garbage.select(*where, end_ns="start_ns", until_ns="end_ns")
+    ends = work.sort("end_ns")
+    found = ends.join_asof(last, on="end_ns", by=where, allow_exact_matches=False, check_sortedness=False)
     holds = (pl.col("until_ns") > pl.col("start_ns")).fill_null(False)
     if (around := found.filter(holds)).is_empty():
         return work.select(result)
@@ -195,8 +172,7 @@ def _not_stopped(work: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFram
 
 
 def _named(table: pl.DataFrame, what: pl.Expr, *more: str) -> pl.DataFrame:
-    end = pl.col("start_ns") + pl.col("duration_ns")
-    return table.select("rank", what.alias("what"), "start_ns", *more, end_ns=end)
+    return table.select("rank", what.alias("what"), "start_ns", *more, end_ns=END)
 
 
 def _collected(table: pl.LazyFrame | None, *columns: str) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.step_windows import known_steps, step_windows
+from stepscope.analysis.methods.step_windows import known_steps, numbered, step_windows
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.activity import WORK, split
 from stepscope.tables.base import Column
@@ -52,7 +52,7 @@ def breakdown(
     collectives: pl.LazyFrame | None,
     whole_recording: bool = False,
 ) -> pl.DataFrame:
-    """Split each step's window by the rank's activity.
+    """Split each step's window by the rank's activity: one row per step, in order.
 
     `computing + communication_not_overlapped + memory_not_overlapped + free = window`, exactly.
 
@@ -61,15 +61,8 @@ def breakdown(
     operators inside a data-loading annotation count as loading (`free_ns`), not as computing.
 
     Args:
-        steps: The steps with their windows as the source sets them.
-        activity: What the rank was doing, and when.
-        collectives: Communication calls, to find receives.
         whole_recording: Use one window from the first to the last device task, step 0, instead of steps
             (as HTA's temporal breakdown does).
-
-    Returns:
-        One row per step, in order. `bubble_ns`, `stage_ns` and `communication_not_overlapped_exclude_receive_ns` are
-        as the Ascend profiler defines them.
     """
     windows = _windows(steps, activity.filter("on_device") if whole_recording else None)
     sums = (
@@ -101,31 +94,17 @@ def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame
     windows = step_windows(known_steps(steps))
     if activity is None or activity.is_empty():
         return windows
-    whole = (
-        activity.filter(pl.col("what").is_in(WORK))
-        .group_by("rank")
-        .agg(start_ns=pl.col("start_ns").min(), end_ns=pl.col("end_ns").max())
-        .select(
-            "rank",
-            "start_ns",
-            "end_ns",
-            step=pl.lit(0, pl.Int32),
-            window_kind=pl.lit(WHOLE_RECORDING),
-            preparing_ns=pl.lit(None, pl.Int64),
-        )
+    work = activity.filter(pl.col("what").is_in(WORK)).group_by("rank")
+    whole = work.agg(pl.col("start_ns").min(), pl.col("end_ns").max()).with_columns(
+        step=pl.lit(0, pl.Int32), window_kind=pl.lit(WHOLE_RECORDING), preparing_ns=pl.lit(None, pl.Int64)
     )
     kept = windows.drop("window").join(whole, on="rank", how="anti")
-    numbered = pl.concat([kept, whole.select(kept.columns)]).with_row_index("window")
-    return numbered.with_columns(pl.col("window").cast(pl.Int64))
+    return numbered(pl.concat([kept, whole.select(kept.columns)]))
 
 
 def _bubbles(collectives: pl.LazyFrame | None) -> pl.DataFrame:
     """Time in receive calls for each step."""
     if collectives is None:
         return pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "bubble_ns": pl.Int64})
-    return (
-        collectives.filter(pl.col("operation") == "recv")
-        .group_by("rank", "step")
-        .agg(bubble_ns=pl.col("duration_ns").sum())
-        .collect()
-    )
+    received = collectives.filter(pl.col("operation") == "recv").group_by("rank", "step")
+    return received.agg(bubble_ns=pl.col("duration_ns").sum()).collect()

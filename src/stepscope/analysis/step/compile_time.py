@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.intervals import with_last
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
@@ -23,38 +24,30 @@ from stepscope.tables.base import Column
     together=True,
 )
 def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFrame) -> pl.DataFrame:
-    """Sum the time spent compiling, by the step in which it began.
+    """Sum the time spent compiling: one row per step in which a compiler began, in order; null is outside all steps.
 
-    Args:
-        marks: When a compiler ran.
-        steps: The steps and their ranges on the host.
-        all_steps: All steps, as compiling in steps that the user did not select does not count.
-
-    Returns:
-        One row per step in which a compiler began, in order; `step` is null outside all steps.
+    Compiling in steps that the user did not select does not count; `all_steps` shows which these are.
 
     Raises:
         Unavailable: If no compiler ran.
     """
-    ran = _in_selected(marks.filter(pl.col("what") == "compile"), steps, all_steps).sort("start_ns")
+    ran = _in_selected(marks.filter(pl.col("what") == "compile"), steps, all_steps)
     if ran.is_empty():
         raise Unavailable("no compiler ran during the recording")
-    ranges = steps.select("rank", "step", "window", since_ns="start_ns", until_ns="end_ns").sort("since_ns").collect()
+    ranges = steps.select("rank", "step", "window", "start_ns", "end_ns").collect()
     marked = ~is_whole_recording()
     whole = ranges.group_by("rank").agg(
         recorded_steps=pl.when(marked.any()).then(pl.len().cast(pl.Int64)),
-        since_ns=pl.col("since_ns").min(),
-        until_ns=pl.col("until_ns").max(),
+        since_ns=pl.col("start_ns").min(),
+        until_ns=pl.col("end_ns").max(),
     )
     spent = ran.group_by("rank").agg(pl.col("start_ns").min(), pl.col("end_ns").max()).join(whole, on="rank")
     first, last = pl.min_horizontal("start_ns", "since_ns"), pl.max_horizontal("end_ns", "until_ns")
     recorded = spent.select("rank", "recorded_steps", recorded_ns=last - first)
-    placed = ran.join_asof(
-        ranges.filter(marked), left_on="start_ns", right_on="since_ns", by="rank", check_sortedness=False
-    )
     inside = pl.col("start_ns") < pl.col("until_ns")
     return (
-        placed.with_columns(pl.when(inside).then("step").alias("step"))
+        with_last(ran, ranges.filter(marked), "step")
+        .with_columns(pl.when(inside).then("step").alias("step"))
         .group_by("rank", "step")
         .agg(
             first_ns=pl.col("start_ns").min(),
@@ -72,9 +65,5 @@ def _in_selected(ran: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFrame
     selected = steps.select("rank", "step", selected=True).collect()
     known = all_steps.join(selected, on=["rank", "step"], how="left", maintain_order="left")
     narrowed = known.filter(pl.col("selected").is_null())["rank"].unique().to_list()
-    bounds = known.select("rank", "selected", since_ns="start_ns", until_ns="end_ns")
-    placed = ran.sort("start_ns").join_asof(
-        bounds, left_on="start_ns", right_on="since_ns", by="rank", check_sortedness=False
-    )
     inside = pl.col("selected").fill_null(False) & (pl.col("start_ns") < pl.col("until_ns"))
-    return placed.filter(inside | ~pl.col("rank").is_in(narrowed)).select(ran.columns)
+    return with_last(ran, known, "selected").filter(inside | ~pl.col("rank").is_in(narrowed)).select(ran.columns)

@@ -1,14 +1,19 @@
-"""Why the device, or the framework in a CPU-only recording, was idle."""
+"""Why the device, or the framework in a CPU-only recording, was idle; and long pauses that occur once."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.step_windows import known_steps, step_windows
+from stepscope.analysis.methods.intervals import END
+from stepscope.analysis.methods.statistics import first_label
+from stepscope.analysis.methods.step_windows import is_whole_recording, known_steps, step_windows
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.activity import KINDS, is_on_device, split
 from stepscope.analysis.step.marked_steps import marked_steps
+from stepscope.limits import limit
 from stepscope.tables.base import Column
 
 CAUSES = (
@@ -37,9 +42,9 @@ _ORDER = ("rank", "next_ns", "launch_end_ns", "launch_start_ns")
 """Columns of `_launches`, in order."""
 
 
-PIECES = columns(
-    "rank step", meaning("cause", "Cause of the idle time.", values=CAUSES), "start_ns duration_ns", nulls=""
-)
+CAUSE = meaning("cause", "Cause of the idle time.", values=CAUSES)
+
+PIECES = columns("rank step", CAUSE, "start_ns duration_ns", nulls="")
 """Pieces of idle time."""
 
 
@@ -47,7 +52,7 @@ PIECES = columns(
     "rank",
     columns(
         "rank step",
-        meaning("cause", "Cause of the idle time.", values=CAUSES),
+        CAUSE,
         Column("idle_ns", "int64", "Idle time with this cause."),
         Column("gaps", "int64", "Number of pieces.", importance=62),
         nulls="",
@@ -55,16 +60,14 @@ PIECES = columns(
     together=True,
 )
 def idle(idle_pieces: pl.DataFrame) -> pl.DataFrame:
-    """Split the free time of each step by its cause.
+    """Split the free time of each step by its cause: one row per cause and step, longest first.
 
-    Returns:
-        One row per cause and step, longest first. Over the causes of a step, `idle_ns` sums to `free_ns` of
-        `breakdown`.
+    Over the causes of a step, `idle_ns` sums to `free_ns` of `breakdown`.
     """
     return (
         idle_pieces.group_by("rank", "step", "cause")
         .agg(idle_ns=pl.col("duration_ns").sum(), gaps=pl.len().cast(pl.Int64))
-        .sort("rank", "step", "idle_ns", "cause", descending=[False, False, True, False])
+        .sort("rank", "step", -pl.col("idle_ns"), "cause")
     )
 
 
@@ -77,18 +80,9 @@ def idle_pieces(
     marks: pl.DataFrame | None = None,
     next_work: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Cut the free time of each step into pieces with one cause each.
+    """Cut the free time of each step into pieces with one cause each: one row per piece, in order of time.
 
-    Args:
-        steps: The steps.
-        activity: What the rank was doing when.
-        kernels: Device work and the calls that launched it.
-        operators: Host operators; like `marks`, they show that the host was recorded.
-        marks: What the host did.
-        next_work: The work for which the last step of a selection waits.
-
-    Returns:
-        One row per piece, in order of time.
+    `operators` and `marks` show that the host was recorded. `next_work` is what the last step of a selection waits for.
     """
     windows = step_windows(known_steps(steps))
     launches = None if kernels is None else _launches(kernels)
@@ -110,21 +104,14 @@ def idle_pieces(
     every_step=True,
 )
 def next_work(steps: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
-    """Find the first device task after each step's window, even if its own step is not selected.
-
-    Returns:
-        At most one row per step, in order of time.
-    """
+    """Find the first device task after each step's window, even if its own step is not selected: at most one row per
+    step, in order of time."""
     ends = steps.select("rank", "window_end_ns").sort("rank", "window_end_ns")
-    tasks = _launches(kernels).sort(_ORDER, nulls_last=True)
-    found = ends.join_asof(
-        tasks, left_on="window_end_ns", right_on="next_ns", by="rank", strategy="forward", check_sortedness=False
-    )
-    return found.drop_nulls("next_ns").select(*_ORDER).collect()
+    return _with_next(ends, _launches(kernels), "window_end_ns").drop_nulls("next_ns").select(*_ORDER).collect()
 
 
 def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
-    """Device tasks and the calls that launched them: `rank`, `next_ns`, `launch_start_ns`, `launch_end_ns`.
+    """Device tasks and the calls that launched them: `_ORDER`.
 
     Copies are left out: not every source records the call that starts them, and in a gap the device waits for its next
     real work.
@@ -132,17 +119,15 @@ def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
     return kernels.filter(pl.col("kind") != "memory").rename({"start_ns": "next_ns"}).select(_ORDER)
 
 
+def _with_next(rows: pl.LazyFrame, tasks: pl.LazyFrame, at: str) -> pl.LazyFrame:
+    """Rows with the next task (`_ORDER`) that starts at or after a time."""
+    tasks = tasks.sort(_ORDER, nulls_last=True)
+    return rows.join_asof(tasks, left_on=at, right_on="next_ns", by="rank", strategy="forward", check_sortedness=False)
+
+
 @analysis("rank", PIECES, together=True)
 def idle_marked(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
-    """Cut the time outside phases, in steps of which only phases are known, into pieces with one cause each.
-
-    Args:
-        steps: The steps.
-        activity: What the rank was doing when.
-
-    Returns:
-        The columns of `idle_pieces`.
-    """
+    """Cut the time outside phases, in steps of which only phases are known, into pieces as `idle_pieces` does."""
     return _pieces(step_windows(marked_steps(steps, activity)), activity, None, pl.lit(True))
 
 
@@ -153,33 +138,22 @@ def _pieces(
     cut = split(activity, windows.lazy(), KINDS)
     free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("rank", "start_ns")
     if launches is not None:
-        ordered = launches.sort(_ORDER, nulls_last=True)
-        free = free.join_asof(
-            ordered, left_on="start_ns", right_on="next_ns", by="rank", strategy="forward", check_sortedness=False
-        )
+        free = _with_next(free, launches, "start_ns")
     else:
-        free = free.with_columns(launch_start_ns=pl.lit(None, pl.Int64), launch_end_ns=pl.lit(None, pl.Int64))
-    late = pl.col("launch_end_ns") > pl.col("start_ns")
-    cause = (
-        pl.when("compile")
-        .then(pl.lit("compile"))
-        .when("gc")
-        .then(pl.lit("garbage_collection"))
-        .when("data")
-        .then(pl.lit("data_loading"))
-        .when("checkpoint")
-        .then(pl.lit("checkpoint"))
-        .when(pl.col("sync") & is_on_device(activity))
-        .then(pl.lit("synchronisation"))
-        .when(late)
-        .then(pl.lit("dispatch"))
-        .when(pl.col("launch_end_ns").is_not_null())
-        .then(pl.lit("dependency"))
-        .when("python")
-        .then(pl.lit("python"))
-        .when(is_on_device(activity) & ~host_recorded)
-        .then(pl.lit("not_recorded"))
-        .otherwise(pl.lit("other"))
+        free = free.with_columns(launch_end_ns=pl.lit(None, pl.Int64))
+    cause = first_label(
+        {
+            "compile": "compile",
+            "garbage_collection": "gc",
+            "data_loading": "data",
+            "checkpoint": "checkpoint",
+            "synchronisation": pl.col("sync") & is_on_device(activity),
+            "dispatch": pl.col("launch_end_ns") > pl.col("start_ns"),
+            "dependency": pl.col("launch_end_ns").is_not_null(),
+            "python": "python",
+            "not_recorded": is_on_device(activity) & ~host_recorded,
+        },
+        otherwise="other",
     )
     return (
         free.with_columns(cause=cause)
@@ -191,17 +165,12 @@ def _pieces(
 
 
 def unbroken(pieces: pl.DataFrame, *alike: str) -> pl.DataFrame:
-    """Join pieces of idle time that directly follow each other.
-
-    Args:
-        pieces: Rows of `idle_pieces`.
-        *alike: Columns that must be equal in joined pieces.
+    """Join pieces of idle time (`idle_pieces`) that directly follow each other and are equal in some columns.
 
     Returns:
         `rank`, those columns, `start_ns`, `duration_ns`, in order of time.
     """
-    end = pl.col("start_ns") + pl.col("duration_ns")
-    breaks = [pl.col("start_ns") != end.shift(1).over("rank")]
+    breaks = [pl.col("start_ns") != END.shift(1).over("rank")]
     breaks += [pl.col(name) != pl.col(name).shift(1).over("rank") for name in alike]
     return (
         pieces.sort("rank", "start_ns")
@@ -226,3 +195,34 @@ def _host_recorded(
         most = seen.join(counts, on="rank").filter(pl.col("seen") >= SEEN_STEPS * pl.col("steps"))
         found += most["rank"].to_list()
     return pl.col("rank").is_in(sorted({*found}))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a pause counts as occurring once: both limits must be reached."""
+
+    recorded_ratio: float = limit(
+        0.2, "of the recording without longer pauses", "chosen by us: shorter pauses may recur"
+    )
+    next_factor: float = limit(
+        2.0, "times the next shorter pause", "chosen by us: pauses in steps are of similar length"
+    )
+
+
+LIMITS = Limits()
+
+
+@analysis("rank", columns("rank start_ns duration_ns recorded_ns", nulls=""), together=True)
+def single_pauses(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+    """Find pauses that are far longer than all others; recordings with marked steps have none.
+
+    Returns:
+        One row per pause, longest first.
+    """
+    whole = breakdown.filter(is_whole_recording()).select("rank", recorded_ns="window_ns")
+    gaps = unbroken(idle_pieces).join(whole, on="rank").sort("rank", -pl.col("duration_ns"), "start_ns")
+    longer = pl.col("duration_ns").cum_sum().over("rank") - pl.col("duration_ns")
+    shorter = pl.col("duration_ns").shift(-1, fill_value=0).over("rank")
+    is_long = pl.col("duration_ns") >= limits.recorded_ratio * (pl.col("recorded_ns") - longer)
+    stands_out = is_long & (pl.col("duration_ns") >= limits.next_factor * shorter)
+    return gaps.filter(stands_out.cast(pl.Int8).cum_min().over("rank") == 1)

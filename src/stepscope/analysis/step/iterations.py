@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.intervals import END
 from stepscope.analysis.methods.operator_phases import OPERATORS
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
@@ -69,12 +70,6 @@ def iterations(
     finish them), together contain nearly all operators, and each has what a training iteration has (`ONCE`), as far as
     that was recorded.
 
-    Args:
-        steps: Only ranks without marked steps can have iterations.
-        operators: Operators, which repeat.
-        slices: Annotations, which mark optimizer and data loader.
-        limits: When a repetition is certain.
-
     Returns:
         One row per iteration, in order.
 
@@ -83,28 +78,27 @@ def iterations(
     """
     if not steps.select(is_whole_recording().all()).collect().item():
         raise Unavailable("the recording marks its steps")
-    calls = operators.select("rank", "thread", "start_ns", "name", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-    order = ("start_ns", "end_ns", "thread", "name")
-    rows = calls.sort(order, descending=[False, True, False, False], nulls_last=True).collect()
+    calls = operators.select("rank", "thread", "start_ns", "name", end_ns=END)
+    rows = calls.sort("start_ns", -pl.col("end_ns"), "thread", "name", nulls_last=True).collect()
     marks = _marks(rows, slices)
-    for top in _tops(rows):
-        found = _repeated(top, marks, limits)
-        if found is not None:
-            last_ns = int(rows["end_ns"].max())  # type: ignore[arg-type]
-            ends = pl.col("start_ns").shift(-1).fill_null(last_ns)
-            rank = pl.lit(rows["rank"][0], pl.Int32).alias("rank")
-            step = pl.int_range(1, pl.len() + 1, dtype=pl.Int32).alias("step")
-            return found.select(rank, step, "start_ns", ends.alias("end_ns"), "operators")
-    raise Unavailable("no sequence of operators repeats regularly enough to be certain of iterations")
+    found = next((found for top in _tops(rows) if (found := _repeated(top, marks, limits)) is not None), None)
+    if found is None:
+        raise Unavailable("no sequence of operators repeats regularly enough to be certain of iterations")
+    return found.select(
+        pl.lit(rows["rank"][0], pl.Int32).alias("rank"),
+        pl.int_range(1, pl.len() + 1, dtype=pl.Int32).alias("step"),
+        "start_ns",
+        pl.col("start_ns").shift(-1).fill_null(rows["end_ns"].max()).alias("end_ns"),
+        "operators",
+    )
 
 
 def _marks(rows: pl.DataFrame, slices: pl.LazyFrame | None) -> list[pl.Series]:
     """When each kind of `ONCE` that was recorded ended: a loader's mark begins before its first operator."""
-    names = [rows.select("name", "end_ns")]
+    every = rows.select("name", "end_ns")
     if slices is not None:
-        marks = slices.filter(pl.col("category") == "annotation")
-        names.append(marks.select("name", end_ns=pl.col("start_ns") + pl.col("duration_ns")).collect())
-    every = pl.concat(names)
+        marks = slices.filter(pl.col("category") == "annotation").select("name", end_ns=END)
+        every = pl.concat([every, marks.collect()])
     kinds = (every.filter(pl.col("name").str.contains(words))["end_ns"] for words in ONCE.values())
     return [kind for kind in kinds if kind.len()]
 
@@ -124,11 +118,7 @@ def _repeated(top: pl.DataFrame, marks: list[pl.Series], limits: Limits) -> pl.D
     """`start_ns` and `operators` of each iteration, None if none are certain."""
     if not marks:
         return None
-    counts = (
-        top.group_by("name")
-        .agg(pl.len(), first=pl.col("start_ns").min())
-        .sort("len", "first", descending=[True, False])
-    )
+    counts = top.group_by("name").agg(pl.len(), first=pl.col("start_ns").min())
     numbers = counts.filter(pl.col("len") >= limits.repeats)["len"].unique().sort(descending=True)
     likely = [number for number in numbers if _share_of_multiples(counts, number) > limits.multiples_ratio]
     for number in likely[:MOST_TRIED]:
@@ -141,25 +131,17 @@ def _repeated(top: pl.DataFrame, marks: list[pl.Series], limits: Limits) -> pl.D
 
 
 def _share_of_multiples(counts: pl.DataFrame, number: int) -> float:
-    """Share of the calls by operators that ran a whole number of times per iteration, given the number of iterations.
-
-    One extra call is allowed with more than four iterations.
-    """
+    """Share of the calls by operators that run a whole number of times per iteration; with more than four iterations,
+    one extra call is allowed."""
     whole = (pl.col("len") >= number) & (pl.col("len") % number <= (1 if number > 4 else 0))
     return float(counts.select(pl.col("len").filter(whole).sum() / pl.col("len").sum()).item())
 
 
 def _cut(top: pl.DataFrame, anchor: str, each: int, limits: Limits) -> pl.DataFrame | None:
-    """The iterations that begin with every `each`-th call of an operator; None if they are not nearly equal.
+    """The iterations that begin with every `each`-th call of the operator `anchor`; None if they are not nearly equal.
 
     The first iteration may set up what the others use, with up to as many extra operators as an iteration has. Extra
     operators of the last iteration, and those before the first, count as outside iterations.
-
-    Args:
-        top: The operators.
-        anchor: Name of the operator.
-        each: Number of its calls in an iteration.
-        limits: What counts as nearly equal.
     """
     parts = top.with_columns(part=((pl.col("name") == anchor).cum_sum() + each - 1) // each).filter(pl.col("part") > 0)
     calls = parts.group_by("part", "name").len("calls")
@@ -174,12 +156,8 @@ def _cut(top: pl.DataFrame, anchor: str, each: int, limits: Limits) -> pl.DataFr
         return None
     if top.height - parts.height + more[-1] > (1 - limits.covered_ratio) * top.height:
         return None
-    return (
-        parts.group_by("part")
-        .agg(pl.col("start_ns").min())
-        .sort("part")
-        .select("start_ns", operators=pl.lit(round(expected), pl.Int64))
-    )
+    starts = parts.group_by("part").agg(pl.col("start_ns").min()).sort("part")
+    return starts.select("start_ns", operators=pl.lit(round(expected), pl.Int64))
 
 
 def _in_each(times: pl.Series, starts: pl.Series) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.methods.intervals import END, outside
 from stepscope.analysis.methods.recurrence import Limits as Regularity
 from stepscope.analysis.methods.recurrence import period
 from stepscope.analysis.methods.statistics import rounded
@@ -67,22 +68,11 @@ def lost_time(
     single_pauses: pl.DataFrame,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
-    """Sum what each cause of idle time costs, and find the steps that stall.
+    """Sum what each cause of idle time costs, and find the steps that stall: one row per cause, greatest loss first.
 
-    In steps of which only phases are marked, the idle time outside phases is known; within phases, the idle share is
-    assumed to be that of the steps with operators. Stalled steps are judged by what is known of all steps.
-
-    Args:
-        idle_pieces: Idle time of each step by cause.
-        idle_marked: Idle time outside the phases of the other steps.
-        timed_steps: The steps' lengths.
-        outer_steps: The first and the last step of the recording.
-        marks: Phases, for the time within them.
-        single_pauses: Pauses that occur once in recordings without steps; they do not count as lost.
-        limits: When a step counts as stalled.
-
-    Returns:
-        One row per cause, greatest loss first.
+    In steps of which only phases are marked, the idle time outside phases is known (`idle_marked`); within phases, the
+    idle share is assumed to be that of the steps with operators. Stalled steps are judged by what is known of all
+    steps. Pauses that occur once in recordings without steps (`single_pauses`) do not count as lost.
     """
     once = single_pauses.group_by("rank").agg(once_ns=pl.col("duration_ns").sum())
     steps = (
@@ -90,7 +80,7 @@ def lost_time(
         .join(once, on="rank", how="left", maintain_order="left")
         .select("rank", "step", "by_phases", step_ns=pl.col("window_ns") - pl.col("once_ns").fill_null(0))
     )
-    pieces = _without(pl.concat([idle_pieces, idle_marked]), single_pauses)
+    pieces = outside(pl.concat([idle_pieces, idle_marked]), single_pauses.with_columns(end_ns=END))
     causes = pieces.select("rank", "cause").unique(maintain_order=True)
     rows = steps.join(causes, on="rank", maintain_order="left")
     lost = _by_step(pieces, steps, limits)
@@ -131,8 +121,7 @@ def _with_phases(
 
 
 def _by_step(pieces: pl.DataFrame, steps: pl.DataFrame, limits: Limits) -> pl.DataFrame:
-    """The cost of each cause in each step, and in pauses: pieces of one cause that directly follow each other are
-    joined."""
+    """The cost of each cause in each step, and the part in pauses (joined pieces of one cause)."""
     keys = ["rank", "step", "cause"]
     means = steps.group_by("rank").agg(mean_ns=pl.col("step_ns").mean())
     is_long = pl.col("duration_ns") >= pl.max_horizontal(limits.pause_ns, limits.pause_ratio * pl.col("mean_ns"))
@@ -142,13 +131,6 @@ def _by_step(pieces: pl.DataFrame, steps: pl.DataFrame, limits: Limits) -> pl.Da
         .group_by(keys)
         .agg(lost_ns=pl.col("duration_ns").sum(), paused_ns=pl.col("duration_ns").filter(is_long).sum())
     )
-
-
-def _without(pieces: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
-    """The pieces outside some pauses."""
-    bounds = pauses.sort("start_ns").select("rank", "start_ns", over_ns=pl.col("start_ns") + pl.col("duration_ns"))
-    last = pieces.sort("start_ns").join_asof(bounds, on="start_ns", by="rank", check_sortedness=False)
-    return last.filter((pl.col("start_ns") >= pl.col("over_ns")).fill_null(True)).drop("over_ns")
 
 
 def _whole_steps(timed_steps: pl.DataFrame, outer_steps: pl.DataFrame) -> pl.DataFrame:
@@ -166,14 +148,11 @@ def _whole_steps(timed_steps: pl.DataFrame, outer_steps: pl.DataFrame) -> pl.Dat
 
 
 def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
-    """Summarise costs over steps.
+    """Summarise costs over steps, as `lost_time` does: one row per rank and cause, greatest loss first.
 
     Args:
         rows: `STEP_COSTS`, in order of time; 0 for a step without a cost.
         limits: When a step counts as stalled.
-
-    Returns:
-        The columns of `lost_time`; one row per rank and cause, greatest loss first.
     """
     keys, lost, judged = ["rank", "cause"], pl.col("lost_ns"), pl.col("judged_ns")
     ordinary = judged.quantile(0.25, "lower").over(keys)
@@ -199,9 +178,7 @@ def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     periods = [period(steps, costs, limits) for steps, costs in found.select("numbers", "excess").iter_rows()]
     shares = {f"{name}_ratio": _share(f"{name}_ns") for name in ("lost", "paused", "stalled")}
     found = found.with_columns(**shares, period=pl.Series(periods, dtype=pl.Int64))
-    return found.select(column.name for column in COLUMNS).sort(
-        "rank", "lost_ns", "cause", descending=[False, True, False]
-    )
+    return found.select(names(COLUMNS)).sort("rank", -pl.col("lost_ns"), "cause")
 
 
 def _share(column: str) -> pl.Expr:

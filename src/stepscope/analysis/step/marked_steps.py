@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns
-from stepscope.analysis.methods.intervals import pieces
-from stepscope.analysis.methods.step_windows import known_steps, step_windows
+from stepscope.analysis.methods.intervals import END, pieces
+from stepscope.analysis.methods.step_windows import known_steps, numbered, step_windows
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 
@@ -74,51 +74,27 @@ def phases_of_unrecorded(
     shares = cut.group_by("rank").agg(share=pl.col("duration_ns").filter(apart).sum() / pl.col("duration_ns").sum())
     covered = shares.filter(pl.col("share") <= limits.unmarked_ratio).collect()["rank"].to_list()
     phases = _phases_in(unrecorded.filter(pl.col("rank").is_in(covered)), marks)
-    end = pl.col("start_ns") + pl.col("duration_ns")
-    return phases.with_columns(what=pl.lit("phase"), end_ns=end).select(marks.columns).collect()
+    return phases.with_columns(what=pl.lit("phase"), end_ns=END).select(marks.columns).collect()
 
 
 @analysis("rank", columns("rank step window window_start_ns window_ns by_phases", nulls=""), together=True)
 def timed_steps(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
-    """List the steps whose busy time is known, from what ran or only from marked phases.
-
-    Args:
-        steps: The steps.
-        activity: What the rank was doing, and when.
-
-    Returns:
-        One row per step, in order of time.
-    """
-    parts = [
-        step_windows(rows).with_columns(by_phases=pl.lit(by_phases))
-        for rows, by_phases in ((known_steps(steps), False), (marked_steps(steps, activity), True))
-    ]
-    return (
-        pl.concat(parts)
-        .sort("rank", "start_ns", "end_ns", "step")
-        .select(
-            "rank",
-            "step",
-            window="window_kind",
-            window_start_ns="start_ns",
-            window_ns=pl.col("end_ns") - pl.col("start_ns"),
-            by_phases="by_phases",
-        )
+    """List the steps whose busy time is known, from what ran or only from marked phases: one row per step, in order."""
+    known, marked = step_windows(known_steps(steps)), step_windows(marked_steps(steps, activity))
+    rows = pl.concat([known.with_columns(by_phases=False), marked.with_columns(by_phases=True)])
+    return rows.sort("rank", "start_ns", "end_ns", "step").select(
+        *("rank", "step"),
+        window="window_kind",
+        window_start_ns="start_ns",
+        window_ns=pl.col("end_ns") - pl.col("start_ns"),
+        by_phases="by_phases",
     )
 
 
 def phase_time(timed_steps: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """The total length of the marked phases of each step.
-
-    Returns:
-        `rank`, `step`, `by_phases`, `phase_ns`.
-    """
-    windows = timed_steps.with_row_index("number").select(
-        *("rank", "step", "by_phases"),
-        window=pl.col("number").cast(pl.Int64),
-        start_ns="window_start_ns",
-        end_ns=pl.col("window_start_ns") + pl.col("window_ns"),
-    )
+    """The total length of the marked phases of each step: `rank`, `step`, `by_phases`, `phase_ns`."""
+    end = pl.col("window_start_ns") + pl.col("window_ns")
+    windows = numbered(timed_steps.select("rank", "step", "by_phases", start_ns="window_start_ns", end_ns=end))
     sums = _phases_in(windows, marks).group_by("window").agg(phase_ns=pl.col("duration_ns").sum()).collect()
     found = windows.join(sums, on="window", how="left", maintain_order="left")
     return found.select("rank", "step", "by_phases", pl.col("phase_ns").fill_null(0))
@@ -126,9 +102,8 @@ def phase_time(timed_steps: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
 
 def idle_in_phases(idle_pieces: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     """Each rank's idle time within marked phases, by step and cause: `rank`, `step`, `cause`, `within_ns`."""
-    numbered = idle_pieces.with_row_index("number").with_columns(window=pl.col("number").cast(pl.Int64))
-    windows = numbered.select("rank", "window", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-    found = _phases_in(windows, marks).collect().join(numbered.select("window", "step", "cause"), on="window")
+    windows = numbered(idle_pieces.select("rank", "step", "cause", "start_ns", end_ns=END))
+    found = _phases_in(windows, marks).collect().join(windows.select("window", "step", "cause"), on="window")
     return found.group_by("rank", "step", "cause").agg(within_ns=pl.col("duration_ns").sum())
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns
-from stepscope.analysis.methods.intervals import union
+from stepscope.analysis.methods.intervals import END, union
+from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
 
@@ -44,11 +45,7 @@ KINDS = ("data", "compile", "sync", "gc", "checkpoint", "python", "phase")
     every_step=True,
 )
 def marks(slices: pl.LazyFrame) -> pl.DataFrame:
-    """Find the host ranges that explain why a device, or the framework, was idle.
-
-    Returns:
-        One row per range; ranges of one kind are merged.
-    """
+    """Find the host ranges that explain why a device, or the framework, was idle: one row per range, merged by kind."""
     category, name = pl.col("category"), pl.col("name")
     # There are few names and many slices, so match the names.
     names = slices.select(name.unique()).collect(engine="streaming")["name"]
@@ -56,21 +53,13 @@ def marks(slices: pl.LazyFrame) -> pl.DataFrame:
     waiting = names.filter(names.str.contains(SYNCHRONISATION)).to_list()
     called = (category == "runtime") | (category == "operator")
     what = pl.coalesce(
-        *(
-            pl.when((category == "annotation") & name.is_in(words)).then(pl.lit(kind))
-            for kind, words in annotated.items()
-        ),
+        first_label({kind: (category == "annotation") & name.is_in(words) for kind, words in annotated.items()}),
         pl.when(category.is_in(["compile", "gc"])).then(category),
         # The outermost Python frames of a recording are the script itself and explain nothing.
         pl.when((category == "python") & (pl.col("depth") > 1)).then(category),
         pl.when(called & name.is_in(waiting)).then(pl.lit("sync")),
     )
-    found = (
-        slices.select("rank", what.alias("what"), "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        .filter(pl.col("what").is_not_null())
-        .collect()
-    )
-    return merged(found)
+    return merged(slices.select("rank", what.alias("what"), "start_ns", end_ns=END).drop_nulls("what").collect())
 
 
 def merged(ranges: pl.DataFrame) -> pl.DataFrame:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.asynchronous_phases import as_executed, marks_launches
-from stepscope.analysis.methods.intervals import pieces, union
+from stepscope.analysis.methods.intervals import END, outside, pieces, starting_in, union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
-from stepscope.analysis.methods.micro_batches import ENGINE, in_turns, outside, turn_starts
-from stepscope.analysis.methods.operator_phases import OPERATORS, phases_by_operators
+from stepscope.analysis.methods.operator_phases import (
+    ENGINE,
+    OPERATORS,
+    as_executed,
+    in_turns,
+    marks_launches,
+    phases_by_operators,
+    turn_starts,
+)
+from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
@@ -45,6 +52,7 @@ NO_FORWARD = (
 )
 """Annotations inside which an operator does not start the forward pass."""
 
+_PHASE = ["rank", "phase", "start_ns", "end_ns"]
 _RANGE = ["rank", "step", "phase", "start_ns", "end_ns"]
 
 
@@ -61,23 +69,14 @@ def phase_ranges(
     steps: pl.LazyFrame | None = None,
     ranks: pl.LazyFrame | None = None,
 ) -> pl.DataFrame:
-    """Find the ranges of the phases.
+    """Find the ranges of the phases: one row per range, in order of time.
 
     On the host, a phase is the range of its mark. Forward and backward inside an optimizer's closure count as such;
     only the rest is the optimizer. Without a mark, backward lasts from the first to the last operator of autograd in a
     step, and forward from the first operator that neither loads data nor sets gradients to zero until backward (in a
     step without backward, until its last operator). Without known steps, only marks define phases. On a device, a phase
-    lasts from the first to the last kernel launched within the host's range.
-
-    Args:
-        slices: Annotations.
-        operators: Operators, for phases that are not marked.
-        kernels: Device work.
-        steps: The steps, to know which ranks have none.
-        ranks: Framework and mode: in MindSpore's PyNative mode, marks show launches (see `asynchronous_phases`).
-
-    Returns:
-        One row per range of a phase, in order of time.
+    lasts from the first to the last kernel launched within the host's range. In MindSpore's PyNative mode (`ranks`),
+    marks are those of launches (see `as_executed`).
 
     Raises:
         Unavailable: If no phase can be found.
@@ -87,13 +86,9 @@ def phase_ranges(
     host = pl.concat([marked, *_unmarked(marked, slices, known)])
     if host.is_empty():
         raise Unavailable("neither annotations nor operators show forward, backward or optimizer")
-    merged = pl.concat(
-        union(host.lazy().filter(pl.col("phase") == phase), by=["rank"]).select(
-            "rank", pl.lit(phase).alias("phase"), "start_ns", "end_ns"
-        )
-        for phase in PHASES
-    ).collect()
-    merged = _without_closures(merged, host)
+    unions = {phase: union(host.lazy().filter(pl.col("phase") == phase), by=["rank"]) for phase in PHASES}
+    named = [rows.with_columns(phase=pl.lit(phase)).select(_PHASE) for phase, rows in unions.items()]
+    merged = _without_closures(pl.concat(named).collect(), host)
     device, with_device = _on_device(merged, kernels, operators)
     kept = merged.filter(~pl.col("rank").is_in(with_device) | pl.col("phase").is_in(ON_HOST))
     found = pl.concat([kept.with_columns(on_device=False), device.with_columns(on_device=True)])
@@ -106,14 +101,9 @@ def _in_steps(operators: pl.LazyFrame | None, steps: pl.LazyFrame | None, marked
         return operators
     whole = steps.filter(is_whole_recording()).select("rank").unique()
     updates = union(marked.lazy().filter(pl.col("phase") == "optimizer"), by=["rank"])
-    bounds = updates.select("rank", "start_ns", update_ns="start_ns", over_ns="end_ns").sort("start_ns")
-    of_whole = operators.join(whole, on="rank", how="semi").sort("start_ns")
-    inside = of_whole.join_asof(bounds, on="start_ns", by="rank", check_sortedness=False).filter(
-        pl.col("start_ns") < pl.col("over_ns")
-    )
-    closes = pl.col("name").str.starts_with(ENGINE).any().over("rank", "update_ns")
-    in_closures = inside.filter(closes).drop("update_ns", "over_ns")
-    return pl.concat([operators.join(whole, on="rank", how="anti"), in_closures])
+    inside = starting_in(operators.join(whole, on="rank", how="semi"), updates)
+    closes = pl.col("name").str.starts_with(ENGINE).any().over("rank", "until_ns")
+    return pl.concat([operators.join(whole, on="rank", how="anti"), inside.filter(closes).drop("until_ns")])
 
 
 def _marked(slices: pl.LazyFrame | None) -> pl.DataFrame:
@@ -122,9 +112,8 @@ def _marked(slices: pl.LazyFrame | None) -> pl.DataFrame:
         types = {"rank": pl.Int32, "step": pl.Int32, "phase": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
         return pl.DataFrame(schema=types)
     marks = slices.filter(pl.col("category") == "annotation")
-    phase = pl.coalesce(pl.when(pl.col("name").str.contains(words)).then(pl.lit(p)) for p, words in MARKED.items())
-    end = pl.col("start_ns") + pl.col("duration_ns")
-    return marks.select("rank", "step", phase.alias("phase"), "start_ns", end_ns=end).drop_nulls("phase").collect()
+    phase = first_label({phase: pl.col("name").str.contains(words) for phase, words in MARKED.items()})
+    return marks.select("rank", "step", phase.alias("phase"), "start_ns", end_ns=END).drop_nulls("phase").collect()
 
 
 def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.LazyFrame | None) -> list[pl.DataFrame]:
@@ -135,8 +124,8 @@ def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.L
     turns = turn_starts(
         rows.with_columns(forward=~pl.col("name").str.contains(OPERATORS["backward"])),
         marked,
-        None if slices is None else _annotated(slices, RESETS),
-        union(_annotated(slices, NO_FORWARD), by=["rank"]) if slices is not None else marked.lazy().clear(),
+        _annotated(slices, RESETS),
+        union(_annotated(slices, NO_FORWARD), by=["rank"]),
     )
     found_phases = phases_by_operators(rows, turns)
     found = [_without(found_phases.filter(pl.col("phase") == phase), marked, phase) for phase in OPERATORS]
@@ -145,10 +134,12 @@ def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.L
     return found
 
 
-def _annotated(slices: pl.LazyFrame, words: str) -> pl.LazyFrame:
+def _annotated(slices: pl.LazyFrame | None, words: str) -> pl.LazyFrame:
     """The ranges of annotations whose names match."""
+    if slices is None:
+        return pl.LazyFrame(schema={"rank": pl.Int32, "name": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64})
     named = slices.filter((pl.col("category") == "annotation") & pl.col("name").str.contains(words))
-    return named.select("rank", "name", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    return named.select("rank", "name", "start_ns", end_ns=END)
 
 
 def _without(ranges: pl.DataFrame, marked: pl.DataFrame, phase: str) -> pl.DataFrame:
@@ -165,10 +156,8 @@ def _forward(
     keys = ["rank", "step", "turn_ns"]
     first = in_turns(later, turns).filter(backward).group_by(keys).agg(until_ns=pl.col("start_ns").min())
     without = later.group_by("rank", "step").agg(step_until_ns=pl.col("start_ns").min(), trains=backward.any())
-    before = operators
-    if slices is not None:
-        others = _annotated(slices, NO_FORWARD).with_columns(updates=pl.col("name").str.contains(UPDATES))
-        before = outside(before, union(_but_closures(others, later.filter(backward).lazy()), by=["rank"]))
+    others = _annotated(slices, NO_FORWARD).with_columns(updates=pl.col("name").str.contains(UPDATES))
+    before = outside(operators, union(_but_closures(others, later.filter(backward).lazy()), by=["rank"]))
     rows = in_turns(before.select("rank", "step", "start_ns", "duration_ns").collect(), turns)
     known = rows.join(first, on=keys, how="left", nulls_equal=True).join(without, on=["rank", "step"], how="left")
     until = pl.coalesce("until_ns", pl.when(~pl.col("trains")).then("step_until_ns"))
@@ -176,11 +165,8 @@ def _forward(
     kept = known.with_columns(until_ns=until, turn_ns=pl.when(trains).then("turn_ns")).filter(
         (pl.col("start_ns") < pl.col("until_ns")) | (pl.col("until_ns").is_null() & ~trains)
     )
-    end = (pl.col("start_ns") + pl.col("duration_ns")).max()
-    forward = kept.group_by(keys).agg(
-        start_ns=pl.col("start_ns").min(), end_ns=pl.coalesce(pl.col("until_ns").first(), end)
-    )
-    return forward.with_columns(phase=pl.lit("forward"))
+    end = pl.coalesce(pl.col("until_ns").first(), END.max())
+    return kept.group_by(keys).agg(start_ns=pl.col("start_ns").min(), end_ns=end, phase=pl.lit("forward"))
 
 
 def _but_closures(others: pl.LazyFrame, backward: pl.LazyFrame) -> pl.LazyFrame:
@@ -194,12 +180,8 @@ def _but_closures(others: pl.LazyFrame, backward: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _without_closures(merged: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
-    """Phases with forward and backward inside an optimizer's closure cut out of the optimizer.
-
-    Args:
-        merged: The phases, disjoint ranges of each.
-        ranges: The same before they were merged.
-    """
+    """Merged phases with forward and backward (`ranges`, not merged) inside an optimizer's closure cut out of the
+    optimizer."""
     optimizer = pl.col("phase") == "optimizer"
     own = merged.filter(optimizer).sort("rank", "start_ns").with_row_index("window")
     around = own.select("rank", began_ns="start_ns", over_ns="end_ns", end_ns="start_ns")
@@ -213,10 +195,8 @@ def _without_closures(merged: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFram
         return merged
     windows = own.lazy().select("rank", "window", "start_ns", "end_ns")
     cut = pieces({"closure": union(nested.lazy(), by=["rank"])}, windows, by=["rank"]).filter(~pl.col("closure"))
-    rest = cut.select(
-        "rank", "start_ns", phase=pl.lit("optimizer"), end_ns=pl.col("start_ns") + pl.col("duration_ns")
-    ).collect()
-    return pl.concat([merged.filter(~optimizer), rest.select(merged.columns)])
+    rest = cut.select("rank", "start_ns", phase=pl.lit("optimizer"), end_ns=END).select(merged.columns).collect()
+    return pl.concat([merged.filter(~optimizer), rest])
 
 
 def _on_device(
@@ -227,10 +207,6 @@ def _on_device(
         return host.clear(), []
     computing = kernels.filter(pl.col("kind") == "compute").select(pl.col("rank").unique()).collect()["rank"].to_list()
     launches = launch_times(kernels, operators)
-    parts = [
-        launched_within(host.filter(pl.col("phase") == phase), launches).select(
-            "rank", pl.lit(phase).alias("phase"), "start_ns", "end_ns"
-        )
-        for phase in PHASES
-    ]
-    return pl.concat(parts), computing
+    parts = {phase: launched_within(host.filter(pl.col("phase") == phase), launches) for phase in PHASES}
+    named = [rows.with_columns(phase=pl.lit(phase)).select(_PHASE) for phase, rows in parts.items()]
+    return pl.concat(named), computing

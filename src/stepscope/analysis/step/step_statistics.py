@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, rounded
+from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, first_label, rounded
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.step_trace import PHASES, POINTS, SECTIONS
@@ -50,14 +50,7 @@ class Limits:
     passes=POINTS,
 )
 def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
-    """Summarise the phases of `step_trace` over the steps of each graph.
-
-    Args:
-        step_trace: The steps.
-        limits: When a step counts as an outlier.
-
-    Returns:
-        One row per graph and phase that is known in any step.
+    """Summarise the phases of `step_trace` over the steps: one row per graph and phase that is known in any step.
 
     Raises:
         Unavailable: If no steps are known.
@@ -69,19 +62,15 @@ def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.D
     order = {phase.removesuffix("_ns"): place for place, phase in enumerate(phases)}
     keys = ["rank", "graph"]
     is_first = pl.col("start_ns") == pl.col("start_ns").min().over(keys)
-    whole = pl.col("step_ns").alias("whole_ns")
-    rows = step_trace.select(*keys, "step", "by_phases", whole, is_first.alias("first"), *phases).unpivot(
-        phases, index=[*keys, "step", "by_phases", "whole_ns", "first"], variable_name="phase", value_name="ns"
-    )
-    rows = rows.drop_nulls("ns").with_columns(pl.col("phase").str.strip_suffix("_ns"), split=_split(pl.col("phase")))
+    index = [*keys, "step", "by_phases", "whole_ns", "first"]
+    steps = step_trace.with_columns(whole_ns="step_ns", first=is_first)
+    rows = steps.unpivot(phases, index=index, variable_name="phase", value_name="ns").drop_nulls("ns")
+    # only the shares of one split add up to 1
+    split = first_label({"points": pl.col("phase").is_in(SECTIONS), "phases": pl.col("phase").is_in(PHASES)})
+    rows = rows.with_columns(pl.col("phase").str.strip_suffix("_ns"), split=split)
     return _summed(rows, [*keys, "phase", "split"], limits).sort(
         "rank", "graph", pl.col("phase").replace_strict(order, return_dtype=pl.Int32)
     )
-
-
-def _split(phase: pl.Expr) -> pl.Expr:
-    """The split of the step to which a phase belongs; only the shares of one split add up to 1."""
-    return pl.when(phase.is_in(SECTIONS)).then(pl.lit("points")).when(phase.is_in(PHASES)).then(pl.lit("phases"))
 
 
 def _summed(rows: pl.DataFrame, keys: list[str], limits: Limits) -> pl.DataFrame:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.methods.step_points import BACKWARD, FORWARD, Evidence, NamedPoints, point
-from stepscope.analysis.methods.step_windows import is_whole_recording
+from stepscope.analysis.methods.step_windows import is_whole_recording, numbered
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.activity import SPLIT, split
 from stepscope.analysis.step.marked_steps import marked_steps
@@ -21,17 +22,22 @@ NO_NAMES = NamedPoints()
 POINTS = ("forward_start", "backward_end")
 """Options with which a user names the operators at the points."""
 
+CLAIMS: dict[str, pl.Expr | str] = {
+    "exposed_communication_ns": pl.col("communication") & ~pl.col("computing"),
+    "checkpoint_ns": "checkpoint",
+    "validation_ns": "validation",
+    "warm_up_ns": "warm_up",
+    "data_wait_ns": pl.col("data") & ~pl.col("computing"),
+    "compile_ns": pl.col("compile") & ~pl.col("computing"),
+    "optimizer_ns": "optimizer",
+    "backward_ns": "backward",
+    "forward_ns": "forward",
+}
+"""When a phase of a recorded timeline claims a piece of time; of several, the first counts."""
+
 PHASES = (
-    "data_wait_ns",
-    "compile_ns",
-    "forward_ns",
-    "backward_ns",
-    "exposed_communication_ns",
-    "optimizer_ns",
-    "validation_ns",
-    "warm_up_ns",
-    "checkpoint_ns",
-    "other_ns",
+    *("data_wait_ns", "compile_ns", "forward_ns", "backward_ns", "exposed_communication_ns", "optimizer_ns"),
+    *("validation_ns", "warm_up_ns", "checkpoint_ns", "other_ns"),
 )
 """The phases of a recorded timeline, which add up to the step."""
 
@@ -89,26 +95,17 @@ def step_trace(
     backward_end: str | None = None,
     environment: NamedPoints = NO_NAMES,
 ) -> pl.DataFrame:
-    """Split each step's window at the start of forward and the end of backward, and by phases.
+    """Split each step's window at the start of forward and the end of backward, and by phases: one row per step.
+
+    `interval_ns + forward_backward_ns + tail_ns` is the step; in a step without backward, `interval_ns + forward_ns`.
+    If the work was recorded, the columns of `PHASES` also add up to the step; of several at a time, the first in
+    `CLAIMS` counts. Steps without recorded operators only have what a step table states or marks of phases show.
 
     Args:
-        steps: The steps, with the points if the source states them. Steps without recorded operators only have what a
-            step table states or marks of phases show.
-        activity: What the rank was doing, and when.
-        phase_ranges: When each phase ran.
-        operators: Host operators, for names.
-        kernels: Device work, for names.
-        rank_figures: Names of the operators at the points.
-        ranks: For the recorded environment, which may name these operators.
         forward_start: Name of the operator or kernel at which forward starts.
         backward_end: Likewise at which backward ends.
-        environment: The operators named by the caller's environment; used if they were recorded.
-
-    Returns:
-        One row per step. `interval_ns + forward_backward_ns + tail_ns` is the step; in a step without backward,
-        `interval_ns + forward_ns`. If the work was recorded, the columns of `PHASES` also add up to the step, in this
-        precedence: exposed communication, work outside training steps (checkpoint, validation including loading its
-        batches, warm-up), waiting for data, compiling, optimizer, backward, forward.
+        environment: The operators named by the caller's environment; used if they were recorded. The recorded
+            environment (`ranks`) may name them, too.
 
     Raises:
         Unavailable: If no step has an operator named by argument.
@@ -117,15 +114,8 @@ def step_trace(
     windows = _windows(steps, None if named else activity)
     known = Evidence(operators, kernels, phase_ranges, rank_figures, ranks)
     points = [
-        point(windows, side, known, named, variable).select(
-            pl.col("at_ns").alias(side.column),
-            pl.col("by").alias(side.column.replace("_ns", "_by")),
-            pl.col("operator").alias(side.stated),
-        )
-        for side, named, variable in (
-            (FORWARD, forward_start, environment.forward_start),
-            (BACKWARD, backward_end, environment.backward_end),
-        )
+        point(windows, FORWARD, known, forward_start, environment.forward_start),
+        point(windows, BACKWARD, known, backward_end, environment.backward_end),
     ]
     plain = windows.select(
         *("rank", "graph", "step", "window", "recorded", "by_phases"),
@@ -175,38 +165,15 @@ def _phases(
         return [pl.Series(name, [None] * steps.height, dtype=pl.Int64) for name in PHASES]
     phases = _adjusted(ranges, steps) if named else ranges
     layers = {phase: _layer(phases, phase) for phase in RANGES}
-    numbered = steps.with_row_index("window_number").select(
-        "rank", "start_ns", "end_ns", window=pl.col("window_number").cast(pl.Int64)
-    )
-    what = (
-        pl.when(pl.col("communication") & ~pl.col("computing"))
-        .then(pl.lit("exposed_communication_ns"))
-        .when("checkpoint")
-        .then(pl.lit("checkpoint_ns"))
-        .when("validation")
-        .then(pl.lit("validation_ns"))
-        .when("warm_up")
-        .then(pl.lit("warm_up_ns"))
-        .when(pl.col("data") & ~pl.col("computing"))
-        .then(pl.lit("data_wait_ns"))
-        .when(pl.col("compile") & ~pl.col("computing"))
-        .then(pl.lit("compile_ns"))
-        .when("optimizer")
-        .then(pl.lit("optimizer_ns"))
-        .when("backward")
-        .then(pl.lit("backward_ns"))
-        .when("forward")
-        .then(pl.lit("forward_ns"))
-        .otherwise(pl.lit("other_ns"))
-    )
+    windows = numbered(steps.select("rank", "start_ns", "end_ns"))
     sums = (
-        split(activity, numbered.lazy(), SPLIT, **layers)
-        .with_columns(what=what)
+        split(activity, windows.lazy(), SPLIT, **layers)
+        .with_columns(what=first_label(CLAIMS, otherwise="other_ns"))
         .group_by("window")
         .agg(pl.col("duration_ns").filter(pl.col("what") == name).sum().alias(name) for name in PHASES)
         .collect()
     )
-    every = numbered.join(sums, on="window", how="left", maintain_order="left").select(
+    every = windows.join(sums, on="window", how="left", maintain_order="left").select(
         pl.when(steps["recorded"].fill_null(True) | steps["by_phases"]).then(pl.col(PHASES).fill_null(0))
     )
     # calls made by an operator, like DDP's, are known if operators are; else they are part of their phase
@@ -229,10 +196,8 @@ def _layer(ranges: pl.DataFrame | None, phase: str) -> pl.LazyFrame:
 
 
 def _adjusted(ranges: pl.DataFrame | None, steps: pl.DataFrame) -> pl.DataFrame | None:
-    """The phases with the start of forward and the end of backward moved to the points that the user named.
-
-    The start of backward is unchanged; without backward, all between the points is forward.
-    """
+    """The phases with the start of forward and the end of backward moved to the points that the user named. The start
+    of backward is unchanged; without backward, all between the points is forward."""
     if ranges is None:
         return None
     named = steps.select("rank", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns").sort("start_ns", "end_ns")
