@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from stepscope.sources.ascend import headers
-from stepscope.sources.classic import calls, flops, gpu_operators, host_info, operators, operators_ai_cpu, raw_steps
+from stepscope.sources.classic import calls, flops, gpu_operators, host_info, operators, raw_steps
 from stepscope.sources.classic.operator_rows import TYPES
 from stepscope.sources.csv_files.heading import header_of
 from stepscope.sources.csv_files.layout import FileLayout
@@ -24,7 +24,6 @@ MODULES = (
     gpu_operators,
     host_info,
     operators,
-    operators_ai_cpu,
     raw_steps,
     pipeline,
     stages,

@@ -12,7 +12,8 @@ import pytest
 import stepscope
 from parts import profile, read_part, taken
 from stepscope.sources.classic import ClassicSource
-from stepscope.sources.classic.device_peak import write_device_peak
+from stepscope.sources.classic.figures import write_device_peak
+from stepscope.sources.classic.reading import of_kind
 from stepscope.sources.classic.timeline import write_device
 from stepscope.sources.discover import discover
 
@@ -121,7 +122,7 @@ def test_damage_costs_steps_and_is_told(tmp_path: Path, text: str, steps: list[i
 def test_the_peak_is_cores_times_frequency_times_operations_a_cycle(tmp_path: Path) -> None:
     info = {"DeviceInfo": [{"id": 3, "ai_core_num": 32, "aic_frequency": "1000"}]}
 
-    tables, issues = read_part(write_device_peak, tmp_path, {INFO: json.dumps(info)})
+    tables, issues = read_part(of_kind("device_info", write_device_peak), tmp_path, {INFO: json.dumps(info)})
 
     assert tables["rank_figures"].select("name", "value").rows() == [("device_peak_flops_per_s", 32 * 1000e6 * 8192)]
     assert issues == []
@@ -137,7 +138,7 @@ def test_the_peak_is_cores_times_frequency_times_operations_a_cycle(tmp_path: Pa
     ],
 )
 def test_without_cores_and_frequency_there_is_no_peak(tmp_path: Path, text: str, issues: Issues) -> None:
-    assert read_part(write_device_peak, tmp_path, {INFO: text}) == ({}, issues)
+    assert read_part(of_kind("device_info", write_device_peak), tmp_path, {INFO: text}) == ({}, issues)
 
 
 def raw(directory: Path, stamp: str, rank: object, device: int = 0, cores: int = 32) -> None:

@@ -9,8 +9,13 @@ import pytest
 
 from parts import read_part
 from stepscope.sources.classic.dynamic_shapes import write_dynamic_shapes
-from stepscope.sources.classic.recommendations import write_recommendations
+from stepscope.sources.classic.figures import write_recommendation
+from stepscope.sources.classic.reading import of_kind
 
+READ_SHAPES, READ_ADVICE = (
+    of_kind("dynamic_shapes", write_dynamic_shapes),
+    of_kind("recommendation", write_recommendation),
+)
 SHAPES, ADVICE = "dynamic_shape_info_0.json", "msadvisor/device_0/recommendation/AICPUModel_1.json"
 ASCEND = {
     "MatMul": [{"MatMul-op1": {"op_exe_time": [0.12, 0.2], "op_shape": ["{a: 1}"], "op_exe_occurrences": 2}}],
@@ -30,7 +35,7 @@ KERNEL |= {"block_dim": "256,1,1", "grid_dim": "1,1,1"}
 
 
 def test_executions_on_ascend_are_numbered_from_one_with_ms_in_ns(tmp_path: Path) -> None:
-    tables, issues = read_part(write_dynamic_shapes, tmp_path, {SHAPES: json.dumps(ASCEND)})
+    tables, issues = read_part(READ_SHAPES, tmp_path, {SHAPES: json.dumps(ASCEND)})
 
     rows = tables["operator_steps"].select("step", "unit", "type", "name", "duration_ns", "input_shapes").rows()
     assert rows == [
@@ -45,7 +50,7 @@ def test_operators_and_kernels_of_a_gpu_have_their_step_with_us_in_ns(tmp_path: 
     host = OPERATOR | {"op_side": "cpu", "op_name": "Cast-op1"}
     text = json.dumps({"operator": {"3": [OPERATOR, host]}, "kernel": {"3": [KERNEL]}})
 
-    tables, issues = read_part(write_dynamic_shapes, tmp_path, {SHAPES: text})
+    tables, issues = read_part(READ_SHAPES, tmp_path, {SHAPES: text})
 
     columns = ("step", "unit", "name", "full_name", "duration_ns", "input_shapes", "block", "grid")
     assert tables["operator_steps"].select(columns).rows() == [
@@ -72,7 +77,7 @@ def test_operators_and_kernels_of_a_gpu_have_their_step_with_us_in_ns(tmp_path: 
     ],
 )
 def test_damaged_shapes_are_told_and_the_rest_is_read(tmp_path: Path, text: str, rows: int, severity: str) -> None:
-    tables, issues = read_part(write_dynamic_shapes, tmp_path, {SHAPES: text})
+    tables, issues = read_part(READ_SHAPES, tmp_path, {SHAPES: text})
 
     assert ("operator_steps" in tables and tables["operator_steps"].height) == (rows or False)
     assert issues == [(severity, SHAPES)]
@@ -82,7 +87,7 @@ def test_the_newest_recommendation_is_kept_as_json(tmp_path: Path) -> None:
     newest = ADVICE.replace("_1", "_2")
 
     tables, issues = read_part(
-        write_recommendations,
+        READ_ADVICE,
         tmp_path,
         {ADVICE: '{"model": {"old": 1}}', newest: '{"model": {"AICPUModel": {"x": [1]}}}'},
     )
@@ -95,11 +100,11 @@ def test_the_newest_recommendation_is_kept_as_json(tmp_path: Path) -> None:
     ("text", "severity"), [("", "error"), ("{", "error"), ("{}", "warning"), ('{"model": 5}', "warning")]
 )
 def test_a_recommendation_that_is_none_is_told(tmp_path: Path, text: str, severity: str) -> None:
-    tables, issues = read_part(write_recommendations, tmp_path, {ADVICE: text})
+    tables, issues = read_part(READ_ADVICE, tmp_path, {ADVICE: text})
 
     assert (tables, issues) == ({}, [(severity, Path(ADVICE).name)])
 
 
 def test_nothing_to_read_is_nothing_written(tmp_path: Path) -> None:
-    for part in (write_dynamic_shapes, write_recommendations):
+    for part in (READ_SHAPES, READ_ADVICE):
         assert read_part(part, tmp_path, {}) == ({}, [])

@@ -20,6 +20,8 @@ _FAR = 100
 _NEARER = 4
 """A row is the average if its start is this many times nearer to the middle than to its place. Chosen by us."""
 _MARKS = ("-", "--", "avg", "average", "mean")
+_Row = tuple[int | None, int | None, int | None]
+"""Number, start and end."""
 
 
 def step_numbers(step: pl.Expr) -> pl.Expr:
@@ -27,6 +29,11 @@ def step_numbers(step: pl.Expr) -> pl.Expr:
     return (
         pl.when(step.str.contains(_NUMBER)).then(step.str.strip_chars().cast(pl.Float64, strict=False)).cast(pl.Int32)
     )
+
+
+def without(rows: pl.DataFrame, at: int) -> pl.DataFrame:
+    """All rows but the one at a place."""
+    return pl.concat([rows.head(at), rows.slice(at + 1)])
 
 
 def find_average(rows: pl.DataFrame, points: tuple[str, str], rounding: int) -> int | None:
@@ -39,24 +46,24 @@ def find_average(rows: pl.DataFrame, points: tuple[str, str], rounding: int) -> 
     """
     if rows.height < 2:
         return None
-    numbers = rows.select(step_numbers(pl.col("step"))).to_series().to_list()
-    starts, ends = (rows[name].to_list() for name in points)
+    numbers = rows.select(step_numbers(pl.col("step"))).to_series()
+    listed: list[_Row] = list(zip(numbers, *(rows[name] for name in points), strict=True))
     places = (rows.height - 1, 0)
-    names = [(rows["step"][at] or "").strip().lower() for at in places]
-    for at, name in zip(places, names, strict=True):
-        if name in _MARKS:
+    for at in places:
+        if (rows["step"][at] or "").strip().lower() in _MARKS:
             return at
     for at in places:
-        if starts[at] == 0 and any(starts) and (has_no_time(starts[at], ends[at]) or _is_far(starts, ends, at)):
+        _, start, end = listed[at]
+        if start == 0 and any(begun for _, begun, _ in listed) and (not end or _is_far(end, _others(listed, at))):
             return at
-    doubtful = sorted(places, key=lambda at: (numbers[at] != 0, -(numbers[at] or 0)))
+    doubtful = sorted(places, key=lambda at: (listed[at][0] != 0, -(listed[at][0] or 0)))
     for at in doubtful:
-        others = [place for place in range(rows.height) if place != at]
-        if numbers[at] == 0 and not _goes_before(starts, ends, at):
+        row, others = listed[at], _others(listed, at)
+        if row[0] == 0 and (at or not _goes_before(row, others)):
             return at
-        if _is_mean(starts, ends, at, others, rounding) or _is_mean(starts, ends, at, others[1:], rounding):
+        if _is_mean(row, others, rounding) or _is_mean(row, others[1:], rounding):
             return at
-    return _out_of_place(numbers, starts, ends, doubtful)
+    return next((at for at in doubtful if _is_out_of_place(listed, at)), None)
 
 
 def is_mean_row(row: Sequence[float | None], means: Sequence[float | None], rounding: float) -> bool:
@@ -65,87 +72,68 @@ def is_mean_row(row: Sequence[float | None], means: Sequence[float | None], roun
     return all(abs(a - b) <= rounding for a, b in pairs)
 
 
-def has_no_time(start: int | None, end: int | None) -> bool:
-    """Whether all points of a row are zeros, i.e. missing."""
-    return start == 0 and not end
+def _others(rows: Sequence[_Row], at: int) -> list[_Row]:
+    return [*rows[:at], *rows[at + 1 :]]
 
 
-def _goes_before(starts: Sequence[int | None], ends: Sequence[int | None], at: int) -> bool:
-    """Whether a row numbered 0 is a step before the others: it ends when they begin, or earlier."""
-    end, following = ends[at], [start for place, start in enumerate(starts) if place != at and start is not None]
-    first = min(following, default=None)
-    start = starts[at]
-    if at or start is None or end is None or first is None:
+def _first_start(rows: Sequence[_Row]) -> int | None:
+    return min((start for _, start, _ in rows if start is not None), default=None)
+
+
+def _goes_before(row: _Row, others: Sequence[_Row]) -> bool:
+    """Whether a first row numbered 0 is a step before the others: it ends when they begin, or earlier."""
+    (_, start, end), first = row, _first_start(others)
+    if start is None or end is None or first is None:
         return False
     return start < end <= first and (start > 0 or end == first)
 
 
-def _is_far(starts: Sequence[int | None], ends: Sequence[int | None], at: int) -> bool:
+def _is_far(end: int, others: Sequence[_Row]) -> bool:
     """Whether a row with start 0 has another clock than the others, which begin long after it ends."""
-    end = ends[at]
-    first = min((start for place, start in enumerate(starts) if place != at and start is not None), default=None)
-    return end is not None and first is not None and end > 0 and first > _FAR * end
+    first = _first_start(others)
+    return first is not None and 0 < _FAR * end < first
 
 
-def _out_of_place(
-    numbers: Sequence[int | None], starts: Sequence[int | None], ends: Sequence[int | None], places: Sequence[int]
-) -> int | None:
-    """Position of the one row that breaks the order of the others; None if there is none."""
-    for at in places:
-        others = [place for place in range(len(starts)) if place != at]
-        spans = [(starts[place], ends[place]) for place in others]
-        if not _follow_each_other(spans):
-            continue
-        start, end = starts[at], ends[at]
-        if start is None or end is None:
-            continue
-        between = [*spans, (start, end)] if at else [(start, end), *spans]
-        if not _follow_each_other(between) or _is_not_due(numbers, starts, ends, at):
-            return at
-    return None
+def _is_out_of_place(rows: Sequence[_Row], at: int) -> bool:
+    """Whether a row, the first or the last, breaks the order of all others, or is not due."""
+    others = _others(rows, at)
+    if None in rows[at][1:] or not _follow_each_other(others):
+        return False
+    return not _follow_each_other(rows) or _is_not_due(rows[at], others, is_last=at > 0)
 
 
-def _follow_each_other(spans: Sequence[tuple[int | None, int | None]]) -> bool:
+def _follow_each_other(rows: Sequence[_Row]) -> bool:
     """Whether each begins when the one before has ended, or later."""
-    known = [(start, end) for start, end in spans if start is not None and end is not None]
-    return len(known) == len(spans) and all(a[1] <= b[0] for a, b in pairwise(known))
+    known = [(start, end) for _, start, end in rows if start is not None and end is not None]
+    return len(known) == len(rows) and all(a[1] <= b[0] for a, b in pairwise(known))
 
 
-def _is_not_due(
-    numbers: Sequence[int | None], starts: Sequence[int | None], ends: Sequence[int | None], at: int
-) -> bool:
+def _is_not_due(row: _Row, others: Sequence[_Row], *, is_last: bool) -> bool:
     """Whether the start of a row does not fit its number, by the pace of the others.
 
     At the end of a file it is the average only if it begins where the middle one of steps 1 to N does, numbered N + 1.
     """
-    others = [place for place in range(len(numbers)) if place != at]
-    rows = [(numbers[place], starts[place], ends[place]) for place in others]
-    known = [(number, start, end) for number, start, end in rows if None not in (number, start, end)]
-    number, start = numbers[at], starts[at]
+    number, start, _ = row
+    known = [(n, start, end) for n, start, end in others if n is not None and start is not None and end is not None]
     if number is None or start is None or len(known) < len(others):
         return False
-    pace = median((end or 0) - (begun or 0) for _, begun, end in known)
-    beside, begun = (known[-1] if at else known[0])[:2]
-    steps = number - (beside or 0)
-    if (at and steps in (0, 1)) or (not at and steps == -1):  # the step that is due
+    pace = median(end - begun for _, begun, end in known)
+    neighbour, begun, _ = known[-1 if is_last else 0]
+    steps, late = number - neighbour, start - begun
+    if steps in ((0, 1) if is_last else (-1,)):  # the step that is due
         return False
-    late = start - (begun or 0)
-    if not at:
+    if not is_last:
         return steps >= 0 or abs(late - steps * pace) > pace
     middles = (steps - number / 2, steps - (number - 1) / 2)  # with and without the first step
     return min(abs(late - middle * pace) for middle in middles) < abs(late - steps * pace) / _NEARER
 
 
-def _is_mean(
-    starts: Sequence[int | None], ends: Sequence[int | None], at: int, others: Sequence[int], rounding: int
-) -> bool:
+def _is_mean(row: _Row, others: Sequence[_Row], rounding: int) -> bool:
     """Whether start and end are the means of others', in whole numbers, for times since the epoch exceed a float."""
     if not others:
         return False
-    for values in (starts, ends):
-        own, known = values[at], [value for place in others if (value := values[place]) is not None]
-        if own is None or len(known) < len(others):
-            return False
-        if abs(own * len(known) - sum(known)) > rounding * len(known):
+    for at in (1, 2):
+        own, known = row[at], [value for other in others if (value := other[at]) is not None]
+        if own is None or len(known) < len(others) or abs(own * len(known) - sum(known)) > rounding * len(known):
             return False
     return True

@@ -42,53 +42,46 @@ def read_cells(steps: pl.DataFrame, path: Path, sink: Sink) -> tuple[pl.DataFram
     Returns:
         Frames with the columns of `CALLS` and `LINKS`.
     """
-    calls: list[dict[str, Any]] = []
-    links: list[dict[str, Any]] = []
-    lost = 0
+    calls: list[dict[str, Any] | None] = []
+    links: list[dict[str, Any] | None] = []
+    damaged = 0
     for step, linked, called in steps.select("step", "links", "operators").iter_rows():
-        entries, damaged = _object(linked)
-        lost += damaged
-        for link in _links(entries):
-            links.append({"step": step, "name": None, **link}) if link else None
-            lost += link is None
-        operators, damaged = _object(called)
-        lost += damaged
-        for name, entry in operators.items():
-            call = _call(entry)
-            if call is None:
-                lost += 1
-                continue
-            calls.append({"step": step, "name": name, "cost": call[0], "wait": call[1]})
-            for link in _links(call[2]):
-                links.append({"step": step, "name": name, **link}) if link else None
-                lost += link is None
-    if lost:
+        of_step, operators = _object(linked), _object(called)
+        damaged += (of_step is None) + (operators is None)
+        links += _links(step, None, of_step or {})
+        for name, entry in (operators or {}).items():
+            call = _call(step, name, entry)
+            calls.append(call)
+            if call is not None and len(entry) > 3 and isinstance(entry[3], Mapping):
+                links += _links(step, name, entry[3])
+    known_calls, known_links = ([row for row in rows if row is not None] for rows in (calls, links))
+    if lost := damaged + len(calls) - len(known_calls) + len(links) - len(known_links):
         problem = f"{lost} entries of links and calls cannot be read and are left out"
         sink.issue("error", path, problem, "Copy the file again, or run the profiler's analysis again", lost=lost)
-    return pl.DataFrame(calls, schema=CALLS), pl.DataFrame(links, schema=LINKS)
+    return pl.DataFrame(known_calls, schema=CALLS), pl.DataFrame(known_links, schema=LINKS)
 
 
-def _object(cell: str | None) -> tuple[Mapping[str, Any], int]:
-    """The object in a cell, and the number of damaged cells; an empty cell is not damage."""
-    if not cell:
-        return {}, 0
-    content = value_in(cell)
-    return (content, 0) if isinstance(content, Mapping) else ({}, 1)
+def _object(cell: str | None) -> Mapping[str, Any] | None:
+    """The object in a cell; None if it is damaged, which an empty cell is not."""
+    content = value_in(cell) if cell else {}
+    return content if isinstance(content, Mapping) else None
 
 
-def _call(entry: object) -> tuple[float, float, Mapping[str, Any]] | None:
-    """Cost, waiting and links of a call, of `[step, cost, wait, links]`."""
+def _call(step: int, name: str, entry: object) -> dict[str, Any] | None:
+    """A row of `CALLS`, of `[step, cost, wait, links]`."""
     if not isinstance(entry, list) or len(entry) < 3:
         return None
     cost, wait = _number(entry[1]), _number(entry[2])
-    linked = entry[3] if len(entry) > 3 and isinstance(entry[3], Mapping) else {}
-    return None if cost is None or wait is None else (cost, wait, linked)
+    return None if cost is None or wait is None else {"step": step, "name": name, "cost": cost, "wait": wait}
 
 
-def _links(entries: Mapping[str, Any]) -> Iterator[dict[str, Any] | None]:
-    """Links of `{"0-1": {"SDMA": [time, size, bandwidth]}}`, with a wait in fourth place for RDMA; None if damaged."""
-    for name, transports in entries.items():
-        ends = _LINK.fullmatch(name)
+def _links(step: int, name: str | None, entries: Mapping[str, Any]) -> Iterator[dict[str, Any] | None]:
+    """Rows of `LINKS`, of `{"0-1": {"SDMA": [time, size, bandwidth]}}`, with a wait in fourth place for RDMA.
+
+    None if damaged.
+    """
+    for pair, transports in entries.items():
+        ends = _LINK.fullmatch(pair)
         if ends is None or not isinstance(transports, Mapping):
             yield None
             continue
@@ -97,13 +90,8 @@ def _links(entries: Mapping[str, Any]) -> Iterator[dict[str, Any] | None]:
             if len(numbers) < 2 or numbers[0] is None or numbers[1] is None:
                 yield None
                 continue
-            numbers += [None, None]
-            yield {
-                "source": int(ends[1]),
-                "destination": int(ends[2]),
-                "transport": transport,
-                **dict(zip(("time", "size", "stated", "wait"), numbers, strict=False)),
-            }
+            row = (step, name, int(ends[1]), int(ends[2]), transport, *numbers, None, None)
+            yield dict(zip(LINKS, row, strict=False))
 
 
 def _number(value: object) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
 
 import polars as pl
@@ -11,9 +11,9 @@ from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.average_rows import step_numbers
 from stepscope.sources.classic.call_cells import CALLS, read_cells
-from stepscope.sources.classic.call_units import unit_of
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.classic.link_ranks import offset_of
+from stepscope.sources.classic.ranks import offset_of, read_info
+from stepscope.sources.classic.step_trace import peek_steps
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.csv_files.values import whole
@@ -40,13 +40,19 @@ _TOLERANCE = 0.01
 _ROUNDING = 1e-4
 """Relative; the figures have four decimals."""
 _STEP = r"^\d{1,9}$"
+_MS, _US = 1_000_000, 1_000
+_UNITS = {_MS: "ms", _US: "us"}
+_MOST_STEPS = 20.0
+"""No more communication and waiting than this many times the step; streams do overlap."""
+_VERSION = re.compile(r"(\d+)\.(\d+)")
 
 
 def write_calls(files: RankFiles, sink: Sink) -> None:
     """Write `communication_totals` and `links` of each step: totals without a name, and each call by its name.
 
-    Times are ms or us, see `call_units`; sizes are KB of 1000 bytes. Bandwidths are not taken: those of a step are the
-    sum of its calls'. The last row, an average or a copy of the last step by the version, is compared and not stored.
+    Times are ms, as MindSpore wrote until 2.0, or us, as from 2.1 under the same headers; sizes are KB of 1000 bytes.
+    Bandwidths are not taken: those of a step are the sum of its calls'. The last row, an average or a copy of the last
+    step by the version, is compared and not stored.
 
     Raises:
         UnreadableInput: If the file has no row that can be read.
@@ -56,13 +62,13 @@ def write_calls(files: RankFiles, sink: Sink) -> None:
         return
     rows = read_csv(path, HCCL_RAW, sink)
     if rows is None:
-        return  # that is told
+        return
     rows = _marked(with_schema(rows, _ROWS))
     steps = _steps(rows, path, sink)
     if steps.is_empty():
         raise UnreadableInput(path, "has no row for a step", "Run the profiler's analysis of this rank again")
     calls, links = read_cells(steps, path, sink)
-    unit_ns = unit_of(files, steps, links, sink)
+    unit_ns = _unit_of(files, path, steps, links, sink)
     _compare_average(rows, steps, path, sink)
     sink.write(COMMUNICATION_TOTALS, _totals(steps, calls, unit_ns))
     offset = offset_of(files, links, path, sink)
@@ -99,6 +105,63 @@ def _marked(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(step=pl.when(pl.int_range(pl.len()) == at).then(pl.lit(_AVERAGE)).otherwise("step"))
 
 
+def _unit_of(files: RankFiles, path: Path, steps: pl.DataFrame, links: pl.DataFrame, sink: Sink) -> int:
+    """The unit of the times of a file, in ns; reported if the version differs or nothing gives it.
+
+    The file itself goes first: a call's recorded bandwidth is KB/s, or KB/us for SDMA where times are us, so it
+    is 1000 times size over time for ms and once (or a million times) that for us. Then the version counts, unless the
+    communication of a step would then take many times as long as the step.
+    """
+    by_version, own = _by_version(files), _by_bandwidth(links)
+    unit = own or by_version or _MS
+    ratio = _steps_long(files, steps, unit)
+    if own is None and ratio is not None and ratio > _MOST_STEPS and unit == _MS:
+        unit = _US
+    if unit == by_version or (by_version is None and own is not None):
+        return unit
+    read_as = f"its times are read as {_UNITS[unit]}"
+    if own and by_version is not None:
+        problem = f"{read_as} to match its bandwidths; its version writes {_UNITS[by_version]}"
+    elif by_version is not None:
+        problem = f"{read_as}: in {_UNITS[by_version]}, they would be {ratio:.0f} steps long"
+    elif unit == _US:
+        problem = f"{read_as}: in ms, they would be {ratio:.0f} steps long"
+    else:
+        problem = f"{read_as}; without a version, they could be us"
+    sink.issue("note", path, problem, "Keep profiler_info with the file: it has the version that wrote it")
+    return unit
+
+
+def _by_version(files: RankFiles) -> int | None:
+    """ms until 2.0, us from 2.1; ms in what this tool exports, which names the framework."""
+    info = read_info(files)
+    if info.get("framework"):
+        return _MS
+    match = _VERSION.match(str(info.get("ms_version") or ""))
+    if match is None:
+        return None
+    return _US if (int(match[1][:6]), int(match[2][:6])) >= (2, 1) else _MS
+
+
+def _by_bandwidth(links: pl.DataFrame) -> int | None:
+    """The unit that the bandwidths of calls imply; those of whole steps are sums and imply none."""
+    of_calls = links.filter(pl.col("name").is_not_null() & (pl.col("time") > 0) & (pl.col("size") > 0))
+    factor = of_calls.select((pl.col("stated") * pl.col("time") / pl.col("size")).median()).item()
+    if factor is None:
+        return None
+    units = {1000.0: _MS, 1.0: _US, 1e6: _US}
+    return next((unit for value, unit in units.items() if abs(factor - value) < 0.01 * value), None)
+
+
+def _steps_long(files: RankFiles, steps: pl.DataFrame, unit: int) -> float | None:
+    """Median communication of a step in lengths of a step; null if no step is known."""
+    length = peek_steps(files).select((pl.col("end_ns") - pl.col("start_ns")).median()).item()
+    spent = steps.select((pl.col("cost") + pl.col("wait").fill_null(0)).median()).item()
+    if length is None or length <= 0 or spent is None:
+        return None
+    return float(spent) * unit / float(length)
+
+
 def _totals(steps: pl.DataFrame, calls: pl.DataFrame, unit_ns: int) -> pl.DataFrame:
     """Rows of `communication_totals`."""
     of_steps = steps.with_columns(name=pl.lit(None, pl.String))
@@ -128,21 +191,12 @@ def _links(links: pl.DataFrame, unit_ns: int, offset: int) -> pl.DataFrame:
 
 
 def _compare_average(rows: pl.DataFrame, steps: pl.DataFrame, path: Path, sink: Sink) -> None:
-    """Tell if the last row is neither the mean of the steps, as up to 2.0, nor the last step, as from 2.1."""
+    """Report a last row that is neither the mean of the steps, as up to 2.0, nor the last step, as from 2.1."""
     average = rows.filter(pl.col("step") == _AVERAGE)["cost"]
     if average.is_empty() or average[-1] is None:
         return
     stated = float(average[-1])
-    if not _is_known(stated, steps):
-        problem = f"gives an average cost of {stated:g}, but its steps average {next(_defined(steps)):g}"
+    mean, last = float(steps["cost"].sum()) / steps.height, float(steps["cost"][-1])
+    if all(abs(stated - value) > _TOLERANCE * max(abs(value), 1e-9) for value in (mean, last)):
+        problem = f"gives an average cost of {stated:g}, but its steps average {mean:g}"
         sink.issue("note", path, problem, "Nothing to do: averages are computed. Some steps may be missing.")
-
-
-def _is_known(cost: float, steps: pl.DataFrame) -> bool:
-    """Whether a cost is the average of these steps, by either definition."""
-    return any(abs(cost - value) <= _TOLERANCE * max(abs(value), 1e-9) for value in _defined(steps))
-
-
-def _defined(steps: pl.DataFrame) -> Iterator[float]:
-    yield float(steps["cost"].sum()) / steps.height
-    yield float(steps["cost"][-1])

@@ -11,8 +11,9 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import read_flops
 from stepscope.sources.classic.ranks import device_kind
-from stepscope.sources.classic.step_bars import step_bars, steps_of
-from stepscope.sources.classic.step_trace import read_step_trace
+from stepscope.sources.classic.step_trace import peek_steps
+from stepscope.sources.classic.timeline_display import step_bars, steps_of
+from stepscope.sources.classic.timeline_kernels import whole_recording
 from stepscope.sources.mindspore_cpu.executions import read_executions
 from stepscope.sources.mindspore_cpu.files import CpuFiles, Unit
 from stepscope.sources.mindspore_cpu.memory import read_memory
@@ -22,7 +23,6 @@ from stepscope.sources.trace_events.base import EventClass, Layout
 from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.sources.windows import span_of
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS, OPERATORS, SLICES, STEPS
-from stepscope.tables.steps import WHOLE_RECORDING
 
 _KINDS = ("cpu_types", "cpu_operators", "cpu_times", "cpu_framework", "cpu_memory")
 _EVENTS = Layout((EventClass("events", frozenset({"X"}), None),))
@@ -41,10 +41,10 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
     sink.write(OPERATOR_TOTALS, _with_flops(read_totals(found, unit, sink), files, sink))
     if found.times is not None:
         rows = read_executions(found.times, found.launches, sink)
-        steps = _traced(files) if unit == "CPU" else STEPS.frame()
-        if unit == "CPU" and rows.height and steps.is_empty():
+        steps = peek_steps(files) if unit == "CPU" else STEPS.frame()
+        if unit == "CPU" and steps.is_empty() and (span := span_of(rows)) is not None:
             steps = _steps(files.one("timeline_display"), sink.workers)
-            steps = steps if steps.height else _whole(rows)
+            steps = steps if steps.height else whole_recording(span)
             sink.write(STEPS, steps)
         _write_executions(rows, steps, sink)
     if found.memory is not None:
@@ -62,20 +62,14 @@ def _with_flops(totals: pl.DataFrame, files: RankFiles, sink: Sink) -> pl.DataFr
 
 def _write_executions(rows: pl.DataFrame, steps: pl.DataFrame, sink: Sink) -> None:
     """Write operators; kernels of the CPU do not call each other, so all of their time is their own."""
-    placed = rows.with_columns(
-        slice=pl.int_range(pl.len()), self_ns="duration_ns", step=_step_of(rows["start_ns"], steps)
-    )
-    slices = placed.drop("short", "type", "input_shapes")
-    extra = {"category": pl.lit("operator"), "depth": pl.lit(0, pl.Int32)}
-    sink.write(SLICES, slices.with_columns(**extra))
-    sink.write(OPERATORS, placed.drop("short"))
-
-
-def _traced(files: RankFiles) -> pl.DataFrame:
-    """The steps of the step trace, if any; `timeline` writes them and reports damage."""
-    path = files.one("step_trace")
-    trace = None if path is None else read_step_trace(path, files.rank, SilentSink())
-    return STEPS.frame() if trace is None else trace.steps
+    ranges = steps.select("step", "end_ns", step_ns="start_ns")
+    joined = rows.drop("short").join_asof(ranges, left_on="start_ns", right_on="step_ns")
+    step = pl.when(pl.col("start_ns") <= pl.col("end_ns")).then("step")  # null between steps
+    placed = joined.with_columns(slice=pl.int_range(pl.len()), self_ns="duration_ns", step=step)
+    placed = placed.drop("step_ns", "end_ns")
+    slices = placed.drop("type", "input_shapes")
+    sink.write(SLICES, slices.with_columns(category=pl.lit("operator"), depth=pl.lit(0, pl.Int32)))
+    sink.write(OPERATORS, placed)
 
 
 def _steps(timeline: Path | None, workers: int) -> pl.DataFrame:
@@ -89,21 +83,7 @@ def _steps(timeline: Path | None, workers: int) -> pl.DataFrame:
     try:
         for batch in TraceEvents(timeline, _EVENTS, report=SilentSink().issue, workers=workers):
             if (events := batch.frames.get("events")) is not None:
-                bars.append(step_bars(events).select("name", "start_ns", "duration_ns"))
+                bars.append(step_bars(events))
     except UnreadableInput:
         return STEPS.frame()
-    return steps_of(pl.concat(bars)) if bars else STEPS.frame()
-
-
-def _whole(rows: pl.DataFrame) -> pl.DataFrame:
-    """One step 0 for all of a recording without steps."""
-    start, end = span_of(rows) or (0, 0)
-    window = {"window_start_ns": [start], "window_end_ns": [end], "window": [WHOLE_RECORDING]}
-    return STEPS.frame(step=[0], start_ns=[start], end_ns=[end], **window)
-
-
-def _step_of(starts: pl.Series, steps: pl.DataFrame) -> pl.Series:
-    """The step in which each operator starts; null between steps."""
-    ranges = steps.select("step", "start_ns", "end_ns")
-    joined = starts.to_frame("at").join_asof(ranges, left_on="at", right_on="start_ns")
-    return joined.select(step=pl.when(pl.col("at") <= pl.col("end_ns")).then("step")).to_series()
+    return steps_of(bars)

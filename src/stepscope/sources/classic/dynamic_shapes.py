@@ -15,7 +15,6 @@ import polars as pl
 
 from stepscope.json_values import json_text, list_of, small_number
 from stepscope.sources.base import Sink
-from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.side_files import AGAIN, read_object
 from stepscope.tables import OPERATOR_STEPS
 from stepscope.tables.base import with_schema
@@ -30,11 +29,10 @@ _HOST = {"cpu": "HOST_CPU"}
 Row = dict[str, Any]
 
 
-def write_dynamic_shapes(files: RankFiles, sink: Sink) -> None:
+def write_dynamic_shapes(file: Path, sink: Sink) -> None:
     """Write `operator_steps`."""
-    file = files.one("dynamic_shapes")
     content = read_object(file, sink)
-    if content is None or file is None:
+    if content is None:
         return
     is_by_step = any(isinstance(content.get(part), dict) for part in _BY_STEP)
     lost: Counter[str] = Counter()
@@ -42,7 +40,10 @@ def write_dynamic_shapes(files: RankFiles, sink: Sink) -> None:
     if rows:
         schema = OPERATOR_STEPS.stored_schema
         sink.write(OPERATOR_STEPS, with_schema(pl.DataFrame(rows, infer_schema_length=None), schema))
-    _report_lost(file, lost, bool(rows), sink)
+    for reason, count in lost.items():
+        sink.issue("error", file, f"{count} {reason} and are left out", AGAIN, lost=count)
+    if not rows and not lost:
+        sink.issue("warning", file, "lists no executions", AGAIN)
 
 
 def _by_type(content: Mapping[str, Any], lost: Counter[str]) -> Iterator[Row]:
@@ -102,10 +103,3 @@ def _ns(value: Any, unit: int) -> int | None:
 
 def _text(value: Any) -> str | None:
     return (value or None) if isinstance(value, str) else json_text(value)
-
-
-def _report_lost(file: Path, lost: Mapping[str, int], has_rows: bool, sink: Sink) -> None:
-    for reason, count in lost.items():
-        sink.issue("error", file, f"{count} {reason} and are left out", AGAIN, lost=count)
-    if not has_rows and not lost:
-        sink.issue("warning", file, "lists no executions", AGAIN)

@@ -187,3 +187,11 @@ def recorded_steps(listed: Path) -> tuple[int, ...]:
     """The recorded number of each step of exported files; empty if they were not exported, or it is unknown."""
     content = read_export_list(listed)
     return () if content is None else content.steps
+
+
+def entries_of(directory: Path) -> list[Path]:
+    """What a directory holds, in order; nothing if it cannot be read."""
+    try:
+        return sorted(directory.iterdir())
+    except OSError:
+        return []

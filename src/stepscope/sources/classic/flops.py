@@ -1,18 +1,26 @@
 """`flops`: floating point operations of one call of each operator, in millions, and their rate, in 1e9 a second.
 
-Older files do not separate the cube and vector units; then the cube's column has all.
+Older files do not separate the cube and vector units; then the cube's column has all. `flops_scope` has the operations
+of the model's scopes, in millions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from stepscope.json_values import as_amount, object_of
 from stepscope.sources.base import Sink
+from stepscope.sources.classic.figures import write_figures
 from stepscope.sources.csv_files.heading import header_of
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
+from stepscope.sources.side_files import read_object
+from stepscope.tables import FLOP_SCOPES
+from stepscope.tables.base import with_schema
 
 _MEGA, _GIGA = 1e6, 1e9
 _LAYOUT = FileLayout(
@@ -35,6 +43,7 @@ _LAYOUT = FileLayout(
         order("op_full_name,mflops(10^6),gflops(10^9),flops_utilization"),
     ),
 )
+_COLUMNS = {field.column: pl.String if field.kind == "text" else pl.Float64 for field in _LAYOUT.fields}
 _AGREES = 0.01
 
 
@@ -49,12 +58,11 @@ def read_flops(path: Path | None, sink: Sink) -> pl.DataFrame | None:
         `full_name`, `cube_flops`, `vector_flops` (of one call), and the stated `cube_rate` and `vector_rate` (1e9 a
         second), each operator once; null if the file does not have it. None if there is nothing to read.
     """
-    rows = None if path is None else read_csv(path, _LAYOUT, sink)
-    if rows is None or path is None:
+    read = None if path is None else read_csv(path, _LAYOUT, sink)
+    if read is None or path is None:
         return None
-    lacking = [pl.lit(None, pl.Float64).alias(field.column) for field in _LAYOUT.fields if field.column not in rows]
-    rows = rows.with_columns(lacking)
-    if not _states_unit(path):
+    rows = with_schema(read, _COLUMNS)
+    if not any("10^6" in header for header in header_of(path, _LAYOUT)):
         problem = "does not give the unit of its operations; they are read as millions, as in later files"
         sink.issue("note", path, problem, "Nothing to do.", place="line 1")
     return rows.unique("full_name", keep="first", maintain_order=True).select(
@@ -72,20 +80,40 @@ def check_rates(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
     Args:
         path: The file.
         rows: Operators with what `read_flops` gives, `total_ns` and `count`.
-        sink: Told about it.
+        sink: Takes the note.
     """
     seconds = pl.col("total_ns") / pl.col("count") / 1e9
-    off = [
-        (pl.col(f"{unit}_rate") * _GIGA - pl.col(f"{unit}_flops") / seconds).abs()
-        > _AGREES * pl.col(f"{unit}_flops") / seconds
-        for unit in ("cube", "vector")
-    ]
+    off = []
+    for unit in ("cube", "vector"):
+        own = pl.col(f"{unit}_flops") / seconds
+        off.append(((pl.col(f"{unit}_rate") * _GIGA - own).abs() > _AGREES * own).fill_null(False))
     known = rows.filter(pl.col("cube_flops").is_not_null() & (pl.col("total_ns") > 0))
-    differing = known.filter(pl.any_horizontal(*(test.fill_null(value=False) for test in off))).height
-    if differing:
+    if differing := known.filter(pl.any_horizontal(off)).height:
         problem = f"the rate of {differing} of {known.height} operators does not match their operations and time"
         sink.issue("note", path, problem, "Nothing to do.")
 
 
-def _states_unit(path: Path) -> bool:
-    return any("10^6" in header for header in header_of(path, _LAYOUT))
+def write_flop_scopes(path: Path, sink: Sink) -> None:
+    """Write the tree of scopes and their operations, from `flops_scope`."""
+    content = read_object(path, sink)
+    if not content:
+        return
+    if (levels := as_amount(content.get("max_scope_num"))) is not None:
+        write_figures({"flop_scope_levels": levels}, sink)
+    links = object_of(content, "data").get("links")
+    if not isinstance(links, list):
+        sink.issue("error", path, "has no list of links", "Copy the file again; everything else is read.", place="data")
+        return
+    edges = [edge for link in links if isinstance(link, dict) and (edge := _edge(link)) is not None]
+    if lost := len(links) - len(edges):
+        sink.issue("error", path, f"{lost} of {len(links)} links cannot be read", "Copy the file again.", lost=lost)
+    if edges:
+        parents, scopes, flops = zip(*edges, strict=True)
+        sink.write(FLOP_SCOPES, FLOP_SCOPES.unchecked(parent=parents, scope=scopes, flops=flops))
+
+
+def _edge(link: Mapping[str, Any]) -> tuple[str, str, float] | None:
+    parent, scope, value = link.get("source"), link.get("target"), as_amount(link.get("value"))
+    if not isinstance(parent, str) or not isinstance(scope, str) or value is None:
+        return None
+    return parent, scope, value * _MEGA

@@ -36,12 +36,9 @@ _EVENTS = FileLayout(
     report_empty=True,
     orders=(order("tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info,memory_usage,time_stamp"),),
 )
-_NUMBERS = ("int", "kib", "time")
-_COLUMNS = {field.column: pl.Int64 if field.kind in _NUMBERS else pl.String for field in _EVENTS.fields}
+_COLUMNS = {field.column: pl.String if field.kind == "text" else pl.Int64 for field in _EVENTS.fields}
 _SAME = ("process", "thread", "module", "event", "stage")
 _START, _END, _POINT = 0, 1, 2
-_DATASET = "Dataset"
-_LARGEST_US = 9e15
 
 
 def write_host_info(files: RankFiles, sink: Sink) -> None:
@@ -66,7 +63,13 @@ def _write_events(file: Path, sink: Sink) -> bool:
         sink.issue("error", file, problem, "Copy the file again.", place="start_end", lost=lost)
     points = known.filter(pl.col("edge") == _POINT).with_columns(end_ns=pl.lit(None, pl.Int64), memory_end=None)
     ranges, orphans = _paired(known.filter(pl.col("edge") != _POINT))
-    _report_unpaired(file, ranges["end_ns"].null_count(), orphans, sink)
+    remedy = "Nothing to do if recording began or ended meanwhile; otherwise copy the file again."
+    if open_starts := ranges["end_ns"].null_count():
+        have = "start has" if open_starts == 1 else "starts have"
+        sink.issue("note", file, f"{open_starts} {have} no end and no duration", remedy)
+    if orphans:
+        have = "end has" if orphans == 1 else "ends have"
+        sink.issue("note", file, f"{orphans} {have} no start: left out", remedy, lost=orphans)
     events = pl.concat([ranges, points.select(ranges.columns)]).sort("time_ns", maintain_order=True)
     if events.height:
         sink.write(
@@ -80,7 +83,7 @@ def _write_events(file: Path, sink: Sink) -> bool:
                 memory_end_bytes="memory_end",
             ),
         )
-    return bool((events["module"] == _DATASET).any())
+    return bool((events["module"] == "Dataset").any())
 
 
 def _paired(edges: pl.DataFrame) -> tuple[pl.DataFrame, int]:
@@ -96,27 +99,14 @@ def _paired(edges: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         .with_columns(lowest=pl.min_horizontal(pl.col("depth").cum_min().over(_SAME), 0))
         .with_columns(before=pl.col("lowest").shift(1, fill_value=0).over(_SAME))
     )
-    is_orphan = (pl.col("edge") == _END) & (pl.col("lowest") < pl.col("before"))
-    orphans = int(rows.select(is_orphan.sum()).item())
+    is_end = pl.col("edge") == _END
+    kept = rows.filter(~is_end | (pl.col("lowest") >= pl.col("before")))
     # the level that a start opens or an end closes, above the floor that orphans have lowered
-    level = pl.col("depth") - pl.col("lowest") + (pl.col("edge") == _END).cast(pl.Int32)
-    rows = rows.filter(~is_orphan).with_columns(level_of=level)
-    closes = pl.col("edge").shift(-1).over(*_SAME, "level_of") == _END
-    rows = rows.with_columns(
-        end_ns=pl.when(closes).then(pl.col("time_ns").shift(-1).over(*_SAME, "level_of")),
-        memory_end=pl.when(closes).then(pl.col("memory").shift(-1).over(*_SAME, "level_of")),
+    kept = kept.with_columns(level_of=pl.col("depth") - pl.col("lowest") + is_end.cast(pl.Int32))
+    edge, end_ns, memory_end = (
+        pl.col(name).shift(-1).over(*_SAME, "level_of") for name in ("edge", "time_ns", "memory")
     )
-    return rows.filter(pl.col("edge") == _START).select(*edges.columns, "end_ns", "memory_end"), orphans
-
-
-def _report_unpaired(file: Path, starts: int, ends: int, sink: Sink) -> None:
-    """Tell of starts without an end, which are kept, and of ends without a start, which are not."""
-    remedy = "Nothing to do if recording began or ended meanwhile; otherwise copy the file again."
-    if starts:
-        sink.issue(
-            "note", file, f"{starts} {'start has' if starts == 1 else 'starts have'} no end and no duration", remedy
-        )
-    if ends:
-        sink.issue(
-            "note", file, f"{ends} {'end has' if ends == 1 else 'ends have'} no start: left out", remedy, lost=ends
-        )
+    closes = edge == _END
+    ranges = kept.with_columns(end_ns=pl.when(closes).then(end_ns), memory_end=pl.when(closes).then(memory_end))
+    starts = ranges.filter(pl.col("edge") == _START).select(*edges.columns, "end_ns", "memory_end")
+    return starts, rows.height - kept.height

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.json_values import as_index
-from stepscope.sources.classic.files import Seat, kind_of
+from stepscope.sources.classic.files import Seat, entries_of, kind_of
 from stepscope.sources.side_files import peek_object
 
 FOLDER = "cluster_profiler"
@@ -65,9 +65,9 @@ class Cluster:
     def _devices(self) -> list[Device]:
         """Devices that have files, in the order of hosts and numbers."""
         found: set[Device] = set()
-        for host in _entries(self.path):
+        for host in entries_of(self.path):
             if host.name.isdecimal():
-                numbers = (kind_of(file.name) for file in _entries(host / "profiler"))
+                numbers = (kind_of(file.name) for file in entries_of(host / "profiler"))
                 found |= {(int(host.name), at[1]) for at in numbers if at is not None and at[1] is not None}
         return sorted(found)
 
@@ -107,7 +107,7 @@ class Cluster:
         for folder in (self.path.parent, self.path):
             if (folder / TABLE).is_file():
                 return folder / TABLE
-            others = [file for file in _entries(folder) if file.suffix == ".json" and file.is_file()]
+            others = [file for file in entries_of(folder) if file.suffix == ".json" and file.is_file()]
             if found := next((file for file in others if is_rank_table(file)), None):
                 return found
         return None
@@ -139,7 +139,7 @@ def _cluster(path: Path, _changed: tuple[int, ...]) -> Cluster:
 def _changed(cluster: Path) -> tuple[int, ...]:
     """When the tables of a cluster and the folders of its hosts were last changed, in ns."""
     files = Cluster(cluster).files
-    return tuple(map(_changed_ns, (cluster, *files, *(host / "profiler" for host in _entries(cluster)))))
+    return tuple(map(_changed_ns, (cluster, *files, *(host / "profiler" for host in entries_of(cluster)))))
 
 
 def _changed_ns(path: Path) -> int:
@@ -177,10 +177,3 @@ def _text(file: Path) -> str:
             return stream.read(_LARGEST).decode("utf-8-sig", "replace")
     except OSError:
         return ""
-
-
-def _entries(directory: Path) -> list[Path]:
-    try:
-        return sorted(directory.iterdir())
-    except OSError:
-        return []

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
-
 from stepscope.json_values import whole_number
 from stepscope.sources.ascend.headers import OPERATOR_MEMORY
 from stepscope.sources.base import Sink
+from stepscope.sources.classic.figures import write_figures
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.memory_details import read_details
 from stepscope.sources.classic.memory_plan import GraphPlan, size_in_bytes, write_plans
 from stepscope.sources.classic.memory_proto import read_proto
 from stepscope.sources.csv_files.reading import read_csv_parts
 from stepscope.sources.side_files import read_object
-from stepscope.tables import ALLOCATIONS, RANK_FIGURES
+from stepscope.tables import ALLOCATIONS
 
 _ALLOCATIONS = replace(OPERATOR_MEMORY, report_cells=True, report_empty=True)
 _SIZES = {
@@ -26,34 +25,25 @@ _SIZES = {
     "static_mem": "memory_static_bytes",
 }
 _COUNTS = {"allocations": "memory_allocations", "deallocations": "memory_deallocations"}
-_PEAK = "memory_peak_bytes"
 _ROUNDING_BYTES = 1 << 20
 """Totals are rounded to some decimals of a GiB."""
 
 
 def write_memory(files: RankFiles, sink: Sink) -> None:
     """Write `rank_figures`, `graphs`, `graph_nodes`, `graph_tensors` and `allocations`."""
-    plans, capacity = _plans(files, sink)
+    details, proto = files.one("memory_details"), files.one("memory_proto")  # analysed, and as MindSpore wrote it
+    plans, capacity = [] if details is None else read_details(details, sink), None
+    if not plans and proto is not None:
+        plans, capacity = read_proto(proto, sink)
     write_plans(plans, sink)
     stated = _stated(files.one("memory_summary"), sink)
     if capacity is not None:
         stated.setdefault("memory_capacity_bytes", capacity)
-    _report_other_peak(stated.get(_PEAK), plans, files, sink)
-    if stated:
-        values = pl.Series("value", list(stated.values()), dtype=pl.Float64)
-        sink.write(RANK_FIGURES, pl.DataFrame([pl.Series("name", list(stated)), values]))
+    _report_other_peak(stated.get("memory_peak_bytes"), plans, files, sink)
+    write_figures(stated, sink)
     if (allocations := files.one("operator_memory")) is not None:
         for rows in read_csv_parts(allocations, _ALLOCATIONS, sink):
             sink.write(ALLOCATIONS, rows)
-
-
-def _plans(files: RankFiles, sink: Sink) -> tuple[list[GraphPlan], int | None]:
-    """The graphs, from the analysed file or its raw file, and the memory of the device if recorded."""
-    details, proto = files.one("memory_details"), files.one("memory_proto")
-    plans = read_details(details, sink) if details is not None else []
-    if plans or proto is None:
-        return plans, None
-    return read_proto(proto, sink)
 
 
 def _stated(summary: Path | None, sink: Sink) -> dict[str, int]:
@@ -70,7 +60,7 @@ def _stated(summary: Path | None, sink: Sink) -> dict[str, int]:
 
 
 def _report_other_peak(stated: int | None, plans: Sequence[GraphPlan], files: RankFiles, sink: Sink) -> None:
-    """Tell if the totals name another peak than the nodes."""
+    """Note if the totals name another peak than the nodes."""
     peaks = [peak for plan in plans if (peak := plan.peak_bytes) is not None]
     if stated is None or not peaks or abs(stated - max(peaks)) <= _ROUNDING_BYTES:
         return

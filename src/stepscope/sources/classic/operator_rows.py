@@ -1,4 +1,4 @@
-"""What lists of operators have in common: names, shares, and their way into `operator_totals`."""
+"""What lists of operators have in common: names, counts, shares, and their way into `operator_totals`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
+from stepscope.sources.csv_files.reading import read_csv
+from stepscope.sources.csv_files.values import whole
 from stepscope.tables import OPERATOR_TOTALS
 
 TYPES = FileLayout(
@@ -40,14 +42,51 @@ def type_of(name: pl.Expr) -> pl.Expr:
     return name.str.replace(_NUMBER, "")
 
 
-def check_shares(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
-    """Report shares that do not match the totals in the same file.
+def write_types(path: Path | None, unit: str, sink: Sink, layout: FileLayout = TYPES) -> pl.DataFrame | None:
+    """Write a list of types, and give its rows back with `type`; None if there is none that can be read."""
+    types = None if path is None else read_csv(path, layout, sink)
+    if types is None or path is None:
+        return None
+    check_shares(path, types, sink)
+    types = types.with_columns(type="name")
+    write_operators(path, types, unit, "type", sink)
+    return types
+
+
+def with_counts(path: Path, rows: pl.DataFrame, types: pl.DataFrame | None, sink: Sink) -> pl.DataFrame:
+    """Rows with `count` and `total_ns`.
+
+    Without a recorded count, as in 1.0, all operators of a type are assumed to run equally often, by the list of types;
+    an operator of no such type counts once.
 
     Args:
-        path: The file.
-        rows: `total_ns`, and `share` of their sum as a fraction or in %, if the file has it.
-        sink: Takes the note.
+        path: The file, for notes.
+        rows: Operators with `type`, `mean_ms`, and `count` if it is recorded.
+        types: The list of types: `type`, `count`; None if there is none.
+        sink: Takes a note if counts are not recorded.
     """
+    if "count" not in rows.columns:
+        rows = _counted_by_type(rows, types)
+        lacking = rows["count"].null_count()
+        problem = "has average times only; counts of operators are taken from their types"
+        if lacking:
+            problem = f"{problem}, and {lacking} of {rows.height} without one are counted once"
+        sink.issue("note", path, problem, "Nothing to do.", place="line 1")
+        rows = rows.with_columns(pl.col("count").fill_null(1))
+    return rows.with_columns(total_ns=whole(pl.col("mean_ms") * 1e6 * pl.col("count")))
+
+
+def _counted_by_type(rows: pl.DataFrame, types: pl.DataFrame | None) -> pl.DataFrame:
+    if types is None:
+        return rows.with_columns(count=pl.lit(None, pl.Int64))
+    counts = types.group_by("type").agg(ran=pl.sum("count"))
+    each = pl.col("ran") / pl.len().over("type")
+    counted = rows.join(counts, on="type", how="left", maintain_order="left")
+    return counted.with_columns(count=pl.when(each >= 1).then(whole(each))).drop("ran")
+
+
+def check_shares(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
+    """Note shares, as fractions or in %, that do not match the totals in the same file."""
     if "share" not in rows.columns or not rows["share"].count() or not (whole := rows["total_ns"].sum()):
         return
     shares = float(rows["share"].sum())

@@ -1,7 +1,8 @@
-"""Operators of an Ascend device by type and by place in the model: `aicore_intermediate`, `framework_raw`, `flops`.
+"""Operators of an Ascend device by type and by place in the model, in ms.
 
-Times are ms, of operators on average; the table keeps totals. Shares, a fraction or % by generation, are not kept, only
-compared.
+`aicore_intermediate`, `framework_raw` and `flops` are about the device's graphs, `pynative_op_intermediate` about
+PyNative mode, `aicpu_intermediate` about its AI CPU. Times of operators are averages; the table keeps totals. Shares, a
+fraction or % by generation, are not kept, only compared.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import check_rates, read_flops
-from stepscope.sources.classic.operator_counts import known_counts
-from stepscope.sources.classic.operator_rows import TYPES, check_shares, short_name, type_of, write_operators
+from stepscope.sources.classic.operator_rows import short_name, type_of, with_counts, write_operators, write_types
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
 
@@ -61,42 +61,89 @@ _FRAMEWORK = FileLayout(
         order("task_id,stream_id,block_dim,full_op_name,op_name,op_type,subgraph,op_info"),
     ),
 )
-UNIT = "AI_CORE"
+_PYNATIVE = FileLayout(
+    fields=(
+        Field("full_name", "text", ("full_op_name", "full_kernel_name", "op_full_name", "op_name"), required=True),
+        Field("mean_ms", "float", ("avg_execution_time", "execution_time", "task_duration"), required=True),
+        Field("count", "int", ("execution_frequency", "op_occurrences"), expected=True),
+        Field("type", "text", ("op_type", "kernel_type")),
+        Field("subgraph", "text", ("subgraph",)),
+        Field("inputs", "text", ("op_info",)),
+    ),
+    ignored=frozenset({"op_name", "kernel_name", "serial_number", "task_type"}),
+    report_cells=True,
+    report_empty=True,
+)
+_AI_CPU = FileLayout(
+    fields=(
+        Field("name", "text", ("kernel_type", "op_type", "node_name"), required=True),
+        Field("duration_ns", "ms", ("total_time",), required=True),
+        Field("wait_ns", "ms", ("dispatch_time",)),
+    ),
+    ignored=frozenset({"serial_number", "execution_time", "run_start", "run_end"}),
+    report_cells=True,
+    orders=(
+        order("serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end"),
+        order("serial_number,kernel_type,total_time,dispatch_time,run_start,run_end"),
+    ),
+)
 
 
 def write_device_operators(files: RankFiles, sink: Sink) -> None:
     """Write operators of the device by type and by place in the model."""
-    types_path = files.one("device_types")
-    types = _read_types(types_path, sink)
-    if types is not None and types_path is not None:
-        write_operators(types_path, types, UNIT, "type", sink)
-    path = files.one("device_operators")
+    types = write_types(files.one("device_types"), "AI_CORE", sink)
+    path, flops_path = files.one("device_operators"), files.one("flops")
     if path is None and files.one("cpu_operators") is not None:
         return  # they have the operations, if any are known
     details = None if path is None else read_csv(path, _DETAILS, sink)
-    flops = read_flops(files.one("flops"), sink)
+    flops = read_flops(flops_path, sink)
     if details is None or path is None:
-        if flops is not None and flops.height and (stranded := files.one("flops")) is not None:
+        if flops is not None and flops.height and flops_path is not None:
             problem = "its operators are left out: the list with their counts (aicore_intermediate) is missing"
-            sink.issue("warning", stranded, problem, "Copy that file too, or run the profiler's analysis again.")
+            sink.issue("warning", flops_path, problem, "Copy that file too, or run the profiler's analysis again.")
         return
     rows = _described(details, _read_framework(files.one("framework"), sink))
-    rows = known_counts(path, rows, types, sink)
-    if flops is not None and (flops_path := files.one("flops")) is not None:
+    rows = with_counts(path, rows, types, sink)
+    if flops is not None and flops_path is not None:
         if strangers := flops.join(rows, on="full_name", how="anti").height:
             problem = f"{strangers} of {flops.height} operators are not in the device's list and are left out"
             sink.issue("note", flops_path, problem, "Check that all files belong to one profile.")
         rows = rows.join(flops, on="full_name", how="left", maintain_order="left")
         check_rates(flops_path, rows, sink)
-    write_operators(path, rows, UNIT, "operator", sink)
+    write_operators(path, rows, "AI_CORE", "operator", sink)
 
 
-def _read_types(path: Path | None, sink: Sink) -> pl.DataFrame | None:
-    types = None if path is None else read_csv(path, TYPES, sink)
-    if types is not None and path is not None:
-        check_shares(path, types, sink)
-        types = types.with_columns(type=pl.col("name"))
-    return types
+def write_pynative(files: RankFiles, sink: Sink) -> None:
+    """Write operators of PyNative mode by type and by place in the model."""
+    types = write_types(files.one("pynative_types"), "PYNATIVE", sink)
+    path = files.one("pynative_operators")
+    rows = None if path is None else read_csv(path, _PYNATIVE, sink)
+    if rows is not None and path is not None:
+        write_operators(path, with_counts(path, _described(rows), types, sink), "PYNATIVE", "operator", sink)
+
+
+def write_ai_cpu(path: Path, sink: Sink) -> None:
+    """Write totals of kernels on the AI CPU, of a row for each execution; their time includes dispatch."""
+    rows = read_csv(path, _AI_CPU, sink)
+    if rows is None:
+        return
+    if rows.is_empty():
+        sink.issue("note", path, "lists no AI CPU kernels", "Nothing to do if the model has none.")
+        return
+    sound = rows.filter(pl.col("duration_ns") >= 0)
+    if lost := rows.height - sound.height:
+        problem = f"{lost} of {rows.height} executions have a negative duration and are left out"
+        sink.issue("error", path, problem, "The file is damaged; copy it again.", lost=lost)
+    wait = pl.col("wait_ns") if "wait_ns" in rows.columns else pl.lit(None, pl.Int64)
+    totals = sound.group_by("name", maintain_order=True).agg(
+        count=pl.len(),
+        total_ns=pl.sum("duration_ns"),
+        min_ns=pl.min("duration_ns"),
+        max_ns=pl.max("duration_ns"),
+        wait_ns=pl.when(wait.count() > 0).then(wait.sum()),
+    )
+    described = totals.with_columns(type=type_of(pl.col("name")), core=pl.lit("AI_CPU"))
+    write_operators(path, described, "AI_CPU", "operator", sink)
 
 
 def _read_framework(path: Path | None, sink: Sink) -> pl.DataFrame | None:
@@ -110,7 +157,7 @@ def _read_framework(path: Path | None, sink: Sink) -> pl.DataFrame | None:
     return framework.unique("full_name", keep="first", maintain_order=True)
 
 
-def _described(details: pl.DataFrame, framework: pl.DataFrame | None) -> pl.DataFrame:
+def _described(details: pl.DataFrame, framework: pl.DataFrame | None = None) -> pl.DataFrame:
     """Operators with the framework's data about them; their type is in their name too."""
     if framework is not None:
         details = details.join(framework, on="full_name", how="left", maintain_order="left", suffix="_framework")

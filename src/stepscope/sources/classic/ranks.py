@@ -1,12 +1,15 @@
-"""The row of `ranks`: who was profiled and how, from `profiler_info`, names of files and the cluster's table."""
+"""Who was profiled and how, from `profiler_info`, names of files and the cluster's table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from stepscope.json_values import as_index, json_text
+import polars as pl
+
+from stepscope.json_values import as_index, as_text, json_text
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.raw_profiles import device_number
@@ -15,14 +18,17 @@ from stepscope.tables import RANKS
 
 _CLUSTER_FILE = re.compile(r"(ascend|gpu)_cluster_analyse_([a-z-]+)_(\d+)_(\d+)_\d+\.csv")
 _FRAMEWORKS = ("mindspore", "pytorch")
-_OF_NPU = {"device_types", "device_operators", "pynative_types", "pynative_operators", "ai_cpu", "framework"}
-_OF_NPU |= {"timeline", "ai_cpu_queue", "recommendation"}
 _OF_RAW = {"device_info", "device_steps", "device_step_events", "iterations", "device_trace", "device_summary"}
-_OF_NPU |= _OF_RAW
+_OF_NPU = _OF_RAW | {"device_types", "device_operators", "pynative_types", "pynative_operators", "ai_cpu", "framework"}
+_OF_NPU |= {"timeline", "ai_cpu_queue", "recommendation"}
 _FIRST_OF_NPU = {"flops", "flops_summary", "flops_scope", "calls", "operator_memory"}
 """Kinds that MindSpore writes of Ascend devices only, and exports of other recordings of any device."""
-_OF_CUDA = {"gpu_types", "gpu_operators", "gpu_activities", "get_next"}
-_OF_CPU = {"cpu_types", "cpu_operators", "cpu_times", "cpu_framework", "cpu_memory"}
+_DEVICES = (
+    ("npu", "ascend_", _OF_NPU),
+    ("cuda", "gpu_", {"gpu_types", "gpu_operators", "gpu_activities", "get_next"}),
+    ("cpu", "cpu_", {"cpu_types", "cpu_operators", "cpu_times", "cpu_framework", "cpu_memory"}),
+)
+"""Kind of device, what names of its files begin with, and kinds of files that only it has; the first that fits."""
 
 
 def write_ranks(files: RankFiles, sink: Sink) -> None:
@@ -31,7 +37,7 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
     No time is given: step trace, host and dataset each have their own clock.
     """
     info = read_object(files.one("profiler_info"), sink) or {}
-    cluster = cluster_sizes(files)
+    cluster = _cluster_sizes(files)
     framework = info.get("framework")
     of_mindspore = "mindspore" if files.kinds.keys() - _OF_RAW else None  # the device's profiler serves others, too
     framework = framework if framework in _FRAMEWORKS else of_mindspore
@@ -44,19 +50,19 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
         problem = f"{seat.problem}: device {seat.device} of host {seat.host} becomes rank {files.rank} by position"
         remedy = "Put the rank table and host_ips_mapping.txt of the job next to cluster_profiler"
         sink.issue("note", files.path, problem, remedy)
-    mode = info.get("context_mode")
-    pynative = files.all("pynative_types") or files.all("pynative_operators")
+    device_info = files.one("device_info")  # of a raw profile
+    pynative = "pynative" if files.all("pynative_types") or files.all("pynative_operators") else None
     row = {
         "rank": files.rank,
         "rank_origin": _origin(files, stated),
         "world_size": as_index(info.get("rank_size")) or cluster.get("ranks") or (seat.world_size if seat else None),
         "host": seat.host if seat else None,
-        "device": seat.device if seat else _raw_device(files),
+        "device": seat.device if seat else device_number(device_info.parent) if device_info else None,
         "device_kind": device_kind(files),
         "framework": framework,
-        "framework_version": _text(info.get("ms_version")),
+        "framework_version": as_text(info.get("ms_version")),
         # Exports of eager PyTorch have `graph`: readers know no other mode with steps.
-        "mode": (_text(mode) or ("pynative" if pynative else None)) if framework == "mindspore" else None,
+        "mode": as_text(info.get("context_mode")) or pynative if framework == "mindspore" else None,
         "format": "classic",
         "parallelism": json_text(_parallelism(info, cluster)),
     }
@@ -74,19 +80,10 @@ def device_kind(files: RankFiles) -> str | None:
     Null where only files exist that all devices have: dataset profiling, host, step trace.
     """
     names = [file.name for kind in files.kinds.values() for file in kind]
-    if files.kinds.keys() & _OF_NPU or any(name.startswith("ascend_") for name in names):
-        return "npu"
-    if files.kinds.keys() & _OF_CUDA or any(name.startswith("gpu_") for name in names):
-        return "cuda"
-    if files.kinds.keys() & _OF_CPU or any(name.startswith("cpu_") for name in names):
-        return "cpu"
+    for device, prefix, kinds in _DEVICES:
+        if files.kinds.keys() & kinds or any(name.startswith(prefix) for name in names):
+            return device
     return "npu" if files.kinds.keys() & _FIRST_OF_NPU else None
-
-
-def _raw_device(files: RankFiles) -> int | None:
-    """The number of the device whose raw profile is there."""
-    info = files.one("device_info")
-    return None if info is None else device_number(info.parent)
 
 
 def _origin(files: RankFiles, stated: int | None) -> str:
@@ -95,7 +92,7 @@ def _origin(files: RankFiles, stated: int | None) -> str:
     return "content" if stated == files.rank else "file name"
 
 
-def cluster_sizes(files: RankFiles) -> dict[str, Any]:
+def _cluster_sizes(files: RankFiles) -> dict[str, Any]:
     """From the name of the file of cluster steps: parallel mode, pipeline stages, ranks."""
     path = files.one("cluster_steps")
     match = _CLUSTER_FILE.fullmatch(path.name) if path is not None else None
@@ -104,17 +101,50 @@ def cluster_sizes(files: RankFiles) -> dict[str, Any]:
     return {"mode": match[2].replace("-", "_"), "stages": int(match[3]), "ranks": int(match[4])}
 
 
+def _stages(info: Mapping[str, Any], cluster: Mapping[str, Any]) -> int | None:
+    return as_index(info.get("stage_num")) or as_index(info.get("pipeline_stage_num")) or cluster.get("stages")
+
+
 def _parallelism(info: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, Any]:
-    stages = as_index(info.get("stage_num")) or as_index(info.get("pipeline_stage_num")) or cluster.get("stages")
-    mode = _text(info.get("parallel_mode")) or cluster.get("mode")
-    heterogeneous = info.get("is_heterogeneous")
-    told = {
-        "parallel_mode": mode,
-        "stage_num": stages,
-        "is_heterogeneous": heterogeneous if heterogeneous is True else None,
+    known = {
+        "parallel_mode": as_text(info.get("parallel_mode")) or cluster.get("mode"),
+        "stage_num": _stages(info, cluster),
+        "is_heterogeneous": True if info.get("is_heterogeneous") is True else None,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in known.items() if value is not None}
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+def offset_of(files: RankFiles, links: pl.DataFrame, path: Path, sink: Sink) -> int | None:
+    """Offset from the numbers at the ends of links to ranks of the job; None if unknown.
+
+    A rank's own file holds its own links, so its number is at one end of each. If it is not, but its number in its
+    pipeline stage, or that of its device on its host, is, links count within those.
+
+    Args:
+        files: The rank.
+        links: `source` and `destination` of each link.
+        path: The file, for issues.
+        sink: Takes an issue if numbers are not ranks.
+    """
+    ends = [set(pair) for pair in links.select("source", "destination").unique().iter_rows()]
+    common = set[int].intersection(*ends) if ends else {files.rank}
+    if files.rank in common:
+        return 0
+    device = files.seat.device if files.seat is not None else None
+    for own, what in ((_in_stage(files), "their pipeline stage"), (device, "their host")):
+        if own is not None and own in common:
+            problem = f"links number ranks within {what}; converted to ranks of the job"
+            sink.issue("note", path, problem, "Nothing to do")
+            return files.rank - own
+    problem = f"no number of rank {files.rank} is in its links, so the ranks that they join are unknown"
+    sink.issue("warning", path, problem, "Keep profiler_info with the file", place="links", lost=links.height)
+    return None
+
+
+def _in_stage(files: RankFiles) -> int | None:
+    """The rank's number in its pipeline stage; stages are of equal size, in the order of ranks."""
+    info, cluster = read_info(files), _cluster_sizes(files)
+    stages, ranks = _stages(info, cluster), as_index(info.get("rank_size")) or cluster.get("ranks")
+    if not stages or not ranks or ranks % stages:
+        return None
+    return int(files.rank % (ranks // stages))

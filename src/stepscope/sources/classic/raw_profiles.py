@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stepscope.json_values import as_index
 from stepscope.paths import natural
-from stepscope.sources.classic.files import sort_files
+from stepscope.sources.classic.files import entries_of, sort_files
 from stepscope.sources.side_files import peek_object
 
 _NAME = re.compile(r"PROF_\d*_?(\d{14,17})?.*")
@@ -71,7 +71,7 @@ def by_rank(profile: Path, root: Path) -> dict[int, list[tuple[str, Path]]]:
 
 def _by_device(profile: Path, root: Path) -> dict[_Device, list[tuple[str, Path]]]:
     """The files of each device."""
-    devices = [path for path in _entries(profile) if _DEVICE.fullmatch(path.name) and path.is_dir()]
+    devices = [path for path in entries_of(profile) if _DEVICE.fullmatch(path.name) and path.is_dir()]
     files = sorted(profile.rglob("*")) if devices else []
     numbered = sort_files([(file.relative_to(root).as_posix(), file) for file in files])
     return {(_stated_rank(path), device_number(path)): numbered.get(device_number(path), []) for path in devices}
@@ -85,7 +85,7 @@ def device_number(device: Path) -> int:
 
 def _stated_rank(device: Path) -> int | None:
     """The stated rank; `-1` and the like are none."""
-    infos = (path for path in _entries(device) if path.name.startswith("info.json."))
+    infos = (path for path in entries_of(device) if path.name.startswith("info.json."))
     ranks = (as_index(peek_object(info).get("rank_id")) for info in infos)
     return next((rank for rank in ranks if rank is not None), None)
 
@@ -94,10 +94,3 @@ def _age(name: str) -> tuple[str, list[tuple[int, str]]]:
     """Sorts by the time in a name, then by its other numbers."""
     match = _NAME.fullmatch(name)
     return (match[1] or "" if match else ""), natural(name)
-
-
-def _entries(directory: Path) -> list[Path]:
-    try:
-        return sorted(directory.iterdir())
-    except OSError:
-        return []

@@ -1,23 +1,32 @@
-"""`PROF_*/mindstudio_profiler_output/step_trace_*.csv`: steps as the device's own profiler exported them.
+"""`PROF_*/mindstudio_profiler_output/step_trace_*`: steps as the device's own profiler exported them.
 
-They are used if MindSpore's step trace is missing. A graph (`Model ID`) counts its own iterations, so with
-several graphs steps are numbered by their start. Times are us, of the epoch or since the machine's start.
+They are used if MindSpore's step trace is missing. A graph (`Model ID`) counts its own iterations, so with several
+graphs steps are numbered by their start. Times are us, of the epoch or since the machine's start.
+
+The CSV files have a row for each iteration. The JSON files are traces: each has all iterations of a model, and an
+export by iteration has them again in `msprof_*.json`. An iteration is an event from its first task to its end; others
+span forward and backward, and each call of communication.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
+from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Sink
-from stepscope.sources.classic.step_trace import StepTrace
+from stepscope.sources.classic.step_trace import StepTrace, stated_steps
 from stepscope.sources.csv_files.heading import header_of, raw_rows
 from stepscope.sources.csv_files.layout import Field, FileLayout, column_key, order
 from stepscope.sources.csv_files.reading import read_csv
+from stepscope.sources.csv_files.values import whole
 from stepscope.sources.plausible import Times, sort_out
-from stepscope.tables import COLLECTIVES, STEPS
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout
+from stepscope.sources.trace_events.reader import TraceEvents
+from stepscope.tables import COLLECTIVES
 
 _LAYOUT = FileLayout(
     fields=(
@@ -43,7 +52,26 @@ _LAYOUT = FileLayout(
         ),
     ),
 )
-Call = tuple[int, int, str]
+_PAIR = ("reduce_start", "reduce_duration")
+_POINTS = {"FP Start": "forward_us", "BP End": "backward_us"}
+_EVENTS = Layout(
+    (
+        EventClass(
+            "marks",
+            frozenset({"X"}),
+            frozenset({"iteration time", "fp_bp time", "reduce"}),
+            tuple(Arg(key, name, "float") for key, name in _POINTS.items()),
+        ),
+        EventClass("metadata", frozenset({"M"}), None, (Arg("name", "label", "text"),)),
+    )
+)
+_MODEL = r"Model ID\s*:\s*(\d{1,9})"
+_FILE = re.compile(r"step_trace_\d+_(\d{1,9})_\d+(?:_\d+)?\.json")
+_ITERATION = r"^Iteration (\d{1,9})$"
+_FORWARD_BACKWARD = r"^FP_BP Time (\d{1,9})$"
+_REDUCE = r"^Reduce_(\d{1,9})_(\d{1,9})$"
+_KEY = ("graph", "iteration")
+_Call = tuple[int, int, str]
 """Start, length (both in ns) and name of a call."""
 
 
@@ -59,12 +87,11 @@ def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
     read = [rows for path in paths if (rows := read_csv(path, _LAYOUT, sink)) is not None and rows.height]
     if not read:
         return None
-    return steps_of(
-        pl.concat(read, how="diagonal"), [call for path in paths for call in _reduces(path)], paths[0], sink
-    )
+    calls = [call for path in paths for call in _reduces(path)]
+    return _trace_of(pl.concat(read, how="diagonal"), calls, paths[0], sink)
 
 
-def steps_of(rows: pl.DataFrame, calls: list[Call], path: Path, sink: Sink) -> StepTrace | None:
+def _trace_of(rows: pl.DataFrame, calls: list[_Call], path: Path, sink: Sink) -> StepTrace | None:
     """The steps and calls of iterations; None if none is left.
 
     Args:
@@ -74,13 +101,11 @@ def steps_of(rows: pl.DataFrame, calls: list[Call], path: Path, sink: Sink) -> S
         path: Where they were read, for issues.
         sink: Told about rows whose times cannot be.
     """
-    points = {name: _point(rows, name) for name in ("forward_start_ns", "backward_end_ns")}
-    given = [pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64) for name in ("before_ns", "took_ns")]
-    timed = rows.with_columns(**points, before_ns=given[0], took_ns=given[1])
-    start = pl.coalesce(
-        pl.col("forward_start_ns") - pl.col("before_ns").fill_null(0), pl.col("end_ns") - pl.col("took_ns")
-    )
-    placed = timed.with_columns(start_ns=start)
+    optional = ("forward_start_ns", "backward_end_ns", "before_ns", "took_ns", "graph")
+    rows = rows.with_columns(pl.lit(None, pl.Int64).alias(name) for name in optional if name not in rows.columns)
+    points = (pl.when(pl.col(name) > 0).then(name) for name in optional[:2])  # 0 is a missing point
+    begins = pl.col("forward_start_ns") - pl.col("before_ns").fill_null(0)
+    placed = rows.with_columns(points).with_columns(start_ns=pl.coalesce(begins, pl.col("end_ns") - pl.col("took_ns")))
     times = Times()
     times.add(placed["end_ns"])
     sound = sort_out(placed, times.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
@@ -91,37 +116,34 @@ def steps_of(rows: pl.DataFrame, calls: list[Call], path: Path, sink: Sink) -> S
     return StepTrace(steps, _calls(calls, steps)) if steps.height else None
 
 
-def _point(rows: pl.DataFrame, name: str) -> pl.Expr:
-    column = pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64)
-    return pl.when(column > 0).then(column)  # 0 is a missing point
-
-
 def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows of `steps`, by their iteration, or by their start if graphs count separately."""
-    graph = pl.col("graph") if "graph" in rows.columns else pl.lit(None, pl.Int64)
-    rows = rows.with_columns(graph=graph).unique(["iteration", "graph", "start_ns"]).sort("start_ns")
+    rows = rows.unique(["iteration", "graph", "start_ns"]).sort("start_ns")
     by_start = pl.int_range(1, pl.len() + 1, dtype=pl.Int32)
     number = by_start if rows["iteration"].is_duplicated().any() else pl.col("iteration")
     kept = ("start_ns", "end_ns", "forward_start_ns", "backward_end_ns", "graph")
-    window = {"window_start_ns": pl.col("start_ns"), "window_end_ns": pl.col("end_ns"), "window": pl.lit("stated")}
-    return STEPS.shaped(rows.select(*kept, step=number, **window))
+    return stated_steps(rows.select(*kept, step=number))
 
 
-def _calls(found: list[Call], steps: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `collectives`: the k-th pair of columns is the k-th call of a step; the operation is not recorded."""
+def _calls(found: list[_Call], steps: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `collectives`: calls of one name in each step; the operation is not recorded."""
     schema = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "name": pl.String}
     calls = pl.DataFrame(found, schema=schema, orient="row").unique().sort("start_ns")
     ranges = steps.select("step", "end_ns", at="start_ns")
     placed = calls.join_asof(ranges, left_on="start_ns", right_on="at").filter(pl.col("start_ns") <= pl.col("end_ns"))
-    told = placed.select("start_ns", "duration_ns", "name", "step", operation=pl.lit("unknown"), group=pl.col("name"))
-    sequence = pl.int_range(pl.len()).over("name")
-    return COLLECTIVES.shaped(
-        told.with_columns(sequence=sequence, on_device=pl.lit(value=True)).with_row_index("collective")
+    rows = placed.select(
+        *schema,
+        "step",
+        operation=pl.lit("unknown"),
+        group="name",
+        sequence=pl.int_range(pl.len()).over("name"),
+        on_device=pl.lit(True),
     )
+    return COLLECTIVES.shaped(rows.with_row_index("collective"))
 
 
-def _reduces(path: Path) -> Iterator[Call]:
-    """Start, length and name of each call, of pairs of columns that all have the same two headers."""
+def _reduces(path: Path) -> Iterator[_Call]:
+    """The calls, of pairs of columns that all have the same two headers: the k-th pair is the k-th call of a step."""
     headers = [column_key(header) for header in header_of(path, _LAYOUT)]
     pairs = [at for at, header in enumerate(headers[:-1]) if (header, headers[at + 1]) == _PAIR]
     if not pairs:
@@ -133,12 +155,80 @@ def _reduces(path: Path) -> Iterator[Call]:
                 yield start, length, f"Reduce_{number}"
 
 
-_PAIR = ("reduce_start", "reduce_duration")
-
-
 def _nanoseconds(cell: str) -> int | None:
     """us as text in ns."""
-    whole, _, part = cell.strip().partition(".")
-    if not whole.isdecimal() or len(whole) > 16 or (part and not part.isdecimal()):
+    units, _, part = cell.strip().partition(".")
+    if not units.isdecimal() or len(units) > 16 or (part and not part.isdecimal()):
         return None
-    return int(whole) * 1000 + int((part + "000")[:3])
+    return int(units) * 1000 + int((part + "000")[:3])
+
+
+def read_step_events(paths: list[Path], sink: Sink) -> StepTrace | None:
+    """The steps and calls that these files mark; None if they mark none.
+
+    A step begins where the previous iteration ended; the first one with its own first task.
+
+    Args:
+        paths: The files of one device.
+        sink: Told about damage.
+    """
+    read = [marks for path in paths if (marks := _marks(path, sink)) is not None and marks.height]
+    if not read:
+        return None
+    marks = pl.concat(read)
+    rows = _iterations(marks)
+    return None if rows.is_empty() else _trace_of(rows, _marked_calls(marks), paths[0], sink)
+
+
+def _marks(path: Path, sink: Sink) -> pl.DataFrame | None:
+    """The marks of one file, with their model (`graph`)."""
+    frames: list[pl.DataFrame] = []
+    names: dict[str, int] = {}
+    try:
+        for batch in TraceEvents(path, _EVENTS, report=sink.issue, workers=sink.workers):
+            if (named := batch.frames.get("metadata")) is not None:
+                found = named.filter(name="thread_name").select("thread", model=pl.col("label").str.extract(_MODEL))
+                names |= {thread: int(model) for thread, model in found.drop_nulls().iter_rows()}
+            if (marks := batch.frames.get("marks")) is not None:
+                frames.append(marks.select("name", "thread", "start_ns", "duration_ns", *_POINTS.values()))
+    except UnreadableInput as error:
+        sink.issue("error", path, error.problem, error.remedy)
+        return None
+    if not frames:
+        return None
+    match = _FILE.fullmatch(path.name)
+    model = pl.col("thread").replace_strict(names, default=None, return_dtype=pl.Int64)
+    of_file = pl.lit(int(match[1]) if match else None, pl.Int64)
+    return pl.concat(frames).with_columns(graph=pl.coalesce(model, of_file)).drop("thread")
+
+
+def _iterations(marks: pl.DataFrame) -> pl.DataFrame:
+    """The iterations as `_trace_of` takes them."""
+    forward = _by_iteration(marks, _FORWARD_BACKWARD).select(*_KEY, first_ns="start_ns", length_ns="duration_ns")
+    both = _by_iteration(marks, _ITERATION).join(forward, on=_KEY, how="left", nulls_equal=True)
+    stated = [whole(pl.col(name) * 1000) for name in _POINTS.values()]
+    placed = both.with_columns(
+        end_ns=pl.col("start_ns") + pl.col("duration_ns"),
+        forward_start_ns=pl.coalesce("first_ns", stated[0]),
+        backward_end_ns=pl.coalesce(pl.col("first_ns") + pl.col("length_ns"), stated[1]),
+    ).sort(*_KEY)
+    previous = pl.col("end_ns").shift(1).over("graph")
+    follows = (pl.col("iteration").diff().over("graph") == 1) & (previous <= pl.col("start_ns"))
+    began = pl.when(follows).then(previous).otherwise("start_ns")
+    return placed.with_columns(before_ns=pl.col("forward_start_ns") - began, took_ns=pl.col("end_ns") - began).select(
+        *_KEY, "end_ns", "forward_start_ns", "backward_end_ns", "before_ns", "took_ns"
+    )
+
+
+def _by_iteration(marks: pl.DataFrame, pattern: str) -> pl.DataFrame:
+    """The marks of a kind, each once, with the number of their iteration."""
+    number = pl.col("name").str.extract(pattern).cast(pl.Int32, strict=False)
+    found = marks.with_columns(iteration=number).drop_nulls("iteration")
+    return found.unique(_KEY, keep="first", maintain_order=True)
+
+
+def _marked_calls(marks: pl.DataFrame) -> list[_Call]:
+    """The calls: the k-th of each iteration has the same name."""
+    number = pl.col("name").str.extract(_REDUCE, 2)
+    found = marks.with_columns(number=number).drop_nulls("number")
+    return found.select("start_ns", "duration_ns", pl.format("Reduce_{}", "number")).unique().sort("start_ns").rows()

@@ -1,22 +1,91 @@
-"""Reading the files of one rank of a classic profile into tables."""
+"""Reading the files of one rank of a classic profile into tables: its parts, one function a subject."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stepscope.errors import UnreadableInput
 from stepscope.recording_format.export_list import list_name
 from stepscope.sources.base import Input, Sink
 from stepscope.sources.classic import legacy
-from stepscope.sources.classic.files import (
-    LABEL,
-    RankFiles,
-    kind_of,
-    rank_files,
-    recorded_steps,
+from stepscope.sources.classic.calls import write_calls
+from stepscope.sources.classic.cpu_operators import write_cpu_operators
+from stepscope.sources.classic.dynamic_shapes import write_dynamic_shapes
+from stepscope.sources.classic.figures import (
+    write_device_peak,
+    write_flops_summary,
+    write_recommendation,
+    write_step_points,
 )
-from stepscope.sources.classic.parts import PARTS
+from stepscope.sources.classic.files import LABEL, RankFiles, kind_of, rank_files, recorded_steps
+from stepscope.sources.classic.flops import write_flop_scopes
+from stepscope.sources.classic.gpu_operators import write_gpu_operators
+from stepscope.sources.classic.host_info import write_host_info
+from stepscope.sources.classic.iterations import write_by_iteration
+from stepscope.sources.classic.memory import write_memory
+from stepscope.sources.classic.operators import write_ai_cpu, write_device_operators, write_pynative
+from stepscope.sources.classic.ranks import write_ranks
+from stepscope.sources.classic.timeline import write_device
+from stepscope.sources.minddata.files import Clock, MinddataFiles
+from stepscope.sources.minddata.write import write_minddata
 from stepscope.sources.sinks import CountingSink, RecordedStepsSink
+
+Part = Callable[[RankFiles, Sink], None]
+"""Reads some kinds of files of a rank, if it has them, and writes tables.
+
+Reports damage by `sink.issue` with the file's name and reads on; what it cannot read at all raises `UnreadableInput`,
+which costs that part alone."""
+
+
+def of_kind(kind: str, read: Callable[[Path, Sink], None]) -> Part:
+    """The part that reads the file of a kind, if there is one."""
+
+    def part(files: RankFiles, sink: Sink) -> None:
+        if (path := files.one(kind)) is not None:
+            read(path, sink)
+
+    return part
+
+
+def _write_data_preparation(files: RankFiles, sink: Sink) -> None:
+    """Write dataset operators, queues, batches and CPU use.
+
+    Their times keep the host's monotonic clock: nothing in a classic profile relates it to the epoch.
+    """
+    found = MinddataFiles(
+        pipeline_raw=files.one("pipeline_raw"),
+        pipeline=files.one("pipeline"),
+        usage=files.one("cpu_usage"),
+        device_queue=files.one("device_queue"),
+        iterator=files.one("iterator"),
+        ai_cpu=files.one("ai_cpu_queue"),
+        get_next=files.one("get_next"),
+    )
+    write_minddata(found, Clock(), sink)
+
+
+PARTS: Sequence[Part] = (
+    write_ranks,
+    write_device,
+    of_kind("step_points", write_step_points),
+    write_device_operators,
+    of_kind("ai_cpu", write_ai_cpu),
+    write_pynative,
+    write_gpu_operators,
+    of_kind("flops_summary", write_flops_summary),
+    of_kind("flops_scope", write_flop_scopes),
+    _write_data_preparation,
+    of_kind("dynamic_shapes", write_dynamic_shapes),
+    write_host_info,
+    write_memory,
+    of_kind("recommendation", write_recommendation),
+    write_calls,
+    write_cpu_operators,
+    write_by_iteration,
+    of_kind("device_info", write_device_peak),
+)
+"""All parts. The row of `ranks` comes first."""
 
 
 def read_rank(item: Input, sink: Sink) -> None:
@@ -27,7 +96,9 @@ def read_rank(item: Input, sink: Sink) -> None:
     """
     files = _files_of(item)
     counting = CountingSink(sink)
-    target = _by_own_numbers(files, item, counting)
+    listed = item.path / list_name(files.rank)  # of files that were exported from a recording
+    steps = recorded_steps(listed) if listed in item.files and files.one("step_trace") is not None else ()
+    target = RecordedStepsSink(counting, steps) if steps else counting
     for part in PARTS:
         try:
             part(files, target)
@@ -43,18 +114,12 @@ def read_rank(item: Input, sink: Sink) -> None:
         )
 
 
-def _by_own_numbers(files: RankFiles, item: Input, sink: Sink) -> Sink:
-    """The sink, or for files that were exported from a recording one that gives steps their recorded numbers."""
-    listed = item.path / list_name(files.rank)
-    steps = recorded_steps(listed) if listed in item.files and files.one("step_trace") is not None else ()
-    return RecordedStepsSink(sink, steps) if steps else sink
-
-
 def _files_of(item: Input) -> RankFiles:
     """The files of an input by kind; those of a cluster's folder have the number of the device, not of the rank."""
     rank = int(item.label.removeprefix(LABEL))
     root = item.path if item.path.is_dir() else item.path.parent
-    folder = _folder_of(item) if root.name == legacy.FOLDER else None
+    in_cluster = (file.parent for file in item.files if item.path in file.parents and legacy.cluster_of(file.parent))
+    folder = next(in_cluster, None) if root.name == legacy.FOLDER else None
     if folder is None:
         return rank_files(item.path, rank, [(file.relative_to(root).as_posix(), file) for file in item.files])
     named = [(file.relative_to(folder).as_posix(), file) for file in item.files if folder in file.parents]
@@ -62,10 +127,3 @@ def _files_of(item: Input) -> RankFiles:
     cluster = legacy.cluster_of(folder)
     seat = cluster.seat(folder, numbers[0]) if cluster is not None and numbers else None
     return rank_files(folder, rank, named, seat)
-
-
-def _folder_of(item: Input) -> Path | None:
-    """The folder of a cluster with the files of an input."""
-    below = (file for file in item.files if item.path in file.parents and legacy.cluster_of(file.parent))
-    first = next(below, None)
-    return None if first is None else first.parent

@@ -8,15 +8,7 @@ from pathlib import Path
 from stepscope.recording_format.export_list import list_name
 from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.classic import legacy, raw_profiles
-from stepscope.sources.classic.files import (
-    LABEL,
-    RankFiles,
-    Seat,
-    is_known,
-    kind_of,
-    recorded_steps,
-    sort_files,
-)
+from stepscope.sources.classic.files import LABEL, Seat, is_known, kind_of, recorded_steps, sort_files
 
 _FOLDERS = ("host_info", "msadvisor")
 """Folders of a profile whose files are its own."""
@@ -117,6 +109,3 @@ def _profile_files(directory: Path, names: Sequence[str]) -> list[tuple[str, Pat
 
 def _is_ours(name: str) -> bool:
     return kind_of(name) is not None or is_known(name) or name in _FOLDERS or raw_profiles.is_raw(name)
-
-
-__all__ = ["ClassicSource", "RankFiles"]

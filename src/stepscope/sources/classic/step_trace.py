@@ -1,4 +1,8 @@
-"""`step_trace_raw`: the steps of a device, and where forward begins and backward ends in each, in ticks of 10 ns."""
+"""`step_trace_raw`: the steps of a device, and where forward begins and backward ends in each, in ticks of 10 ns.
+
+The lengths of phases that it has besides are not kept, and neither is the average: up to 1.x over all steps but the
+first, later over all.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,15 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.classic.average_rows import find_average, step_numbers
-from stepscope.sources.classic.step_trace_average import ROUNDING_NS, check_average, check_phases
+from stepscope.sources.classic.average_rows import find_average, is_mean_row, step_numbers, without
+from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.step_trace_reduces import Reduces, calls_of, find_reduces
 from stepscope.sources.csv_files.heading import header_of
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.plausible import Times, sort_out
 from stepscope.sources.side_files import report_unreadable
+from stepscope.sources.sinks import SilentSink
 from stepscope.tables import COLLECTIVES, STEPS
 
 _LAYOUT = FileLayout(
@@ -39,7 +44,16 @@ _LAYOUT = FileLayout(
     ),
     repeats=3,
 )
-_POINTS = ("start_ns", "end_ns")
+_ROUNDING_NS = 20
+_ENDS = ("start_ns", "end_ns")
+_PHASES = {
+    "total": ("start_ns", "end_ns"),
+    "iteration_interval": ("start_ns", "forward_start_ns"),
+    "fp_and_bp": ("forward_start_ns", "backward_end_ns"),
+    "fp": ("forward_start_ns", "end_ns"),
+    "tail": ("backward_end_ns", "end_ns"),
+}
+"""Recorded length to its first and last point."""
 _MARK = "-"
 """What the average usually has for a number."""
 _REMEDY = "The file is truncated or damaged; copy it again, or run the profiler's analysis again."
@@ -76,23 +90,34 @@ def read_step_trace(path: Path, rank: int, sink: Sink) -> StepTrace | None:
     rows = read_csv(path, layout, sink, more=dict(reduces.points))
     if rows is None:
         return None
-    if missing := [name for name in _POINTS if name not in rows.columns]:
+    if missing := [name for name in _ENDS if name not in rows.columns]:
         named = ", ".join(name.replace("_ns", "_point") for name in missing)
         sink.issue("error", path, f"has no column {named}", _REMEDY, place="line 1")
         return None
-    at = find_average(rows, _POINTS, ROUNDING_NS)
+    at = find_average(rows, _ENDS, _ROUNDING_NS)
     average = None if at is None else rows.slice(at, 1)
-    steps = _known_steps(path, rows if at is None else pl.concat([rows.head(at), rows.slice(at + 1)]), sink)
+    steps = _known_steps(path, rows if at is None else without(rows, at), sink)
     if steps.is_empty():
         sink.issue("error", path, "holds no steps", _REMEDY)
         return None
-    check_phases(path, steps, sink)
+    lengths = _lengths(steps)
+    for name, length in lengths.items():
+        if differing := steps.filter((pl.col(name) - length).abs() > _ROUNDING_NS).height:
+            problem = f"{name} of {differing} of {steps.height} steps does not match their points, which are used"
+            sink.issue("note", path, problem, "Nothing to do.")
     if average is not None:
-        check_average(path, steps, average, sink)
+        _check_average(path, steps, average, lengths, sink)
     else:
         problem = "does not end with the average row, so steps may be missing"
         sink.issue("warning", path, problem, "Copy the file again if it is truncated.")
     return StepTrace(_steps(path, steps, sink), _calls(path, steps, reduces, rank, sink))
+
+
+def peek_steps(files: RankFiles) -> pl.DataFrame:
+    """The steps of a rank's step trace, empty if it has none; `timeline` writes them and reports damage."""
+    path = files.one("step_trace")
+    trace = None if path is None else read_step_trace(path, files.rank, SilentSink())
+    return STEPS.frame() if trace is None else trace.steps
 
 
 def _known_steps(path: Path, rows: pl.DataFrame, sink: Sink) -> pl.DataFrame:
@@ -119,29 +144,49 @@ def _known_steps(path: Path, rows: pl.DataFrame, sink: Sink) -> pl.DataFrame:
     return steps
 
 
+def _lengths(steps: pl.DataFrame) -> dict[str, pl.Expr]:
+    """Recorded length to the length between its points, if the file has both."""
+    present = set(steps.columns)
+    return {
+        name: pl.col(last) - pl.col(first)
+        for name, (first, last) in _PHASES.items()
+        if {name, first, last} <= present and steps[name].count()
+    }
+
+
+def _check_average(
+    path: Path, steps: pl.DataFrame, average: pl.DataFrame, lengths: dict[str, pl.Expr], sink: Sink
+) -> None:
+    """Report an average that is neither over all steps nor over all but the first."""
+    if steps.height < 2 or not lengths:
+        return
+    stated = average.select(list(lengths)).row(0)
+    means = [rows.select(**lengths).mean().row(0) for rows in (steps, steps.slice(1))]
+    if any(stated) and not any(is_mean_row(stated, mean, _ROUNDING_NS) for mean in means):
+        problem = "its average row does not match the steps in the file, with or without the first; it is not used"
+        sink.issue("note", path, problem, "Nothing to do unless steps are missing from the file.")
+
+
 def _steps(path: Path, steps: pl.DataFrame, sink: Sink) -> pl.DataFrame:
     """Rows of `steps`; a point outside its step is unknown."""
-    first, last = (
-        pl.col(name) if name in steps.columns else pl.lit(None, pl.Int64)
-        for name in ("forward_start_ns", "backward_end_ns")
-    )
-    inside = {
-        "forward_start_ns": first.is_between(pl.col("start_ns"), pl.col("end_ns")),
-        "backward_end_ns": last.is_between(pl.max_horizontal("start_ns", first), pl.col("end_ns")),
-    }
+    points = {"forward_start_ns": "fp_point", "backward_end_ns": "bp_point"}
+    first, last = (pl.col(name) if name in steps.columns else pl.lit(None, pl.Int64) for name in points)
     marked = steps.with_columns(forward_start_ns=first, backward_end_ns=last)
-    for name, test in inside.items():
-        outside = marked.filter(~test & (pl.col(name) != 0)).height  # 0 means that there is none
-        if outside:
-            point = "fp_point" if name == "forward_start_ns" else "bp_point"
-            problem = f"{outside} of {steps.height} steps have a {point} outside the step; it is treated as unknown"
+    earliest = ("start_ns", pl.max_horizontal("start_ns", "forward_start_ns"))
+    known = {}
+    for (name, header), begin in zip(points.items(), earliest, strict=True):
+        inside = pl.col(name).is_between(begin, "end_ns")
+        known[name] = pl.when(inside).then(name)
+        if outside := marked.filter(~inside & (pl.col(name) != 0)).height:  # 0 means that there is none
+            problem = f"{outside} of {steps.height} steps have a {header} outside the step; it is treated as unknown"
             sink.issue("warning", path, problem, "Check that the file is complete and belongs to one profile.")
-    columns = [name for name in marked.columns if name in STEPS.stored_schema]
-    return STEPS.shaped(
-        marked.select(
-            *columns, window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("stated")
-        ).with_columns(**{name: pl.when(test).then(pl.col(name)) for name, test in inside.items()})
-    )
+    columns = [name for name in marked.columns if name in STEPS.stored_schema and name not in known]
+    return stated_steps(marked.select(*columns, **known))
+
+
+def stated_steps(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `steps` whose windows are their ranges, as a device states them."""
+    return STEPS.shaped(rows.with_columns(window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("stated")))
 
 
 def _calls(path: Path, steps: pl.DataFrame, reduces: Reduces, rank: int, sink: Sink) -> pl.DataFrame:

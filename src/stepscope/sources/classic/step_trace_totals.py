@@ -13,8 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.classic.average_rows import is_mean_row
-from stepscope.sources.classic.step_total_units import unit_ns
+from stepscope.sources.classic.average_rows import is_mean_row, without
 from stepscope.sources.csv_files.heading import header_of
 from stepscope.sources.csv_files.layout import Field, FileLayout, column_key, order
 from stepscope.sources.csv_files.reading import read_csv
@@ -52,6 +51,13 @@ _KNOWN = FileLayout(fields=tuple(Field(name, "float", (name,)) for keys in _ORDE
 """What headers are usual, for files without one."""
 _ROUNDING_NS = 200
 """Twice the file's last digit, 0.1 us."""
+_STATED = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_UNIT = re.compile(r"\((ns|us|ms|s)\)", re.IGNORECASE)
+_CANDIDATES = {"ms": 1_000_000, "ticks of 10 ns": 10, "us": 1_000, "ns": 1}
+_AGREES = 1.5
+"""A sum of phases up to this many times a step still matches that step; units differ by more."""
+_PARTS = (_FORMS[2], (COMPUTING, COMMUNICATION))
+"""Columns that make up a step."""
 
 
 def write_step_totals(path: Path, steps: pl.DataFrame | None, sink: Sink) -> None:
@@ -76,7 +82,7 @@ def write_step_totals(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Non
     rows = rows.with_columns(pl.when(column >= 0).then(column) for column in columns)
     known = None if steps is None else steps["step"]
     if (at := _average_place(rows, known)) is not None:
-        rows = pl.concat([rows.head(at), rows.slice(at + 1)])
+        rows = without(rows, at)
     if known is None or len(known) != rows.height:
         if known is not None:
             problem = f"has {rows.height} steps but the step trace has {len(known)}; they are numbered from 1"
@@ -102,12 +108,42 @@ def _read(path: Path, steps: pl.DataFrame | None, sink: Sink) -> pl.DataFrame | 
     rows = read_csv(path, FileLayout(fields, report_cells=True, orders=_ORDERS), sink)
     if rows is None or rows.is_empty():
         return rows
-    unit = unit_ns(path, headers, rows, steps, sink)
+    unit = _unit_ns(path, headers, rows, steps, sink)
     times = rows.select(whole(pl.col(name) * unit) for name in rows.columns)
     if lost := sum(times[name].null_count() - rows[name].null_count() for name in rows.columns):
         problem = f"{lost} values are impossible times and are treated as unknown"
         sink.issue("error", path, problem, "The file is damaged; copy it again.", lost=lost)
     return times
+
+
+def _unit_ns(path: Path, headers: list[str], rows: pl.DataFrame, steps: pl.DataFrame | None, sink: Sink) -> int:
+    """The unit of the times in ns: from a header, then by fit with the step trace, then by form."""
+    stated = {match[1].lower() for header in headers if (match := _UNIT.search(header))}
+    if len(stated) == 1:
+        return _STATED[stated.pop()]
+    has_phases = not {*_FORMS[2]}.isdisjoint(rows.columns)
+    usual = "ticks of 10 ns" if has_phases and _are_ticks(rows) else "ms"
+    fitting = [name for name, unit in _CANDIDATES.items() if _fits(rows, unit, steps)]
+    unit = fitting[0] if len(fitting) == 1 else usual
+    if unit != "ms":
+        why = "this matches the steps of the step trace" if fitting == [unit] else "they are whole numbers"
+        sink.issue("note", path, f"its times are read as {unit}: {why}", "Nothing to do.", place="line 1")
+    return _CANDIDATES[unit]
+
+
+def _are_ticks(rows: pl.DataFrame) -> bool:
+    """Whether all figures are whole numbers, which times in ms with their four decimals are not."""
+    return all(bool((rows[name].drop_nulls() % 1 == 0).all()) for name in rows.columns) and rows.height > 0
+
+
+def _fits(rows: pl.DataFrame, unit: int, steps: pl.DataFrame | None) -> bool:
+    """Whether, in a unit, the figures of the middle row make up the middle step."""
+    parts = next((part for part in _PARTS if {*part} <= {*rows.columns}), None)
+    if parts is None or steps is None or steps.is_empty():
+        return False
+    length = steps.select((pl.col("end_ns") - pl.col("start_ns")).median()).item()
+    own = rows.select(pl.sum_horizontal(sorted(parts)).median()).item()
+    return bool(own and length and 1 / _AGREES <= own * unit / length <= _AGREES)
 
 
 def _meant(path: Path, headers: list[str], sink: Sink) -> dict[str, str]:
@@ -142,7 +178,7 @@ def _average_place(rows: pl.DataFrame, steps: pl.Series | None) -> int | None:
 
 def _is_average(rows: pl.DataFrame, at: int) -> bool:
     """Whether a row is the mean of the others without their first, or all zeros, as of one step."""
-    others = pl.concat([rows.head(at), rows.slice(at + 1)])
+    others = without(rows, at)
     own = rows.row(at)
     if not any(own):
         return any(any(row) for row in others.iter_rows())

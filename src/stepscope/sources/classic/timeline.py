@@ -13,17 +13,15 @@ import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Sink
+from stepscope.sources.classic.figures import write_timeline_summary
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.iterations import has_iterations
-from stepscope.sources.classic.raw_steps import read_raw_steps
-from stepscope.sources.classic.step_events import read_step_events
+from stepscope.sources.classic.raw_steps import read_raw_steps, read_step_events
 from stepscope.sources.classic.step_trace import StepTrace, read_step_trace
 from stepscope.sources.classic.step_trace_totals import write_step_totals
 from stepscope.sources.classic.timeline_display import Display, read_display
-from stepscope.sources.classic.timeline_kernels import KernelRows, read_kernels
-from stepscope.sources.classic.timeline_summary import SummaryEvidence, write_timeline_summary
+from stepscope.sources.classic.timeline_kernels import KernelRows, read_kernels, whole_recording
 from stepscope.tables import COLLECTIVES, STEPS
-from stepscope.tables.steps import WHOLE_RECORDING
 
 _PREFERRED = ("ascend_", "timeline_", "gpu_", "cpu_")
 """The timeline of the device that the rank trains on."""
@@ -43,21 +41,23 @@ def write_device(files: RankFiles, sink: Sink) -> None:
         sink.write(COLLECTIVES, trace.calls)
     steps, rows, display = _with_kernels(files, trace, sink)
     if steps is not None and (trace is not None or not _is_on_cpu(files)):
-        sink.write(STEPS, _told_apart(steps, rows))
+        if rows.steps and len(rows.steps) < steps.height:  # timelines end at a size limit
+            steps = steps.with_columns(recorded=pl.col("step").is_in(sorted(rows.steps)))
+        sink.write(STEPS, steps)
     if (totals := files.one("cluster_steps")) is not None:
         write_step_totals(totals, None if trace is None else trace.steps, sink)
-    if (summary := preferred(files.all("timeline_summary"))) is not None:
+    if (summary := _preferred(files.all("timeline_summary"))) is not None:
         operations_ns = rows.total_ns or (display.operations_ns if display else 0)
-        write_timeline_summary(summary, SummaryEvidence(operations_ns, steps), sink)
+        write_timeline_summary(summary, operations_ns, steps, sink)
 
 
 def _is_on_cpu(files: RankFiles) -> bool:
     """Whether the timeline has the operators of a CPU job, which include the steps."""
-    path = preferred(files.all("timeline_display"))
+    path = _preferred(files.all("timeline_display"))
     return path is not None and path.name.startswith("cpu_") and files.one("cpu_times") is not None
 
 
-def preferred(paths: Sequence[Path]) -> Path | None:
+def _preferred(paths: Sequence[Path]) -> Path | None:
     """Of files that differ in the device in front of their name, the one that counts."""
     place = {prefix: at for at, prefix in enumerate(_PREFERRED)}
     return min(paths, key=lambda path: place.get(path.name.split("timeline_")[0] or "timeline_", 0), default=None)
@@ -68,12 +68,12 @@ def _with_kernels(
 ) -> tuple[pl.DataFrame | None, KernelRows, Display | None]:
     """Write the kernels; returns the steps, what was written, and the timeline if it was read."""
     steps, calls = (None, None) if trace is None else (trace.steps, trace.calls)
-    timeline, path = files.one("timeline"), preferred(files.all("timeline_display"))
+    timeline, path = files.one("timeline"), _preferred(files.all("timeline_display"))
     display = _display(path, sink) if steps is None else None
     if display is not None and not display.steps.is_empty():
         steps = display.steps
         rows = KernelRows(steps, sink)
-        display.write_kernels(rows, None, None)
+        display.write_kernels(rows)
         return steps, rows, display
     rows = KernelRows(steps, sink)
     if timeline is not None:
@@ -84,15 +84,7 @@ def _with_kernels(
         if problem is not None and path is not None:
             sink.issue("note", path, problem, "Nothing to do: steps are taken from the step trace.", place="kernels")
     if steps is None and rows.span is not None:
-        first, last = rows.span
-        steps = STEPS.frame(
-            step=[0],
-            start_ns=[first],
-            end_ns=[last],
-            window_start_ns=[first],
-            window_end_ns=[last],
-            window=[WHOLE_RECORDING],
-        )
+        steps = whole_recording(rows.span)
     return steps, rows, display
 
 
@@ -104,11 +96,3 @@ def _display(path: Path | None, sink: Sink) -> Display | None:
     except UnreadableInput as error:
         sink.issue("error", path, error.problem, error.remedy)
         return None
-
-
-def _told_apart(steps: pl.DataFrame, rows: KernelRows) -> pl.DataFrame:
-    """The steps, with whether their kernels were recorded if that differs: timelines end at a size limit."""
-    has_kernels = pl.col("step").is_in(sorted(rows.steps))
-    if not rows.steps or len(rows.steps) == steps.height:
-        return steps
-    return steps.with_columns(recorded=has_kernels)

@@ -1,7 +1,7 @@
 """`timeline_display`: a profile as trace events (us), with fixed numbers for what is not a stream of a device.
 
 It may count from its own first event instead of the device's clock. Its calls then give the offset,
-as they are those of the step trace.
+as they are those of the step trace. Steps are bars of a thread of their own, named by the number of the step.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.classic.step_bars import step_bars, steps_of
+from stepscope.sources.classic.step_trace import stated_steps
 from stepscope.sources.classic.timeline_kernels import KernelRows
 from stepscope.sources.plausible import STRAY, STRAY_REMEDY
 from stepscope.sources.spool import EventSpool
@@ -42,6 +42,8 @@ _IS_OPERATOR = ~pl.col("process").is_in([_CALLS, _OVERLAP]).fill_null(value=Fals
 )
 _LAUNCH = r"^cu[A-Z]"
 """A type of this form is the call that launched a kernel of a GPU."""
+_STEPS = "100000"
+"""The thread of the steps."""
 _AGREES_NS = 2_000
 """Times were written with three decimals of a microsecond, from ticks of 10 ns."""
 _MOST = 0.9
@@ -57,16 +59,15 @@ class Display:
         self.operations_ns = operations_ns
         """Sum of all operators, on the host too, without communication."""
 
-    def write_kernels(self, rows: KernelRows, steps: pl.DataFrame | None, calls: pl.DataFrame | None) -> str | None:
-        """Write what ran on the device.
+    def write_kernels(
+        self, rows: KernelRows, steps: pl.DataFrame | None = None, calls: pl.DataFrame | None = None
+    ) -> str | None:
+        """Write what ran on the device; returns why nothing was written, None if all is well.
 
         Args:
             rows: Takes the kernels.
             steps: Rows of `steps` of the step trace, if there is one.
             calls: Its rows of `collectives`.
-
-        Returns:
-            Why nothing was written; None if all is well.
         """
         shift = 0
         if steps is not None and not self._is_within(steps):
@@ -91,14 +92,14 @@ class Display:
         if calls is None or calls.is_empty():
             return None
         frames = [frame.filter(kind="communication") for frame in self._spool.frames("kernels")]
-        own = pl.concat(frames).select("name", own_ns="start_ns").sort("own_ns") if frames else pl.DataFrame()
-        if own.is_empty():
+        if not frames:
             return None
         nth = pl.int_range(pl.len()).over("name")
-        both = own.with_columns(nth=nth).join(
-            calls.sort("start_ns").select("name", "start_ns", nth=nth), on=["name", "nth"]
+        own, traced = (
+            times.sort("start_ns").select("name", "start_ns", nth=nth) for times in (pl.concat(frames), calls)
         )
-        shifts = (both["start_ns"] - both["own_ns"]).sort()
+        both = own.join(traced, on=["name", "nth"], suffix="_traced")
+        shifts = (both["start_ns_traced"] - both["start_ns"]).sort()
         if shifts.is_empty():
             return None
         middle = int(shifts[len(shifts) // 2])
@@ -123,13 +124,39 @@ def read_display(path: Path, sink: Sink) -> Display:
         events = batch.frames.get("ranges")
         if events is None or events.is_empty():
             continue
-        bars.append(step_bars(events).select("name", "start_ns", "duration_ns"))
+        bars.append(step_bars(events))
         operations_ns += int(events.filter(_IS_OPERATOR)["duration_ns"].sum())
         if not (kernels := _device(events)).is_empty():
             spool.add("kernels", kernels)
     if strays := spool.drop_strays():
         sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
-    return Display(spool, steps_of(pl.concat(bars)) if bars else STEPS.frame(), operations_ns)
+    return Display(spool, steps_of(bars), operations_ns)
+
+
+def step_bars(events: pl.DataFrame) -> pl.DataFrame:
+    """The events that mark steps: `name`, `start_ns`, `duration_ns`."""
+    is_bar = (pl.col("thread") == _STEPS) & pl.col("name").str.contains(r"^\d{1,9}$")
+    return events.filter(is_bar).select("name", "start_ns", "duration_ns")
+
+
+def steps_of(bars: list[pl.DataFrame]) -> pl.DataFrame:
+    """Rows of `steps`, in order of time, of any number of `step_bars`.
+
+    MindSpore begins a bar where the first operator of the recording ran last. In PyNative its name, which has a number,
+    may never come back: then all bars begin where the first one does, and each is longer than the one before by a step.
+    A bar that begins where a shorter one does is therefore the step from the end of that one on.
+    """
+    if not bars:
+        return STEPS.frame()
+    ranges = (
+        pl.concat(bars)
+        .drop_nulls(["start_ns", "duration_ns"])
+        .select("start_ns", step=pl.col("name").cast(pl.Int32), end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        .sort("start_ns", "end_ns", "step")
+        .unique("step", keep="first", maintain_order=True)
+    )
+    ended_ns = pl.col("end_ns").shift().over("start_ns")
+    return stated_steps(ranges.with_columns(start_ns=pl.coalesce(ended_ns, "start_ns")).sort("start_ns", "step"))
 
 
 def _device(events: pl.DataFrame) -> pl.DataFrame:
@@ -145,10 +172,7 @@ def _device(events: pl.DataFrame) -> pl.DataFrame:
             "duration_ns",
             "stream",
             name=pl.when(launched).then("name").otherwise(pl.coalesce("full_name", "name")),
-            type=pl.when(launched & pl.col("type").str.contains("(?i)mem(cpy|set)"))
-            .then("type")
-            .when(~launched)
-            .then("type"),
+            type=pl.when(~launched | pl.col("type").str.contains("(?i)mem(cpy|set)")).then("type"),
             kind=pl.when(process == _CALLS).then(pl.lit("communication")),
             core=pl.when(process == _AI_CPU).then(pl.lit("AI_CPU")),
         )

@@ -19,7 +19,8 @@ from stepscope.sources.csv_files.heading import header_of, raw_rows
 from stepscope.sources.csv_files.layout import Field, FileLayout, Kind, column_key, order
 from stepscope.sources.csv_files.reading import read_csv_parts
 from stepscope.sources.windows import around, span_of
-from stepscope.tables import KERNELS
+from stepscope.tables import KERNELS, STEPS
+from stepscope.tables.steps import WHOLE_RECORDING
 
 COMMUNICATES = r"(?i)^(hcom|hccl|nccl|all_?(reduce|gather|to_?all)|reduce_?scatter|broadcast$|send$|receive$|barrier$)"
 """Types of operators that communicate; `Gather`, `Scatter` and `Reduce` alone are none."""
@@ -75,6 +76,12 @@ class KernelRows:
         found = found.with_columns(step=pl.when(pl.col("start_ns") < pl.col("last_ns")).then("step"))
         self.steps.update(found["step"].drop_nulls().unique().to_list())
         return found.drop("first_ns", "last_ns")
+
+
+def whole_recording(span: tuple[int, int]) -> pl.DataFrame:
+    """One step 0 for all of a recording without steps."""
+    window = {"window_start_ns": span[:1], "window_end_ns": span[1:], "window": [WHOLE_RECORDING]}
+    return STEPS.frame(step=[0], start_ns=span[:1], end_ns=span[1:], **window)
 
 
 def read_kernels(path: Path, steps: pl.DataFrame | None, rows: KernelRows, sink: Sink) -> None:
