@@ -13,7 +13,7 @@ from stepscope.sources.classic.operator_rows import TYPES
 from stepscope.sources.csv_files.heading import header_of
 from stepscope.sources.csv_files.layout import FileLayout
 from stepscope.sources.csv_files.reading import read_csv
-from stepscope.sources.minddata import pipeline, stages
+from stepscope.sources.minddata import pipeline
 from stepscope.sources.mindspore_cpu import totals
 from stepscope.store import MemorySink
 
@@ -26,7 +26,6 @@ MODULES = (
     operators,
     raw_steps,
     pipeline,
-    stages,
     totals,
 )
 LAYOUTS = {

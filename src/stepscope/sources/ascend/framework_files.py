@@ -17,7 +17,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.layout import Field, FileLayout
 from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.minddata.files import Clock
-from stepscope.sources.minddata.stages import read_stages
+from stepscope.sources.minddata.pipeline import read_stages
 from stepscope.sources.minddata.write import write_minddata
 from stepscope.sources.mindspore_cpu.executions import read_executions
 from stepscope.sources.mindspore_cpu.files import Unit

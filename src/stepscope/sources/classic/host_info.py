@@ -14,7 +14,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
-from stepscope.sources.minddata.stages import read_stages
+from stepscope.sources.minddata.pipeline import read_stages
 from stepscope.tables import HOST_EVENTS, OPERATOR_TOTALS
 from stepscope.tables.base import with_schema
 

@@ -1,7 +1,7 @@
 """The operators of dataset pipelines: `minddata_pipeline_raw_N.csv`, otherwise `pipeline_profiling_N.json`.
 
 The CSV file is what MindSpore's analysis made of the JSON file: the same queues, without operators that have none and
-are no root.
+are no root. `dataset.csv` (in classic profiles `dataset_N.csv`) has how often each stage of an operation ran.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from typing import Any
 import polars as pl
 
 from stepscope.json_files import value_in
-from stepscope.json_values import list_of, small_number, whole_number
+from stepscope.json_values import as_text, list_of, object_of, small_number, whole_number
 from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
+from stepscope.sources.csv_files.values import whole
 from stepscope.sources.side_files import AGAIN, read_object
+from stepscope.tables import OPERATOR_TOTALS, PIPELINE_OPERATORS
+from stepscope.tables.base import with_schema
 
 _MS = 1_000_000
 _LONGEST_INTERVAL_MS = 10**9
@@ -44,6 +47,18 @@ _RAW = FileLayout(
         ),
     ),
 )
+_STAGES = FileLayout(
+    fields=(
+        Field("type", "text", ("operation",), required=True),
+        Field("name", "text", ("stage",), required=True),
+        Field("count", "int", ("occurrences",), required=True),
+        Field("mean", "float", ("avg._time", "avg_time"), required=True),
+    ),
+    ignored=frozenset({"custom_info"}),
+    report_empty=True,
+    orders=(order("operation,stage,occurrences,avg_time,custom_info"),),
+)
+_LARGEST_US = 9e15
 
 
 @dataclass
@@ -119,15 +134,16 @@ def _from_csv(file: Path, sink: Sink) -> list[Operator]:
         if row["number"] < 0:
             nameless += 1
             continue
-        sizes = _numbers(row.get("sizes"))
-        damaged += sizes is None
+        listed = value_in(row.get("sizes"))
+        is_list = isinstance(listed, list)
+        damaged += not is_list and row.get("sizes") is not None
         operator = Operator(
             row["number"],
             row["type"],
             row.get("workers"),
             row.get("parent"),
             row.get("capacity"),
-            sizes or [],
+            [whole_number(size) for size in listed] if is_list else [],
             _interval_ns(row.get("interval")),
         )
         operators.append(operator)
@@ -154,14 +170,10 @@ def _from_json(value: Mapping[str, Any], file: Path, sink: Sink) -> list[Operato
         if number is None or number < 0:
             lost += 1
             continue
-        metrics = entry.get("metrics")
-        queue = metrics.get("output_queue") if isinstance(metrics, dict) else None
-        capacity = whole_number(queue.get("length")) if isinstance(queue, dict) else None
+        queue = object_of(entry, "metrics", "output_queue")
         sizes = [whole_number(size) for size in list_of(queue, "size")]
-        stated = entry.get("op_type")
-        kind = stated if isinstance(stated, str) and stated else "Operator"
-        workers = small_number(entry.get("num_workers"))
-        operators.append(Operator(number, kind, workers, None, capacity, sizes, interval_ns))
+        kind, workers = as_text(entry.get("op_type")) or "Operator", small_number(entry.get("num_workers"))
+        operators.append(Operator(number, kind, workers, None, whole_number(queue.get("length")), sizes, interval_ns))
         parents |= {child: number for child in map(small_number, list_of(entry, "children")) if child is not None}
     for operator in operators:
         operator.parent = parents.get(operator.number)
@@ -169,14 +181,6 @@ def _from_json(value: Mapping[str, Any], file: Path, sink: Sink) -> list[Operato
         problem = f"{lost} operators have an impossible number and are left out" if lost else "lists no operators"
         sink.issue("warning", file, problem, AGAIN, place="op_info", lost=lost or None)
     return operators
-
-
-def _numbers(text: str | None) -> list[int | None] | None:
-    """The numbers of a list as text; empty without one, None if it is damaged."""
-    if text is None:
-        return []
-    value = value_in(text)
-    return [whole_number(number) for number in value] if isinstance(value, list) else None
 
 
 def _interval_ns(interval_ms: Any) -> int | None:
@@ -228,7 +232,18 @@ def operator_rows(pipeline: Pipeline, first: int) -> pl.DataFrame:
         }
         for operator in pipeline.operators.values()
     ]
-    schema = dict.fromkeys(("pipeline", "number", "workers"), pl.Int32) | dict.fromkeys(
-        ("queue_capacity", "sample_interval_ns"), pl.Int64
-    )
-    return pl.DataFrame(rows, schema_overrides=schema)
+    return with_schema(pl.DataFrame(rows, infer_schema_length=None), PIPELINE_OPERATORS.stored_schema)
+
+
+def read_stages(file: Path, sink: Sink) -> pl.DataFrame:
+    """Rows of `operator_totals` of unit `DATASET` and level `stage`: count times average (us)."""
+    rows = read_csv(file, _STAGES, sink)
+    if rows is None:
+        return OPERATOR_TOTALS.frame()
+    total_us = pl.col("count") * pl.col("mean")
+    sound = rows.filter((pl.col("count") >= 0) & total_us.is_between(0, _LARGEST_US))
+    if lost := rows.height - sound.height:
+        sink.issue("error", file, f"{lost} rows have impossible numbers and are left out", "Copy it again.", lost=lost)
+    totals = sound.select("name", "type", "count", total_ns=whole(total_us * 1000))
+    named = totals.with_columns(full_name=pl.format("{}::{}", "type", "name"))
+    return OPERATOR_TOTALS.shaped(named.with_columns(unit=pl.lit("DATASET"), level=pl.lit("stage")))

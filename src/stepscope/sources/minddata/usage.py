@@ -24,11 +24,16 @@ _MS = 1_000_000
 _LATEST_MS = 9_000_000_000_000
 _MIB = 1 << 20
 Values = Sequence[float | None]
-_CPU = {"user_ratio": "user_utilization", "system_ratio": "sys_utilization"}
-_HOST_CPU = {**_CPU, "io_ratio": "io_utilization", "idle_ratio": "idle_utilization"}
-_HOST_COUNTS = {"runnable": ("runnable_process", "runable_processes"), "context_switches": ("context_switch_count",)}
-_HOST_MEMORY = {"available_bytes": "available_sys_memory_mbytes", "total_bytes": "total_sys_memory_mbytes"}
-_PROCESS_MEMORY = {"rss_bytes": "rss_mbytes"}
+Keys = Mapping[str, tuple[str, ...]]
+"""Column to the names that its list may have."""
+_CPU: Keys = {"user_ratio": ("user_utilization",), "system_ratio": ("sys_utilization",)}
+_HOST_CPU: Keys = {**_CPU, "io_ratio": ("io_utilization",), "idle_ratio": ("idle_utilization",)}
+_HOST_COUNTS: Keys = {
+    "runnable": ("runnable_process", "runable_processes"),
+    "context_switches": ("context_switch_count",),
+}
+_HOST_MEMORY: Keys = {"available_bytes": ("available_sys_memory_mbytes",), "total_bytes": ("total_sys_memory_mbytes",)}
+_PROCESS_MEMORY: Keys = {"rss_bytes": ("rss_mbytes",)}
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, w
         texts = {"scope": pl.lit(scope), "name": pl.lit(name, pl.String), "processors": pl.lit(processors, pl.Int32)}
         sink.write(HOST_USAGE, rows.filter(known).with_columns(*counts, **texts))
 
-    whole = 100 * processors
+    percent, of_host = 1 / (100 * processors), 1 / 100
     process, host = _Part(content.get("process_info"), count), _Part(content.get("device_info"), count)
     empty = host.measured_nothing(_HOST_CPU)
     nothing = [empty[0] or process.lacks_first(_CPU), *empty[1:]]
@@ -106,17 +111,13 @@ def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, w
         if number is not None and number >= 0:  # -1: threads that belong to no operator
             name = pipeline.name(number) or f"Operator_{number}"
             operator = _Part(entry.get("metrics"), count)
-            write("operator", name, operator.without_zeros(operator.shares(_CPU, whole), nothing))
+            write("operator", name, _without_zeros(operator.take(_CPU, percent), nothing))
     if with_host:
-        memory = _Part(content.get("process_memory_info"), count), _Part(content.get("system_memory_info"), count)
-        used = process.without_zeros(process.shares(_CPU, whole), nothing)
-        write("process", None, used | memory[0].bytes(_PROCESS_MEMORY))
-        write(
-            "host",
-            None,
-            host.without_zeros(host.shares(_HOST_CPU, 100) | host.counts(_HOST_COUNTS), empty)
-            | memory[1].bytes(_HOST_MEMORY),
-        )
+        resident = _Part(content.get("process_memory_info"), count).take(_PROCESS_MEMORY, _MIB)
+        write("process", None, _without_zeros(process.take(_CPU, percent), nothing) | resident)
+        memory = _Part(content.get("system_memory_info"), count).take(_HOST_MEMORY, _MIB)
+        used = host.take(_HOST_CPU, of_host) | host.take(_HOST_COUNTS)
+        write("host", None, _without_zeros(used, empty) | memory)
         if host.is_doubled:
             problem = (
                 "values of the host are written twice or followed by a zero, and some lists end early; the first of "
@@ -144,39 +145,21 @@ class _Part:
         longest = max(map(len, lists), default=0)
         self.is_doubled = longest >= 2 * count > 2
 
-    def shares(self, keys: Mapping[str, str], whole: int) -> dict[str, Values]:
-        """Percentages as shares of `whole`."""
-        return {name: self._values((key,), 1 / whole) for name, key in keys.items()}
+    def take(self, keys: Keys, factor: float = 1) -> dict[str, Values]:
+        """Numbers times a factor, of the first list that is there for each column."""
+        return {column: self._values(names, factor) for column, names in keys.items()}
 
-    def measured_nothing(self, keys: Mapping[str, str]) -> list[bool]:
+    def measured_nothing(self, keys: Keys) -> list[bool]:
         """For each time whether all shares are zero: those of a machine, which is busy or idle, never are all zero.
 
         The first sample has no interval to measure.
         """
-        shares = list(self.shares(keys, 1).values())
-        samples = [[value for value in sample if value is not None] for sample in zip(*shares, strict=True)]
+        samples = [[v for v in sample if v is not None] for sample in zip(*self.take(keys).values(), strict=True)]
         return [len(known) > 2 and not any(known) for known in samples]
 
-    def lacks_first(self, keys: Mapping[str, str]) -> bool:
+    def lacks_first(self, keys: Keys) -> bool:
         """Whether there are values, but none for the first time."""
-        values = self.shares(keys, 1).values()
-        return any(any(v is not None for v in of_key) and of_key[0] is None for of_key in values)
-
-    def without_zeros(self, values: Mapping[str, Values], nothing: Sequence[bool]) -> dict[str, Values]:
-        """The values; zeros are unknown at times when nothing was measured."""
-        return {
-            name: [None if unknown and not value else value for value, unknown in zip(of_key, nothing, strict=True)]
-            for name, of_key in values.items()
-        }
-
-    def counts(self, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Values]:
-        """Numbers as they are, under the first of several names that is there."""
-        return {name: self._values(names, 1) for name, names in keys.items()}
-
-    def bytes(self, keys: Mapping[str, str]) -> dict[str, Values]:
-        """MiB in bytes; only what is there."""
-        found = {name: self._values((key,), _MIB) for name, key in keys.items()}
-        return {name: values for name, values in found.items() if any(value is not None for value in values)}
+        return any(any(v is not None for v in of_key) and of_key[0] is None for of_key in self.take(keys).values())
 
     def _values(self, names: tuple[str, ...], factor: float) -> Values:
         values = next((found for name in names if (found := list_of(self._part, name))), [])
@@ -184,6 +167,14 @@ class _Part:
         missing = 1 if len(values) < self._count and not self.is_doubled else 0
         numbers = [value * factor if _is_number(value) else None for value in values]
         return ([None] * missing + numbers + [None] * self._count)[: self._count]
+
+
+def _without_zeros(values: Mapping[str, Values], nothing: Sequence[bool]) -> dict[str, Values]:
+    """The values; zeros are unknown at times when nothing was measured."""
+    return {
+        name: [None if unknown and not value else value for value, unknown in zip(of_key, nothing, strict=True)]
+        for name, of_key in values.items()
+    }
 
 
 def _is_number(value: Any) -> bool:
