@@ -13,7 +13,7 @@ from parts import taken
 from stepscope.errors import UnreadableInput
 from stepscope.sources.discover import discover
 from stepscope.sources.runtime_profiler import RuntimeProfilerSource
-from stepscope.sources.runtime_profiler import detail as detail_module
+from stepscope.sources.runtime_profiler import events as events_module
 from stepscope.store import MemorySink
 
 T0 = 1_795_228_705_000_000_000
@@ -139,7 +139,7 @@ def test_the_json_file_counts_where_the_detail_is_missing(tmp_path: Path) -> Non
 
 def test_parts_of_a_large_file_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _ = read(tmp_path, {DETAIL: TEXT})
-    monkeypatch.setattr(detail_module, "_BLOCK_BYTES", 97)
+    monkeypatch.setattr(events_module, "_BLOCK_BYTES", 97)
 
     parts, issues = read(tmp_path / "again", {DETAIL: TEXT})
 
@@ -211,7 +211,7 @@ def test_a_real_recording_is_read_whole_and_its_first_step_begins_when_it_was_op
 
 
 def test_parents_are_numbered_on_from_part_to_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detail_module, "_BLOCK_BYTES", 97)
+    monkeypatch.setattr(events_module, "_BLOCK_BYTES", 97)
     steps = [step(k, 400, event(1000 * k, 300, "RunGraph", "graph_0"), event(1000 * k + 50, 100)) for k in (1, 2, 3)]
 
     tables, _ = read(tmp_path, {DETAIL: "".join(steps)})

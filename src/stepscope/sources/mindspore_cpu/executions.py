@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.side_files import AGAIN, report_unreadable
+from stepscope.tables.base import with_schema
 
 EXECUTIONS = {
     "name": pl.String,
@@ -41,27 +42,20 @@ def read_executions(times: Path, launches: Path | None, sink: Sink) -> pl.DataFr
     if lines.is_empty():
         sink.issue("note", times, "lists no operator executions", "Nothing to do if none ran on the CPU")
     readable = pl.col("start_ns").is_between(0, _LARGEST_NS) & (pl.col("duration_ns") >= 0)
-    rows = calls.filter(readable & pl.col("thread").is_not_null() & pl.col("name").is_not_null())
+    rows = calls.drop_nulls(["thread", "name"]).filter(readable)
     if lost := calls.height - rows.height:
         problem = f"{lost} operator executions have no readable time and are left out"
         sink.issue("warning", times, problem, "The rest is complete", lost=lost)
-    rows = rows.sort("start_ns", maintain_order=True)
-    rows = rows.with_columns(
-        type=pl.col("name").str.extract(r"([^/]+?)(?:-op\d+)?$", 1), input_shapes=pl.lit(None, pl.String)
-    ).select(*EXECUTIONS)
-    return rows if launches is None else with_shapes(rows, launches, sink)
+    typed = rows.with_columns(type=pl.col("name").str.extract(r"([^/]+?)(?:-op\d+)?$", 1))
+    ordered = typed.sort("start_ns", maintain_order=True)
+    return with_schema(ordered if launches is None else _with_shapes(ordered, launches, sink), EXECUTIONS)
 
 
-def with_shapes(rows: pl.DataFrame, launches: Path, sink: Sink) -> pl.DataFrame:
-    """Operators with `input_shapes`, as JSON.
+def _with_shapes(rows: pl.DataFrame, launches: Path, sink: Sink) -> pl.DataFrame:
+    """Executions, in order of start, with `input_shapes`.
 
-    The file has a line a launch, in launch order, with the last part of the name: the k-th launch of a name is the k-th
-    of its executions. Where a window's edge cut the one or the other off, shapes are given only if all agree.
-
-    Args:
-        rows: With `short` and `input_shapes`, in order of start.
-        launches: `cpu_framework`.
-        sink: Told about damage.
+    `cpu_framework` has a line a launch, in launch order, with the last part of the name: the k-th launch of a name is
+    the k-th of its executions. If a window's edge cut the one or the other off, shapes are given only if all agree.
     """
     lines = _lines(launches, sink)
     is_launch = lines.str.contains(_LAUNCH)
@@ -71,22 +65,20 @@ def with_shapes(rows: pl.DataFrame, launches: Path, sink: Sink) -> pl.DataFrame:
     parts = pl.col("line").str.split(";")
     inputs = pl.col("line").str.extract_all(r":(\[[^\]]*\]|NoShape);").list.join("")
     shapes = inputs.str.replace_all("NoShape", "null").str.strip_chars(":;").str.replace_all(";:", ", ", literal=True)
-    order = pl.int_range(pl.len()).over("short")
+    counted = {"order": pl.int_range(pl.len()).over("short"), "runs": pl.len().over("short")}
     launched = (
         lines.filter(is_launch)
         .to_frame()
         .select(short=parts.list.get(1, null_on_oob=True), input_shapes=pl.format("[{}]", shapes))
         .filter(pl.col("short") != "")
-        .with_columns(
-            order=order, launches=pl.len().over("short"), alike=pl.col("input_shapes").n_unique().over("short")
-        )
+        .with_columns(**counted)
     )
-    ordered = rows.drop("input_shapes").with_columns(order=order, runs=pl.len().over("short"))
-    exact = ordered.join(launched, on=["short", "order"], how="left", maintain_order="left")
-    common = launched.filter(pl.col("alike") == 1).unique("short").select("short", common="input_shapes")
-    known = pl.when(pl.col("runs") == pl.col("launches")).then("input_shapes").otherwise("common")
+    shape = pl.col("input_shapes")
+    common = launched.group_by("short").agg(common=pl.when(shape.n_unique() == 1).then(shape.first()))
+    ordered = rows.with_columns(**counted)
+    exact = ordered.join(launched, on=["short", "order", "runs"], how="left", maintain_order="left")
     joined = exact.join(common, on="short", how="left", maintain_order="left")
-    return joined.with_columns(input_shapes=known).select(*rows.columns)
+    return joined.with_columns(input_shapes=pl.coalesce("input_shapes", "common"))
 
 
 def _calls(lines: pl.Series) -> pl.DataFrame:

@@ -13,8 +13,7 @@ from stepscope.errors import UnreadableInput
 from stepscope.json_values import as_index
 from stepscope.paths import natural
 from stepscope.sources.base import PROFILER_REASONS, Found, Input, Sink
-from stepscope.sources.runtime_profiler.detail import STATED, read_detail
-from stepscope.sources.runtime_profiler.json_events import read_json_events
+from stepscope.sources.runtime_profiler.events import STATED, read_detail, read_json_events
 from stepscope.sources.runtime_profiler.tables import RuntimeTables, steps_of
 from stepscope.sources.windows import around
 from stepscope.tables import RANKS, STEPS
@@ -39,17 +38,18 @@ class RuntimeProfilerSource:
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with its files: an input for each process, which share the number in their names."""
         files: dict[str, list[Path]] = defaultdict(list)
+        rest = []
         for name in names:
             if match := _NAME.fullmatch(name):
                 files[match[2]].append(directory / name)
-        inputs = []
-        for stamp in sorted(files, key=natural):
-            kinds = {match[1] for file in files[stamp] if (match := _NAME.fullmatch(file.name))}
-            if kinds & {"Detail", "Json"}:
-                label = stamp if len(files) > 1 else ""
-                inputs.append(Input(self.name, directory, tuple(sorted(files[stamp])), label))
-        rest = tuple(name for name in names if not _NAME.fullmatch(name))
-        return Found(tuple(inputs), rest) if inputs else None
+            else:
+                rest.append(name)
+        found = [
+            Input(self.name, directory, tuple(sorted(files[stamp])), stamp if len(files) > 1 else "")
+            for stamp in sorted(files, key=natural)
+        ]
+        inputs = tuple(item for item in found if {"Detail", "Json"} & _kinds(item).keys())
+        return Found(inputs, tuple(rest)) if inputs else None
 
     def sniff(self, file: Path, head: bytes) -> Input | None:
         """A detail by its first lines; the other files by their names."""
@@ -107,15 +107,13 @@ def _file_of(item: Input) -> Path:
 def _rank_row(item: Input, tables: RuntimeTables, span: tuple[int, int] | None) -> pl.DataFrame:
     folder = item.path if item.path.is_dir() else item.path.parent
     match = _RANK.fullmatch(folder.name)
-    rank = as_index(match[1]) if match else None
     start_ns, end_ns = span or (None, None)
-    row = {
-        "rank": rank,
-        "rank_origin": None if rank is None else "file name",
-        "process": tables.process,
-        "framework": "mindspore",
-        "format": RuntimeProfilerSource.name,
-        "start_ns": start_ns,
-        "end_ns": end_ns,
-    }
-    return RANKS.unchecked(**{name: [value] for name, value in row.items()})
+    return RANKS.unchecked(
+        rank=[as_index(match[1]) if match else None],
+        rank_origin=["file name" if match else None],
+        process=[tables.process],
+        framework=["mindspore"],
+        format=[RuntimeProfilerSource.name],
+        start_ns=[start_ns],
+        end_ns=[end_ns],
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -28,7 +29,7 @@ class RuntimeTables:
         self._sink = sink
         self._times = Times()
         self._next = 0
-        self._wrong: dict[str, int] = {}
+        self._wrong: Counter[str] = Counter()
         self._spans = [pl.DataFrame(schema=_SPANS)]
         self.span: tuple[int, int] | None = None
         """First start and last end."""
@@ -36,7 +37,7 @@ class RuntimeTables:
         """The first process of an event."""
 
     def write(self, events: pl.DataFrame) -> None:
-        """Write some events, as `detail.EVENTS`."""
+        """Write some events, as `events.EVENTS`."""
         sane = self._sane(events)
         if sane.is_empty():
             return
@@ -50,10 +51,9 @@ class RuntimeTables:
         self._write_slices(rows)
 
     def report(self, path: Path) -> None:
-        """Tell of events whose times cannot be true."""
+        """Report events whose times cannot be true."""
         if lost := sum(self._wrong.values()):
-            kept = self._next
-            self._sink.issue("warning", path, lost_rows(self._wrong, lost + kept), STRAY_REMEDY, lost=lost)
+            self._sink.issue("warning", path, lost_rows(self._wrong, lost + self._next), STRAY_REMEDY, lost=lost)
 
     def steps(self) -> pl.DataFrame:
         """First start and last end of the events of each step, in order."""
@@ -66,8 +66,7 @@ class RuntimeTables:
         self._times.add(ours["start_ns"])
         start = pl.col("start_ns")
         checked = sort_out(events, self._times.middle_ns, start=start, end=start + pl.col("duration_ns"))
-        for reason, count in checked.wrong.items():
-            self._wrong[reason] = self._wrong.get(reason, 0) + count
+        self._wrong.update(checked.wrong)
         return checked.rows
 
     def _write_slices(self, rows: pl.DataFrame) -> None:
@@ -86,10 +85,9 @@ class RuntimeTables:
             thread=pl.col("thread").cast(pl.String),
             process=pl.col("process").cast(pl.String),
         )
-        kept = [name for name in SLICES.stored_schema if name in named.columns]
-        self._sink.write(SLICES, named.select(kept))
-        kept = [name for name in OPERATORS.stored_schema if name in named.columns]
+        self._sink.write(SLICES, named.drop("module", "event", "operator"))
         launches = named.filter(is_launch & (pl.col("operator") != ""))
+        kept = [name for name in OPERATORS.stored_schema if name in named.columns]
         self._sink.write(OPERATORS, launches.select(*kept, type="operator"))
 
 
@@ -104,11 +102,8 @@ def steps_of(spans: pl.DataFrame, stated: pl.DataFrame) -> pl.DataFrame:
         stated: `step`, `length_ns`.
     """
     lengths = stated.drop_nulls().unique("step", keep="first")
+    rows = spans.join(lengths, on="step", how="left", maintain_order="left")
     start = pl.min_horizontal("start_ns", pl.col("end_ns") - pl.col("length_ns"))
-    rows = spans.join(lengths, on="step", how="left", maintain_order="left").with_columns(
-        before=pl.col("end_ns").shift(1)
-    )
-    start = pl.when(start >= pl.col("before").fill_null(0)).then(start).otherwise("start_ns")
+    start = pl.when(start >= pl.col("end_ns").shift(1).fill_null(0)).then(start).otherwise("start_ns")
     placed = rows.select("step", "end_ns", start_ns=start)
-    window = placed.with_columns(window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("host"))
-    return STEPS.shaped(window)
+    return STEPS.shaped(placed.with_columns(window_start_ns="start_ns", window_end_ns="end_ns", window=pl.lit("host")))
