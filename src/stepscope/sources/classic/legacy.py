@@ -7,13 +7,13 @@ A rank table (`hccl.json`, or another JSON file with a `server_list`) gives each
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from stepscope.json_values import as_index
+from stepscope.json_values import as_index, list_of
 from stepscope.sources.classic.files import Seat, entries_of, kind_of
 from stepscope.sources.side_files import peek_object
 
@@ -83,8 +83,8 @@ class Cluster:
         numbers = {address: number for number, address in self._hosts.items()}
         ranks: dict[Device, int] = {}
         taken: set[int] = set()
-        for server in _servers(self._table_file):
-            for device in _objects(server.get("device")):
+        for server in _objects(peek_object(self._table_file), "server_list"):
+            for device in _objects(server, "device"):
                 place = (numbers.get(str(server.get("server_id"))), as_index(device.get("device_id")))
                 rank = as_index(device.get("rank_id"))
                 if place[0] is not None and place[1] is not None and rank is not None and rank not in taken:
@@ -98,7 +98,11 @@ class Cluster:
         """Folder's number to address of the host."""
         if self._mapping_file is None:
             return {}
-        lines = _text(self._mapping_file).splitlines()
+        try:
+            with self._mapping_file.open("rb") as file:
+                lines = file.read(_LARGEST).decode("utf-8-sig", "replace").splitlines()
+        except OSError:
+            return {}
         pairs = [match for line in lines if (match := _PAIR.fullmatch(line.strip()))]
         return {int(match[2]): match[1] for match in pairs if len(match[2]) < 10}
 
@@ -160,20 +164,8 @@ def table_names(directory: Path, names: Sequence[str]) -> set[str]:
 
 def is_rank_table(file: Path) -> bool:
     """Whether a JSON file lists the ranks of servers and their devices."""
-    return bool(_servers(file))
+    return bool(_objects(peek_object(file), "server_list"))
 
 
-def _servers(file: Path) -> list[Mapping[str, Any]]:
-    return list(_objects(peek_object(file).get("server_list")))
-
-
-def _objects(value: object) -> Iterable[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
-
-
-def _text(file: Path) -> str:
-    try:
-        with file.open("rb") as stream:
-            return stream.read(_LARGEST).decode("utf-8-sig", "replace")
-    except OSError:
-        return ""
+def _objects(part: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    return [one for one in list_of(part, key) if isinstance(one, Mapping)]

@@ -62,13 +62,6 @@ def _ranks_of(devices: Collection[_Device], ranks: Collection[int]) -> dict[_Dev
     return {device: own[device[1]] if device[0] is None or is_default else device[0] for device in devices}
 
 
-def by_rank(profile: Path, root: Path) -> dict[int, list[tuple[str, Path]]]:
-    """The files of a raw profile by the rank of their device, with their names relative to `root`."""
-    found = _by_device(profile, root)
-    placed = _ranks_of(found, ())
-    return {placed[device]: files for device, files in found.items()}
-
-
 def _by_device(profile: Path, root: Path) -> dict[_Device, list[tuple[str, Path]]]:
     """The files of each device."""
     devices = [path for path in entries_of(profile) if _DEVICE.fullmatch(path.name) and path.is_dir()]

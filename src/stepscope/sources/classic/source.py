@@ -75,7 +75,7 @@ class ClassicSource:
 
         A trace of several devices in one is left to others, as it does not show the device of its events.
         """
-        devices = raw_profiles.by_rank(directory, directory)
+        devices = raw_profiles.newest_by_rank(directory.parent, [directory.name])
         enough = {"iterations", "device_trace"} if len(devices) == 1 else {"iterations"}
         inputs = [
             self._ranked(directory, rank, named)
