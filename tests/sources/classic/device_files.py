@@ -11,6 +11,7 @@ import polars as pl
 
 from stepscope.sources.classic import ClassicSource
 from stepscope.store.sinks import MemorySink
+from stepscope.tables import ISSUES, RANK_FIGURES
 
 TICK_NS = 10
 START = 1_000_000
@@ -86,15 +87,20 @@ def display_events(base_us: float = 0.0) -> list[dict[str, Any]]:
     return events
 
 
+def cell(content: Any) -> str:
+    """A CSV cell that holds JSON."""
+    return '"' + json.dumps(content).replace('"', '""') + '"'
+
+
 def shapes(shape: str) -> str:
     """The operator's inputs as a CSV cell."""
-    text = json.dumps({"Input_0": {"format": "ND", "data_type": "FLOAT16", "shape": shape}})
-    return '"' + text.replace('"', '""') + '"'
+    return cell({"Input_0": {"format": "ND", "data_type": "FLOAT16", "shape": shape}})
 
 
 def whole_profile() -> dict[str, str]:
     """Kind of file (as the source names it) to its text; `NAMES` has the files' names."""
     us = kernels(1e3)
+    nodes, link = [{"name": "Total"}, {"name": "Default"}], {"source": "Total", "target": "Default", "value": 600.0}
     return {
         "step_trace": trace_text(),
         "step_points": json.dumps({"fp_start": CONV, "bp_end": MATMUL}),
@@ -156,15 +162,7 @@ def whole_profile() -> dict[str, str]:
             {"total_time": 1.5, "num_of_streams": 2, "num_of_ops": 2, "op_exe_times": 6, "max_scope_name_num": 4}
         ),
         "flops_summary": json.dumps({"cube_FLOPs": 800.0, "cube_FLOPS": 1600.0, "vec_FLOPs": 3.0, "vec_FLOPS": 6.0}),
-        "flops_scope": json.dumps(
-            {
-                "data": {
-                    "nodes": [{"name": "Total"}, {"name": "Default"}],
-                    "links": [{"source": "Total", "target": "Default", "value": 600.0}],
-                },
-                "max_scope_num": 2,
-            }
-        ),
+        "flops_scope": json.dumps({"data": {"nodes": nodes, "links": [link]}, "max_scope_num": 2}),
     }
 
 
@@ -213,23 +211,16 @@ class Read:
 
     def stated(self) -> dict[str, Any]:
         """Name to figure or text; the graph in front where there is one."""
-        rows = self.table("rank_figures")
-        if rows.is_empty():
-            return {}
+        rows = self.tables.get("rank_figures", RANK_FIGURES.frame()).select("name", "graph", "value", "text").rows()
         return {
             name if graph is None else f"{graph}:{name}": text if value is None else value
-            for name, graph, value, text in rows.select("name", "graph", "value", "text").iter_rows()
+            for name, graph, value, text in rows
         }
 
     def told(self, severity: str = "error") -> list[tuple[str, str]]:
         """File and problem of the issues of a severity."""
-        rows = self.table("issues")
-        if rows.is_empty():
-            return []
-        return [
-            (Path(file).name, problem)
-            for file, problem in rows.filter(severity=severity).select("file", "problem").rows()
-        ]
+        rows = self.tables.get("issues", ISSUES.frame()).filter(severity=severity)
+        return [(Path(file).name, problem) for file, problem in rows.select("file", "problem").rows()]
 
 
 def write(directory: Path, **texts: str | bytes | None) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from device_files import NAMES as DEVICE_NAMES
-from device_files import lines, starts, whole_profile
+from device_files import cell, lines, starts, whole_profile
 
 RAW = "PROF_000001_20240501100000000_ABCDEFGHIJKLMNO0"
 NAMES: Mapping[str, str] = {
@@ -48,11 +48,72 @@ ALTERNATIVES = {
 }
 """Kind of file to those that are read in its place where they are there."""
 T0_US = 1_714_528_800_000_000
+STEPS_HEADER = (
+    "Iteration ID,FP Start(us),BP End(us),Iteration End(us),Iteration Time(us),FP to BP Time(us),"
+    "Iteration Refresh(us),Data Aug Bound(us),Model ID"
+)
+CPU_TYPES_HEADER = "op_type,type_occurrences,execution_frequency(per-step),total_compute_time,avg_time(ms),percent\n"
+CPU_TYPES = CPU_TYPES_HEADER + "MatMul,4,2,3.0,0.75,0.75\nAdd,2,1,1.0,0.5,0.25\n"
+CPU_OPERATORS_HEADER = (
+    "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time(ms),op_avg_time(ms),total_proportion,"
+    "subgraph,pid\n"
+)
+CPU_MEMORY_HEADER = "Timestamp(ns),Total Allocated(Byte),Total Reserved(Byte),Total Active(Byte)\n"
+PIPELINE_HEADER = (
+    "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
+    "output_queue_usage_rate,sample_interval,parent_id,children_id\n"
+)
+HOST_HEADER = "tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info,memory_usage(kB),time_stamp(us)\n"
+MEMORY_TOTALS = {"capacity": 31.0, "allocations": 2, "deallocations": 1, "peak_mem": 0.75, "static_mem": 0.25}
 
 
-def cell(content: Any) -> str:
-    """A CSV cell that holds JSON."""
-    return '"' + json.dumps(content).replace('"', '""') + '"'
+def iteration(number: int, start: int, *, model: int = 1, reduce: str = "") -> str:
+    """A row of a raw profile's steps: 10 us of data, 60 us forward and backward, 30 us of updates."""
+    at = T0_US + start
+    return f"{number},{at + 10}.25,{at + 70},{at + 100},100,60,30,10.25,{model}{reduce}\n"
+
+
+def pipeline_json(*operators: dict[str, Any]) -> str:
+    """A `pipeline_profiling` file."""
+    return json.dumps({"op_info": list(operators), "sampling_interval": 10})
+
+
+def operator(
+    number: int, kind: str, children: list[int] | None = None, sizes: list[Any] | None = None
+) -> dict[str, Any]:
+    """One of its operators."""
+    metrics = None if sizes is None else {"output_queue": {"length": 8, "size": sizes}}
+    return {"op_id": number, "op_type": kind, "num_workers": 2, "children": children, "metrics": metrics}
+
+
+def usage_json(count: int = 3, **parts: Any) -> str:
+    """A `minddata_cpu_utilization` file of 2 processors with samples every 20 ms from 100 ms on."""
+    times = [100 + 20 * k for k in range(count)]
+    return json.dumps({"cpu_processor_num": 2, "sampling_interval": 20, "time_stamp": times, **parts})
+
+
+def tensor(number: int, start: int, end: int, size: float = 0.25, lifetime: str = "LifeLongNone") -> dict[str, Any]:
+    """A tensor of a node of a memory plan."""
+    known = {"type": "output", "shape": "2,3", "format": "ND", "data_type": "FLOAT16", "life_long": lifetime}
+    return known | {
+        "tensor_name": f"t{number}",
+        "tensor_id": number,
+        "size": size,
+        "life_start": start,
+        "life_end": end,
+    }
+
+
+def graph(number: int = 1, **changed: Any) -> dict[str, Any]:
+    """A memory plan of a graph of two nodes with a tensor each, and all that lives at each node."""
+    tensors = [tensor(5, 0, 1), tensor(6, 1, 1, lifetime="LifeLongGraphEnd")]
+    same = {"allocations": 1, "size": 0.25, "inputs": []}
+    nodes = [
+        {"name": f"op{k}", "fullname": f"Default/op{k}", "node_id": k, "allocated": 0.25 - k, "outputs": [tensors[k]]}
+        for k in range(2)
+    ]
+    plan = {"graph_id": number, "static_mem": 0.25, "nodes": [same | node for node in nodes], "lines": [0.5, 0.75]}
+    return plan | {"fp_start": 0, "bp_end": 1} | changed | {"breakdowns": [[tensors[0]], tensors]}
 
 
 def texts() -> dict[str, bytes]:
@@ -91,14 +152,9 @@ def _calls() -> dict[str, str]:
 def _cpu() -> dict[str, str]:
     """Operators on the host."""
     return {
-        "cpu_types": lines(
-            "op_type,type_occurrences,execution_frequency(per-step),total_compute_time,avg_time(ms),percent",
-            "MatMul,4,2,3.0,0.75,0.75",
-            "Add,2,1,1.0,0.5,0.25",
-        ),
-        "cpu_operators": lines(
-            "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time(ms),op_avg_time(ms),total_proportion,"
-            "subgraph,pid",
+        "cpu_types": CPU_TYPES,
+        "cpu_operators": CPU_OPERATORS_HEADER
+        + lines(
             "Host,MatMul,MatMul-op1,Default/fc/MatMul-op1,4,3.0,0.75,0.75,Default,77",
             "Host,Add,Add-op3,Default/Add-op3,2,1.0,0.5,0.25,Default,77",
         ),
@@ -106,11 +162,7 @@ def _cpu() -> dict[str, str]:
             "Default/fc/MatMul-op1;HostCpuOps;1000,0.5,0 9000,0.25,0 ", "Default/Add-op3;HostCpuOps;5000,0.001,7 "
         ),
         "cpu_framework": "MatMul;MatMul-op1;1;input_1:[2, 3];\nAdd;Add-op3;1;input_1:[2];\n",
-        "cpu_memory": lines(
-            "Timestamp(ns),Total Allocated(Byte),Total Reserved(Byte),Total Active(Byte)",
-            (1000, 7, 8, 9),
-            (2000, 5, 8, 9),
-        ),
+        "cpu_memory": CPU_MEMORY_HEADER + lines((1000, 7, 8, 9), (2000, 5, 8, 9)),
     }
 
 
@@ -129,78 +181,25 @@ def _data() -> dict[str, str]:
     values = [10, 20, 30]
     usage = {"user_utilization": values, "sys_utilization": values}
     return {
-        "pipeline_raw": lines(
-            "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
-            "output_queue_usage_rate,sample_interval,parent_id,children_id",
-            "0,Batch,4,,,,0,20,,[1]",
-            '1,TFReader,4,"[64, 0, 32]",32.0,64,0.5,20,0,',
-        ),
-        "pipeline": json.dumps(
-            {
-                "op_info": [
-                    {"op_id": 0, "op_type": "Batch", "num_workers": 4, "children": [1], "metrics": None},
-                    {
-                        "op_id": 1,
-                        "op_type": "TFReader",
-                        "num_workers": 4,
-                        "children": None,
-                        "metrics": {"output_queue": {"length": 64, "size": [64, 0, 32]}},
-                    },
-                ],
-                "sampling_interval": 20,
-            }
-        ),
+        "pipeline_raw": PIPELINE_HEADER
+        + lines("0,Batch,4,,,,0,20,,[1]", '1,TFReader,4,"[64, 0, 32]",32.0,64,0.5,20,0,'),
+        "pipeline": pipeline_json(operator(0, "Batch", [1]), operator(1, "TFReader", None, [64, 0, 32])),
         "ai_cpu_queue": got(1000),
         "get_next": got(1_000_000),
         "device_queue": lines(*batches),
         "iterator": lines(*batches),
-        "cpu_usage": json.dumps(
-            {
-                "cpu_processor_num": 2,
-                "sampling_interval": 20,
-                "time_stamp": [100, 120, 140],
-                "device_info": usage | {"io_utilization": values, "idle_utilization": values},
-                "process_info": usage,
-                "op_info": [{"op_id": 1, "metrics": usage}],
-            }
+        "cpu_usage": usage_json(
+            device_info=usage | {"io_utilization": values, "idle_utilization": values},
+            process_info=usage,
+            op_info=[{"op_id": 1, "metrics": usage}],
         ),
     }
 
 
 def _memory() -> dict[str, str]:
-    tensors = [
-        {
-            "tensor_name": f"t{k}",
-            "tensor_id": 5 + k,
-            "size": 0.25,
-            "type": "output",
-            "shape": "2,3",
-            "format": "ND",
-            "data_type": "FLOAT16",
-            "life_long": "LifeLongNone",
-            "life_start": k,
-            "life_end": 1,
-        }
-        for k in range(2)
-    ]
-    nodes = [
-        {
-            "name": f"op{k}",
-            "fullname": f"Default/op{k}",
-            "node_id": k,
-            "allocations": 1,
-            "size": 0.25,
-            "allocated": 0.25,
-            "inputs": [],
-            "outputs": [tensors[k]],
-        }
-        for k in range(2)
-    ]
-    graph = {"graph_id": 1, "static_mem": 0.25, "nodes": nodes, "fp_start": 0, "bp_end": 1, "lines": [0.5, 0.75]}
-    totals = {"capacity": 31.0, "allocations": 2, "deallocations": 1, "peak_mem": 0.75, "static_mem": 0.25}
     return {
-        "memory_summary": json.dumps(totals),
-        "memory_details": json.dumps({"1": graph | {"breakdowns": [[tensors[0]], tensors]}}),
+        "memory_summary": json.dumps(MEMORY_TOTALS),
+        "memory_details": json.dumps({"1": graph()}),
         "operator_memory": lines(
             "Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us),Device Type",
             f"MatMul,4,{T0_US}.125,{T0_US + 10}.5,10.375,NPU:3",
@@ -222,11 +221,10 @@ def _proto() -> bytes:
 
 
 def _host() -> dict[str, str]:
-    header = "tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info,memory_usage(kB),time_stamp(us)"
     rows = [f"101,100,1,graph,Compile,pass,1,{edge},info,4,{T0_US + 9 * edge}" for edge in (0, 1)]
     shapes = [{"MatMul-op2": {"op_exe_time": [0.2, 0.3], "op_shape": ["[2, 3]", "[4, 3]"], "op_exe_occurrences": 2}}]
     return {
-        "host_info": lines(header, *rows),
+        "host_info": HOST_HEADER + lines(*rows),
         "host_dataset": lines("Operation,Stage,Occurrences,Avg. time (us),Custom Info", "Pipeline,getNext,8,900.5,"),
         "dynamic_shapes": json.dumps({"MatMul": shapes, "op_type": {"MatMul": [0.2, 0.3]}}),
         "recommendation": json.dumps({"model": {"AICPUModel": {"extend": []}}}),
@@ -235,15 +233,8 @@ def _host() -> dict[str, str]:
 
 def _raw() -> dict[str, str]:
     info = {"id": 0, "ai_core_num": 30, "aic_frequency": "1650"}
-    header = (
-        "Iteration ID,FP Start(us),BP End(us),Iteration End(us),Iteration Time(us),FP to BP Time(us),"
-        "Iteration Refresh(us),Data Aug Bound(us),Model ID"
-    )
-    rows = [
-        f"{step},{T0_US + at + 10}.25,{T0_US + at + 70},{T0_US + at + 100},100,60,30,10.25,1"
-        for step, at in enumerate(range(0, 100 * len(starts()), 100), 1)
-    ]
+    rows = "".join(iteration(step, 100 * (step - 1)) for step in range(1, len(starts()) + 1))
     return {
         "device_info": json.dumps({"rank_id": "0", "DeviceInfo": [info]}),
-        "device_steps": lines(header, *rows),
+        "device_steps": f"{STEPS_HEADER}\n{rows}",
     }

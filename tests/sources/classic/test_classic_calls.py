@@ -8,9 +8,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from device_files import cell
 
-from parts import profile, read_part, taken
+from parts import golden, profile, read_part, taken
 from stepscope.analysis.communication.slow_links import slow_links
+from stepscope.errors import UnreadableInput
 from stepscope.sources.classic.calls import write_calls
 from stepscope.sources.classic.files import Seat, rank_files
 from stepscope.tables import LINKS
@@ -23,15 +25,15 @@ SDMA = {"0-1": {"SDMA": [0.5, 100.0, 200_000.0]}}
 NAME = "stream_11_0_AllReduce-op201"
 
 
-def cell(content: Any) -> str:
-    """A cell that holds JSON."""
-    return '"' + json.dumps(content).replace('"', '""') + '"'
-
-
 def row(step: object, cost: object, wait: object, links: Any = None, calls: Any = None) -> str:
     """A row of `hccl_raw`."""
     called = {NAME: [str(step), cost, wait, SDMA]} if calls is None else calls
     return f"{step},{cost},{wait},{cell(SDMA if links is None else links)},{cell(called)}\n"
+
+
+def info(version: str | None) -> dict[str, str | bytes]:
+    """The file with the version of MindSpore, if it is known."""
+    return {} if version is None else {INFO: json.dumps({"ms_version": version})}
 
 
 def totals(tables: dict[str, pl.DataFrame]) -> list[tuple[object, ...]]:
@@ -100,11 +102,8 @@ def test_the_unit_of_times_is_what_bandwidths_of_calls_show_then_what_the_versio
     tmp_path: Path, version: str | None, stated: float, unit: int, is_told: bool
 ) -> None:
     calls = {NAME: ["1", 0.5, 2.0, {"0-1": {"SDMA": [0.5, 100.0, stated]}}]}
-    files: dict[str, str | bytes] = {CALLS: HEADER + row(1, 0.5, 2.0, calls=calls)}
-    if version is not None:
-        files[INFO] = json.dumps({"ms_version": version})
 
-    tables, issues = read_part(write_calls, tmp_path, files)
+    tables, issues = read_part(write_calls, tmp_path, {CALLS: HEADER + row(1, 0.5, 2.0, calls=calls), **info(version)})
 
     assert totals(tables)[0] == (1, None, unit // 2, unit * 2)
     assert issues == ([("note", CALLS)] if is_told else [])
@@ -119,9 +118,7 @@ def test_communication_many_times_as_long_as_its_step_was_in_us(
 ) -> None:
     ticks = 100 * MS // 10
     trace = f"step_num,start_point,end_point,total,fp_point\n1,0,{ticks},{ticks},0\n-,0,{ticks},{ticks},0\n"
-    files: dict[str, str | bytes] = {CALLS: HEADER + row(1, spent, 0.0, {}, {}), TRACE: trace}
-    if version is not None:
-        files[INFO] = json.dumps({"ms_version": version})
+    files: dict[str, str | bytes] = {CALLS: HEADER + row(1, spent, 0.0, {}, {}), TRACE: trace, **info(version)}
 
     tables, issues = read_part(write_calls, tmp_path, files)
 
@@ -130,18 +127,18 @@ def test_communication_many_times_as_long_as_its_step_was_in_us(
 
 
 def test_what_this_tool_exports_is_in_ms_whatever_the_version(tmp_path: Path) -> None:
-    info = json.dumps({"ms_version": "2.9.0", "framework": "pytorch"})
+    exported = json.dumps({"ms_version": "2.9.0", "framework": "pytorch"})
 
-    tables, issues = read_part(write_calls, tmp_path, {CALLS: HEADER + row(1, 0.5, 2, {}, {}), INFO: info})
+    tables, issues = read_part(write_calls, tmp_path, {CALLS: HEADER + row(1, 0.5, 2, {}, {}), INFO: exported})
 
     assert totals(tables) == [(1, None, 500_000, 2_000_000)]
     assert issues == []
 
 
-def ends(directory: Path, rank: int, seat: Seat | None, links: Any, info: Any) -> tuple[list[Any], list[Any]]:
+def ends(directory: Path, rank: int, seat: Seat | None, links: Any, about: Any) -> tuple[list[Any], list[Any]]:
     """Ends of links of a rank, and issues."""
     name = f"hccl_raw_{rank}.csv"
-    profile(directory, {name: HEADER + row(1, 0.5, 2, links, {}), f"profiler_info_{rank}.json": json.dumps(info)})
+    profile(directory, {name: HEADER + row(1, 0.5, 2, links, {}), f"profiler_info_{rank}.json": json.dumps(about)})
     named = [(file.name, file) for file in directory.iterdir()]
     tables, issues = taken(lambda sink: write_calls(rank_files(directory, rank, named, seat), sink))
     found = tables.get("links", LINKS.frame())
@@ -151,23 +148,23 @@ def ends(directory: Path, rank: int, seat: Seat | None, links: Any, info: Any) -
 OLD = {"ms_version": "1.9.0", "rank_size": 8, "stage_num": 2}
 
 
-def test_links_that_count_within_a_pipeline_stage_become_those_of_the_job_with_a_note(tmp_path: Path) -> None:
-    links = {"3-2": SDMA["0-1"], "2-2": SDMA["0-1"]}
+@pytest.mark.parametrize(
+    ("rank", "seat", "links", "about", "found", "severity"),
+    [
+        pytest.param(6, None, ["3-2", "2-2"], OLD, [(6, 6), (7, 6)], "note", id="of a pipeline stage"),
+        pytest.param(9, Seat(9, 1, "10.0.0.2", 16, None), ["1-0"], {}, [(9, 8)], "note", id="of devices of a host"),
+        pytest.param(6, None, ["0-1", "1-4"], OLD, [], "warning", id="of unknown ranks"),
+    ],
+)
+def test_links_become_those_of_the_job_or_are_left_out(
+    tmp_path: Path, rank: int, seat: Seat | None, links: list[str], about: Any, found: list[Any], severity: str
+) -> None:
+    moved = dict.fromkeys(links, SDMA["0-1"])
 
-    assert ends(tmp_path, 6, None, links, OLD) == ([(6, 6), (7, 6)], [("note", "hccl_raw_6.csv")])
-
-
-def test_links_of_devices_of_a_host_become_those_of_the_job(tmp_path: Path) -> None:
-    seat = Seat(9, 1, "10.0.0.2", 16, None)
-
-    assert ends(tmp_path, 9, seat, {"1-0": SDMA["0-1"]}, {"ms_version": "1.3.0"})[0] == [(9, 8)]
-
-
-def test_links_of_unknown_ranks_are_left_out_and_totals_stay(tmp_path: Path) -> None:
-    found, issues = ends(tmp_path, 6, None, {"0-1": SDMA["0-1"], "1-4": SDMA["0-1"]}, OLD)
-
-    assert found == []
-    assert issues == [("warning", "hccl_raw_6.csv")]
+    assert ends(tmp_path, rank, seat, moved, {"ms_version": "1.3.0"} | about) == (
+        found,
+        [(severity, f"hccl_raw_{rank}.csv")],
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,8 +188,6 @@ def test_links_of_unknown_ranks_are_left_out_and_totals_stay(tmp_path: Path) -> 
 def test_damage_costs_the_damaged_part_alone_and_is_told(
     tmp_path: Path, text: str, steps: list[int], issues: list[tuple[str, str]]
 ) -> None:
-    from stepscope.errors import UnreadableInput
-
     told: list[tuple[str, str]]
     try:
         tables, told = read_part(write_calls, tmp_path, {CALLS: text, INFO: '{"ms_version": "2.0.0"}'})
@@ -211,8 +206,7 @@ def test_a_profile_without_the_file_has_no_communication(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("run", ["real_cluster_pipeline4", "synthetic_dp4"])
 def test_costs_and_links_are_those_of_mindinsight(shared: Path, run: str) -> None:
-    golden = json.loads((shared / "golden/mindinsight" / run / "communication_data.json").read_bytes())["response"]
-    for device, steps in golden.items():
+    for device, steps in golden(shared, run, "communication_data").items():
         rank = int(device.removeprefix("device"))
         directory = shared / "data/mindspore" / run / "profiler"
         files = rank_files(directory, rank, [(f"hccl_raw_{rank}.csv", directory / f"hccl_raw_{rank}.csv")])

@@ -9,9 +9,8 @@ import polars as pl
 import pynative_cpu
 import pytest
 
-from parts import read_part, taken
+from parts import golden, read_part, read_rank
 from stepscope import open_run
-from stepscope.sources.classic import ClassicSource
 from stepscope.sources.classic.cpu_operators import write_cpu_operators
 
 TIMES, TIMELINE = "cpu_op_execute_timestamp_0.txt", "cpu_timeline_display_0.json"
@@ -23,18 +22,25 @@ STEPS = [
 OTHERS = [{"name": "A-op1", "ph": "X", "tid": "HostCpuOps0", "pid": 0, "ts": 1000.0, "dur": 500.0}]
 
 
-def test_operators_of_a_cpu_have_the_steps_of_its_timeline(tmp_path: Path) -> None:
-    files: dict[str, str | bytes] = {TIMES: RUNS, TIMELINE: json.dumps(OTHERS + STEPS)}
+@pytest.mark.parametrize(
+    ("texts", "steps", "of_operators"),
+    [
+        (
+            {TIMELINE: json.dumps(OTHERS + STEPS)},
+            [(1, 1_000_000, 2_500_000, "stated"), (2, 3_000_000, 4_500_000, "stated")],
+            [1, 2, None],
+        ),
+        ({}, [(0, 1_000_000, 9_500_000, "recording")], [0, 0, 0]),
+    ],
+)
+def test_operators_of_a_cpu_have_the_steps_of_its_timeline_or_are_all_in_step_0(
+    tmp_path: Path, texts: dict[str, str | bytes], steps: list[tuple[object, ...]], of_operators: list[int | None]
+) -> None:
+    tables, issues = read_part(write_cpu_operators, tmp_path, {TIMES: RUNS, **texts})
 
-    tables, issues = read_part(write_cpu_operators, tmp_path, files)
-
-    steps = tables["steps"].select("step", "start_ns", "end_ns", "window")
-    assert steps.rows() == [(1, 1_000_000, 2_500_000, "stated"), (2, 3_000_000, 4_500_000, "stated")]
-    assert tables["operators"].select("slice", "start_ns", "step").rows() == [
-        (0, 1_000_000, 1),
-        (1, 3_000_000, 2),
-        (2, 9_000_000, None),
-    ]
+    assert tables["steps"].select("step", "start_ns", "end_ns", "window").rows() == steps
+    found = zip(range(3), (1_000_000, 3_000_000, 9_000_000), of_operators, strict=True)
+    assert tables["operators"].select("slice", "start_ns", "step").rows() == list(found)
     assert tables["slices"]["category"].to_list() == ["operator"] * 3
     assert issues == []
 
@@ -62,28 +68,17 @@ def test_every_answer_about_pynative_counts_each_step_and_operator_once(tmp_path
 
 
 def test_operators_on_a_cpu_get_the_operations_that_an_export_states(tmp_path: Path) -> None:
-    operators = (
-        "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time(ms)\nHost,A,A-op1,Default/A-op1,2,1.5\n"
-    )
-    flops = "full_kernel_name,MFLOPs(10^6 cube),GFLOPS(10^9 cube)\nDefault/A-op1,3.0,4.0\n"
+    header = "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time(ms)"
+    files: dict[str, str | bytes] = {
+        "cpu_op_detail_info_0.csv": f"{header}\nHost,A,A-op1,Default/A-op1,2,1.5\n",
+        "flops_0.txt": "full_kernel_name,MFLOPs(10^6 cube),GFLOPS(10^9 cube)\nDefault/A-op1,3.0,4.0\n",
+    }
 
-    tables, issues = read_part(
-        write_cpu_operators, tmp_path, {"cpu_op_detail_info_0.csv": operators, "flops_0.txt": flops}
-    )
+    tables, issues = read_part(write_cpu_operators, tmp_path, files)
 
     known = tables["operator_totals"].filter(level="operator").select("unit", "name", "cube_flops").rows()
     assert known == [("CPU", "A-op1", 3e6)]
     assert [issue.problem for issue in issues] == []
-
-
-def test_without_a_timeline_all_is_step_0(tmp_path: Path) -> None:
-    tables, issues = read_part(write_cpu_operators, tmp_path, {TIMES: RUNS})
-
-    assert tables["operators"]["step"].to_list() == [0, 0, 0]
-    assert tables["steps"].select("step", "start_ns", "end_ns", "window").rows() == [
-        (0, 1_000_000, 9_500_000, "recording")
-    ]
-    assert issues == []
 
 
 def test_operators_beside_a_device_go_by_another_clock_than_its_steps(tmp_path: Path) -> None:
@@ -102,7 +97,7 @@ def test_a_damaged_timeline_costs_steps_alone_and_is_told_once(tmp_path: Path, t
     (tmp_path / TIMES).write_text(RUNS)
     (tmp_path / TIMELINE).write_text(text)
 
-    tables, issues = taken(lambda sink: _write(tmp_path, sink))
+    tables, issues = read_rank(tmp_path)
 
     assert tables["operators"].height == 3
     assert tables["steps"]["step"].to_list() in ([0], [1])
@@ -117,12 +112,7 @@ def test_a_profile_without_them_writes_nothing(tmp_path: Path) -> None:
     "place", ["mindspore/real_cpu_ms200_graph", "mindspore_profiles/2.0.0-classic_model_train_graph"]
 )
 def test_a_real_profile_of_2_0_gives_its_operators_and_steps_without_a_word(shared: Path, place: str) -> None:
-    directory = shared / "data" / place / "profiler"
-    (item,) = (
-        ClassicSource().find(directory, [p.name for p in directory.iterdir()]) or pytest.fail("not found")
-    ).inputs
-
-    tables, issues = taken(lambda sink: ClassicSource().read(item, sink))
+    tables, issues = read_rank(shared / "data" / place / "profiler")
 
     assert issues == []
     assert tables["operators"].group_by("step").len().sort("step").rows() == [(step, 8) for step in range(1, 21)]
@@ -134,30 +124,19 @@ def test_a_real_profile_of_2_0_gives_its_operators_and_steps_without_a_word(shar
     assert ((both["total_ns"] - both["summed"]).abs() <= 20_000e-6 * both["summed"] + 100).all()
 
 
-@pytest.mark.parametrize("run", ["synthetic_hetero1"])
-def test_operators_are_those_that_mindinsight_lists(shared: Path, run: str) -> None:
+def test_operators_are_those_that_mindinsight_lists(shared: Path) -> None:
+    run = "synthetic_hetero1"
     directory = shared / "data/mindspore" / run / "profiler"
-    files = {path.name: path.read_bytes() for path in directory.glob("cpu_op_*")}
-    golden = {
-        kind: json.loads((shared / f"golden/mindinsight/{run}/ops_cpu_{kind}_dev0.json").read_bytes())["response"]
-        for kind in ("op_type", "op_info")
-    }
+    types, operators = (golden(shared, run, f"ops_cpu_{kind}_dev0") for kind in ("op_type", "op_info"))
 
-    tables, _ = taken(lambda sink: _write(directory, sink))
+    tables, _ = read_rank(directory)
 
-    assert files
-    for kind, level in (("op_type", "type"), ("op_info", "operator")):
-        rows = tables["operator_totals"].filter(pl.col("unit") == "HOST_CPU", pl.col("level") == level)
-        assert rows.height == golden[kind]["size"]
-    stated = {row[0]: row for row in golden["op_type"]["object"]}
-    columns = ("name", "count", "operators", "total_ns")
-    of_types = tables["operator_totals"].filter(pl.col("unit") == "HOST_CPU", pl.col("level") == "type").select(columns)
-    for name, count, operators, total_ns in of_types.rows():
+    assert list(directory.glob("cpu_op_*"))
+    of_types, of_operators = (
+        tables["operator_totals"].filter(unit="HOST_CPU", level=level) for level in ("type", "operator")
+    )
+    assert (of_types.height, of_operators.height) == (types["size"], operators["size"])
+    stated = {row[0]: row for row in types["object"]}
+    for name, count, operators, total_ns in of_types.select("name", "count", "operators", "total_ns").rows():
         assert stated[name][1:3] == [count, operators]
         assert total_ns / 1e3 == pytest.approx(stated[name][3], rel=1e-6)
-
-
-def _write(directory: Path, sink: object) -> None:
-    found = ClassicSource().find(directory, [path.name for path in directory.iterdir()])
-    assert found is not None
-    ClassicSource().read(found.inputs[0], sink)  # type: ignore[arg-type]

@@ -19,13 +19,11 @@ TOTALS = "op_type,type_occurrences,total_compute_time\nMatMul,2,{total}\n"
 
 def table(**changed: Any) -> str:
     """A rank table of two servers with two devices each."""
-    servers = [
-        {
-            "server_id": address,
-            "device": [{"device_id": str(device), "rank_id": str(rank)} for device, rank in enumerate(ranks)],
-        }
+    devices = {
+        address: [{"device_id": str(device), "rank_id": str(rank)} for device, rank in enumerate(ranks)]
         for address, ranks in HOSTS.items()
-    ]
+    }
+    servers = [{"server_id": address, "device": listed} for address, listed in devices.items()]
     return json.dumps({"version": "1.0", "server_list": servers, "status": "completed"} | changed)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
+from every_kind import MEMORY_TOTALS, graph, tensor
 
 from parts import read_part
 from stepscope.sources.classic.memory import write_memory
@@ -15,39 +15,9 @@ from stepscope.sources.classic.memory import write_memory
 GIB = 1 << 30
 SUMMARY, DETAILS, PROTO = "memory_usage_summary_0.json", "memory_usage_details_0.json", "memory_usage_0.pb"
 ALLOCATIONS = "operator_memory_0.csv"
-TOTALS = {"capacity": 31.0, "allocations": 2, "deallocations": 1, "peak_mem": 0.75, "static_mem": 0.25}
 
 
-def tensor(number: int, start: int, end: int, size: float = 0.25, lifetime: str = "LifeLongNone") -> dict[str, Any]:
-    """A tensor of a node."""
-    known = {"type": "output", "shape": "2,3", "format": "ND", "data_type": "FLOAT16", "life_long": lifetime}
-    return {
-        "tensor_name": f"t{number}",
-        "tensor_id": number,
-        "size": size,
-        "life_start": start,
-        "life_end": end,
-        **known,
-    }
-
-
-def graph(number: int = 1, **changed: Any) -> dict[str, Any]:
-    """A graph of two nodes with a tensor each, and all that lives at each node."""
-    tensors = [tensor(5, 0, 1), tensor(6, 1, 1, lifetime="LifeLongGraphEnd")]
-    nodes = [
-        {
-            "name": f"op{k}",
-            "fullname": f"Default/op{k}",
-            "node_id": k,
-            "allocations": 1,
-            "size": 0.25,
-            "allocated": 0.25 - k,
-        }
-        | {"inputs": [], "outputs": [tensors[k]]}
-        for k in range(2)
-    ]
-    plan = {"graph_id": number, "static_mem": 0.25, "nodes": nodes, "fp_start": 0, "bp_end": 1, "lines": [0.5, 0.75]}
-    return plan | changed | {"breakdowns": [[tensors[0]], tensors]}
+PLAN = json.dumps({"1": graph()})
 
 
 def test_a_plan_becomes_graphs_nodes_and_tensors_in_bytes(tmp_path: Path) -> None:
@@ -82,10 +52,8 @@ def test_what_lives_at_each_node_is_not_read_and_may_be_cut_off(tmp_path: Path) 
 
 
 def test_totals_are_stated_in_bytes_and_another_peak_is_told(tmp_path: Path) -> None:
-    details = json.dumps({"1": graph()})
-
-    tables, silent = read_part(write_memory, tmp_path, {SUMMARY: json.dumps(TOTALS), DETAILS: details})
-    _, told = read_part(write_memory, tmp_path, {SUMMARY: json.dumps(TOTALS | {"peak_mem": 5}), DETAILS: details})
+    tables, silent = read_part(write_memory, tmp_path, {SUMMARY: json.dumps(MEMORY_TOTALS), DETAILS: PLAN})
+    _, told = read_part(write_memory, tmp_path, {SUMMARY: json.dumps(MEMORY_TOTALS | {"peak_mem": 5}), DETAILS: PLAN})
 
     assert dict(tables["rank_figures"].select("name", "value").iter_rows()) == {
         "memory_capacity_bytes": 31 * GIB,
@@ -136,7 +104,7 @@ def proto(*, packed: bool = True) -> bytes:
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_the_protobuf_plan_gives_what_the_json_plan_gives(tmp_path: Path, packed: bool) -> None:
-    expected, _ = read_part(write_memory, tmp_path / "json", {DETAILS: json.dumps({"1": graph()})})
+    expected, _ = read_part(write_memory, tmp_path / "json", {DETAILS: PLAN})
 
     tables, issues = read_part(write_memory, tmp_path / "pb", {PROTO: proto(packed=packed)})
 
@@ -166,9 +134,8 @@ def test_a_protobuf_plan_that_is_cut_anywhere_gives_what_comes_before(tmp_path: 
         if issues != [("error", PROTO)]:
             untold.append(length)
 
-    assert untold == [
-        len(content) - len(message((2, 31 * GIB)))
-    ]  # the graph is whole, what follows is not there at all
+    after_graph = len(content) - len(message((2, 31 * GIB)))  # the graph is whole, what follows is not there at all
+    assert untold == [after_graph]
     assert nodes == sorted(nodes)
     assert nodes[-1] == 2
 
@@ -189,13 +156,13 @@ def test_allocations_of_operators_have_sizes_and_times(tmp_path: Path) -> None:
 
 DAMAGE: dict[str, tuple[str, str | bytes, str]] = {
     "empty details": (DETAILS, "", "error"),
-    "cut details": (DETAILS, json.dumps({"1": graph()})[:200], "error"),
+    "cut details": (DETAILS, PLAN[:200], "error"),
     "deep details": (DETAILS, '{"1":' * 100_000, "error"),
     "no graphs": (DETAILS, '{"1": 5, "2": {"graph_id": "x", "nodes": []}}', "error"),
     "list": (DETAILS, "[]", "error"),
     "empty totals": (SUMMARY, "", "error"),
-    "text in totals": (SUMMARY, json.dumps(TOTALS | {"peak_mem": "much"}), "warning"),
-    "huge totals": (SUMMARY, json.dumps(TOTALS).replace("31.0", "1e400"), "error"),
+    "text in totals": (SUMMARY, json.dumps(MEMORY_TOTALS | {"peak_mem": "much"}), "warning"),
+    "huge totals": (SUMMARY, json.dumps(MEMORY_TOTALS).replace("31.0", "1e400"), "error"),
     "empty proto": (PROTO, b"", "warning"),
     "no proto": (PROTO, b"\x07\x07\x07", "error"),
     "endless number": (PROTO, b"\xff" * 20, "error"),
@@ -209,9 +176,9 @@ DAMAGE: dict[str, tuple[str, str | bytes, str]] = {
 @pytest.mark.parametrize("case", DAMAGE)
 def test_damage_costs_its_own_file_only_and_is_told(tmp_path: Path, case: str) -> None:
     name, content, severity = DAMAGE[case]
-    sound: dict[str, str | bytes] = {SUMMARY: json.dumps(TOTALS)}
+    sound: dict[str, str | bytes] = {SUMMARY: json.dumps(MEMORY_TOTALS)}
     if name not in (DETAILS, PROTO):
-        sound[DETAILS] = json.dumps({"1": graph()})
+        sound[DETAILS] = PLAN
 
     tables, issues = read_part(write_memory, tmp_path, {**sound, name: content})
 

@@ -10,10 +10,8 @@ import polars as pl
 import pytest
 
 import stepscope
-from parts import profile, taken
-from stepscope.sources.classic import ClassicSource
+from parts import profile, read_part, read_rank
 from stepscope.sources.classic.timeline import write_device
-from stepscope.sources.discover import discover
 
 BOOT_US = 56_635_000_000.0
 """Times count from the start of the machine."""
@@ -128,8 +126,7 @@ def export(device: int, rank: int, model: int = 2, whole: bool = False, **change
 def read(directory: Path, files: dict[str, str | bytes]) -> tuple[dict[str, pl.DataFrame], list[tuple[str, str]]]:
     """Tables and issues of the only rank."""
     profile(directory, files)
-    (item,) = discover([directory]).inputs
-    return taken(lambda sink: ClassicSource().read(item, sink))
+    return read_rank(directory)
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -228,9 +225,8 @@ def test_ends_that_are_no_ranks_of_the_job_are_told(tmp_path: Path) -> None:
 
 def test_the_newer_layout_has_steps_without_its_csv_file(tmp_path: Path) -> None:
     name = "PROF_000001_20240501100000000_ABC/mindstudio_profiler_output/step_trace_20240501100050.json"
-    files = profile(tmp_path, {name: json.dumps(marks("Model ID:2"))})
 
-    tables, issues = taken(lambda sink: write_device(files, sink))
+    tables, issues = read_part(write_device, tmp_path, {name: json.dumps(marks("Model ID:2"))})
 
     assert tables["steps"]["step"].to_list() == [1, 2, 3]
     assert tables["collectives"]["step"].to_list() == [1, 2, 3]
@@ -249,6 +245,8 @@ def test_questions_are_answered(tmp_path: Path) -> None:
     assert types.select("type", "count").rows()[:3] == [("AllReduce", 3), ("MatMul", 3), ("Cast", 9)]
 
 
+PROF = "PROF_000000_20230818142704322_ABCDEF"
+LIST_OF_KERNELS = f"{PROF}/mindstudio_profiler_output/op_summary_20230818150000.csv"
 SUMMARY = "Device_id,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Block Dim,Input Shapes"
 
 
@@ -269,10 +267,7 @@ def test_a_raw_profile_alone_with_one_trace_has_ranks_and_steps(tmp_path: Path, 
     profile(tmp_path, whole_trace(0, 8, parts=parts) | whole_trace(1, 9, parts=parts))
     profile(tmp_path / "old", export(0, 0) | export(1, 1))
 
-    run, old = (
-        stepscope.open_run(tmp_path / "PROF_000000_20230818142704322_ABCDEF"),
-        stepscope.open_run(tmp_path / "old"),
-    )
+    run, old = stepscope.open_run(tmp_path / PROF), stepscope.open_run(tmp_path / "old")
     both = [run for run in stepscope.open_runs(tmp_path) if run.ranks[0].path.parent == tmp_path]
 
     assert [rank.rank for rank in run.ranks] == [8]
@@ -280,10 +275,11 @@ def test_a_raw_profile_alone_with_one_trace_has_ranks_and_steps(tmp_path: Path, 
     columns = ["step", "step_ns", "interval_ns", "forward_backward_ns", "tail_ns"]
     asked, expected = (one.analyse("step_trace").select(columns).head(3).rows() for one in (run, old))
     assert asked == expected
-    types = run.analyse("operator_types").filter(unit="AI_CORE").select("type", "count", "total_ns").rows()
-    assert (
-        types == old.analyse("operator_types").filter(rank=0, unit="AI_CORE").select("type", "count", "total_ns").rows()
+    types, expected_types = (
+        one.analyse("operator_types").filter(**only, unit="AI_CORE").select("type", "count", "total_ns").rows()
+        for one, only in ((run, {}), (old, {"rank": 0}))
     )
+    assert types == expected_types
     assert run.table("links").collect().height == old.table("links").filter(rank=0).collect().height
 
 
@@ -299,8 +295,7 @@ def test_of_several_exports_of_a_raw_profile_the_newest_counts(tmp_path: Path) -
 def test_a_list_of_kernels_adds_what_the_trace_lacks(tmp_path: Path) -> None:
     at = begins()[0] + 2 * FIRST_US
     row = f'0,{MATMUL},MatMulV2,AI_CORE,{at},100.0,20,"""2,3;3,4"""'
-    name = "PROF_000000_20230818142704322_ABCDEF/mindstudio_profiler_output/op_summary_20230818150000.csv"
-    profile(tmp_path, whole_trace(0, 0) | {name: f"{SUMMARY}\n{row}\n"})
+    profile(tmp_path, whole_trace(0, 0) | {LIST_OF_KERNELS: f"{SUMMARY}\n{row}\n"})
 
     kernels = stepscope.open_run(tmp_path).table("kernels").filter(name=MATMUL).collect().sort("start_ns")
 
@@ -322,8 +317,7 @@ def test_a_damaged_trace_of_all_iterations_costs_no_other_rank(tmp_path: Path, t
 
 @pytest.mark.parametrize("text", ["", "kernel,time\n1,2\n", "Op Name\n"])
 def test_a_damaged_list_of_kernels_costs_what_it_adds(tmp_path: Path, text: str) -> None:
-    name = "PROF_000000_20230818142704322_ABCDEF/mindstudio_profiler_output/op_summary_20230818150000.csv"
-    profile(tmp_path, whole_trace(0, 0) | {name: text})
+    profile(tmp_path, whole_trace(0, 0) | {LIST_OF_KERNELS: text})
 
     run = stepscope.open_run(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Lists of operators in the headers of every generation."""
+"""Lists of operators in the headers of every generation, and what stands before the place where they were cut."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import pytest
 from device_files import CONV, MATMUL, Read, lines, shapes, whole_profile, write
 
 TYPES = ("Conv2D,0.9,3,", "MatMul,0.6,3,")
+TYPES_HEADER = "kernel_type,total_time,execution_frequency,percent"
+PROFILE = whole_profile()
+ONE_OPERATOR = lines("full_kernel_name,execution_time,execution_frequency", f"{CONV},0.3,3")
 
 
 @pytest.mark.parametrize(
     ("header", "shares"),
     [
-        ("kernel_type,total_time,execution_frequency,percent", ("0.6", "0.4")),
-        ("kernel_type,total_time,execution_frequency,percent", ("60.00", "40.00")),
+        (TYPES_HEADER, ("0.6", "0.4")),
+        (TYPES_HEADER, ("60.00", "40.00")),
         ("op_type,execution_time,execution_frequency,percent", ("60.0", "40.0")),
     ],
 )
@@ -30,7 +33,7 @@ def test_types_of_every_generation(tmp_path: Path, header: str, shares: tuple[st
 
 
 def test_shares_that_do_not_fit_are_noted(tmp_path: Path) -> None:
-    text = lines("kernel_type,total_time,execution_frequency,percent", TYPES[0] + "48.00", TYPES[1] + "40.00")
+    text = lines(TYPES_HEADER, TYPES[0] + "48.00", TYPES[1] + "40.00")
 
     read = Read(write(tmp_path, device_types=text))
 
@@ -90,11 +93,10 @@ FULL, SHORT = "Default/Conv-op7", "Conv2D-op1"
 def test_the_framework_of_every_generation(
     tmp_path: Path, header: str, rest: str, core: str | None, graph: int | None
 ) -> None:
-    operators = lines("full_kernel_name,execution_time,execution_frequency", f"{CONV},0.3,3")
     row = f"1,3,32,{CONV}," + rest.replace("{}", shapes("32,3,8,8"))
     framework = lines("task_id,stream_id,block_dim," + header, row, row)
 
-    read = Read(write(tmp_path, device_operators=operators, framework=framework))
+    read = Read(write(tmp_path, device_operators=ONE_OPERATOR, framework=framework))
 
     (told,) = read.totals("AI_CORE", "operator").rows(named=True)
     assert (told["type"], told["core"], told["graph"], told["subgraph"]) == ("Conv2D", core, graph, "Default")
@@ -104,10 +106,9 @@ def test_the_framework_of_every_generation(
 
 
 def test_an_operator_that_the_framework_does_not_know_keeps_what_its_name_says(tmp_path: Path) -> None:
-    texts = whole_profile()
-    framework = "\n".join(texts["framework"].splitlines()[:2]) + "\n"
+    framework = lines(*PROFILE["framework"].splitlines()[:2])
 
-    read = Read(write(tmp_path, device_operators=texts["device_operators"], framework=framework))
+    read = Read(write(tmp_path, device_operators=PROFILE["device_operators"], framework=framework))
 
     told = read.totals("AI_CORE", "operator").select("type", "inputs").rows()
     assert told[1] == ("MatMul", None)
@@ -133,9 +134,7 @@ WITH_UTILIZATION = (
 def test_operations_of_every_generation(
     tmp_path: Path, header: str, row: str, flops: tuple[float, float | None], noted: bool
 ) -> None:
-    operators = lines("full_kernel_name,execution_time,execution_frequency", f"{CONV},0.3,3")
-
-    read = Read(write(tmp_path, device_operators=operators, flops=lines(header, f"{CONV},{row}")))
+    read = Read(write(tmp_path, device_operators=ONE_OPERATOR, flops=lines(header, f"{CONV},{row}")))
 
     assert read.totals("AI_CORE", "operator").select("cube_flops", "vector_flops").row(0) == flops
     assert bool(read.told("note")) == noted
@@ -143,10 +142,9 @@ def test_operations_of_every_generation(
 
 
 def test_rates_that_are_not_operations_over_time_are_noted(tmp_path: Path) -> None:
-    texts = whole_profile()
-    flops = texts["flops"].replace(",2000.0,", ",2500.0,")
+    flops = PROFILE["flops"].replace(",2000.0,", ",2500.0,")
 
-    read = Read(write(tmp_path, device_operators=texts["device_operators"], flops=flops))
+    read = Read(write(tmp_path, device_operators=PROFILE["device_operators"], flops=flops))
 
     assert read.told("note") == [
         ("flops_0.txt", "the rate of 1 of 2 operators does not match their operations and time")
@@ -154,9 +152,7 @@ def test_rates_that_are_not_operations_over_time_are_noted(tmp_path: Path) -> No
 
 
 def test_operations_without_a_list_of_operators_are_told(tmp_path: Path) -> None:
-    texts = whole_profile()
-
-    read = Read(write(tmp_path, flops=texts["flops"], ai_cpu=texts["ai_cpu"]))
+    read = Read(write(tmp_path, flops=PROFILE["flops"], ai_cpu=PROFILE["ai_cpu"]))
 
     assert [file for file, _ in read.told("warning")] == ["flops_0.txt"]
 
@@ -179,9 +175,7 @@ def test_executions_on_the_ai_cpu_are_summed_by_kernel(tmp_path: Path, header: s
 
 
 def test_pynative_operators(tmp_path: Path) -> None:
-    texts = whole_profile()
-
-    read = Read(write(tmp_path, pynative_types=texts["pynative_types"], pynative_operators=texts["pynative_operators"]))
+    read = Read(write(tmp_path, **{kind: PROFILE[kind] for kind in ("pynative_types", "pynative_operators")}))
 
     assert read.totals("PYNATIVE", "type").select("name", "count", "total_ns").rows() == [
         ("Add", 4, 400_000),
@@ -195,9 +189,7 @@ def test_pynative_operators(tmp_path: Path) -> None:
 
 
 def test_operators_and_kernels_of_a_gpu(tmp_path: Path) -> None:
-    texts = {kind: text for kind, text in whole_profile().items() if kind.startswith("gpu_")}
-
-    read = Read(write(tmp_path, **texts))
+    read = Read(write(tmp_path, **{kind: text for kind, text in PROFILE.items() if kind.startswith("gpu_")}))
 
     assert read.totals("GPU", "type").select("name", "count", "total_ns").rows() == [
         ("Conv2D", 2, 800_000),
@@ -209,18 +201,8 @@ def test_operators_and_kernels_of_a_gpu(tmp_path: Path) -> None:
     )
     columns = ["name", "type", "full_name", "stream", "block", "grid", "count", "total_ns", "max_ns", "min_ns"]
     assert read.totals("CUDA", "activity").select(columns).row(0) == (
-        (
-            "void f<float, 3>(f)",
-            "cuLaunchKernel",
-            "Default/Conv2D-op1",
-            7,
-            "256,1,1",
-            "32,1,1",
-            4,
-            700_500,
-            200_000,
-            150_000,
-        )
+        *("void f<float, 3>(f)", "cuLaunchKernel", "Default/Conv2D-op1", 7, "256,1,1", "32,1,1"),
+        *(4, 700_500, 200_000, 150_000),
     )
     assert read.table("issues").is_empty()
 
@@ -247,3 +229,20 @@ def test_operations_of_scopes(tmp_path: Path) -> None:
     assert read.table("flop_scopes").rows() == [("Total", "Default", 6_500_000.0)]
     assert read.stated() == {"flop_scope_levels": 4.0}
     assert read.told() == [("flops_scope_0.json", "2 of 3 links cannot be read")]
+
+
+@pytest.mark.parametrize("kind", ["step_trace", "device_operators", "gpu_operators", "timeline", "ai_cpu"])
+def test_rows_before_a_cut_are_kept(tmp_path: Path, kind: str) -> None:
+    text = PROFILE[kind].rstrip("\n")
+    texts = PROFILE | {kind: text[:-4] if kind != "step_trace" else text[: text.rindex("\n") - 4]}
+
+    read = Read(write(tmp_path, **texts))
+
+    rows = {
+        "step_trace": read.table("steps"),
+        "device_operators": read.totals("AI_CORE", "operator"),
+        "gpu_operators": read.totals("GPU", "operator"),
+        "timeline": read.table("kernels"),
+        "ai_cpu": read.totals("AI_CPU", "operator"),
+    }[kind]
+    assert rows.height > 0

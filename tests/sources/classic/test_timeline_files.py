@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,16 @@ STARTS = [(start + at) * 10_000 for start in (1000, 1200, 1400) for at in (20, 6
 """Starts of the kernels in ns."""
 
 
-def timeline(rows: Sequence[tuple[str, int, float, float]], header: str) -> str:
-    return lines(header, *rows)
+US = "kernel_name,stream_id,start_time(us),duration(ms)"
+PROFILE = whole_profile()
 
 
 @pytest.mark.parametrize("traced", [True, False])
 @pytest.mark.parametrize(
     ("header", "unit", "noted"),
     [
-        ("kernel_name,stream_id,start_time(us),duration(ms)", 1e3, False),
-        ("kernel_name,stream_id,start_time(us),duration(ms)", 1e6, True),
+        (US, 1e3, False),
+        (US, 1e6, True),
         ("op_name, stream_id, start_time(ms), duration(ms)", 1e6, False),
     ],
 )
@@ -36,7 +35,7 @@ def test_the_unit_of_starts_is_the_one_that_fits(
     # kernels that follow one another closely tell the unit without steps
     rows = [(CONV, 3, (at + 10_000_000) / unit, 0.3) for at in range(0, 3_000_000, 300_500)]
 
-    read = Read(write(tmp_path, timeline=timeline(rows, header), step_trace=trace_text() if traced else None))
+    read = Read(write(tmp_path, timeline=lines(header, *rows), step_trace=trace_text() if traced else None))
 
     found = read.table("kernels")
     assert found["start_ns"].to_list() == [at + 10_000_000 for at in range(0, 3_000_000, 300_500)]
@@ -50,13 +49,7 @@ def test_kernels_have_type_kind_stream_and_step(tmp_path: Path) -> None:
         for at, name in enumerate(("MatMul", "AllReduce", "MemcpyAsync", "Gather", "ReduceSum", "hcom_allGather_"))
     ]
 
-    read = Read(
-        write(
-            tmp_path,
-            timeline=timeline(rows, "kernel_name,stream_id,start_time(us),duration(ms)"),
-            step_trace=trace_text(),
-        )
-    )
+    read = Read(write(tmp_path, timeline=lines(US, *rows), step_trace=trace_text()))
 
     assert read.table("kernels").select("name", "type", "kind", "stream", "step").rows() == [
         ("Default/MatMul-op0", "MatMul", "compute", 0, 1),
@@ -69,23 +62,13 @@ def test_kernels_have_type_kind_stream_and_step(tmp_path: Path) -> None:
 
 
 def test_steps_without_kernels_were_not_idle_but_are_unknown(tmp_path: Path) -> None:
-    rows = kernels(1e3)[:4]
-
-    read = Read(
-        write(
-            tmp_path,
-            timeline=timeline(rows, "kernel_name,stream_id,start_time(us),duration(ms)"),
-            step_trace=trace_text(),
-        )
-    )
+    read = Read(write(tmp_path, timeline=lines(US, *kernels(1e3)[:4]), step_trace=trace_text()))
 
     assert read.table("steps")["recorded"].to_list() == [True, True, False]
 
 
 def test_without_the_list_of_kernels_the_timeline_has_them(tmp_path: Path) -> None:
-    texts = whole_profile()
-
-    read = Read(write(tmp_path, timeline_display=texts["timeline_display"], step_trace=texts["step_trace"]))
+    read = Read(write(tmp_path, timeline_display=PROFILE["timeline_display"], step_trace=trace_text()))
 
     rows = read.table("kernels")
     assert rows.filter(core="AI_CPU")["name"].to_list() == ["GetNext"] * 3
@@ -110,25 +93,18 @@ def test_a_timeline_that_counts_from_its_first_event_is_put_on_the_clock_of_the_
 def test_kernels_on_another_clock_are_left_out_and_told(tmp_path: Path) -> None:
     far = [(name, stream, start + 5e9, ms) for name, stream, start, ms in kernels(1e3)]
     events = [event for event in display_events(base_us=-7e9) if event.get("pid") != 10000]
-    texts = {
-        "timeline": timeline(far, "kernel_name,stream_id,start_time(us),duration(ms)"),
-        "timeline_display": json.dumps(events),
-    }
+    texts = {"timeline": lines(US, *far), "timeline_display": json.dumps(events)}
 
     read = Read(write(tmp_path, step_trace=trace_text(), **texts))
 
     assert read.table("kernels").is_empty()
     problem = "its clock differs from that of the step trace, so its kernels are left out"
-    assert sorted(read.told("note")) == [
-        ("ascend_timeline_display_0.json", problem),
-        ("output_timeline_data_0.txt", problem),
-    ]
+    names = ("ascend_timeline_display_0.json", "output_timeline_data_0.txt")
+    assert sorted(read.told("note")) == [(name, problem) for name in names]
 
 
 def test_without_a_step_trace_the_timeline_has_the_steps(tmp_path: Path) -> None:
-    texts = {kind: text for kind, text in whole_profile().items() if kind != "step_trace"}
-
-    read = Read(write(tmp_path, **texts))
+    read = Read(write(tmp_path, **(PROFILE | {"step_trace": None})))
 
     columns = ["step", "start_ns", "end_ns", "window", "forward_start_ns"]
     assert read.table("steps").select(columns).rows() == [
@@ -155,7 +131,7 @@ def test_bars_of_one_beginning_are_steps_one_after_the_other_on_a_gpu_too(tmp_pa
 
 
 def test_kernels_alone_are_one_recording(tmp_path: Path) -> None:
-    read = Read(write(tmp_path, timeline=whole_profile()["timeline"]))
+    read = Read(write(tmp_path, timeline=PROFILE["timeline"]))
 
     assert read.table("steps").select("step", "start_ns", "end_ns", "window").rows() == [
         (0, STARTS[0], STARTS[-1] + 200_000, "recording")
@@ -164,7 +140,7 @@ def test_kernels_alone_are_one_recording(tmp_path: Path) -> None:
 
 
 def test_the_time_of_steps_is_split(tmp_path: Path) -> None:
-    write(tmp_path / "profiler", **whole_profile())
+    write(tmp_path / "profiler", **PROFILE)
 
     steps = open_run(tmp_path).analyse("breakdown")
 
@@ -175,7 +151,7 @@ def test_the_time_of_steps_is_split(tmp_path: Path) -> None:
 def test_timelines_of_other_devices_and_generations(tmp_path: Path, form: str) -> None:
     write(tmp_path, step_trace=trace_text())
     (tmp_path / f"{form}timeline_display_0.json").write_text(json.dumps(display_events()))
-    (tmp_path / f"{form}timeline_summary_0.json").write_text(whole_profile()["timeline_summary"])
+    (tmp_path / f"{form}timeline_summary_0.json").write_text(PROFILE["timeline_summary"])
 
     read = Read(tmp_path)
 
@@ -198,20 +174,21 @@ def test_kernels_of_a_gpu_have_their_own_name(tmp_path: Path) -> None:
     assert rows.rows() == [("gemm<float, 3>", "compute", 17), ("copy", "memory", 17)]
 
 
-@pytest.mark.parametrize(("total", "noted"), [(1.5, False), (1500.0, False), (40.0, True), (0.0001, True)])
-def test_the_unit_of_the_total_is_the_one_that_fits(tmp_path: Path, total: float, noted: bool) -> None:
-    texts = whole_profile()
-    summary = texts["timeline_summary"].replace("1.5", str(total))
+@pytest.mark.parametrize(
+    ("total", "expected", "noted"),
+    [(1.5, 1.5e6, False), (1500.0, 1.5e6, False), (40.0, 40e3, True), (0.0001, 100.0, True)],
+)
+def test_the_unit_of_the_total_is_the_one_that_fits(tmp_path: Path, total: float, expected: float, noted: bool) -> None:
+    summary = PROFILE["timeline_summary"].replace("1.5", str(total))
 
-    read = Read(write(tmp_path, step_trace=trace_text(), timeline=texts["timeline"], timeline_summary=summary))
+    read = Read(write(tmp_path, step_trace=trace_text(), timeline=PROFILE["timeline"], timeline_summary=summary))
 
-    expected = {1.5: 1.5e6, 1500.0: 1.5e6, 40.0: 40e3, 0.0001: 100.0}[total]
     assert read.stated()["timeline_total_ns"] == pytest.approx(expected)
     assert bool(read.told("note")) == noted
 
 
 def test_a_total_without_any_evidence_is_unknown(tmp_path: Path) -> None:
-    read = Read(write(tmp_path, timeline_summary=whole_profile()["timeline_summary"]))
+    read = Read(write(tmp_path, timeline_summary=PROFILE["timeline_summary"]))
 
     assert "timeline_total_ns" not in read.stated()
     assert read.stated()["timeline_executions"] == 6

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from every_kind import PIPELINE_HEADER, operator, pipeline_json, usage_json
 
 from parts import taken
 from stepscope.sources.minddata.files import Clock, MinddataFiles
 from stepscope.sources.minddata.write import write_minddata
 
 MS = 1_000_000
-HEADER = (
-    "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"
-    "output_queue_usage_rate,sample_interval,parent_id,children_id\n"
-)
-RAW = HEADER + (
+RAW = PIPELINE_HEADER + (
     "0,Batch,4,,,,0,10,,[1]\n"
     '1,Shuffle,1,"[10, 20]",15.0,64,0.234375,10,0,"[2, 3]"\n'
     '2,TFReader,4,"[64, 0]",32.0,64,0.5,10,1,\n'
@@ -26,11 +23,8 @@ RAW = HEADER + (
 )
 BATCHES = "0 0 7 4 110\n0 1 7 3 110\n0 2 7 8 110\n1 16 7 0 110\n0 0 8 1 130\n0 1 8 0 130\n0 2 8 1 130\n1 16 8 16 130\n"
 QUEUE, ITERATOR = "device_queue_profiling_0.txt", "dataset_iterator_profiling_0.txt"
-RAW_NAME, PIPELINE, USAGE = (
-    "minddata_pipeline_raw_0.csv",
-    "pipeline_profiling_0.json",
-    "minddata_cpu_utilization_0.json",
-)
+RAW_NAME, PIPELINE = "minddata_pipeline_raw_0.csv", "pipeline_profiling_0.json"
+USAGE = "minddata_cpu_utilization_0.json"
 AI_CPU, GET_NEXT = "minddata_aicpu_0.txt", "minddata_getnext_profiling_0.txt"
 Issues = list[tuple[str, str]]
 
@@ -44,23 +38,7 @@ def read(
     return taken(lambda sink: write_minddata(MinddataFiles.within(directory), clock or Clock(), sink, **options))
 
 
-def pipeline_json(*operators: dict[str, Any]) -> str:
-    """A `pipeline_profiling` file."""
-    return json.dumps({"op_info": list(operators), "sampling_interval": 10})
-
-
-def operator(
-    number: int, kind: str, children: list[int] | None = None, sizes: list[Any] | None = None
-) -> dict[str, Any]:
-    """One of its operators."""
-    metrics = None if sizes is None else {"output_queue": {"length": 8, "size": sizes}}
-    return {"op_id": number, "op_type": kind, "num_workers": 2, "children": children, "metrics": metrics}
-
-
-def usage_json(count: int = 3, **parts: Any) -> str:
-    """A `minddata_cpu_utilization` file of 2 processors with samples every 20 ms from 100 ms on."""
-    times = [100 + 20 * k for k in range(count)]
-    return json.dumps({"cpu_processor_num": 2, "sampling_interval": 20, "time_stamp": times, **parts})
+ONE_OPERATOR = pipeline_json(operator(0, "MapOp"))
 
 
 def test_operators_of_the_analysed_file_have_parents_queues_and_samples_in_order(tmp_path: Path) -> None:
@@ -93,20 +71,21 @@ def test_without_the_analysed_file_operators_come_from_the_recorded_one_in_any_o
     assert issues == []
 
 
-def test_several_roots_are_several_pipelines(tmp_path: Path) -> None:
-    operators = [operator(0, "BatchOp", [1]), operator(1, "MapOp"), operator(2, "BatchOp", [3]), operator(3, "MapOp")]
+@pytest.mark.parametrize(
+    ("children", "number", "pipelines"),
+    [
+        pytest.param([[1], None, [3], None], 5, [5, 5, 6, 6], id="several roots"),
+        pytest.param([[1], [0], [2]], 0, [0, 0, 1], id="operators that feed each other in a circle"),
+    ],
+)
+def test_each_root_is_a_pipeline(
+    tmp_path: Path, children: list[list[int] | None], number: int, pipelines: list[int]
+) -> None:
+    operators = [operator(at, "MapOp", fed_by) for at, fed_by in enumerate(children)]
 
-    tables, _ = read(tmp_path, {PIPELINE: pipeline_json(*operators)}, number=5)
+    tables, _ = read(tmp_path, {PIPELINE: pipeline_json(*operators)}, number=number)
 
-    assert tables["pipeline_operators"].select("number", "pipeline").rows() == [(0, 5), (1, 5), (2, 6), (3, 6)]
-
-
-def test_operators_that_feed_each_other_in_a_circle_do_not_hang_the_reader(tmp_path: Path) -> None:
-    circle = pipeline_json(operator(0, "A", [1]), operator(1, "B", [0]), operator(2, "C", [2]))
-
-    tables, _ = read(tmp_path, {PIPELINE: circle})
-
-    assert tables["pipeline_operators"].select("number", "pipeline").rows() == [(0, 0), (1, 0), (2, 1)]
+    assert tables["pipeline_operators"].select("number", "pipeline").rows() == list(enumerate(pipelines))
 
 
 def test_samples_take_the_times_of_the_cpu_samples_or_their_own_interval_from_the_first(tmp_path: Path) -> None:
@@ -122,7 +101,7 @@ def test_samples_take_the_times_of_the_cpu_samples_or_their_own_interval_from_th
 
 
 def test_two_files_of_different_pipelines_are_told(tmp_path: Path) -> None:
-    tables, issues = read(tmp_path, {RAW_NAME: RAW, PIPELINE: pipeline_json(operator(0, "MapOp"))})
+    tables, issues = read(tmp_path, {RAW_NAME: RAW, PIPELINE: ONE_OPERATOR})
 
     assert tables["pipeline_operators"].height == 4
     assert issues == [("warning", PIPELINE)]
@@ -154,21 +133,24 @@ def test_a_batch_number_that_comes_again_is_another_batch(tmp_path: Path) -> Non
     assert tables["input_pipeline"].select("batch", "duration_ns").rows() == [(7, 8 * MS), (8, MS)] * 2
 
 
-def test_a_relation_to_steps_beats_the_number_of_the_batch(tmp_path: Path) -> None:
-    clock = Clock(0, lambda times: pl.repeat(9, len(times), dtype=pl.Int32, eager=True))
-
-    tables, _ = read(tmp_path, {QUEUE: BATCHES}, clock)
-
-    assert tables["input_pipeline"]["step"].to_list() == [9, 9]
+BEGINS_NS = 130 * MS + MS // 2
+"""Start of a step: the file says that the second batch was taken at 130 ms, and cuts off the rest."""
 
 
-def test_a_batch_is_of_the_step_that_begins_within_its_ms(tmp_path: Path) -> None:
-    begins_ns = 130 * MS + MS // 2  # the file says that the second batch was taken at 130 ms, and cuts off the rest
-    clock = Clock(0, lambda times: (times >= begins_ns).cast(pl.Int32))
+@pytest.mark.parametrize("name", [QUEUE, ITERATOR])
+@pytest.mark.parametrize(
+    ("step_of", "steps"),
+    [
+        (lambda times: pl.repeat(9, len(times), dtype=pl.Int32, eager=True), [9, 9]),
+        (lambda times: (times >= BEGINS_NS).cast(pl.Int32), [0, 1]),
+    ],
+)
+def test_a_relation_to_steps_within_the_ms_of_a_batch_beats_its_number(
+    tmp_path: Path, name: str, step_of: Callable[[pl.Series], pl.Series], steps: list[int]
+) -> None:
+    tables, _ = read(tmp_path, {name: BATCHES}, Clock(0, step_of))
 
-    tables, _ = read(tmp_path, {ITERATOR: BATCHES}, clock)
-
-    assert tables["input_pipeline"]["step"].to_list() == [0, 1]
+    assert tables["input_pipeline"]["step"].to_list() == steps
     assert tables["input_pipeline"]["time_ns"].to_list() == [110 * MS, 130 * MS]
 
 
@@ -188,57 +170,46 @@ def test_batches_of_the_device_are_in_the_unit_of_their_file(tmp_path: Path, nam
     assert issues == []
 
 
-@pytest.mark.parametrize("name", [AI_CPU, GET_NEXT])
-def test_the_first_batch_of_a_file_without_a_header_is_kept(tmp_path: Path, name: str) -> None:
-    bare = get_next(1, 100).split("\n", 1)[1]
-
-    tables, issues = read(tmp_path, {name: bare})
-
-    assert tables["input_pipeline"]["queue_size"].to_list() == [0, 1, 2]
-    assert issues == []
+BARE = get_next(1, 100).split("\n", 1)[1]
 
 
-@pytest.mark.parametrize("name", [QUEUE, ITERATOR])
-def test_a_header_above_the_batches_of_the_host_is_no_damage(tmp_path: Path, name: str) -> None:
-    tables, issues = read(tmp_path, {name: "type extra batch value time\n" + BATCHES})
+@pytest.mark.parametrize(
+    ("name", "text", "queue", "severities"),
+    [
+        (AI_CPU, BARE, [0, 1, 2], []),
+        (GET_NEXT, BARE, [0, 1, 2], []),
+        (QUEUE, "type extra batch value time\n" + BATCHES, [0, 16], []),
+        (ITERATOR, "type extra batch value time\n" + BATCHES, [0, 16], []),
+        (AI_CPU, BARE.replace("1000 1005", "1x00 1005", 1), [1, 2], ["warning"]),
+    ],
+)
+def test_a_header_is_no_batch_and_a_first_batch_damaged_or_not_is_no_header(
+    tmp_path: Path, name: str, text: str, queue: list[int], severities: list[str]
+) -> None:
+    tables, issues = read(tmp_path, {name: text})
 
-    assert tables["input_pipeline"].height == 2
-    assert issues == []
+    assert tables["input_pipeline"]["queue_size"].to_list() == queue
+    assert issues == [(severity, name) for severity in severities]
 
 
-def test_a_damaged_first_batch_is_no_header(tmp_path: Path) -> None:
-    text = get_next(1, 100).split("\n", 1)[1].replace("1000 1005", "1x00 1005", 1)
-
-    tables, issues = read(tmp_path, {AI_CPU: text})
-
-    assert tables["input_pipeline"].height == 2
-    assert issues == [("warning", AI_CPU)]
-
-
-def test_the_pace_of_the_host_settles_the_unit_of_the_device(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("unit", "cost_ns", "severities"), [(1, 5000, []), (1000, 5, ["note"])])
+def test_the_pace_of_the_host_settles_the_unit_of_the_device(
+    tmp_path: Path, unit: int, cost_ns: int, severities: list[str]
+) -> None:
     queue = "".join(f"1 16 {k} 3 {100 + 20 * k}\n" for k in range(1, 5))
 
-    right, silent = read(tmp_path, {AI_CPU: get_next(1, 18_000), QUEUE: queue})
-    other, told = read(tmp_path, {AI_CPU: get_next(1000, 18_000_000), QUEUE: queue})
+    tables, issues = read(tmp_path, {AI_CPU: get_next(unit, 18_000 * unit), QUEUE: queue})
 
-    def costs(tables: dict[str, pl.DataFrame]) -> list[int]:
-        return tables["input_pipeline"].filter(pl.col("operator") == "get_next")["duration_ns"].to_list()
-
-    assert (costs(right), silent) == ([5000] * 3, [])
-    assert (costs(other), told) == ([5] * 3, [("note", AI_CPU)])
+    assert tables["input_pipeline"].filter(operator="get_next")["duration_ns"].to_list() == [cost_ns] * 3
+    assert issues == [(severity, AI_CPU) for severity in severities]
 
 
 def test_a_first_sample_of_zeros_has_measured_nothing(tmp_path: Path) -> None:
     busy, idle = {"user_utilization": [0, 40, 80]}, {"user_utilization": [0, 0, 0]}
+    shares = {"user": [0, 50, 60], "sys": [0, 10, 0], "idle": [0, 40, 40], "io": [0, 0, 0]}
     usage = usage_json(
-        device_info={
-            "user_utilization": [0, 50, 60],
-            "sys_utilization": [0, 10, 0],
-            "idle_utilization": [0, 40, 40],
-            "io_utilization": [0, 0, 0],
-            "runable_processes": [0, 2, 3],
-            "context_switch_count": [0, 0, 8],
-        },
+        device_info={f"{name}_utilization": values for name, values in shares.items()}
+        | {"runable_processes": [0, 2, 3], "context_switch_count": [0, 0, 8]},
         process_info={"user_utilization": [0, 100, 200], "sys_utilization": [0, 0, 0]},
         op_info=[{"op_id": 1, "metrics": busy}, {"op_id": 2, "metrics": idle}],
     )
@@ -267,11 +238,8 @@ def test_an_idle_machine_is_no_sample_of_nothing(tmp_path: Path) -> None:
 
 def test_shares_are_of_all_processors_and_a_list_that_is_short_lacks_the_first_sample(tmp_path: Path) -> None:
     usage = usage_json(
-        device_info={
-            "user_utilization": [0, 50, 100],
-            "runable_processes": [1, 2, 3],
-            "context_switch_count": [0, 9, 8],
-        },
+        device_info={"user_utilization": [0, 50, 100], "runable_processes": [1, 2, 3]}
+        | {"context_switch_count": [0, 9, 8]},
         process_info={"user_utilization": [100, 200], "sys_utilization": [0, 50]},
         op_info=[
             {"op_id": 1, "metrics": {"user_utilization": [0, 40, 80]}},
@@ -283,13 +251,10 @@ def test_shares_are_of_all_processors_and_a_list_that_is_short_lacks_the_first_s
 
     tables, issues = read(tmp_path, {USAGE: usage, PIPELINE: pipeline_json(operator(1, "MapOp"))})
 
-    rows = tables["host_usage"]
-    operators = rows.filter(pl.col("scope") == "operator")
+    operators, process, host = (tables["host_usage"].filter(scope=scope) for scope in ("operator", "process", "host"))
     assert operators.select("name", "user_ratio").rows() == [("MapOp_1", 0.2), ("MapOp_1", 0.4)]
-    process = rows.filter(pl.col("scope") == "process")
     assert process["user_ratio"].to_list() == [None, 0.5, 1.0]
     assert process["rss_bytes"].to_list() == [3 << 19, 2 << 20, 3 << 20]
-    host = rows.filter(pl.col("scope") == "host")
     columns = ("time_ns", "user_ratio", "runnable", "context_switches", "available_bytes", "total_bytes", "processors")
     assert host.select(columns).rows() == [
         (100 * MS, 0.0, 1, 0, 7 << 20, 8 << 20, 2),
@@ -379,21 +344,15 @@ def test_damage_costs_its_own_file_only_and_is_told(tmp_path: Path, case: str) -
 
 
 def test_a_raw_file_without_any_row_gives_way_to_the_recorded_one(tmp_path: Path) -> None:
-    tables, issues = read(tmp_path, {RAW_NAME: HEADER, PIPELINE: pipeline_json(operator(0, "MapOp"))})
+    tables, issues = read(tmp_path, {RAW_NAME: PIPELINE_HEADER, PIPELINE: ONE_OPERATOR})
 
     assert tables["pipeline_operators"]["operator"].to_list() == ["MapOp_0"]
     assert issues == [("warning", RAW_NAME)]
 
 
 def test_text_and_huge_values_in_json_are_unknown(tmp_path: Path) -> None:
-    recorded = pipeline_json(
-        {
-            "op_id": 0,
-            "op_type": 7,
-            "num_workers": 2**40,
-            "metrics": {"output_queue": {"length": "x", "size": [1, "a", 2**70]}},
-        }
-    )
+    queue = {"output_queue": {"length": "x", "size": [1, "a", 2**70]}}
+    recorded = pipeline_json({"op_id": 0, "op_type": 7, "num_workers": 2**40, "metrics": queue})
     usage = usage_json(device_info={"user_utilization": [1, "x", 1e300], "runnable_process": [True, -1, 2]})
 
     tables, _ = read(tmp_path, {PIPELINE: recorded, USAGE: usage})

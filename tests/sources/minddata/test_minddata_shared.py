@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
-from parts import taken
+from parts import golden, taken
 from stepscope.sources.minddata.files import Clock, MinddataFiles
 from stepscope.sources.minddata.write import write_minddata
 
@@ -21,11 +19,6 @@ RECORDED = "data/mindspore_profiles/2.10.0-minddata_train"
 def read(directory: Path) -> tuple[dict[str, pl.DataFrame], list[tuple[str, str]]]:
     """Tables and issues of the files in a directory, of rank 0 if there are several: its names sort first."""
     return taken(lambda sink: write_minddata(MinddataFiles.within(directory), Clock(), sink))
-
-
-def golden(shared: Path, run: str, request: str) -> Any:
-    """What MindInsight answered."""
-    return json.loads((shared / "golden" / "mindinsight" / run / f"{request}_dev0.json").read_bytes())["response"]
 
 
 @pytest.mark.parametrize("directory", [CLASSIC, RECORDED])
@@ -62,13 +55,13 @@ def test_queues_and_costs_are_those_of_mindinsight(shared: Path, run: str) -> No
     tables, issues = read(shared / "data" / "mindspore" / run / "profiler")
 
     rows = tables["input_pipeline"]
-    for kind, operator in (("device_queue", "device_queue"), ("get_next", "get_next")):
-        own = rows.filter(pl.col("operator") == operator)
-        queue = golden(shared, run, f"queue_info_{kind}")
+    for kind in ("device_queue", "get_next"):
+        own = rows.filter(pl.col("operator") == kind)
+        queue = golden(shared, run, f"queue_info_{kind}_dev0")
         assert own["queue_size"].to_list() == queue["info"]["queue"]
         empty = queue["summary"]["queue_summary"]["empty_queue"]
         assert own.filter(pl.col("queue_size") == 0).height == empty
-    costs = golden(shared, run, "minddata_op_get_next")["info"]["get_next"]
+    costs = golden(shared, run, "minddata_op_get_next_dev0")["info"]["get_next"]
     own = rows.filter(pl.col("operator") == "get_next")
     assert (own["duration_ns"] / MS).to_list() == pytest.approx(costs, abs=1e-6)
     assert issues == []
@@ -76,7 +69,7 @@ def test_queues_and_costs_are_those_of_mindinsight(shared: Path, run: str) -> No
 
 def test_samples_of_the_cpu_are_in_the_steps_that_mindinsight_names(shared: Path) -> None:
     tables, _ = read(shared / "data" / "mindspore" / "synthetic_dp4" / "profiler")
-    answer = golden(shared, "synthetic_dp4", "minddata_cpu_utilization")
+    answer = golden(shared, "synthetic_dp4", "minddata_cpu_utilization_dev0")
 
     host = tables["host_usage"].filter(pl.col("scope") == "host").sort("time_ns")
     batches = tables["input_pipeline"].filter(pl.col("operator") == "device_queue").sort("time_ns")

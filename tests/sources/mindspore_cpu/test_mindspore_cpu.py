@@ -2,68 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+from every_kind import CPU_MEMORY_HEADER, CPU_OPERATORS_HEADER, CPU_TYPES, CPU_TYPES_HEADER
 
 from parts import taken
+from stepscope.sources.base import Sink
 from stepscope.sources.mindspore_cpu.executions import read_executions
 from stepscope.sources.mindspore_cpu.files import CpuFiles
 from stepscope.sources.mindspore_cpu.memory import read_memory
 from stepscope.sources.mindspore_cpu.totals import read_totals
-from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS
 
 TYPES, DETAILS = "cpu_op_type_info_0.csv", "cpu_op_detail_info_0.csv"
 TIMES, LAUNCHES, MEMORY = "cpu_op_execute_timestamp_0.txt", "cpu_framework_0.txt", "cpu_ms_memory_record_0.txt"
-TYPE_HEADER = "op_type,type_occurrences,execution_frequency(per-step),total_compute_time,avg_time(ms),percent\n"
-DETAIL_HEADER = (
-    "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time(ms),op_avg_time(ms),"
-    "total_proportion,subgraph,pid\n"
-)
-TYPE_ROWS = "MatMul,4,2,3.0,0.75,0.75\nAdd,2,1,1.0,0.5,0.25\n"
 DETAIL_ROWS = (
     "Host,MatMul,MatMul-op1,Default/fc/MatMul-op1,2,2.0,1.0,0.5,Default,77\n"
     "Host,MatMul,MatMul-op2,Gradients/Default/MatMul-op2,2,1.0,0.5,0.25,Gradients,77\n"
     "Host,Add,Add-op3,Default/Add-op3,2,1.0,0.5,0.25,Default,77\n"
 )
 RUNS = "Default/fc/MatMul-op1;HostCpuOps;1000,0.5,0 9000,0.25,0 \nDefault/Add-op3;HostCpuOps;5000,0.001,7\n"
-CURVE_HEADER = "Timestamp(ns),Total Allocated(Byte),Total Reserved(Byte),Total Active(Byte)\n"
 Issues = list[tuple[str, str]]
 
 
-def written(directory: Path, files: dict[str, str]) -> CpuFiles:
-    """Those files, by kind."""
+def read(
+    directory: Path, files: dict[str, str], reader: Callable[[CpuFiles, Sink], pl.DataFrame]
+) -> tuple[pl.DataFrame, Issues]:
+    """What a reader makes of files that are written first, and issues."""
     for name, text in files.items():
         (directory / name).write_text(text)
-    return CpuFiles.among(directory.iterdir())
+    found, rows = CpuFiles.among(directory.iterdir()), list[pl.DataFrame]()
+    _, issues = taken(lambda sink: rows.append(reader(found, sink)))
+    return rows[0], issues
 
 
 def totals(directory: Path, files: dict[str, str]) -> tuple[pl.DataFrame, Issues]:
     """Rows of `operator_totals`, and issues."""
-    found = written(directory, files)
-    tables, issues = taken(lambda sink: sink.write(OPERATOR_TOTALS, read_totals(found, "CPU", sink)))
-    return tables.get("operator_totals", OPERATOR_TOTALS.frame()), issues
+    return read(directory, files, lambda found, sink: read_totals(found, "CPU", sink))
 
 
 def executions(directory: Path, times: str, launches: str | None = None) -> tuple[pl.DataFrame, Issues]:
     """Executions of operators, and issues."""
-    found = written(directory, {TIMES: times} | ({} if launches is None else {LAUNCHES: launches}))
-    rows: list[pl.DataFrame] = []
-    _, issues = taken(lambda sink: rows.append(read_executions(found.times or directory, found.launches, sink)))
-    return rows[0], issues
+    files = {TIMES: times} | ({} if launches is None else {LAUNCHES: launches})
+    return read(directory, files, lambda found, sink: read_executions(found.times or directory, found.launches, sink))
 
 
 def curve(directory: Path, text: str) -> tuple[list[tuple[object, ...]], Issues]:
     """Rows of the memory curve, and issues."""
-    found = written(directory, {MEMORY: text})
-    tables, issues = taken(lambda sink: sink.write(MEMORY_CURVE, read_memory(found.memory or directory, sink)))
-    kept = ("time_ns", "allocated_bytes", "reserved_bytes", "active_bytes")
-    return tables.get("memory_curve", MEMORY_CURVE.frame()).select(kept).rows(), issues
+    rows, issues = read(directory, {MEMORY: text}, lambda found, sink: read_memory(found.memory or directory, sink))
+    return rows.select("time_ns", "allocated_bytes", "reserved_bytes", "active_bytes").rows(), issues
 
 
 def test_totals_are_listed_by_type_and_by_operator_in_ns(tmp_path: Path) -> None:
-    rows, issues = totals(tmp_path, {TYPES: TYPE_HEADER + TYPE_ROWS, DETAILS: DETAIL_HEADER + DETAIL_ROWS})
+    rows, issues = totals(tmp_path, {TYPES: CPU_TYPES, DETAILS: CPU_OPERATORS_HEADER + DETAIL_ROWS})
 
     assert rows["unit"].unique().to_list() == ["CPU"]
     of_types = rows.filter(pl.col("level") == "type").select("name", "type", "count", "operators", "total_ns")
@@ -76,9 +69,9 @@ def test_totals_are_listed_by_type_and_by_operator_in_ns(tmp_path: Path) -> None
 
 def test_types_are_summed_from_operators_where_their_file_is_lost(tmp_path: Path) -> None:
     again = "Host,Add,Add-op3,Default/Add-op3,2,1.0,0.5,0.2,Other,77\n"
-    rows, issues = totals(
-        tmp_path, {DETAILS: DETAIL_HEADER + DETAIL_ROWS.replace("0.25,D", "0.2,D") + again, TYPES: ""}
-    )
+    text = CPU_OPERATORS_HEADER + DETAIL_ROWS.replace("0.25,D", "0.2,D") + again
+
+    rows, issues = totals(tmp_path, {DETAILS: text, TYPES: ""})
 
     of_types = rows.filter(pl.col("level") == "type").select("name", "count", "operators", "total_ns")
     assert of_types.rows() == [("MatMul", 4, 2, 3_000_000), ("Add", 4, 1, 2_000_000)]
@@ -86,15 +79,15 @@ def test_types_are_summed_from_operators_where_their_file_is_lost(tmp_path: Path
 
 
 def test_a_header_may_say_that_times_are_us(tmp_path: Path) -> None:
-    header = TYPE_HEADER.replace("total_compute_time", "total_time(us)").replace("(ms)", "(us)")
+    header = CPU_TYPES_HEADER.replace("total_compute_time", "total_time(us)").replace("(ms)", "(us)")
 
-    rows, _ = totals(tmp_path, {TYPES: header + TYPE_ROWS})
+    rows, _ = totals(tmp_path, {TYPES: header + CPU_TYPES.removeprefix(CPU_TYPES_HEADER)})
 
     assert rows["total_ns"].to_list() == [3_000, 1_000]
 
 
 def test_shares_may_be_percents(tmp_path: Path) -> None:
-    text = TYPE_HEADER + "MatMul,4,2,3.0,0.75,75\nAdd,2,1,1.0,0.5,25\n"
+    text = CPU_TYPES_HEADER + "MatMul,4,2,3.0,0.75,75\nAdd,2,1,1.0,0.5,25\n"
 
     assert totals(tmp_path, {TYPES: text})[1] == []
 
@@ -102,14 +95,14 @@ def test_shares_may_be_percents(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "names", "issues"),
     [
-        (TYPE_HEADER, [], [("warning", TYPES)]),
+        (CPU_TYPES_HEADER, [], [("warning", TYPES)]),
         ("kernel_type,total_time\nAdd,1\n", [], [("error", TYPES)]),
-        (TYPE_HEADER + "MatMul,4,2,3.0,0.75,1\nAdd,2,1", ["MatMul"], [("error", TYPES)]),
-        (TYPE_HEADER + "MatMul,4,2,3.0,0.75,1\nAdd,two,1,1,0.5,0.5\n", ["MatMul"], [("error", TYPES)]),
-        (TYPE_HEADER + "MatMul,4,2,3.0,0.75,1\nAdd,-2,1,1,0.5,0.5\n", ["MatMul"], [("error", TYPES)]),
-        (TYPE_HEADER + "MatMul,4,2,3.0,0.5,1\n", ["MatMul"], [("note", TYPES)]),
-        (TYPE_HEADER + "MatMul,4,2,3.0,0.75,0.5\n", ["MatMul"], [("note", TYPES)]),
-        (TYPE_HEADER.replace("\n", ",hue\n") + "MatMul,4,2,3,0.75,1,red\n", ["MatMul"], [("note", TYPES)]),
+        (CPU_TYPES_HEADER + "MatMul,4,2,3.0,0.75,1\nAdd,2,1", ["MatMul"], [("error", TYPES)]),
+        (CPU_TYPES_HEADER + "MatMul,4,2,3.0,0.75,1\nAdd,two,1,1,0.5,0.5\n", ["MatMul"], [("error", TYPES)]),
+        (CPU_TYPES_HEADER + "MatMul,4,2,3.0,0.75,1\nAdd,-2,1,1,0.5,0.5\n", ["MatMul"], [("error", TYPES)]),
+        (CPU_TYPES_HEADER + "MatMul,4,2,3.0,0.5,1\n", ["MatMul"], [("note", TYPES)]),
+        (CPU_TYPES_HEADER + "MatMul,4,2,3.0,0.75,0.5\n", ["MatMul"], [("note", TYPES)]),
+        (CPU_TYPES_HEADER.replace("\n", ",hue\n") + "MatMul,4,2,3,0.75,1,red\n", ["MatMul"], [("note", TYPES)]),
     ],
 )
 def test_damage_in_totals_costs_rows_and_is_told(tmp_path: Path, text: str, names: list[str], issues: Issues) -> None:
@@ -171,7 +164,7 @@ def test_damaged_launches_cost_shapes_alone(tmp_path: Path, launches: str) -> No
 
 
 def test_the_memory_curve_has_its_columns_by_name(tmp_path: Path) -> None:
-    found, issues = curve(tmp_path, CURVE_HEADER + "10,1,4,2\n20,3,4,3\n")
+    found, issues = curve(tmp_path, CPU_MEMORY_HEADER + "10,1,4,2\n20,3,4,3\n")
 
     assert found == [(10, 1, 4, 2), (20, 3, 4, 3)]
     assert issues == []
@@ -182,10 +175,10 @@ def test_the_memory_curve_has_its_columns_by_name(tmp_path: Path) -> None:
     ("text", "rows", "issues"),
     [
         ("", 0, [("error", MEMORY)]),
-        (CURVE_HEADER, 0, [("warning", MEMORY)]),
+        (CPU_MEMORY_HEADER, 0, [("warning", MEMORY)]),
         ("op_type,total_time\n1,2\n", 0, [("error", MEMORY)]),
-        (CURVE_HEADER + "10,1,4,2\n20,3,4", 1, [("warning", MEMORY)]),
-        (CURVE_HEADER + "10,1,4,2\n20,3\nsoon,3,4,3\n30,x,4,3\n", 1, [("warning", MEMORY)]),
+        (CPU_MEMORY_HEADER + "10,1,4,2\n20,3,4", 1, [("warning", MEMORY)]),
+        (CPU_MEMORY_HEADER + "10,1,4,2\n20,3\nsoon,3,4,3\n30,x,4,3\n", 1, [("warning", MEMORY)]),
     ],
 )
 def test_damage_in_the_memory_curve_costs_lines_and_is_told(
