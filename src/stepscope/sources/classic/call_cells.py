@@ -37,7 +37,7 @@ def read_cells(steps: pl.DataFrame, path: Path, sink: Sink) -> tuple[pl.DataFram
     Args:
         steps: `step`, and the texts `links` and `operators`, null if a file has none.
         path: The file, for issues.
-        sink: Told how many cells and entries cannot be read.
+        sink: Takes an issue about cells and entries that cannot be read.
 
     Returns:
         Frames with the columns of `CALLS` and `LINKS`.

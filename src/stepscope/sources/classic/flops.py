@@ -52,7 +52,7 @@ def read_flops(path: Path | None, sink: Sink) -> pl.DataFrame | None:
 
     Args:
         path: The file; None if the profile has none.
-        sink: Told about damage.
+        sink: Takes issues about damage.
 
     Returns:
         `full_name`, `cube_flops`, `vector_flops` (of one call), and the stated `cube_rate` and `vector_rate` (1e9 a

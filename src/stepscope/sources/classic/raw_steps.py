@@ -82,7 +82,7 @@ def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
 
     Args:
         paths: The files of one profile; several hold different iterations.
-        sink: Told about damage.
+        sink: Takes issues about damage.
     """
     read = [rows for path in paths if (rows := read_csv(path, _LAYOUT, sink)) is not None and rows.height]
     if not read:
@@ -99,7 +99,7 @@ def _trace_of(rows: pl.DataFrame, calls: list[_Call], path: Path, sink: Sink) ->
             (from the end of the iteration before to the start of forward), `took_ns` and `graph`; some may come again.
         calls: What communicated, of any iteration.
         path: Where they were read, for issues.
-        sink: Told about rows whose times cannot be.
+        sink: Takes an issue about rows with impossible times.
     """
     optional = ("forward_start_ns", "backward_end_ns", "before_ns", "took_ns", "graph")
     rows = rows.with_columns(pl.lit(None, pl.Int64).alias(name) for name in optional if name not in rows.columns)
@@ -170,7 +170,7 @@ def read_step_events(paths: list[Path], sink: Sink) -> StepTrace | None:
 
     Args:
         paths: The files of one device.
-        sink: Told about damage.
+        sink: Takes issues about damage.
     """
     read = [marks for path in paths if (marks := _marks(path, sink)) is not None and marks.height]
     if not read:

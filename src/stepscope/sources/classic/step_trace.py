@@ -1,7 +1,7 @@
 """`step_trace_raw`: the steps of a device, and where forward begins and backward ends in each, in ticks of 10 ns.
 
-The lengths of phases that it has besides are not kept, and neither is the average: up to 1.x over all steps but the
-first, later over all.
+Its lengths of phases are checked and not kept, and neither is its average: up to 1.x over all steps but the first,
+later over all.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def read_step_trace(path: Path, rank: int, sink: Sink) -> StepTrace | None:
     Args:
         path: The file.
         rank: Whose it is.
-        sink: Told about damage, and about figures of the file that differ from what its points give.
+        sink: Takes issues about damage, and about figures of the file that differ from what its points give.
     """
     try:
         headers = header_of(path, _LAYOUT)

@@ -112,7 +112,7 @@ def read_display(path: Path, sink: Sink) -> Display:
 
     Args:
         path: The file.
-        sink: Told about damage.
+        sink: Takes issues about damage.
 
     Raises:
         UnreadableInput: If it holds no list of events.

@@ -114,7 +114,7 @@ def read_pipeline(raw: Path | None, profiled: Path | None, sink: Sink) -> Pipeli
     Args:
         raw: `minddata_pipeline_raw_N.csv`.
         profiled: `pipeline_profiling_N.json`, read if the other has nothing.
-        sink: Told about damage.
+        sink: Takes issues about damage.
     """
     operators = _from_csv(raw, sink) if raw is not None else []
     if profiled is not None and (value := read_object(profiled, sink)) is not None:

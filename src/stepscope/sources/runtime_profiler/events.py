@@ -44,7 +44,7 @@ def read_detail(path: Path, sink: Sink) -> Iterator[tuple[pl.DataFrame, pl.DataF
 
     Args:
         path: The file.
-        sink: Told how many lines cannot be read.
+        sink: Takes an issue about lines that cannot be read.
 
     Returns:
         Frames with the columns of `EVENTS` (in the order of the file) and of `STATED`.
