@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from recorder_standin import StandIn
@@ -49,25 +46,3 @@ def backend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> StandIn:
     made = StandIn(tmp_path)
     monkeypatch.setattr(profiler_module, "backend_for", lambda framework: made)
     return made
-
-
-@pytest.fixture
-def rows() -> Callable[[Path], list[dict[str, str]]]:
-    """Reads a CSV file of a recording."""
-
-    def read(file: Path) -> list[dict[str, str]]:
-        with file.open(newline="") as stream:
-            return list(csv.DictReader(stream))
-
-    return read
-
-
-@pytest.fixture
-def about() -> Callable[[Path], dict[str, Any]]:
-    """Reads `recording.json`."""
-
-    def read(directory: Path) -> dict[str, Any]:
-        content: dict[str, Any] = json.loads((directory / "recording.json").read_text())
-        return content
-
-    return read

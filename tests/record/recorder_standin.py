@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import recorded
 
 import stepscope
 from stepscope.record.backend import Surroundings
@@ -54,18 +54,14 @@ class StandIn:
         assert recorder.session.directory is not None
         return recorder.session.directory
 
-    def rows(self, name: str) -> list[dict[str, str]]:
-        """A CSV file of the latest recording."""
-        with (self.directory / name).open(newline="") as stream:
-            return list(csv.DictReader(stream))
+    def rows(self, name: str = "marks.csv", kind: str | None = None) -> list[dict[str, str]]:
+        return recorded.rows(self.directory, name, kind)
 
     def recorded_steps(self) -> list[int]:
-        return [int(row["name"]) for row in self.rows("marks.csv") if row["kind"] == "step"]
+        return recorded.steps(self.directory)
 
     def about(self) -> dict[str, Any]:
-        """`recording.json` of the latest recording."""
-        content: dict[str, Any] = json.loads((self.directory / "recording.json").read_text())
-        return content
+        return recorded.about(self.directory)
 
     def identity(self) -> Identity:
         return Identity(self.rank, None if self.rank is None else 4, self.rank, 0)

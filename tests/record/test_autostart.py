@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -10,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import recorded
+from recorded import BOOTSTRAP
 
 pytest.importorskip("torch")
-
-SOURCE = Path(__file__).parents[2] / "src"
-BOOTSTRAP = SOURCE / "stepscope" / "record" / "bootstrap"
 
 TRAIN = """
 import os, sys, torch
@@ -38,28 +36,14 @@ def run(
     """Run a training script as a user would; `command` comes before the interpreter, `launch` instead of it."""
     file = tmp_path / "train.py"
     file.write_text(TRAIN + script)
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("STEPSCOPE_", "MS_", "COV"))}
-    environment["STEPSCOPE_CACHE"] = str(tmp_path / "cache")
-    environment["PYTHONPATH"] = os.pathsep.join([*([] if command else [str(BOOTSTRAP)]), str(SOURCE)])
-    return subprocess.run(
-        [*command, *(launch or (sys.executable,)), str(file)],
-        env={**environment, **variables},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    environment = {"STEPSCOPE_CACHE": str(tmp_path / "cache"), "PYTHONPATH": "" if command else str(BOOTSTRAP)}
+    words = [*command, *(launch or (sys.executable,)), str(file)]
+    return recorded.run(words, tmp_path, **{**environment, **variables})
 
 
 def steps(output: Path) -> dict[int, int]:
     """Recorded steps by rank."""
-    found = {}
-    for directory in (output / "profiler" / "recording").glob("*"):
-        rank = json.loads((directory / "recording.json").read_text())["rank"]
-        with (directory / "marks.csv").open(newline="") as file:
-            found[rank] = sum(row["kind"] == "step" for row in csv.DictReader(file))
-    return found
+    return {recorded.about(one)["rank"]: len(recorded.steps(one)) for one in recorded.recordings(output)}
 
 
 def recorder(*options: str) -> tuple[str, ...]:
@@ -118,8 +102,8 @@ def test_record_every_rank_of_a_launcher(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert last_line(done) == "stepscope: 2 ranks, 5 steps in out/; next: stepscope analyze out"
     assert steps(tmp_path / "out") == {0: 5, 1: 5}
-    for directory in (tmp_path / "out" / "profiler" / "recording").iterdir():
-        about = json.loads((directory / "recording.json").read_text())
+    for directory in recorded.recordings(tmp_path / "out"):
+        about = recorded.about(directory)
         assert (about["world_size"], about["state"]) == (2, "stopped")
         assert [group["members"] for group in about["groups"]] == [[0, 1]]
     assert {path.name for path in (tmp_path / "out" / "profiler").glob("exported-*")} == {
@@ -179,10 +163,7 @@ if __name__ == "__main__":
     done = run(tmp_path, script, STEPSCOPE_OPTIONS='{"output_path": "out", "op_time": false}')
     assert done.returncode == 0, done.stderr
     assert steps(tmp_path / "out") == {0: 3, 1: 3}
-    states = [
-        json.loads(file.read_text())["state"] for file in (tmp_path / "out").glob("profiler/recording/*/recording.json")
-    ]
-    assert states == ["stopped", "stopped"]
+    assert [recorded.about(one)["state"] for one in recorded.recordings(tmp_path / "out")] == ["stopped", "stopped"]
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
@@ -214,7 +195,7 @@ def test_training_that_raises(tmp_path: Path) -> None:
 def test_a_site_of_the_users_own_still_runs(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text("print('site')")
-    path = os.pathsep.join([str(BOOTSTRAP), str(tmp_path / "site"), str(SOURCE)])
+    path = os.pathsep.join([str(BOOTSTRAP), str(tmp_path / "site")])
     done = run(tmp_path, "print('script')", PYTHONPATH=path)
     assert done.stdout.split() == ["site", "script"]
 
@@ -235,14 +216,7 @@ def test_a_site_of_the_users_own_still_runs(tmp_path: Path) -> None:
     ],
 )
 def test_bad_words(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "stepscope", "record", *words],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = recorded.run([sys.executable, "-m", "stepscope", "record", *words], tmp_path)
     assert done.returncode == 2
     assert told in done.stderr
     assert "Traceback" not in done.stderr

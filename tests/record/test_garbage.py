@@ -31,7 +31,7 @@ def only_ours(unmarked_garbage: None, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def marked(backend: StandIn) -> list[dict[str, str]]:
-    return [row for row in backend.rows("marks.csv") if row["kind"] == "gc"]
+    return backend.rows(kind="gc")
 
 
 def thresholds(monkeypatch: pytest.MonkeyPatch, **values: float) -> None:
@@ -106,7 +106,7 @@ def test_a_collection_begins_no_step_and_ends_none(backend: StandIn) -> None:
     gc.collect()
     profiler.stop()
 
-    steps = [row for row in backend.rows("marks.csv") if row["kind"] == "step"]
+    steps = backend.rows(kind="step")
     assert [row["name"] for row in steps] == ["1", "2"]
     assert int(steps[0]["start_ns"]) > began_ns
     gap_ns = int(steps[1]["start_ns"]) - int(steps[0]["end_ns"])

@@ -23,7 +23,7 @@ from stepscope.recording_format.rows import HOST
 
 def test_every_step_is_recorded_once_and_steps_follow_one_another(backend: StandIn) -> None:
     backend.record(5)
-    marks = backend.rows("marks.csv")
+    marks = backend.rows()
     steps = [mark for mark in marks if mark["kind"] == "step"]
     assert [int(step["name"]) for step in steps] == [1, 2, 3, 4, 5]
     assert [step["end_ns"] for step in steps[:-1]] == [step["start_ns"] for step in steps[1:]]
@@ -53,7 +53,7 @@ def test_what_is_left_of_a_step_at_the_stop_is_no_step(backend: StandIn) -> None
     backend.steps.mark("data", "loader", time.perf_counter_ns(), time.perf_counter_ns())
     profiler.stop()
     assert backend.recorded_steps() == [1, 2]
-    assert backend.rows("marks.csv")[-1]["kind"] == "data"
+    assert backend.rows()[-1]["kind"] == "data"
 
 
 def test_the_users_steps_override_those_of_the_hooks(backend: StandIn) -> None:
@@ -114,7 +114,7 @@ def test_a_range_of_epochs(backend: StandIn) -> None:
         backend.steps.epoch_ended(epoch, time.perf_counter_ns(), time.perf_counter_ns())
     profiler.stop()
     assert backend.recorded_steps() == [3, 4, 5, 6]
-    assert [m["name"] for m in backend.rows("marks.csv") if m["kind"] == "epoch"] == ["2", "3"]
+    assert [m["name"] for m in backend.rows(kind="epoch")] == ["2", "3"]
 
 
 def test_windows_end_with_steps(backend: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -503,7 +503,7 @@ def test_what_the_script_does_after_a_window_has_ended_is_part_of_the_next_step(
     costly(backend, monkeypatch, 0.03, window_timing.MOST_EVENTS)
     backend.record(12, before=lambda _: time.sleep(0.02), window_seconds=0.001)
 
-    marks = [row for row in backend.rows("marks.csv") if row["kind"] == "step"]
+    marks = backend.rows(kind="step")
     lengths = {int(row["name"]): (int(row["end_ns"]) - int(row["start_ns"])) / 1e6 for row in marks}
     ended = {int(row["last_step"]) for row in backend.rows("windows.csv")}
     behind = [lengths[step + 1] for step in sorted(ended) if step + 1 in lengths]

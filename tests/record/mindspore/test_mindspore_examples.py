@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import json
 import os
 import shutil
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import recorded
+from recorded import BOOTSTRAP, recordings, rows, steps
 
 _spec = importlib.util.find_spec("mindspore")
 if _spec is None or _spec.origin is None:  # a directory of this name, as that of this file, is no installation
@@ -20,39 +20,14 @@ if _spec is None or _spec.origin is None:  # a directory of this name, as that o
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "record_mindspore"
-BOOTSTRAP = ROOT / "src" / "stepscope" / "record" / "bootstrap"
 BIN = Path(sys.executable).parent
 """Not resolved: the interpreter of a virtual environment is a link."""
 
 
 def run(command: list[str], directory: Path, **environment: str) -> None:
-    given = {name: value for name, value in os.environ.items() if not name.startswith(("RANK", "MS_", "STEPSCOPE"))}
-    paths = [environment.pop("PYTHONPATH", ""), str(ROOT / "src"), given.get("PYTHONPATH", "")]
-    variables = {
-        **given,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "PATH": os.pathsep.join([str(BIN), given.get("PATH", "")]),  # msrun starts `python`
-    }
-    result = subprocess.run(
-        command,
-        cwd=directory,
-        env={**variables, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout[-3000:]
-
-
-def steps(recording: Path) -> list[int]:
-    with (recording / "marks.csv").open(newline="") as file:
-        return [int(row["name"]) for row in csv.DictReader(file) if row["kind"] == "step"]
-
-
-def recordings(out: Path) -> list[Path]:
-    return sorted((out / "profiler" / "recording").iterdir())
+    path = os.pathsep.join([str(BIN), os.environ.get("PATH", "")])  # msrun starts `python`
+    result = recorded.run(command, directory, PATH=path, **environment)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-3000:]
 
 
 @pytest.mark.parametrize(
@@ -126,15 +101,14 @@ def test_two_ranks_know_themselves_and_their_groups(tmp_path: Path) -> None:
     run(["msrun", *workers, f"--log_dir={tmp_path / 'log'}", str(script), str(tmp_path / "out")], tmp_path)
 
     found = recordings(tmp_path / "out")
-    about = [json.loads((recording / "recording.json").read_text()) for recording in found]
+    about = [recorded.about(recording) for recording in found]
     world = {"group": "mccl_world_group", "name": "mccl_world_group", "members": [0, 1]}
     assert [(one["rank"], one["world_size"], one["local_rank"]) for one in about] == [(0, 2, 0), (1, 2, 1)]
     for rank, (recording, one) in enumerate(zip(found, about, strict=True)):
         assert one["backend"] == "mccl"
         assert one["groups"] == [world, {"group": "pair", "name": "pair", "members": [0, 1]}]
         assert steps(recording) == [1, 2, 3]
-        with (recording / "marks.csv").open(newline="") as file:
-            calls = [row for row in csv.DictReader(file) if row["kind"] == "collective"]
+        calls = rows(recording, kind="collective")
         sizes = [json.loads(row["detail"])["size_bytes"] for row in calls]
         assert [row["name"] for row in calls] == ["all_reduce"] * 6
         assert sizes == [4 * 3 * 4, 3 * 4] * 3

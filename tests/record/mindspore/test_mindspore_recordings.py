@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
-import json
-import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+import recorded
 
 _spec = importlib.util.find_spec("mindspore")
 if _spec is None or _spec.origin is None:  # a directory of this name, as that of this file, is no installation
     pytest.skip("needs mindspore", allow_module_level=True)
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
 MODES = ("graph", "pynative")
 SCENARIOS = (
     "detached",  # while no other Profiler has placed its hooks
@@ -53,30 +49,30 @@ class Outcome:
     def __init__(self, out: Path, mode: str) -> None:
         self.out, self.mode = out, mode
         command = [sys.executable, str(HERE / "mindspore_scenarios.py"), mode, str(out), *SCENARIOS]
-        self.log = run(command, out)
+        done = recorded.run(command, out, GLOG_v="2")
+        self.log = done.stdout + done.stderr
+        assert done.returncode == 0, self.log[-3000:]
         self.said = {tuple(line.split()) for line in self.log.splitlines()}
 
     def recording(self, scenario: str) -> Path:
-        (found,) = (self.out / scenario / "profiler" / "recording").iterdir()
+        (found,) = recorded.recordings(self.out / scenario)
         return found
 
     def rows(self, scenario: str, name: str = "marks.csv") -> list[dict[str, str]]:
-        with (self.recording(scenario) / name).open(newline="") as file:
-            return list(csv.DictReader(file))
+        return recorded.rows(self.recording(scenario), name)
 
     def marks(self, scenario: str, kind: str) -> list[dict[str, str]]:
-        return [row for row in self.rows(scenario) if row["kind"] == kind]
+        return recorded.rows(self.recording(scenario), kind=kind)
 
     def phases(self, scenario: str) -> list[dict[str, str]]:
         """All marks but those of garbage collections, which come when they come."""
         return [row for row in self.rows(scenario) if row["kind"] != "gc"]
 
     def steps(self, scenario: str) -> list[int]:
-        return [int(row["name"]) for row in self.marks(scenario, "step")]
+        return recorded.steps(self.recording(scenario))
 
     def about(self, scenario: str) -> dict[str, Any]:
-        content: dict[str, Any] = json.loads((self.recording(scenario) / "recording.json").read_text())
-        return content
+        return recorded.about(self.recording(scenario))
 
     def operators(self, scenario: str) -> Counter[str]:
         """How often each operator ran, over all windows, by the type in its name."""
@@ -86,23 +82,6 @@ class Outcome:
                 name, _, times = line.split(";")
                 count[name.rpartition("/")[2].partition("-op")[0]] += len(times.split())
         return count
-
-
-def run(command: list[str], directory: Path, **environment: str) -> str:
-    given = {name: value for name, value in os.environ.items() if not name.startswith(("RANK", "MS_", "STEPSCOPE"))}
-    paths = os.pathsep.join([str(ROOT / "src"), *filter(None, [given.get("PYTHONPATH")])])
-    result = subprocess.run(
-        command,
-        cwd=directory,
-        env={**given, "PYTHONPATH": paths, "GLOG_v": "2", **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout[-3000:]
-    return result.stdout
 
 
 @pytest.fixture(scope="module", params=MODES)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from recorded import rows  # noqa: E402
 
 import stepscope  # noqa: E402
 
@@ -16,8 +17,7 @@ DataLoader, TensorDataset = torch.utils.data.DataLoader, torch.utils.data.Tensor
 
 def recorded(profiler: stepscope.Profiler, kind: str) -> list[str]:
     assert profiler.directory is not None
-    with (profiler.directory / "marks.csv").open(newline="") as file:
-        return [row["name"] for row in csv.DictReader(file) if row["kind"] == kind]
+    return [row["name"] for row in rows(profiler.directory, kind=kind)]
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -7,35 +7,21 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch_recorder import Attached, attached, batches, make, train  # noqa: E402
+from torch_recorder import Attached, attached, batches, in_thread, make, train  # noqa: E402
 
 from stepscope.record.backend import WindowLost  # noqa: E402
 from stepscope.record.options import Options  # noqa: E402
 
 
-def in_thread(work: Callable[[], None]) -> None:
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-
-
 def added(directory: Path) -> int:
     """Matrix products of linear layers in a window's trace."""
     return gzip.decompress((directory / "trace.json.gz").read_bytes()).count(b'"aten::addmm"')
-
-
-def finish(recorder: Attached, directory: Path) -> None:
-    job = recorder.backend.end_window(directory)
-    assert job is not None
-    job()
 
 
 def begins(recorder: Attached, directory: Path) -> bool:
@@ -74,7 +60,7 @@ def test_another_thread_may_train_or_end_the_window(tmp_path: Path) -> None:
         in_thread(lambda: recorder.backend.begin_window(tmp_path))
         in_thread(lambda: train(*make(), batches(2)))
         train(*make(), batches(1))
-        finish(recorder, tmp_path)
+        recorder.finish(tmp_path)
     assert added(tmp_path) == 6
 
 
@@ -87,13 +73,9 @@ def test_a_window_that_a_thread_left_open_harms_nobody(tmp_path: Path, memory: b
             recorder.backend.begin_window(None)
             train(*make(), batches(2))
         for _ in range(2):
-            thread = threading.Thread(target=work)
-            thread.start()
-            thread.join()
+            in_thread(work)
             recorder.backend.end_window(Path(sys.argv[1]))()
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
+        in_thread(work)
     """
     done = script(text, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -104,7 +86,7 @@ def test_memory_is_recorded_where_asked_for(tmp_path: Path) -> None:
     with attached(Options(profile_memory=True)) as recorder:
         recorder.backend.begin_window(tmp_path)
         train(*make(), batches(1))
-        finish(recorder, tmp_path)
+        recorder.finish(tmp_path)
     assert b'"[memory]"' in gzip.decompress((tmp_path / "trace.json.gz").read_bytes())
 
 
@@ -124,7 +106,7 @@ def test_it_gives_way_to_a_profiler_of_another_thread(tmp_path: Path) -> None:
         train(*make(), batches(1))
         assert recorder.backend.window_cut is not None
         assert recorder.backend.window_cut[0] == 2
-        finish(recorder, tmp_path)
+        recorder.finish(tmp_path)
     assert added(tmp_path) == 4
     assert counts == [6]
 
@@ -142,9 +124,7 @@ def test_with_memory_it_loses_what_it_has_to_a_profiler_of_another_thread(tmp_pa
             except RuntimeError:
                 print("no")
             train(*make(), batches(2))
-            thread = threading.Thread(target=theirs)
-            thread.start()
-            thread.join()
+            in_thread(theirs)
             try:
                 print(recorder.backend.end_window(None))
             except WindowLost as error:
@@ -166,7 +146,7 @@ def test_with_memory_only_a_living_thread_can_end_its_window(tmp_path: Path) -> 
     with attached() as recorder:
         recorder.backend.begin_window(tmp_path)
         train(*make(), batches(1))
-        finish(recorder, tmp_path)
+        recorder.finish(tmp_path)
     assert added(tmp_path) == 2
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import csv
 import pickle
 import sys
 from collections import Counter
@@ -14,6 +13,8 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from recorded import rows  # noqa: E402
 
 import stepscope  # noqa: E402
 from stepscope.record import analysing  # noqa: E402
@@ -50,8 +51,7 @@ def framework(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def counted(callback: Any) -> Counter[str]:
-    with (callback.profiler.directory / "marks.csv").open(newline="") as file:
-        return Counter(row["kind"] for row in csv.DictReader(file))
+    return Counter(row["kind"] for row in rows(callback.profiler.directory))
 
 
 def update(model: Any, optimizer: Any, batches: int) -> None:

@@ -23,12 +23,11 @@ from stepscope.record.torch import export as exporting  # noqa: E402
 from stepscope.run import open_run  # noqa: E402
 
 
-def window(recorder: Attached, directory: Path, steps: int = 3) -> list[str] | None:
+def window(recorder: Attached, directory: Path, steps: int = 3) -> list[str]:
     """Record a window and have it written."""
     recorder.backend.begin_window(directory)
     train(*make(), batches(steps))
-    job = recorder.backend.end_window(directory)
-    return None if job is None else job()
+    return recorder.finish(directory)
 
 
 def events(directory: Path) -> list[dict[str, Any]]:
@@ -108,9 +107,7 @@ def test_it_gives_way_to_the_scripts_own_profiler(tmp_path: Path, caplog: pytest
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
             train(model, optimizer, batches(3))
         train(model, optimizer, batches(1))
-        job = recorder.backend.end_window(tmp_path)
-        assert job is not None
-        job()
+        recorder.finish(tmp_path)
         counted = {entry.key: entry.count for entry in theirs.key_averages()}
         assert counted["aten::addmm"] == 6
         assert names(tmp_path).count("aten::addmm") == 4
@@ -212,9 +209,7 @@ def test_a_forked_child_does_not_go_on_recording(tmp_path: Path) -> None:
             os._exit(0)
         os.waitpid(child, 0)
         train(*make(), batches(1))
-        job = recorder.backend.end_window(directory)
-        assert job is not None
-        job()
+        recorder.finish(directory)
     assert found.read_text().count('"aten::addmm"') == 2  # of before the fork
     assert names(directory).count("aten::addmm") == 4
 

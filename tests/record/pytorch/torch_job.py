@@ -74,9 +74,7 @@ def windows(rank: int, where: str) -> dict[str, Any]:
     with attached() as recorder:
         recorder.backend.begin_window(directory)
         train(model, optimizer, batches(3))
-        job = recorder.backend.end_window(directory)
-        assert job is not None
-        job()
+        recorder.finish(directory)
         torch.distributed.destroy_process_group()
     return {"ended": recorder.ended, "forward": [mark[1] for mark in recorder.of("forward")]}
 

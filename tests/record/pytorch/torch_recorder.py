@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,12 @@ class Attached:
 
     def identity_changed(self) -> None:
         self.identity_changes += 1
+
+    def finish(self, directory: Path) -> list[str]:
+        """End the window, and write it."""
+        job = self.backend.end_window(directory)
+        assert job is not None
+        return job()
 
     @property
     def marks(self) -> list[Mark]:
@@ -99,3 +106,10 @@ def batches(count: int) -> list[Any]:
 
 def files(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
+
+
+def in_thread(work: Callable[[], object]) -> None:
+    """Work in another thread, and wait for it."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
