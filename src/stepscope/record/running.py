@@ -35,7 +35,6 @@ class _Place:
 
     process = 0
     profiler: RunningProfiler | None = None
-    watched = False
 
 
 def take(profiler: RunningProfiler) -> None:
@@ -52,9 +51,9 @@ def take(profiler: RunningProfiler) -> None:
             )
         log.warning("Profiler: the script's own Profiler replaces the one started from the environment")
         other.stop()
-    if not _Place.watched or _Place.process != os.getpid():
+    if _Place.process != os.getpid():
         _at_end()
-    _Place.process, _Place.profiler, _Place.watched = os.getpid(), profiler, True
+    _Place.process, _Place.profiler = os.getpid(), profiler
 
 
 def leave(profiler: RunningProfiler) -> None:

@@ -63,21 +63,19 @@ class MindSporeBackend(Backend):
         """Install the hooks. One that this release of MindSpore does not support is skipped with a warning."""
         hooks = self._hooks
         if self.target == "cpu":
-            self.windows = windows = CpuWindows(
-                lambda: identity.identity().rank or 0, lambda: steps.number, memory=options.profile_memory
-            )
+            self.windows = windows = CpuWindows(lambda: steps.number, memory=options.profile_memory)
             _try("operators next to other profilers", windows.install, hooks)
         else:
             self.windows = DeviceWindows(options)
         if options.runtime_detail:
             self._detail = RuntimeDetail()
         _try("calls of cells", self._install_steps, steps)
-        self._loader = Loader(steps, self._epoch_over, marks=options.data_process)
+        self._data = MindData(options.sampling_interval) if options.data_process else None
+        self._loader = Loader(steps, self._data)
         _try("waits for data", self._loader.install, hooks)
         _try("checkpoints", mark_checkpoints, hooks, steps)
         _try("compilations", mark_compilations, hooks, steps)
         _try("collectives", mark_collectives, hooks, steps)
-        self._data = MindData(options.sampling_interval) if options.data_process else None
         if self._data is not None:
             _try("the input pipeline", self._data.install, hooks)
         _try("groups", identity.watch_groups, hooks, steps)
@@ -125,13 +123,9 @@ class MindSporeBackend(Backend):
 
     def _step_ended(self) -> None:
         if self._loader is not None:
-            self._loader.step_ended()
+            self._loader.epochs.step_ended()
         if self._detail is not None:
             self._detail.step_ended()
-
-    def _epoch_over(self, iterator: Any) -> None:
-        if self._data is not None:
-            self._data.epoch_over(iterator)
 
 
 def _try(subject: str, action: Callable[..., object], *arguments: object) -> None:

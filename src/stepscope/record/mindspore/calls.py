@@ -12,6 +12,7 @@ from typing import Any
 
 from stepscope.record.hooks import Enter, Hooks
 from stepscope.record.mindspore.code_inspection import CodeContents, FrameworkClasses, inspect_code
+from stepscope.record.mindspore.identity import executors
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import BACKWARD, FORWARD, OPTIMIZER, MarkKind
 
@@ -89,7 +90,7 @@ class CallHooks:
         self._owner = StepOwner()
         self._reached: weakref.WeakKeyDictionary[Any, CodeContents] = weakref.WeakKeyDictionary()
         self._kinds = _kinds()
-        self._api = _api()
+        self._api = executors()
 
     def install(self, hooks: Hooks) -> None:
         """Install the hooks."""
@@ -153,15 +154,6 @@ class CallHooks:
         if found is None:
             found = self._reached[anchor] = inspect_code(root, self._kinds)
         return found
-
-
-def _api() -> Any:
-    """The module with the executors, which has moved between releases."""
-    try:
-        from mindspore.graph import api
-    except ImportError:
-        from mindspore.common import api
-    return api
 
 
 def _kinds() -> FrameworkClasses:

@@ -12,6 +12,7 @@ from typing import Any
 
 from stepscope.record.files import FILE_MODE
 from stepscope.record.hooks import Hooks
+from stepscope.record.mindspore.identity import executors, identity
 from stepscope.recording_format.layout import MINDSPORE_CPU
 
 _RANK = re.compile(r"^(cpu_\w+?)_\d+(\.\w+)$")
@@ -22,15 +23,13 @@ class CpuWindows:
     """Records the operators of the CPU.
 
     Args:
-        rank: Returns this process's rank, for file names.
         step: Returns the number of the last completed step.
         memory: Also record the allocator.
     """
 
     kind = MINDSPORE_CPU
 
-    def __init__(self, rank: Callable[[], int], step: Callable[[], int], *, memory: bool) -> None:
-        self._rank = rank
+    def __init__(self, step: Callable[[], int], *, memory: bool) -> None:
         self._step = step
         self._memory = memory
         self._began_ns = 0
@@ -64,7 +63,7 @@ class CpuWindows:
     def end(self, directory: Path) -> Callable[[], list[str]]:
         """End the window; the returned function tidies its files, on another thread."""
         self._stop()
-        began_ns, rank = self._began_ns, self._rank()
+        began_ns, rank = self._began_ns, identity().rank or 0
         return lambda: _tidy(directory, rank, began_ns)
 
     def _stop(self) -> None:
@@ -83,11 +82,7 @@ class CpuWindows:
 
 def wait_for_operators() -> None:
     """Wait until all launched operators have run."""
-    try:
-        from mindspore.graph.api import _pynative_executor as executor
-    except ImportError:
-        from mindspore.common.api import _pynative_executor as executor
-    executor.sync()
+    executors()._pynative_executor.sync()
 
 
 def refuse_second_profiler() -> None:

@@ -39,6 +39,15 @@ def target() -> Target:
     return _TARGETS[name]
 
 
+def executors() -> Any:
+    """The module with the executors, which has moved between releases."""
+    try:
+        from mindspore.graph import api
+    except ImportError:
+        from mindspore.common import api
+    return api
+
+
 def identity() -> Identity:
     """From the communication group if there is one, else from the variables that launchers set."""
     communication = _helper()

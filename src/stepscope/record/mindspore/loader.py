@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.epochs import Epochs
 from stepscope.record.hooks import Hooks
+from stepscope.record.mindspore.minddata import MindData
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import DATA
 
@@ -29,18 +29,16 @@ class Loader:
 
     Args:
         steps: Receives them.
-        epoch_over: Called with each iterator that has no more batches for now.
-        marks: Whether to record waits and batches; epochs are always reported.
+        data: Notified of each iterator that has no more batches for now; without it, only epochs are recorded.
     """
 
-    def __init__(self, steps: StepTracker, epoch_over: Callable[[Any], None], *, marks: bool = True) -> None:
+    def __init__(self, steps: StepTracker, data: MindData | None) -> None:
         self._steps = steps
-        self._marks = marks
-        self._epoch_over = epoch_over
+        self._data = data
         self._of_iterator: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
         self._of_data_set: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
         self._names: dict[str, int] = {}
-        self._epochs = Epochs(steps)
+        self.epochs = Epochs(steps)
         self._in_pass: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def install(self, hooks: Hooks) -> None:
@@ -49,15 +47,11 @@ class Loader:
 
         hooks.around(Iterator, "__next__", self._enter, self._leave)
 
-    def step_ended(self) -> None:
-        """A step is over: the data set loaded for it is the training data set."""
-        self._epochs.step_ended()
-
     def _enter(self, args: tuple[Any, ...], _: dict[str, Any]) -> tuple[Any, int]:
         iterator = args[0]
         if iterator not in self._in_pass:  # one iterator may make several passes
             self._in_pass.add(iterator)
-            self._epochs.begins(_data_set(iterator))
+            self.epochs.begins(_data_set(iterator))
         start_ns = perf_counter_ns()
         self._steps.activity(start_ns)
         return iterator, start_ns
@@ -66,10 +60,11 @@ class Loader:
         iterator, start_ns = token
         if not returned:
             self._in_pass.discard(iterator)
-            self._epochs.ends(_data_set(iterator))
-            self._epoch_over(iterator)
+            self.epochs.ends(_data_set(iterator))
+            if self._data is not None:
+                self._data.epoch_over(iterator)
             return
-        if not self._marks:
+        if self._data is None:
             return
         now_ns = perf_counter_ns()
         pipeline = self._of_iterator.get(iterator)

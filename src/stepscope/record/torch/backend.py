@@ -113,7 +113,7 @@ class TorchBackend(Backend):
             self._steps.identity_changed()
         if self._is_first_step:
             self._is_first_step = False
-            self._loader.step_ended()
+            self._loader.epochs.step_ended()
             self._checkpoint.attach()  # modules imported since
             self._patches.apply()
 

@@ -33,7 +33,7 @@ class LoaderHooks(Hook):
     def __init__(self, steps: StepTracker, patches: Patches, *, marks: bool) -> None:
         super().__init__(steps, patches)
         self._marks = marks
-        self._epochs = Epochs(steps)
+        self.epochs = Epochs(steps)
         self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def attach(self) -> None:
@@ -42,7 +42,7 @@ class LoaderHooks(Hook):
 
         original, hook, steps, taken = vars(_BaseDataLoaderIter)["__next__"], self, self.steps, self._taken
         marks = self._marks
-        begins, ends = self._guarded(self._epochs.begins), self._guarded(self._epochs.ends)
+        begins, ends = self._guarded(self.epochs.begins), self._guarded(self.epochs.ends)
 
         @functools.wraps(original)
         def __next__(self: Any) -> Any:  # noqa: N807 - its name in tracebacks
@@ -66,10 +66,6 @@ class LoaderHooks(Hook):
 
         self.patches.put(_BaseDataLoaderIter, "__next__", __next__)
         self._mark_workers()
-
-    def step_ended(self) -> None:
-        """A step is over: the data set loaded for it is the training data set."""
-        self._epochs.step_ended()
 
     def worker_pids(self) -> dict[int, str]:
         """Worker processes of the loaders in use, with names. May be called from any thread."""
