@@ -31,14 +31,16 @@ def train(steps, **loading):
 
 
 def run(
-    tmp_path: Path, script: str, *command: str, launch: tuple[str, ...] = (), **variables: str
+    tmp_path: Path, script: str, *command: str, launch: tuple[str, ...] = (), status: int = 0, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a training script as a user would; `command` comes before the interpreter, `launch` instead of it."""
     file = tmp_path / "train.py"
     file.write_text(TRAIN + script)
     environment = {"STEPSCOPE_CACHE": str(tmp_path / "cache"), "PYTHONPATH": "" if command else str(BOOTSTRAP)}
     words = [*command, *(launch or (sys.executable,)), str(file)]
-    return recorded.run(words, tmp_path, **{**environment, **variables})
+    done = recorded.run(words, tmp_path, **{**environment, **variables})
+    assert done.returncode == status, done.stderr
+    return done
 
 
 def steps(output: Path) -> dict[int, int]:
@@ -68,23 +70,20 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
 def test_record_says_why_nothing_or_not_all_was_recorded(
     tmp_path: Path, script: str, options: tuple[str, ...], told: str, code: int
 ) -> None:
-    done = run(tmp_path, script, *recorder("-o", "out", *options))
+    done = run(tmp_path, script, *recorder("-o", "out", *options), status=code)
 
-    assert done.returncode == code, done.stderr
     assert told in last_line(done)
 
 
 def test_record_a_command_that_is_no_python(tmp_path: Path) -> None:
     done = run(tmp_path, "", *recorder("-o", "out"), launch=("cat",))
 
-    assert done.returncode == 0
     assert "def train" in done.stdout
     assert "no Python process" in last_line(done)
 
 
 def test_record_a_script_that_knows_nothing_of_it(tmp_path: Path) -> None:
-    done = run(tmp_path, "train(6); sys.exit(7)", *recorder("-o", "out", "--steps", "2-4"))
-    assert done.returncode == 7, done.stderr
+    done = run(tmp_path, "train(6); sys.exit(7)", *recorder("-o", "out", "--steps", "2-4"), status=7)
     assert last_line(done) == "stepscope: 1 rank, 3 steps in out/; next: stepscope analyze out"
     assert "stepscope: analysing" in done.stderr
     assert steps(tmp_path / "out") == {0: 3}
@@ -99,7 +98,6 @@ def test_record_every_rank_of_a_launcher(tmp_path: Path) -> None:
     script = "torch.distributed.init_process_group('gloo'); train(5); torch.distributed.destroy_process_group()"
     launch = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2")
     done = run(tmp_path, script, *recorder("-o", "out"), launch=launch)
-    assert done.returncode == 0, done.stderr
     assert last_line(done) == "stepscope: 2 ranks, 5 steps in out/; next: stepscope analyze out"
     assert steps(tmp_path / "out") == {0: 5, 1: 5}
     for directory in recorded.recordings(tmp_path / "out"):
@@ -116,8 +114,7 @@ def test_record_every_rank_of_a_launcher(tmp_path: Path) -> None:
 def test_start_by_variable(tmp_path: Path, name: str) -> None:
     options = json.dumps({"start": True, "output_path": str(tmp_path / "out"), "profile_memory": False})
     script = "if __name__ == '__main__':\n    train(4, num_workers=1, multiprocessing_context='spawn')"
-    done = run(tmp_path, script, **{name: options})
-    assert done.returncode == 0, done.stderr
+    run(tmp_path, script, **{name: options})
     assert steps(tmp_path / "out") == {0: 4}  # and nothing of the worker, which runs the script's head again
     assert (tmp_path / "out" / "profiler" / "exported-0.json").exists()
 
@@ -125,7 +122,6 @@ def test_start_by_variable(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("text", ["{not json", '{"start": true, "output_path": "/proc/nowhere"}', '{"start": 1}'])
 def test_a_bad_variable_harms_nothing(tmp_path: Path, text: str) -> None:
     done = run(tmp_path, "train(3); print('trained')", MS_PROFILER_OPTIONS=text)
-    assert done.returncode == 0
     assert done.stdout.strip() == "trained"
     assert "MS_PROFILER_OPTIONS" in done.stderr or "training continues" in done.stderr
     assert "Traceback" not in done.stderr
@@ -133,7 +129,6 @@ def test_a_bad_variable_harms_nothing(tmp_path: Path, text: str) -> None:
 
 def test_a_program_that_does_not_train_leaves_nothing(tmp_path: Path) -> None:
     done = run(tmp_path, "print(torch.ones(2).sum())", STEPSCOPE_OPTIONS='{"output_path": "out"}')
-    assert done.returncode == 0
     assert not done.stderr
     assert not (tmp_path / "out").exists()
 
@@ -145,8 +140,7 @@ train(2)
 with stepscope.Profiler(output_path="own"):
     train(3)
 """
-    done = run(tmp_path, script, STEPSCOPE_OPTIONS='{"output_path": "out"}')
-    assert done.returncode == 0, done.stderr
+    run(tmp_path, script, STEPSCOPE_OPTIONS='{"output_path": "out"}')
     assert steps(tmp_path / "out") == {0: 2}
     assert steps(tmp_path / "own") == {0: 3}
 
@@ -160,8 +154,7 @@ def rank(number):
 if __name__ == "__main__":
     torch.multiprocessing.spawn(rank, nprocs=2)
 """
-    done = run(tmp_path, script, STEPSCOPE_OPTIONS='{"output_path": "out", "op_time": false}')
-    assert done.returncode == 0, done.stderr
+    run(tmp_path, script, STEPSCOPE_OPTIONS='{"output_path": "out", "op_time": false}')
     assert steps(tmp_path / "out") == {0: 3, 1: 3}
     assert [recorded.about(one)["state"] for one in recorded.recordings(tmp_path / "out")] == ["stopped", "stopped"]
 
@@ -179,15 +172,13 @@ if __name__ == "__main__":
     os.environ["RANK"] = "9"
     torch.multiprocessing.start_processes(rank, nprocs=2, start_method="{method}")
 """
-    done = run(tmp_path, script, STEPSCOPE_OPTIONS='{"output_path": "out", "op_time": false}')
-    assert done.returncode == 0, done.stderr
+    run(tmp_path, script, STEPSCOPE_OPTIONS='{"output_path": "out", "op_time": false}')
     found = steps(tmp_path / "out")
     assert (found[0], found[1]) == (3, 3)
 
 
 def test_training_that_raises(tmp_path: Path) -> None:
-    done = run(tmp_path, "train(3); raise ZeroDivisionError", STEPSCOPE_OPTIONS='{"output_path": "out"}')
-    assert done.returncode == 1
+    done = run(tmp_path, "train(3); raise ZeroDivisionError", STEPSCOPE_OPTIONS='{"output_path": "out"}', status=1)
     assert "ZeroDivisionError" in done.stderr
     assert steps(tmp_path / "out") == {0: 3}
 

@@ -8,6 +8,7 @@ Each writes below DIRECTORY/SCENARIO. What a test needs to know besides is print
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,15 @@ def profiler(name: str, **options: Any) -> Profiler:
     return Profiler(output_path=OUT / name, sampling_interval=100, **options)
 
 
+def record(name: str, count: int, *steps: Callable[[], object], **options: Any) -> None:
+    """Take all `steps` so many times, recorded from the first to the last."""
+    recorder = profiler(name, **options)
+    for _ in range(count):
+        for step in steps:
+            step()
+    recorder.stop()
+
+
 def batches(count: int) -> Any:
     def rows() -> Any:
         for _ in range(2 * count):
@@ -76,29 +86,17 @@ def jit_with_evaluation() -> None:
     training = Training()
     step, evaluate = ms.jit(training.step), ms.jit(training.evaluate)
     step(DATA, LABEL)
-    recorder = profiler("jit_with_evaluation")
-    for _ in range(4):
-        step(DATA, LABEL)
-        evaluate(DATA, LABEL)
-    recorder.stop()
+    record("jit_with_evaluation", 4, lambda: step(DATA, LABEL), lambda: evaluate(DATA, LABEL))
 
 
 def two_optimizers() -> None:
-    one, other = Training(), Training()
-    recorder = profiler("two_optimizers")
-    for _ in range(3):
-        one.step()
-        other.step()
-    recorder.stop()
+    record("two_optimizers", 3, Training().step, Training().step)
 
 
 def train_step_cell() -> None:
     net = nn.WithLossCell(nn.Dense(4, 3), loss_fn)
     step = nn.TrainOneStepCell(net, nn.Momentum(net.trainable_params(), 0.1, 0.9))
-    recorder = profiler("train_step_cell")
-    for _ in range(3):
-        step(DATA, LABEL)
-    recorder.stop()
+    record("train_step_cell", 3, lambda: step(DATA, LABEL))
 
 
 def user_steps() -> None:
@@ -113,11 +111,7 @@ def user_steps() -> None:
 def schedule() -> None:
     from stepscope import schedule as make
 
-    training = Training()
-    recorder = profiler("schedule", schedule=make(wait=2, warmup=1, active=2, repeat=2))
-    for _ in range(12):
-        training.step()
-    recorder.stop()
+    record("schedule", 12, Training().step, schedule=make(wait=2, warmup=1, active=2, repeat=2))
 
 
 def checkpoint_and_loader() -> None:
@@ -157,10 +151,7 @@ def own_callback() -> None:
 
 
 def two_trainings() -> None:
-    recorder = profiler("two_trainings")
-    for _ in range(2):
-        model().train(1, batches(3))
-    recorder.stop()
+    record("two_trainings", 2, lambda: model().train(1, batches(3)))
 
 
 class Fails(Callback):  # type: ignore[misc]
@@ -209,10 +200,8 @@ def broken_hook() -> None:
 def other_profiler() -> None:
     from mindspore.profiler import Profiler as Other
 
-    other, recorder, training = Other(output_path=str(OUT / "other")), profiler("other_profiler"), Training()
-    for _ in range(2):
-        training.step()
-    recorder.stop()
+    other = Other(output_path=str(OUT / "other"))
+    record("other_profiler", 2, Training().step)
     other.stop()
 
 
@@ -311,10 +300,7 @@ def sunk_steps() -> None:
 
 
 def runtime_detail() -> None:
-    training, recorder = Training(), profiler("runtime_detail", runtime_detail=True)
-    for _ in range(3):
-        training.step()
-    recorder.stop()
+    record("runtime_detail", 3, Training().step, runtime_detail=True)
 
 
 if __name__ == "__main__":

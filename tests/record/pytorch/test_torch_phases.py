@@ -84,6 +84,12 @@ def validate(model: Any, data: Any) -> None:
     model.train()
 
 
+def update(model: Any, optimizer: Any, x: Any, aim: Any = 0) -> None:
+    optimizer.zero_grad()
+    (model(x) - aim).square().mean().backward()
+    optimizer.step()
+
+
 def train_and_validate(validation: Any, training: Any) -> None:
     """Eight steps, and validation before the fifth."""
     model = slow_model()
@@ -91,9 +97,7 @@ def train_and_validate(validation: Any, training: Any) -> None:
     for number, x in enumerate(training):
         if number == 4:
             validate(model, validation)
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
+        update(model, optimizer, x)
 
 
 def loader(count: int) -> Any:
@@ -120,9 +124,7 @@ def test_a_teacher_is_part_of_forward(tmp_path: Path) -> None:
         for x in loader(5):
             with torch.no_grad():
                 aim = teacher(x)
-            optimizer.zero_grad()
-            (model(x) - aim).square().mean().backward()
-            optimizer.step()
+            update(model, optimizer, x, aim)
 
     steps = recorded(tmp_path, train)
 
@@ -134,13 +136,7 @@ def test_a_model_that_is_trained_in_evaluation_mode_does_not_validate(tmp_path: 
     model = slow_model().eval()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 
-    def train() -> None:
-        for x in loader(4):
-            optimizer.zero_grad()
-            model(x).square().mean().backward()
-            optimizer.step()
-
-    steps = recorded(tmp_path, train)
+    steps = recorded(tmp_path, lambda: [update(model, optimizer, x) for x in loader(4)])
 
     assert steps["validation_ns"].null_count() == steps.height
     assert (steps["forward_ns"] > 3 * MS).all()
@@ -155,8 +151,7 @@ def test_a_checkpoint_is_a_phase_of_its_own(tmp_path: Path, monkeypatch: pytest.
         for number in range(4):
             if number == 2:
                 torch.save({}, "file")
-            model(torch.ones(2, 4)).square().mean().backward()
-            optimizer.step()
+            update(model, optimizer, torch.ones(2, 4))
 
     steps = recorded(tmp_path, train)
 
