@@ -82,11 +82,7 @@ class Backend(ABC):
         """Remove all hooks."""
 
     def started(self, directory: Path) -> None:  # noqa: B027 - not every backend has something to do
-        """`start()` was called: begin recording everything but operator windows.
-
-        Args:
-            directory: The recording's directory.
-        """
+        """`start()` was called: begin recording everything but operator windows into the recording's directory."""
 
     def stopped(self, directory: Path) -> None:  # noqa: B027
         """`stop()` was called: stop what `started` began and write it below `directory`."""

@@ -47,11 +47,8 @@ class Identity:
 
 
 def stated_identity(*, quiet: bool = False) -> Identity:
-    """Rank, world size, local rank and device as set by launchers; a value that is not a number counts as 0.
-
-    Args:
-        quiet: Do not warn about values that are not numbers.
-    """
+    """Rank, world size, local rank and device as set by launchers; a value that is not a number counts as 0, with a
+    warning unless `quiet`."""
 
     def number(*names: str) -> int | None:
         name = next(filter(os.environ.get, names), None)

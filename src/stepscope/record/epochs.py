@@ -13,10 +13,7 @@ from stepscope.record.steps import StepTracker
 class Epochs:
     """Counts passes over the data set of the first step; other loaders, e.g. for validation, do not count.
 
-    The first epoch is recognized only when its first step ends.
-
-    Args:
-        steps: Receives the epochs, unless a trainer reports them.
+    The first epoch is recognized only when its first step ends. Epochs that a trainer reports are left to it.
     """
 
     def __init__(self, steps: StepTracker) -> None:

@@ -33,9 +33,6 @@ class GarbageMarks:
 
     Python calls it before and after each, on the collecting thread; only one collection runs at a time. The callback
     may interrupt any other code, so it only appends to a queue.
-
-    Args:
-        steps: Receives the marks.
     """
 
     def __init__(self, steps: StepTracker) -> None:
@@ -71,11 +68,7 @@ class GarbageMarks:
         self._clear()
 
     def messages(self, recorded_ns: int) -> Iterator[str]:
-        """A message about the time taken by collections without a mark, if it is significant.
-
-        Args:
-            recorded_ns: Length of the recording so far.
-        """
+        """A message if collections without a mark took a significant part of `recorded_ns`, the recording so far."""
         if self._unmarked_ns and self._unmarked_ns >= REPORTED_RATIO * recorded_ns:
             yield (
                 f"{self._unmarked} short Python garbage collections (the longest took "

@@ -29,8 +29,6 @@ class Recorder:
 
     Args:
         root: The `profiler` directory.
-        backend: The backend of the framework.
-        options: The options in effect.
         cycle_over: Called when a cycle of the schedule is over and on disk.
         woke: Called at the first sign of training.
         lazy: Write nothing to disk before the first sign of training.

@@ -39,8 +39,6 @@ class Session:
 
     Args:
         root: The `profiler` directory.
-        backend: The backend of the framework.
-        options: The options in effect.
         marks: Where the hooks report to.
         failed: Called once, from any thread, if the recording cannot continue.
         counted: See `Windows`.

@@ -28,13 +28,10 @@ def give(kind: str, text: str = "") -> None:
 
 @dataclass
 class Signs:
-    """The messages so far.
-
-    Args:
-        file: The file, created empty.
-    """
+    """The messages so far."""
 
     file: Path
+    """Created empty."""
     _said: list[tuple[int, str, str]] = field(default_factory=list)
     _read: int = 0
 

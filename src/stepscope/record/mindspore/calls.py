@@ -72,11 +72,7 @@ class CallHooks:
 
     PyNative: the outermost cell is the forward pass; cells that contain a gradient or optimizer are not marked, only
     the cells inside. Compiled (graph mode, `ms.jit`): one call is one mark; it ends a step if its code reaches an
-    optimizer.
-
-    Args:
-        steps: Receives marks and ends of steps.
-        step_ended: Called at the end of each step detected here.
+    optimizer. `step_ended` is called at the end of each step detected here.
     """
 
     def __init__(self, steps: StepTracker, step_ended: Callable[[], None]) -> None:

@@ -26,11 +26,7 @@ DEFAULT_LEVEL = "Level0"
 
 
 class DeviceWindows:
-    """Records the operators of an accelerator.
-
-    Args:
-        options: What to record.
-    """
+    """Records the operators of an accelerator."""
 
     kind = ASCEND
     cut = None
@@ -64,12 +60,7 @@ class DeviceWindows:
 
 
 def arguments(options: Options, profiler: Any) -> dict[str, Any]:
-    """Our options as arguments of `mindspore.profiler.profile`.
-
-    Args:
-        options: The options in effect.
-        profiler: The module `mindspore.profiler`.
-    """
+    """Our options as arguments of `profile` of the module `mindspore.profiler`."""
     level = options.profiler_level or DEFAULT_LEVEL
     metrics = "AiCoreNone" if level == DEFAULT_LEVEL else AICORE_METRICS[options.aicore_metrics]
     return {

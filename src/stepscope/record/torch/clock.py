@@ -145,13 +145,8 @@ class ClockOffset:
 
 
 class _Store:
-    """The process group's store, without blocking calls, so that other users of it are not delayed.
-
-    Args:
-        store: The store of the framework.
-        generation: How many process groups this process has been in; the same on all ranks.
-        leaving: Set when the measurement must stop.
-    """
+    """The process group's store, without blocking calls, so that other users of it are not delayed. `generation` is
+    how many process groups this process has been in, the same on all ranks; `leaving` ends the measurement."""
 
     def __init__(self, store: Any, generation: int, leaving: threading.Event) -> None:
         from torch.distributed import PrefixStore

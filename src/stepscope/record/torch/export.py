@@ -94,11 +94,8 @@ def write_trace(results: Any, directory: Path) -> int:
 
 
 def in_child(work: Callable[[], int], patience_s: float) -> int | None:
-    """Do `work` in a forked child and wait for it. Called from a thread that may block.
-
-    Args:
-        work: Leaves its result on disk, and returns a number.
-        patience_s: After this time the child is killed.
+    """Do `work`, which leaves its result on disk and returns a number, in a forked child, and wait for it on this
+    thread, which may block. A child that takes longer than `patience_s` is killed.
 
     Returns:
         The number; None if the child failed.

@@ -131,9 +131,8 @@ def _device_index() -> int | None:
 def _device_name() -> str | None:
     import torch
 
-    kind = device_kind()
-    if kind == "npu":
-        return str(sys.modules["torch_npu"].npu.get_device_name(_device_index()))
-    if kind == "cpu" or not torch.cuda.is_initialized():
+    index = _device_index()
+    if index is None:
         return None
-    return str(torch.cuda.get_device_name(_device_index()))
+    devices = sys.modules["torch_npu"].npu if device_kind() == "npu" else torch.cuda
+    return str(devices.get_device_name(index))

@@ -27,7 +27,8 @@ class OtherProfilers:
     def __init__(self, patches: Patches, give_way: Callable[[], None]) -> None:
         self._patches = patches
         self._give_way = give_way
-        self._others = False
+        self.begun = False
+        """Whether another profiler was prepared or started since `attach`, and has not ended."""
         self._ours = 0
         """The thread in which the recorder itself calls these functions; 0 for none."""
 
@@ -41,16 +42,11 @@ class OtherProfilers:
         self._patches.put(profiler, _END, self._ending(getattr(profiler, _END)))
 
     @property
-    def begun(self) -> bool:
-        """Whether another profiler was prepared or started since `attach`, and has not ended."""
-        return self._others
-
-    @property
     def active(self) -> bool:
         """Whether another profiler is prepared or recording."""
         from torch import autograd
 
-        return self._others or (not self._is_ours() and bool(autograd._profiler_enabled()))
+        return self.begun or (not self._is_ours() and bool(autograd._profiler_enabled()))
 
     def __enter__(self) -> None:
         self._ours = threading.get_ident()
@@ -66,11 +62,11 @@ class OtherProfilers:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             if not self._is_ours():
                 self._give_way()
-                self._others = True
+                self.begun = True
             try:
                 return original(*args, **kwargs)
             except BaseException:
-                self._others = False
+                self.begun = False
                 raise
 
         return wrapper
@@ -79,7 +75,7 @@ class OtherProfilers:
         @functools.wraps(original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             if not self._is_ours():
-                self._others = False
+                self.begun = False
             return original(*args, **kwargs)
 
         return wrapper
