@@ -225,9 +225,6 @@ SPECS: dict[str, Spec] = {option.name: option.metadata["spec"] for option in fie
 """All options. The reactions of the first seventeen are those of MindSpore's Profiler."""
 _DEFAULT = Options()
 
-ALWAYS_IGNORED = ("start",)
-"""Key of the environment variable; older scripts also pass it as an option."""
-
 
 def resolve(given: Mapping[str, Any], target: Target, *, lenient: bool = False) -> Options:
     """Check the given options. Problems are logged once, as warnings.
@@ -244,7 +241,7 @@ def resolve(given: Mapping[str, Any], target: Target, *, lenient: bool = False) 
     fallbacks = set()
     for name, value in given.items():
         spec = SPECS.get(name)
-        if name in ALWAYS_IGNORED:
+        if name == "start":  # a key of the environment variable; older scripts also pass it as an option
             continue
         if spec is None:
             log.warning("Profiler: %r is not an option; it has no effect. Options are: %s", name, ", ".join(SPECS))

@@ -157,7 +157,18 @@ class Session:
     def _describe(self, directory: Path) -> None:
         """Write `recording.json` with the current state."""
         with self._lock:
-            replace_json(directory / ABOUT, self._about(directory).as_json())
+            about = About(
+                directory,
+                self._state,
+                **self._facts.known(),
+                epoch_shift_ns=epoch_shift_ns(),
+                options=self._options.as_json(),
+                spans=list(self._spans),
+                started_ns=self._started_ns,
+                updated_ns=time.time_ns(),
+                problems=self._problems,
+            )
+            replace_json(directory / ABOUT, about.as_json())
         self._dirty = False
 
     def look_again(self) -> None:
@@ -191,19 +202,6 @@ class Session:
             self._on_failure()
             log.error("Profiler: %s. Nothing more is recorded; training continues", text)
             self._keep(text)
-
-    def _about(self, directory: Path) -> About:
-        return About(
-            directory,
-            self._state,
-            **self._facts.known(),
-            epoch_shift_ns=epoch_shift_ns(),
-            options=self._options.as_json(),
-            spans=list(self._spans),
-            started_ns=self._started_ns,
-            updated_ns=time.time_ns(),
-            problems=self._problems,
-        )
 
     def _run(self, directory: Path) -> None:
         """The recorder's thread: flush, sample, and update `recording.json`."""
