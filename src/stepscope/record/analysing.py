@@ -168,11 +168,7 @@ def _run(command: list[str], directory: Path, *, wait: bool) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes], directory: Path) -> int:
-    """Wait for the analysis; terminate it on Ctrl-C.
-
-    Raises:
-        KeyboardInterrupt: On Ctrl-C.
-    """
+    """Wait for the analysis; terminate it on Ctrl-C, which goes on to the script."""
     signs.give(signs.ANALYSING, str(directory))
     try:
         code = process.wait()

@@ -38,12 +38,7 @@ class TrainerRecording:
         return None if recorder is None else recorder.steps
 
     def _begin(self) -> None:
-        """Training begins.
-
-        Raises:
-            TypeError: For a bad option that decides whether, what or where to record.
-            RuntimeError: If another Profiler records in this process.
-        """
+        """Training begins. Raises what `Profiler` and its `start` raise."""
         from stepscope.record.profiler import Profiler  # noqa: PLC0415 - only if something is recorded
 
         self._end()  # of a run that ended with an unreported exception
