@@ -121,23 +121,15 @@ def write_kineto(directory: Path, trace: RankTrace, dialect: Dialect = Dialect()
     if trace.groups:
         info["pg_count"] = len(trace.groups)
         info["pg_config"] = [{"pg_name": name, "ranks": list(ranks)} for name, ranks in trace.groups.items()]
-    content: dict[str, Any] = {
-        "schemaVersion": 1,
-        "distributedInfo": info,
-        "traceEvents": list(_events(trace, dialect)),
-    }
+    events = list(_events(trace, dialect))
+    content: dict[str, Any] = {"schemaVersion": 1, "distributedInfo": info, "traceEvents": events}
     if dialect.base_ns:
         content["baseTimeNanoseconds"] = dialect.base_ns
     text = json.dumps(content, indent=2 if dialect.pretty else None)
     text = re.sub(r'"ns:(-?\d+)"', lambda match: _us(int(match[1])), text)
-    name = f"rank-{trace.rank}.pt.trace.json"
     directory.mkdir(parents=True, exist_ok=True)
-    if dialect.zipped:
-        path = directory / f"{name}.gz"
-        path.write_bytes(gzip.compress(text.encode(), 1))
-    else:
-        path = directory / name
-        path.write_text(text)
+    path = directory / f"rank-{trace.rank}.pt.trace.json{'.gz' if dialect.zipped else ''}"
+    path.write_bytes(gzip.compress(text.encode(), 1) if dialect.zipped else text.encode())
     return path
 
 
@@ -158,9 +150,7 @@ def _events(trace: RankTrace, dialect: Dialect) -> Iterator[dict[str, Any]]:
     yield {"ph": "M", "name": "process_name", "ts": "ns:0", "pid": 100, "tid": 0, "args": {"name": "python"}}
     for number, span in enumerate(trace.operators):
         yield host(operator, span, **{"External id": operator_id(number)})
-    for _, span in trace.steps:
-        yield host(annotation, span)
-    for span in trace.annotations:
+    for span in (*(span for _, span in trace.steps), *trace.annotations):
         yield host(annotation, span)
     for span in trace.runtime:
         yield host(runtime, span, correlation=0)

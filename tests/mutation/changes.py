@@ -32,21 +32,11 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitOr: ast.BitAnd,
 }
 
-SWAPPED = {
-    "min": ["max"],
-    "max": ["min"],
-    "any": ["all"],
-    "all": ["any"],
-    "first": ["last"],
-    "last": ["first"],
-    "sum": ["max"],
-    "median": ["mean"],
-    "mean": ["median"],
-    "min_horizontal": ["max_horizontal"],
-    "max_horizontal": ["min_horizontal"],
-    "any_horizontal": ["all_horizontal"],
-    "all_horizontal": ["any_horizontal"],
-}
+_TWINS = (
+    *(("min", "max"), ("min_horizontal", "max_horizontal"), ("any", "all"), ("any_horizontal", "all_horizontal")),
+    *(("first", "last"), ("median", "mean")),
+)
+SWAPPED = {"sum": "max", **dict(_TWINS), **{other: one for one, other in _TWINS}}
 """Functions and methods that are easily taken for one another."""
 
 DROPPED = {
@@ -121,9 +111,9 @@ def _call(node: ast.Call) -> Iterator[ast.AST]:
     for number in range(len(node.keywords)):
         yield _with(node, keywords=[*node.keywords[:number], *node.keywords[number + 1 :]])
     name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
-    for other in SWAPPED.get(name, []):
+    if name in SWAPPED:
         field = "id" if isinstance(function, ast.Name) else "attr"
-        yield _with(node, func=_with(function, **{field: other}))
+        yield _with(node, func=_with(function, **{field: SWAPPED[name]}))
     if isinstance(function, ast.Attribute):
         if name in DROPPED:
             yield function.value

@@ -76,12 +76,28 @@ def as_mindspore(directory: Path) -> None:
         rank.rename(rank.with_name(rank.name.replace("_ascend_pt", "_ascend_ms")))
 
 
-def whole_job(root: Path, write: Callable[[Path, RankTrace], None], windows: Sequence[Sequence[int]]) -> list[Raw]:
-    """All ranks of the job, each with these windows."""
-    made = []
-    for trace in job():
-        raw = recording(root, trace)
-        for number, steps in enumerate(windows):
-            add_window(raw, number, steps, write, part(trace, steps))
-        made.append(raw)
-    return made
+WINDOWS = ((3, 4), (5,))
+"""The steps of each window of a recording, unless a test names others."""
+
+
+def windowed(
+    root: Path,
+    trace: RankTrace,
+    form: str,
+    windows: Sequence[Sequence[int]] = WINDOWS,
+    *,
+    framework: str = "torch",
+    numbered: bool = True,
+) -> Raw:
+    """A recording with windows of these steps."""
+    raw = recording(root, trace, framework)
+    for number, steps in enumerate(windows):
+        directory = add_window(raw, number, steps, WRITERS[form], part(trace, steps, numbered=numbered))
+        if framework == "mindspore":
+            as_mindspore(directory)
+    return raw
+
+
+def whole_job(root: Path, form: str) -> list[Raw]:
+    """All ranks of the job, each with its windows."""
+    return [windowed(root, trace, form) for trace in job()]

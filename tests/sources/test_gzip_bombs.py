@@ -72,13 +72,12 @@ def test_a_trace_that_unpacks_to_far_more_is_read_within_memory_and_costs_no_oth
     assert path.stat().st_size < 6 << 20
     start = time.monotonic()
 
-    asked = subprocess.run(
-        [sys.executable, "-c", ASK, str(tmp_path)], capture_output=True, text=True, timeout=10 * LIMIT_S, check=True
-    )
+    command = [sys.executable, "-c", ASK, str(tmp_path)]
+    asked = subprocess.run(command, capture_output=True, text=True, timeout=10 * LIMIT_S, check=True)
 
-    *told, peak = asked.stdout.splitlines()
+    *answer, peak = asked.stdout.splitlines()
     assert int(peak) < MEMORY_BYTES, f"{int(peak) >> 20} MiB"
-    assert "1]" in told[0], told
+    assert "1]" in answer[0], answer
     assert "internal error" not in asked.stdout
     assert time.monotonic() - start < LIMIT_S
 

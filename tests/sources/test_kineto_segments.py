@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from comparable import comparable
 from polars.testing import assert_frame_equal
+from test_kineto import Tables
 
 from stepscope.sources import flows, spool
-from stepscope.sources.kineto import KinetoSource, segments
+from stepscope.sources.kineto import segments
 from stepscope.sources.spool import Spool
-from stepscope.store import MemorySink
 from stepscope.tables import TABLES
 
 Event = dict[str, Any]
@@ -70,14 +70,11 @@ def _kernel(rng: random.Random, correlation: int, start: int) -> Event:
     return _range("kernel", name, start, rng.randrange(0, 60), 7, device=0, stream=7, **identity)
 
 
-def read(path: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """Tables and facts of one trace."""
-    source = KinetoSource()
-    item = source.sniff(path, path.read_bytes()[:4096])
-    assert item is not None
-    sink = MemorySink(source.name)
-    source.read(item, sink)
-    return sink.close(), sink.facts
+def written(directory: Path, events: list[Event]) -> Path:
+    """A trace of these events."""
+    path = directory / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    return path
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -85,22 +82,18 @@ def read(path: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
 def test_a_trace_in_stretches_gives_the_rows_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, rows: int
 ) -> None:
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": messy_events(seed)}))
-    whole, facts = read(path)
-    assert (
-        {"slices", "operators", "kernels", "collectives", "allocations", "flows", "stacks"}
-        <= whole.keys()
-        <= TABLES.keys()
-    )
+    path = written(tmp_path, messy_events(seed))
+    whole = Tables(path)
+    made = {"slices", "operators", "kernels", "collectives", "allocations", "flows", "stacks"}
+    assert made <= whole.frames.keys() <= TABLES.keys()
     monkeypatch.setattr(segments, "SEGMENT_ROWS", rows)
     monkeypatch.setattr(spool, "_SAMPLED", 1)
     monkeypatch.setattr(segments, "_JOINED_ROWS", 25)
     monkeypatch.setattr(flows, "PART_ROWS", 10)
     monkeypatch.setattr(spool, "MEMORY_BYTES", 5000)
-    cut, cut_facts = read(path)
-    assert cut_facts == facts
-    expected, got = comparable(whole), comparable(cut)
+    cut = Tables(path)
+    assert cut.rank == whole.rank
+    expected, got = comparable(whole.frames), comparable(cut.frames)
     notes = expected.pop("issues", None), got.pop("issues", None)
     assert (notes[0] is None) == (notes[1] is None)
     assert got.keys() == expected.keys()
@@ -111,10 +104,8 @@ def test_a_trace_in_stretches_gives_the_rows_of_the_whole(
 def test_equal_times_make_one_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 3)
     monkeypatch.setattr(spool, "_SAMPLED", 1)
-    path = tmp_path / "trace.json"
-    same = [_range("cpu_op", f"op {n}", 5, 1, 1) for n in range(20)]
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": same}))
-    assert read(path)[0]["slices"]["depth"].to_list() == list(range(20))
+    path = written(tmp_path, [_range("cpu_op", f"op {n}", 5, 1, 1) for n in range(20)])
+    assert Tables(path)["slices"]["depth"].to_list() == list(range(20))
 
 
 def test_a_spool_gives_back_what_it_took_whatever_went_to_files(

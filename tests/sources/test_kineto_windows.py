@@ -25,37 +25,31 @@ def step(
     trace.launch(f"k{number}", start + 10, kernel, length, number)
 
 
+def steps(count: int, behind: float, *, copy: float | None = None, length: float = 95) -> Trace:
+    """Steps one behind the other, each with its kernel and copy so much after it begins."""
+    trace = Trace()
+    for number in range(1, count + 1):
+        start = number * 100 - 100
+        step(trace, number, start, start + behind, copy=None if copy is None else start + copy, length=length)
+    return trace
+
+
 def windows(tables: Tables) -> list[tuple[int, int]]:
     return tables["steps"].select("window_start_ns", "window_end_ns").rows()
 
 
 def test_an_early_copy_on_a_side_stream_begins_no_step(tmp_path: Path) -> None:
     """The host is done after 400 us, the device after 400 us and the backlog: no step may get all of that."""
-    trace = Trace()
-    for number in range(1, 5):
-        start = number * 100 - 100
-        step(trace, number, start, start + BEHIND, copy=start + 2)
-
-    tables = trace.read(tmp_path)
+    tables = steps(4, BEHIND, copy=2).read(tmp_path)
 
     us = 1000
-    assert windows(tables) == [
-        (160 * us, 260 * us),
-        (260 * us, 360 * us),
-        (360 * us, 460 * us),
-        (460 * us, 555 * us),
-    ]
+    assert windows(tables) == [(160 * us, 260 * us), (260 * us, 360 * us), (360 * us, 460 * us), (460 * us, 555 * us)]
     run = open_run([tmp_path])
     assert run.analyse("breakdown")["computing_ns"].to_list() == [95 * us] * 4
 
 
 def test_work_on_a_side_stream_begins_a_step_once_the_main_one_is_through(tmp_path: Path) -> None:
-    trace = Trace()
-    for number in range(1, 4):
-        start = number * 100 - 100
-        step(trace, number, start, start + 20, copy=start + 3, length=60)
-
-    tables = trace.read(tmp_path)
+    tables = steps(3, 20, copy=3, length=60).read(tmp_path)
 
     assert windows(tables) == [(3_000, 103_000), (103_000, 203_000), (203_000, 280_000)]
 
@@ -75,8 +69,7 @@ def test_an_early_kernel_on_a_side_stream_begins_no_step_either(tmp_path: Path) 
 
 
 def test_a_last_step_without_device_work_is_no_step(tmp_path: Path) -> None:
-    trace = Trace()
-    step(trace, 1, 0, 20)
+    trace = steps(1, 20)
     trace.add("user_annotation", "ProfilerStep#2", 100, 1).add("cpu_op", "aten::zero_", 100.2, 0.5)
 
     tables = trace.read(tmp_path)
@@ -89,8 +82,7 @@ def test_a_last_step_without_device_work_is_no_step(tmp_path: Path) -> None:
 
 
 def test_a_last_step_with_nothing_but_the_copy_of_its_batch_is_none_either(tmp_path: Path) -> None:
-    trace = Trace()
-    step(trace, 1, 0, BEHIND)
+    trace = steps(1, BEHIND)
     trace.add("user_annotation", "ProfilerStep#2", 100, 5)
     trace.add("cuda_runtime", "cudaMemcpyAsync", 101, 1, correlation=77)
     trace.add("gpu_memcpy", "Memcpy HtoD", 103, 2, tid=20, device=0, stream=20, correlation=77, bytes=64)

@@ -13,7 +13,7 @@ from ascend_files import EPOCH_NS as ASCEND_NS
 from ascend_files import rank_directory as written_by_hand
 from ascend_files import write_communication, write_kernels, write_trace
 from ascend_files import write_database as write_by_hand
-from ascend_windows import WRITERS, add_window, part, recording
+from ascend_windows import windowed
 from test_agree import job
 from test_recording import read
 
@@ -23,9 +23,8 @@ from recordings import MS, Raw
 
 def test_calls_outside_of_all_windows_come_from_the_marks(tmp_path: Path) -> None:
     trace = job()[0]
-    raw = recording(tmp_path / "job", trace)
+    raw = windowed(tmp_path / "job", trace, "db", [(4,)])
     raw.describe(groups=[{"group": "0", "name": "default_pg", "members": [0, 1, 2, 3]}])
-    add_window(raw, 0, (4,), WRITERS["db"], part(trace, (4,)))
     for number, span in trace.steps:
         start = span.start_ns - RECORDED_NS
         detail = {"group": "0", "size_bytes": 4096, "group_size": 4}
@@ -119,12 +118,8 @@ def test_memory_and_totals_are_those_of_all_windows(tmp_path: Path) -> None:
     assert allocations.rows() == [first, (first[0] + late, first[1] + late, 2048)]
     assert tables["memory_curve"]["time_ns"].to_list() == [ASCEND_NS + 1000, ASCEND_NS + 1000 + late]
     assert tables["counters"].select("time_ns", "value").rows() == [(ASCEND_NS, 1800), (ASCEND_NS + late, 1800)]
-    assert tables["step_totals"].select("step", "free_ns").rows() == [
-        (1, 10_000),
-        (2, 20_000),
-        (3, 10_000),
-        (4, 20_000),
-    ]
+    free = [(1, 10_000), (2, 20_000), (3, 10_000), (4, 20_000)]
+    assert tables["step_totals"].select("step", "free_ns").rows() == free
     kernels = tables["operator_totals"].filter(pl.col("level") == "kernel")
     assert kernels.select("name", "count", "total_ns").rows() == [("MatMulV3", 8, 804_000)]
 
@@ -136,12 +131,7 @@ def test_calls_of_one_name_in_two_windows_stay_two(tmp_path: Path) -> None:
     tables, _ = read(raw)
 
     calls = tables["collectives"]
-    assert calls.select("step", "sequence", "size_bytes").rows() == [
-        (1, 0, 2000),
-        (2, 1, 2000),
-        (3, 2, 2000),
-        (4, 3, 2000),
-    ]
+    assert calls.select("step", "sequence", "size_bytes").rows() == [(step, step - 1, 2000) for step in range(1, 5)]
     assert calls["wait_ns"].to_list() == [290_000] * 4
     assert tables["transports"].select("step", "transport", "size_bytes").rows() == [
         (step, "SDMA", 4_000_000) for step in range(1, 5)

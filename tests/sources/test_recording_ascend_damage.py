@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from ascend_windows import STEPS, WRITERS, add_window, as_mindspore, bounds, make_raw, part, recording, whole_job
+from ascend_windows import STEPS, WRITERS, add_window, bounds, make_raw, part, recording, whole_job, windowed
 from test_agree import job
 from test_recording import read
 
@@ -23,13 +23,8 @@ from stepscope.errors import Unavailable
 @pytest.mark.parametrize("form", list(WRITERS))
 @pytest.mark.parametrize("framework", ["torch", "mindspore"])
 def test_raw_data_is_told_with_the_command_that_exports_it(tmp_path: Path, form: str, framework: str) -> None:
-    trace = job()[0]
-    raw = recording(tmp_path / "the job", trace, framework)
-    add_window(raw, 0, (3, 4), WRITERS[form], part(trace, (3, 4)))
-    directory = add_window(raw, 1, (5,), WRITERS[form], part(trace, (5,)))
-    if framework == "mindspore":
-        as_mindspore(directory)
-    make_raw(directory)
+    raw = windowed(tmp_path / "the job", job()[0], form, framework=framework)
+    make_raw(raw.directory / "windows" / "000001")
 
     tables, _ = read(raw)
 
@@ -91,10 +86,7 @@ def test_windows_without_their_files_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", list(WRITERS))
 def test_a_cut_window_does_not_hide_the_others(tmp_path: Path, form: str) -> None:
-    trace = job()[0]
-    raw = recording(tmp_path / "job", trace)
-    for number, step in enumerate(STEPS):
-        add_window(raw, number, (step,), WRITERS[form], part(trace, (step,)))
+    raw = windowed(tmp_path / "job", job()[0], form, [(step,) for step in STEPS])
     output = next((raw.directory / "windows" / "000001").glob("*/ASCEND_PROFILER_OUTPUT"))
     for file in output.iterdir():
         file.write_bytes(file.read_bytes()[:1] if file.suffix == ".csv" else file.read_bytes()[:90])
@@ -111,10 +103,7 @@ def test_a_cut_window_does_not_hide_the_others(tmp_path: Path, form: str) -> Non
 
 
 def test_a_half_of_a_trace_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    trace = job()[0]
-    raw = recording(tmp_path / "job", trace)
-    for number, steps in enumerate(((3, 4), (5,))):
-        add_window(raw, number, steps, WRITERS["text"], part(trace, steps))
+    raw = windowed(tmp_path / "job", job()[0], "text")
     view = next((raw.directory / "windows" / "000000").glob("*/*/trace_view.json"))
     view.write_text(view.read_text()[: view.stat().st_size * 2 // 3])
 
@@ -126,8 +115,7 @@ def test_a_half_of_a_trace_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
 
 def test_a_window_of_another_time_is_left_out(tmp_path: Path) -> None:
     trace = job()[0]
-    raw = recording(tmp_path / "job", trace)
-    add_window(raw, 0, (3, 4), WRITERS["db"], part(trace, (3, 4)))
+    raw = windowed(tmp_path / "job", trace, "db", [(3, 4)])
     add_window(raw, 1, (5,), WRITERS["db"], part(trace, (5,)).shifted(3_600_000 * MS))
 
     tables, _ = read(raw)
@@ -138,7 +126,7 @@ def test_a_window_of_another_time_is_left_out(tmp_path: Path) -> None:
 
 
 def test_an_answer_is_given_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    for raw in whole_job(tmp_path / "job", WRITERS["text"], ((3, 4), (5,))):
+    for raw in whole_job(tmp_path / "job", "text"):
         last = raw.directory / "windows" / "000001"
         make_raw(last) if raw.rank == 3 else None
 

@@ -47,11 +47,8 @@ def test_shapes_of_a_name_whose_launches_were_cut_are_given_only_if_all_agree(tm
 
     tables, _ = read(raw)
 
-    assert tables["operators"].select("type", "input_shapes").rows() == [
-        ("Add", "[[2, 3]]"),
-        ("Mul", None),
-        ("Mul", None),
-    ]
+    shapes = [("Add", "[[2, 3]]"), ("Mul", None), ("Mul", None)]
+    assert tables["operators"].select("type", "input_shapes").rows() == shapes
 
 
 def test_the_memory_curve_of_a_window_is_not_repeated_by_the_next(tmp_path: Path) -> None:
@@ -132,8 +129,7 @@ def minddata(raw: Raw, doubled: bool) -> None:
     host = {"user_utilization": [0, 50, 60], "sys_utilization": [0, 10, 20], "idle_utilization": [0, 40, 20]}
     if doubled:
         host = {key: [v for value in values for v in (value, 0)] for key, values in host.items()}
-        host["user_utilization"] = host["user_utilization"][:3]
-        host["sys_utilization"] = host["sys_utilization"][:3]
+        host |= {key: host[key][:3] for key in ("user_utilization", "sys_utilization")}
     usage = {
         "cpu_processor_num": 4,
         "sampling_interval": 20,
@@ -142,14 +138,10 @@ def minddata(raw: Raw, doubled: bool) -> None:
         "process_info": {"user_utilization": [100, 200], "sys_utilization": [20, 40]},
         "op_info": [{"op_id": 1, "metrics": {"user_utilization": [0, 40, 80], "sys_utilization": [0, 0, 4]}}],
     }
+    queue = {"output_queue": {"length": 8, "size": [0, 3, 8]}}
     operators = [
         {"op_id": 0, "op_type": "BatchOp", "num_workers": 2, "children": [1], "metrics": None},
-        {
-            "op_id": 1,
-            "op_type": "MapOp",
-            "num_workers": 3,
-            "metrics": {"output_queue": {"length": 8, "size": [0, 3, 8]}},
-        },
+        {"op_id": 1, "op_type": "MapOp", "num_workers": 3, "metrics": queue},
     ]
     (directory / "minddata_cpu_utilization_0.json").write_text(json.dumps(usage))
     (directory / "pipeline_profiling_0.json").write_text(json.dumps({"op_info": operators, "sampling_interval": 20}))

@@ -61,11 +61,8 @@ def test_counters_of_the_device(tmp_path: Path) -> None:
 
 def test_batches_know_their_step(tmp_path: Path) -> None:
     raw = Raw(tmp_path).steps((5, 0, 10), (6, 10, 20))
-    raw.add(
-        "batches",
-        [EPOCH_NS + 2, "ImageFolder", 0, 5, 1500, 3, 8, 4],
-        [EPOCH_NS + 25, "ImageFolder", 1, 7, 9, "", "", 0],
-    )
+    raw.add("batches", [EPOCH_NS + 2, "ImageFolder", 0, 5, 1500, 3, 8, 4])
+    raw.add("batches", [EPOCH_NS + 25, "ImageFolder", 1, 7, 9, "", "", 0])
 
     tables, _ = read(raw)
 
@@ -92,10 +89,8 @@ def test_collectives_without_windows_come_from_the_marks(tmp_path: Path) -> None
 
     tables, _ = read(raw)
 
-    calls = tables["collectives"].select(
-        "operation", "group", "sequence", "size_bytes", "group_size", "on_device", "step"
-    )
-    assert calls.rows() == [
+    columns = ("operation", "group", "sequence", "size_bytes", "group_size", "on_device", "step")
+    assert tables["collectives"].select(columns).rows() == [
         ("all_reduce", "0", 0, 4096, 2, False, 1),
         ("all_reduce", "1", 0, 4096, 2, False, 1),
         ("all_reduce", "0", 1, 4096, 2, False, 1),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +17,19 @@ from stepscope.errors import UnreadableInput
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 from stepscope.sources.trace_events.columns import times_ns
 from stepscope.sources.trace_events.reader import TraceEvents
+from stepscope.store import MemorySink
 
+ARGS = (
+    Arg("n", "n", "int"),
+    Arg("N", "n", "int"),
+    Arg("x", "x", "float"),
+    Arg("label", "label", "text"),
+    Arg("dims", "dims", "json"),
+)
 LAYOUT = Layout(
     (
-        EventClass(
-            "special", frozenset({"X"}), frozenset({"op"}), (Arg("n", "n", "int"),), names=frozenset({"special"})
-        ),
-        EventClass(
-            "op",
-            frozenset({"X"}),
-            frozenset({"op"}),
-            (
-                Arg("n", "n", "int"),
-                Arg("N", "n", "int"),
-                Arg("x", "x", "float"),
-                Arg("label", "label", "text"),
-                Arg("dims", "dims", "json"),
-            ),
-        ),
+        EventClass("special", frozenset({"X"}), frozenset({"op"}), ARGS[:1], names=frozenset({"special"})),
+        EventClass("op", frozenset({"X"}), frozenset({"op"}), ARGS),
         EventClass("flow", frozenset({"s", "f"}), frozenset({"fwdbwd"})),
         EventClass("rest", frozenset({"X"}), None),
     )
@@ -43,23 +37,17 @@ LAYOUT = Layout(
 
 
 class Reading:
-    """All events of a file, by class, with what was reported."""
+    """All events of a file with some content, by class, with what was reported."""
 
-    def __init__(self, path: Path, **options: Any) -> None:
+    def __init__(self, directory: Path, content: str | bytes, **options: Any) -> None:
+        path = directory / "trace.json"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
         self.issues: list[tuple[str, str, int | None]] = []
         self.places: list[str | None] = []
 
-        def report(
-            severity: str,
-            file: Path,
-            problem: str,
-            remedy: str,
-            *,
-            place: str | None = None,
-            lost: int | None = None,
-        ) -> None:
-            self.issues.append((severity, problem, lost))
-            self.places.append(place)
+        def report(severity: str, file: Path, problem: str, remedy: str, **more: Any) -> None:
+            self.issues.append((severity, problem, more.get("lost")))
+            self.places.append(more.get("place"))
 
         self.events = TraceEvents(path, LAYOUT, report=report, **options)
         frames: dict[str, list[pl.DataFrame]] = {}
@@ -76,39 +64,23 @@ def op(name: str, ts: float | str = 1.5, dur: Any = 2, **args: Any) -> dict[str,
     return {"ph": "X", "cat": "op", "name": name, "pid": 1, "tid": 2, "ts": ts, "dur": dur, "args": args}
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[[str | bytes], Path]:
-    def write(text: str | bytes) -> Path:
-        path = tmp_path / "trace.json"
-        path.write_bytes(text.encode() if isinstance(text, str) else text)
-        return path
-
-    return write
-
-
 def wrapped(events: str) -> str:
     return '{"schemaVersion": 1, "traceEvents": [' + events + '], "traceName": "t"}'
 
 
-def test_times_are_exact_to_the_ns(write: Callable[[str | bytes], Path]) -> None:
+def test_times_are_exact_to_the_ns(tmp_path: Path) -> None:
     times = ["1712195495502094.541", '"1760000000000407.841"', "17", "-1.5", "1.7e3", "0.0009"]
     beyond = ["1e999999", "9e18", "-1e17", '"x"']
     events = ",".join(f'{{"ph":"X","cat":"op","name":"a","ts":{t},"dur":0.5}}' for t in times + beyond)
 
-    frame = Reading(write(wrapped(events))).frames["op"]
+    frame = Reading(tmp_path, wrapped(events)).frames["op"]
 
-    assert frame["start_ns"].to_list() == [
-        1712195495502094541,
-        1760000000000407841,
-        17000,
-        -1500,
-        1_700_000,
-        0,
-    ]
+    starts = [1712195495502094541, 1760000000000407841, 17000, -1500, 1_700_000, 0]
+    assert frame["start_ns"].to_list() == starts
     assert frame["duration_ns"].to_list() == [500] * 6
 
 
-def test_arguments_become_typed_columns(write: Callable[[str | bytes], Path]) -> None:
+def test_arguments_become_typed_columns(tmp_path: Path) -> None:
     events = [
         op("a", n=1, x=1, label="l", dims=[[1, 2], []]),
         op("b", N="7", x="0.5", label=3, dims="[2]"),
@@ -116,7 +88,7 @@ def test_arguments_become_typed_columns(write: Callable[[str | bytes], Path]) ->
         {**op("d"), "args": None},
     ]
 
-    frame = Reading(write(wrapped(json.dumps(events)[1:-1]))).frames["op"]
+    frame = Reading(tmp_path, wrapped(json.dumps(events)[1:-1])).frames["op"]
 
     assert frame["n"].to_list() == [1, 7, None, None]
     assert frame["x"].to_list() == [1.0, 0.5, None, None]
@@ -124,7 +96,7 @@ def test_arguments_become_typed_columns(write: Callable[[str | bytes], Path]) ->
     assert frame["dims"].to_list() == ["[[1, 2], []]", "[2]", None, None]
 
 
-def test_events_go_to_the_first_class_that_takes_them(write: Callable[[str | bytes], Path]) -> None:
+def test_events_go_to_the_first_class_that_takes_them(tmp_path: Path) -> None:
     events = [
         {**op("a"), "cat": "OP"},
         op("special", n=4),
@@ -133,7 +105,7 @@ def test_events_go_to_the_first_class_that_takes_them(write: Callable[[str | byt
         {"ph": "s", "cat": "ac2g", "id": 7, "ts": 1, "name": "f"},
     ]
 
-    reading = Reading(write(json.dumps(events)))
+    reading = Reading(tmp_path, json.dumps(events))
 
     assert reading.names() == ["a"]
     assert reading.names("special") == ["special"]
@@ -148,10 +120,8 @@ def test_keys_on_both_sides_of_the_events_make_the_header(tmp_path: Path, indent
     props = [{"id": 0, "name": "GPU"}, {"id": 1, "name": "GPU"}]
     document = {"deviceProperties": props, "traceEvents": [op("a"), op("b")], "after": {"more": props}, "base": 5}
     text = json.dumps(document, indent=indent).encode()
-    path = tmp_path / "any.name"
-    path.write_bytes(gzip.compress(text) if packed else text)
 
-    reading = Reading(path)
+    reading = Reading(tmp_path, gzip.compress(text) if packed else text)
 
     assert reading.names() == ["a", "b"]
     assert reading.events.header == {"deviceProperties": props, "after": {"more": props}, "base": 5}
@@ -159,8 +129,8 @@ def test_keys_on_both_sides_of_the_events_make_the_header(tmp_path: Path, indent
 
 
 @pytest.mark.parametrize("text", ["[]", '{"traceEvents": []}', '{"traceEvents":[ ] , "a":1}', "[ \n"])
-def test_a_trace_without_events_gives_none(write: Callable[[str | bytes], Path], text: str) -> None:
-    reading = Reading(write(text))
+def test_a_trace_without_events_gives_none(tmp_path: Path, text: str) -> None:
+    reading = Reading(tmp_path, text)
 
     assert reading.frames == {}
     assert reading.issues == []
@@ -169,16 +139,14 @@ def test_a_trace_without_events_gives_none(write: Callable[[str | bytes], Path],
 @pytest.mark.parametrize(
     "text", ["", "   ", "not json", "ab" * 40_000, '{"a": 1}', '{"traceEvents": 3}', '{"x": {"traceEvents": [1]}}']
 )
-def test_what_is_no_trace_is_refused_with_its_name(write: Callable[[str | bytes], Path], text: str) -> None:
-    path = write(text)
-
+def test_what_is_no_trace_is_refused_with_its_name(tmp_path: Path, text: str) -> None:
     with pytest.raises(UnreadableInput, match=r"trace\.json"):
-        Reading(path)
+        Reading(tmp_path, text)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableInput, match="gone"):
-        Reading(tmp_path / "gone.json")
+        list(TraceEvents(tmp_path / "gone.json", LAYOUT, report=MemorySink("x").issue))
 
 
 EVENTS = [
@@ -202,10 +170,9 @@ def test_chunks_of_any_size_give_the_same_events(
 ) -> None:
     events = [{**EVENTS[i], "pid": number} for number, i in enumerate(picks)]
     trailer = {"tail": [{"name": "t", "ph": 1}, {"name": "u", "ph": 2}]}
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps(events if bare else {"traceEvents": events, **trailer}, indent=indent))
+    text = json.dumps(events if bare else {"traceEvents": events, **trailer}, indent=indent)
 
-    whole, cut = Reading(path), Reading(path, chunk_bytes=chunk_bytes)
+    whole, cut = Reading(tmp_path, text), Reading(tmp_path, text, chunk_bytes=chunk_bytes)
 
     assert whole.issues == cut.issues == []
     assert {n: f.to_dicts() for n, f in whole.frames.items()} == {n: f.to_dicts() for n, f in cut.frames.items()}
@@ -223,20 +190,20 @@ DIRT = {
 
 @pytest.mark.parametrize("dirt", DIRT.values(), ids=DIRT.keys())
 @pytest.mark.parametrize("chunk_bytes", [1, 100, 1 << 20])
-def test_repairable_dirt_costs_no_event(write: Callable[[str | bytes], Path], dirt: str, chunk_bytes: int) -> None:
+def test_repairable_dirt_costs_no_event(tmp_path: Path, dirt: str, chunk_bytes: int) -> None:
     dirty = '{"ph":"X","cat":"op","name":"dirty","ts":1,"dur":1,"args":{' + dirt + "}}"
     text = wrapped(",\n".join([json.dumps(op("before")), dirty, json.dumps(op("after"))]))
 
-    reading = Reading(write(text), chunk_bytes=chunk_bytes)
+    reading = Reading(tmp_path, text, chunk_bytes=chunk_bytes)
 
     assert reading.names() == ["before", "dirty", "after"]
     assert reading.issues == []
 
 
-def test_bytes_that_are_not_utf8_are_replaced(write: Callable[[str | bytes], Path]) -> None:
+def test_bytes_that_are_not_utf8_are_replaced(tmp_path: Path) -> None:
     text = wrapped(json.dumps(op("before")) + "," + json.dumps(op("QQ"))).encode().replace(b"QQ", b"a\xff\xfeb")
 
-    reading = Reading(write(text))
+    reading = Reading(tmp_path, text)
 
     assert reading.names() == ["before", "a��b"]
 
@@ -254,11 +221,11 @@ BROKEN = {
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
 @pytest.mark.parametrize("chunk_bytes", [1, 150, 1 << 20])
-def test_a_broken_event_costs_itself_only(write: Callable[[str | bytes], Path], broken: str, chunk_bytes: int) -> None:
+def test_a_broken_event_costs_itself_only(tmp_path: Path, broken: str, chunk_bytes: int) -> None:
     good = [json.dumps(op(f"g{i}")) for i in range(6)]
     text = wrapped(", ".join([*good[:3], broken, *good[3:]]))
 
-    reading = Reading(write(text), chunk_bytes=chunk_bytes)
+    reading = Reading(tmp_path, text, chunk_bytes=chunk_bytes)
 
     assert reading.names() == [f"g{i}" for i in range(6)]
     assert [(severity, lost) for severity, _, lost in reading.issues] == [("warning", 1)]
@@ -274,19 +241,19 @@ def test_a_broken_event_costs_itself_only(write: Callable[[str | bytes], Path], 
     ],
 )
 def test_what_is_wrong_with_an_event_is_told_with_its_place(
-    write: Callable[[str | bytes], Path], broken: str, problem: str, place: str
+    tmp_path: Path, broken: str, problem: str, place: str
 ) -> None:
-    reading = Reading(write(wrapped(", ".join([json.dumps(op("a")), broken, json.dumps(op("b"))]))))
+    reading = Reading(tmp_path, wrapped(", ".join([json.dumps(op("a")), broken, json.dumps(op("b"))])))
 
     assert problem in reading.issues[0][1]
     assert place in (reading.places[0] or "")
 
 
-def test_halves_of_surrogate_pairs_are_replaced_and_whole_ones_kept(write: Callable[[str | bytes], Path]) -> None:
+def test_halves_of_surrogate_pairs_are_replaced_and_whole_ones_kept(tmp_path: Path) -> None:
     names = [r"\ud800", r"x\udfffy", r"\ud83d\ude00", r"\ud83d\ud83d\ude00", r"\\ud800", r"\uD800\u0041"]
     events = ",".join(f'{{"ph":"X","cat":"op","name":"{name}","ts":1,"dur":1}}' for name in names)
 
-    reading = Reading(write(wrapped(events)))
+    reading = Reading(tmp_path, wrapped(events))
 
     assert reading.names() == ["\ufffd", "x\ufffdy", "😀", "\ufffd😀", r"\ud800", "\ufffdA"]
     assert reading.issues == []
@@ -299,12 +266,10 @@ def test_halves_of_surrogate_pairs_are_replaced_and_whole_ones_kept(write: Calla
         ('"a": 1 2, "text": "\\"traceEvents\\": ["', "not valid JSON"),
     ],
 )
-def test_events_are_read_even_if_the_keys_before_them_cannot(
-    write: Callable[[str | bytes], Path], header: str, reason: str
-) -> None:
+def test_events_are_read_even_if_the_keys_before_them_cannot(tmp_path: Path, header: str, reason: str) -> None:
     text = f'{{{header}, "traceEvents": [{json.dumps(op("a"))}], "after": 1}}'
 
-    reading = Reading(write(text))
+    reading = Reading(tmp_path, text)
 
     assert reading.names() == ["a"]
     assert reading.events.header == {"after": 1}
@@ -312,39 +277,39 @@ def test_events_are_read_even_if_the_keys_before_them_cannot(
     assert reason in reading.issues[0][1]
 
 
-def test_keys_after_the_events_that_cannot_be_read_are_reported(write: Callable[[str | bytes], Path]) -> None:
-    reading = Reading(write(f'{{"a": 1, "traceEvents": [{json.dumps(op("a"))}], "after": 1 2}}'))
+def test_keys_after_the_events_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
+    reading = Reading(tmp_path, f'{{"a": 1, "traceEvents": [{json.dumps(op("a"))}], "after": 1 2}}')
 
     assert reading.names() == ["a"]
     assert "keys after the list of events cannot be read" in reading.issues[0][1]
 
 
-def test_a_list_that_ends_within_an_event_is_called_cut(write: Callable[[str | bytes], Path]) -> None:
-    reading = Reading(write(json.dumps([op("a"), op("b")])[:-20]))
+def test_a_list_that_ends_within_an_event_is_called_cut(tmp_path: Path) -> None:
+    reading = Reading(tmp_path, json.dumps([op("a"), op("b")])[:-20])
 
     assert reading.names() == ["a"]
     assert [severity for severity, _, _ in reading.issues] == ["error"]
     assert "ends inside the list of events" in reading.issues[0][1]
 
 
-def test_log_lines_between_events_are_stepped_over(write: Callable[[str | bytes], Path]) -> None:
+def test_log_lines_between_events_are_stepped_over(tmp_path: Path) -> None:
     events = [json.dumps(op(f"g{i}")) for i in range(4)]
     text = wrapped(f"{events[0]}, {events[1]}\nWARNING: odd line\n, {events[2]}, {events[3]}")
 
-    reading = Reading(write(text))
+    reading = Reading(tmp_path, text)
 
     assert reading.names() == ["g0", "g1", "g2", "g3"]
 
 
 def test_durations_that_cannot_be_true_are_left_out_and_counted(
-    write: Callable[[str | bytes], Path],
+    tmp_path: Path,
 ) -> None:
     durations = [1, None, -1, -5, 8 * 24 * 3600 * 1e6, "2.5", "x"]
     events = [op(f"d{i}", dur=d) for i, d in enumerate(durations)]
     del events[1]["dur"]
     events.append({**op("no time"), "ts": None})
 
-    reading = Reading(write(json.dumps(events)))
+    reading = Reading(tmp_path, json.dumps(events))
 
     assert reading.names() == ["d0", "d5"]
     assert reading.frames["op"]["duration_ns"].to_list() == [1000, 2500]
@@ -355,24 +320,21 @@ def test_durations_that_cannot_be_true_are_left_out_and_counted(
 def test_a_file_cut_anywhere_keeps_all_complete_events(tmp_path: Path, bare: bool) -> None:
     events = [op(f"e{i}", n=i) for i in range(8)]
     text = json.dumps(events) if bare else wrapped(json.dumps(events)[1:-1])
-    first = text.index('{"ph"')
-    path = tmp_path / "trace.json"
 
-    for length in range(first, len(text), 7):
-        path.write_text(text[:length])
-        reading = Reading(path, chunk_bytes=200)
+    for length in range(text.index('{"ph"'), len(text), 7):
+        reading = Reading(tmp_path, text[:length], chunk_bytes=200)
         complete = text[:length].count("}}")
 
         assert reading.names() == [f"e{i}" for i in range(min(complete, 8))], length
 
 
-def test_a_cut_gzip_file_keeps_what_inflates(tmp_path: Path) -> None:
-    text = wrapped(",".join(json.dumps(op(f"e{i}", x=i * 0.37)) for i in range(20_000))).encode()
-    packed = gzip.compress(text)
-    path = tmp_path / "trace.json.gz"
-    path.write_bytes(packed[: len(packed) // 2])
+MANY = wrapped(",".join(json.dumps(op(f"e{i}", x=i * 0.37)) for i in range(20_000))).encode()
 
-    reading = Reading(path)
+
+def test_a_cut_gzip_file_keeps_what_inflates(tmp_path: Path) -> None:
+    packed = gzip.compress(MANY)
+
+    reading = Reading(tmp_path, packed[: len(packed) // 2])
 
     kept = reading.names()
     assert 5_000 < len(kept) < 15_000
@@ -382,14 +344,11 @@ def test_a_cut_gzip_file_keeps_what_inflates(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("chunk_bytes", [10_000, 1 << 23])
 def test_gzip_that_is_damaged_in_its_middle_keeps_what_stands_before(tmp_path: Path, chunk_bytes: int) -> None:
-    text = wrapped(",".join(json.dumps(op(f"e{i}", x=i * 0.37)) for i in range(20_000))).encode()
-    packed = bytearray(gzip.compress(text, mtime=0))
+    packed = bytearray(gzip.compress(MANY, mtime=0))
     middle = len(packed) // 2
     packed[middle : middle + 200] = b"\xff" * 200
-    path = tmp_path / "trace.json.gz"
-    path.write_bytes(packed)
 
-    reading = Reading(path, chunk_bytes=chunk_bytes)
+    reading = Reading(tmp_path, packed, chunk_bytes=chunk_bytes)
 
     kept = reading.names()
     assert len(kept) > 8_000
@@ -403,10 +362,8 @@ def test_gzip_that_is_damaged_in_its_middle_keeps_what_stands_before(tmp_path: P
 def test_gzip_with_a_wrong_checksum_keeps_all_and_is_doubted(tmp_path: Path) -> None:
     packed = bytearray(gzip.compress(json.dumps([op("a"), op("b")]).encode()))
     packed[-8:-4] = b"oops"
-    path = tmp_path / "trace.json.gz"
-    path.write_bytes(packed)
 
-    reading = Reading(path)
+    reading = Reading(tmp_path, packed)
 
     assert reading.names() == ["a", "b"]
     assert "so values may be wrong" in reading.issues[0][1]
@@ -415,19 +372,15 @@ def test_gzip_with_a_wrong_checksum_keeps_all_and_is_doubted(tmp_path: Path) -> 
 def test_gzip_that_is_damaged_at_its_start_is_not_called_empty(tmp_path: Path) -> None:
     packed = bytearray(gzip.compress(json.dumps([op("a")] * 50).encode()))
     packed[10:20] = b"\xff" * 10
-    path = tmp_path / "trace.json.gz"
-    path.write_bytes(packed)
 
     with pytest.raises(UnreadableInput, match="gzip data is damaged at byte 10"):
-        Reading(path)
+        Reading(tmp_path, packed)
 
 
 def test_several_gzip_members_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     text = b"\xef\xbb\xbf" + json.dumps([op("a"), op("b")]).encode()
-    path = tmp_path / "trace"
-    path.write_bytes(gzip.compress(text[:20]) + gzip.compress(text[20:]) + b"\0" * 8)
 
-    reading = Reading(path)
+    reading = Reading(tmp_path, gzip.compress(text[:20]) + gzip.compress(text[20:]) + b"\0" * 8)
 
     assert reading.names() == ["a", "b"]
     assert reading.issues == []
@@ -435,11 +388,9 @@ def test_several_gzip_members_and_a_byte_order_mark_are_read(tmp_path: Path) -> 
 
 def test_workers_give_the_same_events_in_the_same_order(tmp_path: Path) -> None:
     events = [{**EVENTS[i % len(EVENTS)], "pid": i} for i in range(3000)]
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps({"traceEvents": events, "after": 1}).replace("5.25", "5.25\x00", 1))
+    text = json.dumps({"traceEvents": events, "after": 1}).replace("5.25", "5.25\x00", 1)
 
-    alone = Reading(path, chunk_bytes=20_000)
-    shared = Reading(path, chunk_bytes=20_000, workers=2)
+    alone, shared = (Reading(tmp_path, text, chunk_bytes=20_000, workers=workers) for workers in (1, 2))
 
     assert {n: f.to_dicts() for n, f in alone.frames.items()} == {n: f.to_dicts() for n, f in shared.frames.items()}
     assert alone.issues == shared.issues
