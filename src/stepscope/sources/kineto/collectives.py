@@ -22,7 +22,7 @@ class Calls:
 
     def __init__(self, groups: Sequence[Mapping[str, Any]], steps: Steps) -> None:
         self._groups = groups
-        """Rows of `groups` that are stated."""
+        """Rows of `groups` that the recording lists."""
         self._steps = steps
         self._parts: list[pl.DataFrame] = []
         self._by_id = _recorded_calls(None, 0).drop("call_row")
@@ -43,8 +43,8 @@ class Calls:
         """All calls, not yet numbered."""
         calls = pl.concat([p for p in self._parts if p.height] or self._parts[:1], how="diagonal_relaxed")
         sizes = {row["group"]: len(row["members"]) for row in self._groups if row["members"]}
-        stated_size = pl.col("group").replace_strict(sizes, default=None, return_dtype=pl.Int64)
-        return calls.with_columns(group_size=pl.coalesce("group_size", stated_size))
+        listed_size = pl.col("group").replace_strict(sizes, default=None, return_dtype=pl.Int64)
+        return calls.with_columns(group_size=pl.coalesce("group_size", listed_size))
 
     @property
     def _only_group(self) -> str | None:
@@ -52,9 +52,9 @@ class Calls:
         return self._groups[0]["group"] if len(self._groups) == 1 else None
 
 
-def group_rows(events: Events, stated: Sequence[Mapping[str, Any]]) -> pl.DataFrame | None:
-    """Rows of `groups`: those that are stated, then those that only calls name."""
-    rows = {row["group"]: dict(row) for row in stated}
+def group_rows(events: Events, listed: Sequence[Mapping[str, Any]]) -> pl.DataFrame | None:
+    """Rows of `groups`: those that are listed, then those that only calls name."""
+    rows = {row["group"]: dict(row) for row in listed}
     columns = ["start_ns", "comm_group", "comm_group_name", "comm_members"]
     for name in ("call", "device"):
         for frame in events.frames(name, columns):

@@ -115,12 +115,12 @@ def _operator_ids(work: pl.DataFrame, segment: Segment, tree: HostTree, facts: F
 
     Some versions (2022 to 2023) put the correlation there instead; then it is that of the operator around the launch.
     """
-    stated = work["external_id"]
+    recorded = work["external_id"]
     if not facts.ids_are_correlations:
-        return stated
+        return recorded
     ids = [frame["external_id"] for name in ("operator", "call") for frame in segment.frames(name, ["external_id"])]
     if not ids:
-        return stated
+        return recorded
     operators = pl.int_range(0, tree.offsets["annotation"], dtype=pl.Int64, eager=True)
     rows = tree.climb(work["launch_row"], operators)
     return pl.concat(ids).gather(rows).alias("external_id")

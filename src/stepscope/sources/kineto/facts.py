@@ -73,8 +73,8 @@ def _ids_are_correlations(events: Events) -> bool:
     known = 0
     for frame in events.frames("device", ["start_ns", "external_id", "correlation"]):
         same = (pl.col("external_id") == pl.col("correlation")) | (pl.col("correlation") <= 0)
-        stated, all_same = frame.select(pl.col("external_id").count(), same=same.fill_null(True).all()).row(0)
-        known += stated
+        count, all_same = frame.select(pl.col("external_id").count(), same=same.fill_null(True).all()).row(0)
+        known += count
         if not all_same:
             return False
     return known > 0

@@ -35,9 +35,9 @@ def base_ns(header: Mapping[str, Any]) -> int:
 
 def rank_of(header: Mapping[str, Any], path: Path) -> tuple[int | None, str | None]:
     """The rank and where it comes from; (None, None) if neither the trace nor its name has it."""
-    stated = small_number(distributed(header).get("rank"))
-    if stated is not None and stated >= 0:
-        return stated, "content"
+    rank = small_number(distributed(header).get("rank"))
+    if rank is not None and rank >= 0:
+        return rank, "content"
     for name in (path.name, path.parent.name):
         found = _RANK_IN_NAME.search(_LOCAL.sub("", name))
         if found:

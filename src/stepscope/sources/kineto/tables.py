@@ -33,7 +33,7 @@ class TraceSupplement:
 
     def __init__(self, groups: Sequence[dict[str, Any]] = ()) -> None:
         self.groups = groups
-        """Rows of `groups` that are stated."""
+        """Rows of `groups` that the recording lists."""
         self.own_threads: frozenset[str] = frozenset()
         """Threads of a recorder; their Python functions are left out."""
 

@@ -165,8 +165,8 @@ class _MarkSupplement(ExportSupplement):
     def calls(self, found: pl.DataFrame) -> pl.DataFrame:
         """Calls of the windows, and marks of those that no window shows."""
         # numbers that restart in each window do not identify calls
-        stated = pl.when(pl.col("sequence").is_unique().all().over("group", "on_device")).then("sequence")
-        found = found.with_columns(recorded=stated).drop("collective", "sequence")
+        recorded = pl.when(pl.col("sequence").is_unique().all().over("group", "on_device")).then("sequence")
+        found = found.with_columns(recorded=recorded).drop("collective", "sequence")
         return numbered(self._known.calls(found, self._steps))
 
     def steps(self, rows: pl.DataFrame) -> pl.DataFrame:
