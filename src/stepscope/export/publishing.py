@@ -33,12 +33,7 @@ def age(recording: Path) -> tuple[str, str]:
 
 
 def target(recording: Path, others: Iterable[Path]) -> Path:
-    """The directory for the files of a recording.
-
-    Args:
-        recording: The recording.
-        others: All recordings that are exported together, including this one.
-    """
+    """The directory for the files of a recording, of all that are exported together, itself among them."""
     profiler = recording.parent.parent
     rank = _rank(recording)
     same_rank = [other for other in others if other.parent == recording.parent and _rank(other) == rank]

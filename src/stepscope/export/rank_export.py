@@ -154,11 +154,7 @@ class RankExport:
         return json.dumps(content, indent=4 if self.pretty else None, ensure_ascii=ensure_ascii, default=str)
 
     def copy(self, name: str, source: Path) -> None:
-        """Copy a file of the recording.
-
-        Raises:
-            OSError: If it cannot be read or written.
-        """
+        """Copy a file of the recording; raises `OSError` if it cannot be read or written."""
         with source.open("rb") as file:
             self.write(name, iter(lambda: file.read(_PART_BYTES), b""))
 

@@ -78,11 +78,7 @@ def query(tables: Mapping[str, pl.LazyFrame], text: str) -> pl.DataFrame:
 
 
 def _confined(text: str) -> str:
-    """The query without comments.
-
-    Raises:
-        StepscopeError: If it could reach anything but the tables of the run.
-    """
+    """The query without comments; raises `StepscopeError` if it could reach anything but the tables of the run."""
     tokens, kept = _tokens(text)
     words = [token.lower() for _, token in tokens]
     if not any(tuple(_without_brackets(words)[: len(start)]) == start for start in _STATEMENTS):

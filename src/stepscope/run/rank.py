@@ -98,11 +98,7 @@ def narrowed(rows: pl.LazyFrame, name: str, steps: Selection | None) -> pl.LazyF
 
 
 def known_table(name: str) -> str:
-    """`name`, if there is such a table.
-
-    Raises:
-        StepscopeError: If there is none.
-    """
+    """`name`, if there is such a table; otherwise raises `StepscopeError`."""
     if name not in TABLES:
         raise StepscopeError(f"there is no table {name!r}. There are: {', '.join(TABLES)}")
     return name

@@ -113,10 +113,10 @@ class Run(Recorded):
         Raises:
             StepscopeError: If the run does not have it.
         """
-        for rank in self.ranks:
-            if rank.rank == number:
-                return rank
-        raise StepscopeError(f"no rank {number} in {self.name}. It has {self._described()}")
+        found = next((rank for rank in self.ranks if rank.rank == number), None)
+        if found is None:
+            raise StepscopeError(f"no rank {number} in {self.name}. It has {self._described()}")
+        return found
 
     def missing(self, name: str) -> str:
         """Which ranks lack a table and why; empty if none does."""

@@ -206,11 +206,7 @@ class Supplier:
         return parts
 
     def _call(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None) -> Any:
-        """Call an analysis with the tables and answers that it names, None for missing optional ones.
-
-        Raises:
-            Unavailable: If a required one is missing, or the analysis itself cannot answer.
-        """
+        """Call an analysis with the tables and answers that it names, None for missing optional ones."""
         passed = {name: value for name, value in options.items() if name in analysis.passes}
         own = {name: options[name] for name in analysis.parameters.options}
         supplied: dict[str, Any] = {}

@@ -57,11 +57,7 @@ def watched(progress: Progress | None = None, cancellation: Cancellation | None 
 
 
 def check_cancelled() -> None:
-    """Raise an error if the question in progress was cancelled.
-
-    Raises:
-        Cancelled: If so.
-    """
+    """Raise `Cancelled` if the question in progress was cancelled."""
     cancellation = _watch.get().cancellation
     if cancellation is not None and cancellation.is_cancelled:
         raise Cancelled("the question was cancelled before it was answered. Ask it again to start anew")

@@ -45,7 +45,7 @@ def write_step_trace(export: RankExport) -> None:
         reduces = reduces[:MAX_REDUCES]
     header = ",".join([TRAINING if training else INFERENCE, *(reduce.header for reduce in reduces)])
     counted = _counted(rows, export.recorded_steps)
-    average = _mean(counted)
+    average = [_rounded_mean(column) for column in list(zip(*counted, strict=True))[1:]]  # without the step's number
     numbered = [
         [number, *row[1:], *(cell for reduce in reduces for cell in reduce.cells(row[0], row[2]))]
         for number, row in enumerate(rows, 1)
@@ -90,11 +90,6 @@ def _counted(rows: list[Row], recorded: Container[int]) -> list[Row]:
     return [row for row in rows if row[0] - 1 in recorded] or rows[1:] or rows
 
 
-def _mean(counted: Sequence[Row]) -> Row:
-    """The mean of all columns but the step's number."""
-    return [_rounded_mean(column) for column in list(zip(*counted, strict=True))[1:]]
-
-
 def _rounded_mean(values: Sequence[int]) -> int:
     """The mean as a whole number, exact for numbers that a float would not hold."""
     return (2 * sum(values) + len(values)) // (2 * len(values))
@@ -121,12 +116,7 @@ def _operator_at(export: RankExport, points: pl.DataFrame, point: str) -> str:
 
 @dataclass(frozen=True)
 class _Reduce:
-    """One call in each step that has it.
-
-    Args:
-        name: Of its columns.
-        calls: Step to start and end in ticks.
-    """
+    """One call, by the name of its columns, with its start and end in ticks in each step that has it."""
 
     name: str
     calls: Mapping[int, tuple[int, int]]
@@ -143,13 +133,7 @@ class _Reduce:
         return [end - start, start, end]
 
     def mean(self, starts: Mapping[int, int], mean_start: int, mean_end: int) -> list[int]:
-        """Length, start and end in the average step, from the steps that have the call.
-
-        Args:
-            starts: The steps that count, and where they start.
-            mean_start: Start of the average step.
-            mean_end: Its end.
-        """
+        """Length, start and end in the average step, from those that have the call and count (`starts`)."""
         mine = [(at - starts[step], end - at) for step, (at, end) in self.calls.items() if step in starts]
         if not mine:
             return [0, mean_end, mean_end]

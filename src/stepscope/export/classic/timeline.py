@@ -127,11 +127,7 @@ def _step_events(steps: pl.DataFrame) -> Iterator[str]:
 
 
 def _overlap_events(found: dict[str, pl.DataFrame]) -> Iterator[str]:
-    """Merged computing, communication alone, merged communication, and nothing.
-
-    Args:
-        found: As of `overlaps`.
-    """
+    """Merged computing, communication alone, merged communication, and nothing, as of `overlaps`."""
     for part, ranges in found.items():
         name, thread, _ = OVERLAPS[part]
         for start, end in ranges.iter_rows():

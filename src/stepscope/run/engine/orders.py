@@ -112,11 +112,7 @@ class NotSendable(Exception):
 
 
 def encoded(value: Any) -> bytes:
-    """A value of an option (see `analysis.parameters.frozen`), or a mapping of them, as bytes.
-
-    Raises:
-        NotSendable: If another process cannot import one of its types.
-    """
+    """A value of an option (see `analysis.parameters.frozen`), or a mapping of them; raises `NotSendable`."""
     return msgspec.msgpack.encode(_outward(value))
 
 
@@ -126,11 +122,7 @@ def decoded(data: bytes) -> Any:
 
 
 def place_of(thing: Any) -> str:
-    """The module and name with which another process can import a class or function.
-
-    Raises:
-        NotSendable: If it cannot.
-    """
+    """The module and name with which another process can import a class or function; raises `NotSendable`."""
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "<locals>")
     if module in (None, "__main__") or "<" in name:
         raise NotSendable(f"{module}.{name}")

@@ -70,16 +70,12 @@ class _Worker:
         self._runs: list[int] = []
 
     def ask(self, order: Order) -> PartAnswer:
-        """Its answer to an order.
-
-        Raises:
-            StepscopeError: If the question fails, or the process dies.
-        """
+        """Its answer to an order; raises `StepscopeError` if the question fails, or the process dies."""
         with self._lock:
             try:
                 reply = _REPLIES.decode(self._exchange(order))
             except (EOFError, OSError, msgspec.MsgspecError) as error:
-                how = "talked nonsense" if self._process is None else f"died ({self._process.death()})"
+                how = "sent something else" if self._process is None else f"died ({self._process.death()})"
                 self._end()
                 raise StepscopeError(
                     f"{order.ask.question}: the process that computed it {how}. If memory ran out, use fewer processes"
