@@ -19,8 +19,7 @@ from stepscope import open_run
 from stepscope.cli import main
 from stepscope.cli.progress import ProgressBar
 from stepscope.ingest import read
-from stepscope.ingest.messages import ANSWERS, Advanced, ReadOrder, Stored
-from stepscope.ingest.worker import _work
+from stepscope.ingest.worker import ANSWERS, Advanced, ReadOrder, Stored, _work
 from stepscope.processes import receive, send
 from stepscope.sources.discover import discover
 from stepscope.sources.kineto import KinetoSource

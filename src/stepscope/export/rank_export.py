@@ -85,7 +85,12 @@ class RankExport:
     @cached_property
     def step_numbers(self) -> list[int]:
         """The numbers of the wanted steps in order of time: in classic files the first of them is step 1."""
-        return self.rows("steps").filter(pl.col("step") > 0).sort("start_ns")["step"].to_list()
+        return self.numbered_steps["step"].to_list()
+
+    @cached_property
+    def numbered_steps(self) -> pl.DataFrame:
+        """The wanted steps in order of time, without what ran before the first one."""
+        return self.rows("steps").filter(pl.col("step") > 0).sort("start_ns")
 
     @property
     def has_steps(self) -> bool:
@@ -110,7 +115,7 @@ class RankExport:
     @cached_property
     def window_ns(self) -> tuple[int, int] | None:
         """From the start of the first wanted step to the end of the last; None without steps."""
-        found = self.rows("steps").filter(pl.col("step") > 0)
+        found = self.numbered_steps
         return (found["start_ns"].min(), found["end_ns"].max()) if found.height else None  # type: ignore[return-value]
 
     def lazy(self, table: str) -> pl.LazyFrame:

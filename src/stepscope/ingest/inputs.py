@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepscope.errors import StepscopeError
-from stepscope.ingest.messages import NotLoaded
 from stepscope.ingest.pool import Outcome, read_in_processes
 from stepscope.ingest.read import ReadTask, printable, read_into_memory, read_into_store, throttled
+from stepscope.ingest.worker import NotLoaded
 from stepscope.sources.base import Input, Source
 from stepscope.sources.discover import unreadable
 from stepscope.sources.registry import all_sources

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import msgspec
 
-from stepscope.ingest.messages import ANSWERS, Advanced, Answer, NotLoaded, ReadOrder, ReadRefused, Stored, StoreFailed
 from stepscope.ingest.read import ReadTask
+from stepscope.ingest.worker import ANSWERS, Advanced, Answer, NotLoaded, ReadOrder, ReadRefused, Stored, StoreFailed
 from stepscope.processes import WorkerProcess, receive, send, starting
 from stepscope.sources.registry import all_sources
 from stepscope.store import Recording, Store, StoreError

@@ -1,14 +1,15 @@
-"""One `*_ascend_ms` directory: its name, its files, and what becomes of a file that cannot be made."""
+"""One `*_ascend_ms` directory: its name, who recorded it, its files, and what becomes of one that cannot be made."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import Any
 
+from stepscope import __version__
 from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.communication import communication, communication_matrix
-from stepscope.export.ascend_ms.identity import profiler_info, profiler_metadata
 from stepscope.export.ascend_ms.memory import memory_record, operator_memory
 from stepscope.export.ascend_ms.times import (
     api_statistic,
@@ -19,6 +20,7 @@ from stepscope.export.ascend_ms.times import (
 )
 from stepscope.export.ascend_ms.trace_view import trace_view
 from stepscope.export.rank_export import RankExport
+from stepscope.json_files import value_in
 from stepscope.sources.ascend.rank_files import OUTPUT
 
 _log = logging.getLogger("stepscope")
@@ -45,6 +47,8 @@ COPIES = {
     "minddata_pipeline_summary_{rank}.json": "minddata_pipeline_summary_{rank}.json",
 }
 """Files of the data pipeline that stand in the output folder, too: name there to name in the `profiler` directory."""
+_RECORDED = ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend")
+_MINDSPORE = "mindspore"
 
 
 def write_ascend_ms(export: RankExport) -> None:
@@ -59,8 +63,8 @@ def write_ascend_ms(export: RankExport) -> None:
         OSError: If a file cannot be written.
     """
     root = directory_name(export)
-    export.write(f"{root}/profiler_info_{export.rank}.json", profiler_info(export))
-    export.write(f"{root}/profiler_metadata.json", profiler_metadata(export))
+    export.write(f"{root}/profiler_info_{export.rank}.json", _profiler_info(export))
+    export.write(f"{root}/profiler_metadata.json", _profiler_metadata(export))
     for name, make in FILES.items():
         _write(export, f"{root}/{OUTPUT}", name, make)
     _write_copies(export, f"{root}/{OUTPUT}")
@@ -90,3 +94,44 @@ def _write_copies(export: RankExport, folder: str) -> None:
         made = source.format(rank=export.rank)
         if made in export.written:
             export.copy(f"{folder}/{name.format(rank=export.rank)}", export.directory / made)
+
+
+def _profiler_info(export: RankExport) -> str:
+    """What the format calls profiler information: options, rank, and versions.
+
+    What its own keys cannot express (a device that is no Ascend device, a framework that is neither torch_npu nor
+    MindSpore) stands below `stepscope`, which other tools ignore and our own reader uses.
+    """
+    facts = export.facts
+    options = dict(export.about.get("options") or value_in(facts.get("options")) or {})
+    content: dict[str, Any] = {
+        "config": {"common_config": {"activities": _activities(facts), **options}, "experimental_config": {}},
+        "rank_id": export.rank,
+        "rank_size": facts.get("world_size"),
+        "stepscope": {
+            "version": __version__,
+            "process": facts.get("process"),
+            "device": facts.get("device"),
+            **{key: facts.get(key) for key in _RECORDED},
+        },
+    }
+    if facts.get("framework") == _MINDSPORE:
+        content |= {"ms_version": facts.get("framework_version"), "context_mode": export.about.get("mode")}
+    return export.json_text(content)
+
+
+def _profiler_metadata(export: RankExport) -> str:
+    """Environment variables and process groups. Parallel sizes are not recorded, so none are stated."""
+    facts = export.facts
+    environment = export.about.get("environment") or value_in(facts.get("environment")) or {}
+    groups = {}
+    for group, name, members in export.rows("groups").select("group", "name", "members").iter_rows():
+        ranks = list(members) if members is not None else None
+        place = ranks.index(export.rank) if ranks and export.rank in ranks else None
+        groups[group] = {"group_name": name or group, "group_rank": place, "global_ranks": ranks}
+    return export.json_text({"ENV_VARIABLES": environment, "parallel_group_info": groups})
+
+
+def _activities(facts: dict[str, Any]) -> list[str]:
+    device = facts.get("device_kind")
+    return ["CPU"] if device in (None, "cpu") else ["CPU", str(device).upper()]

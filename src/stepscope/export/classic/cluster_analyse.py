@@ -28,7 +28,7 @@ def write_cluster_analyse(export: RankExport) -> None:
         return
     mode, stages = _mode(export)
     name = f"gpu_cluster_analyse_{mode}_{stages}_{ranks}_{export.rank}.csv"
-    steps = export.rows("steps").filter(pl.col("step") > 0)
+    steps = export.numbered_steps
     if steps.is_empty() or known_steps(steps.lazy()).collect().height < steps.height:
         export.leave_out(name, "device work was not recorded in each step")
         return

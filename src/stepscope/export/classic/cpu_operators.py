@@ -54,7 +54,7 @@ def write_cpu_operators(export: RankExport) -> None:
 
 def step_count(export: RankExport) -> int:
     """Steps that were recorded; 1 if none is known, so that figures for each step are totals."""
-    return max(export.rows("steps").filter(pl.col("step") > 0).height, 1)
+    return max(export.numbered_steps.height, 1)
 
 
 def per_step(count: int, steps: int) -> int:

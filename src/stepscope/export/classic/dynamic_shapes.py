@@ -20,7 +20,7 @@ from stepscope.export.rank_export import RankExport
 def write_dynamic_shapes(export: RankExport) -> None:
     """Write it if any operator's shapes change."""
     name = f"dynamic_shape_info_{export.rank}.json"
-    steps = export.rows("steps").filter(pl.col("step") > 0).sort("step")["step"].to_list()
+    steps = export.numbered_steps.sort("step")["step"].to_list()
     if len(steps) < 3 or not export.run.has("operators"):
         export.leave_out(name, "it takes the shapes of at least three steps to know whether they change")
         return

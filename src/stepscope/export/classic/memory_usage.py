@@ -91,7 +91,7 @@ def _graph(export: RankExport, nodes: pl.DataFrame, device: Any, static: int) ->
     times = nodes["time_ns"].to_list()
     names = dict(blocks.select("allocation_ns", "name").iter_rows())
     live = [_live(blocks, at, nodes["time_ns"]) for at in times]
-    steps = export.rows("steps").filter(pl.col("step") > 0).sort("start_ns").head(1)
+    steps = export.numbered_steps.head(1)
     forward, backward = (
         steps[column][0] if steps.height else None for column in ("forward_start_ns", "backward_end_ns")
     )

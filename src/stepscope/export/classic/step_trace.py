@@ -32,7 +32,7 @@ MAX_REDUCES = 200
 def write_step_trace(export: RankExport) -> None:
     """Write both files."""
     trace, points_file = f"step_trace_raw_{export.rank}_detail_time.csv", f"step_trace_point_info_{export.rank}.json"
-    steps = export.rows("steps").filter(pl.col("step") > 0).sort("start_ns")
+    steps = export.numbered_steps
     if steps.is_empty():
         for name in (trace, points_file):
             export.leave_out(name, "no step was recorded from its start to its end")

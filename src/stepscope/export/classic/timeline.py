@@ -45,7 +45,7 @@ def write_timeline(export: RankExport) -> None:
     """Write timeline and summary, of the GPU if there is one, else of the host."""
     kind = "gpu" if export.on_gpu else "cpu"
     display = f"{kind}_timeline_display_{export.rank}.json"
-    steps = export.rows("steps").filter(pl.col("step") > 0).sort("start_ns")
+    steps = export.numbered_steps
     operators = named_operators(export).select(_OPERATOR).sort("start_ns", maintain_order=True).collect()
     if steps.is_empty() and operators.is_empty():
         export.leave_out(display, "neither steps nor operators were recorded")
