@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -32,35 +32,30 @@ WORDS = {
 _log = logging.getLogger("stepscope")
 
 
-class Arrivals:
-    """When ranks that are exported together entered their calls. Their jobs are opened when first needed.
+def arrivals_of(recordings: Sequence[Path]) -> Callable[[Path], pl.DataFrame | None]:
+    """A function that gives the rows of `arrival` of a recording; None if no other rank of its job can be read.
 
     Args:
-        recordings: The recordings that are exported together, of one job or several.
+        recordings: The recordings that are exported together, of one job or several, which are opened when needed.
     """
 
-    def __init__(self, recordings: Sequence[Path]) -> None:
-        self._recordings = recordings
-
-    def of(self, recording: Path) -> pl.DataFrame | None:
-        """The rows of `arrival` of one recording; None if no other rank of its job can be read."""
-        place = recording.resolve()
-        found = [(run, rank) for run in self._runs for rank in run.ranks if rank.path.resolve() == place]
-        for run, rank in found:
-            if len(run.ranks) > 1 and run.has("collectives"):
-                rows: pl.DataFrame = run.analyse("arrival")
-                return rows.filter(pl.col("rank") == rank.rank)
-        return None
-
-    @cached_property
-    def _runs(self) -> list[Run]:
-        if len(self._recordings) < 2:
-            return []
+    @cache
+    def opened() -> list[Run]:
         try:
-            return open_runs(self._recordings)
+            return open_runs(recordings) if len(recordings) > 1 else []
         except (OSError, StepscopeError) as reason:
             _log.warning("It is unknown how long ranks waited for each other: %s", reason)
             return []
+
+    def arrivals(recording: Path) -> pl.DataFrame | None:
+        place = recording.resolve()
+        for run in opened():
+            for rank in run.ranks:
+                if rank.path.resolve() == place and len(run.ranks) > 1 and run.has("collectives"):
+                    return run.analyse("arrival").filter(pl.col("rank") == rank.rank)
+        return None
+
+    return arrivals
 
 
 def with_waits(export: RankExport, calls: pl.DataFrame) -> pl.DataFrame:

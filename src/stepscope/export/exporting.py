@@ -25,7 +25,7 @@ from stepscope.export.classic.pipeline_summary import write_pipeline_summary
 from stepscope.export.classic.profiler_info import write_profiler_info
 from stepscope.export.classic.step_trace import write_step_trace
 from stepscope.export.classic.timeline import write_timeline
-from stepscope.export.communication_calls import Arrivals
+from stepscope.export.communication_calls import arrivals_of
 from stepscope.export.publishing import age, publish, staging, target
 from stepscope.export.rank_export import RankExport, open_recording
 from stepscope.run import Run, open_run
@@ -102,7 +102,7 @@ def export(
     """
     outcomes = []
     together = sorted({Path(recording).absolute() for recording in recordings}, key=age)
-    arrivals = Arrivals(together)
+    arrivals = arrivals_of(together)
     for recording in together:
         try:
             one = open_recording(recording, opener, steps)
@@ -111,7 +111,7 @@ def export(
             outcomes.append(Outcome(recording, problem=str(reason)))
             continue
         one.directory = target(recording, together)
-        one.arrivals = partial(arrivals.of, recording)
+        one.arrivals = partial(arrivals, recording)
         one.pretty = pretty
         if timeline_limit_bytes is not None:
             one.timeline_limit_bytes = timeline_limit_bytes
