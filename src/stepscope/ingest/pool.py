@@ -35,7 +35,7 @@ def read_in_processes(
         store: Where the rows go.
         count: Number of processes.
         threads: How many threads or processes each of them may use.
-        advance: Told how many more bytes of a task were read.
+        advance: Called with a task and the number of bytes read since the last call.
 
     Yields:
         Each task with its outcome, as they come; `NotLoaded` for what this process has to read itself.

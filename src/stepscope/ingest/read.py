@@ -49,7 +49,7 @@ def read_into_store(
         task: The input.
         store: Where its rows go.
         workers: How many processes or threads the source may use.
-        advance: Told how many more bytes of it were read.
+        advance: Called with the number of bytes read since the last call.
 
     Raises:
         StoreError: If the store cannot take it; the input itself may be good.

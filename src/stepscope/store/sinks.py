@@ -145,7 +145,7 @@ class StoreSink(_Sink):
         directory: Where the parts go; private to this sink until the input is done.
         source: Name of the source that writes.
         workers: How many processes or threads the source may use.
-        advance: Told how many more bytes were read.
+        advance: Called with the number of bytes read since the last call.
         path: What a user would call the input; the file of issues about rows that a table refuses.
     """
 
