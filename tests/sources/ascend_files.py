@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from stepscope.sources.ascend import AscendDb, AscendText
 from stepscope.sources.base import Input, Source
 from stepscope.store.sinks import MemorySink
 
 EPOCH_US = 1_760_000_000_000_000
 EPOCH_NS = EPOCH_US * 1000
+PYTHON, CANN, HARDWARE, CALLS = 4242, 4343875, 4344067, 4344131
+PROCESSES = {PYTHON: "Python", CANN: "CANN", HARDWARE: "Ascend Hardware", CALLS: "Communication"}
+"""Processes in trace_view.json."""
 COMMUNICATOR = "10.0.0.1%eth0_60000_0_1760000000000000"
 GROUP = "7192693837155207653"
 CALL = "hcom_allReduce__653_{}_1"
@@ -24,6 +29,10 @@ KERNEL_HEADER = (
     "Wait Time(us),Block Dim,Mix Block Dim,HF32 Eligible,Input Shapes,Input Data Types,Input Formats,"
     "Output Shapes,Output Data Types,Output Formats,Context ID,aicore_time(us),aic_mac_ratio,cube_utilization(%)"
 )
+
+
+Tables = dict[str, tuple[str, list[tuple[Any, ...]]]]
+"""Tables of a database: columns and rows."""
 
 
 def rank_directory(parent: Path, name: str = RANK_DIRECTORY, rank: int = 0) -> Path:
@@ -70,64 +79,80 @@ def call_row(step: int, start_us: int, number: int) -> str:
     )
 
 
-def write_kernels(output: Path, *, header: str = KERNEL_HEADER, rows: list[str] | None = None) -> None:
-    """kernel_details.csv with two steps of two kernels and a call."""
+def write_kernels(output: Path, *, header: str = KERNEL_HEADER, rows: list[str] | None = None) -> Path:
+    """kernel_details.csv with two steps of two kernels and a call; returns its folder."""
     if rows is None:
-        rows = []
-        for step in (0, 1):
-            at = 1000 + 10_000 * step
-            rows += [
-                kernel_row(step + 5, at + 0.125),
-                kernel_row(step + 5, at + 200),
-                call_row(step + 5, at + 400, step),
-            ]
+        starts = ((step, 1000 + 10_000 * step) for step in (0, 1))
+        kernels = [
+            (kernel_row(step + 5, at + 0.125), kernel_row(step + 5, at + 200), call_row(step + 5, at + 400, step))
+            for step, at in starts
+        ]
+        rows = [row for step in kernels for row in step]
     (output / "kernel_details.csv").write_text("\n".join([header, *rows]) + "\n")
+    return output
 
 
-def write_trace(output: Path) -> None:
-    """trace_view.json for the same two steps."""
-    python, cann, hardware, calls = 4242, 4343875, 4344067, 4344131
-    events: list[dict[str, Any]] = []
-    for pid, name, side in (
-        (python, "Python", "CPU"),
-        (cann, "CANN", "CPU"),
-        (hardware, "Ascend Hardware", "NPU 3"),
-        (calls, "Communication", "NPU 3"),
-    ):
-        events.append({"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}})
-        events.append({"ph": "M", "name": "process_labels", "pid": pid, "tid": 0, "args": {"labels": side}})
-    for tid, name in ((0, "Group 0 Communication"), (1, "Plane 0")):
-        events.append({"ph": "M", "name": "thread_name", "pid": calls, "tid": tid, "args": {"name": name}})
+class TraceEvents:
+    """Events of a trace_view.json, whose processes and tracks have names.
 
-    def add(name: str, pid: int, tid: int, at: float, dur: float, cat: str = "", **args: Any) -> None:
-        ts = f"{EPOCH_US + int(at)}.{round(at % 1 * 1000):03d}"
+    Args:
+        epoch_us: What times count from.
+        sides: Whether processes are labelled with their side.
+    """
+
+    def __init__(self, epoch_us: int = EPOCH_US, *, sides: bool = True) -> None:
+        self.epoch_us = epoch_us
+        self.events: list[dict[str, Any]] = []
+        for pid, name in PROCESSES.items():
+            self._label("process_name", pid, name=name)
+            if sides:
+                self._label("process_labels", pid, labels="CPU" if pid in (PYTHON, CANN) else "NPU 3")
+        self._label("thread_name", CALLS, name="Group 0 Communication")
+        self._label("thread_name", CALLS, 1, name="Plane 0")
+
+    def _label(self, kind: str, pid: int, tid: int = 0, **label: str) -> None:
+        self.events.append({"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": label})
+
+    def add(self, name: str, pid: int, tid: int, at: float, dur: float, cat: str = "", **args: Any) -> None:
+        """Add a range that starts `at` us after the epoch."""
+        ts = f"{self.epoch_us + int(at)}.{round(at % 1 * 1000):03d}"
         event = {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
-        events.append({**event, "cat": cat} if cat else event)
+        self.events.append({**event, "cat": cat} if cat else event)
 
+    def write(self, output: Path) -> Path:
+        """Write the file; returns its folder."""
+        (output / "trace_view.json").write_text(json.dumps(self.events))
+        return output
+
+
+def write_trace(output: Path) -> Path:
+    """trace_view.json for the same two steps; returns its folder."""
+    trace = TraceEvents()
+    add = trace.add
     for step in (0, 1):
         at = 1000 + 10_000 * step
-        add(f"ProfilerStep#{step + 5}", python, 1, at - 1000, 9000, "cpu_op")
+        add(f"ProfilerStep#{step + 5}", PYTHON, 1, at - 1000, 9000, "cpu_op")
         for number, shift in enumerate((0.125, 200)):
             connection = 10 * step + number + 1
             host = at - 500 + 100 * number
             operator = {"Sequence number": 3, "Fwd thread id": 0, "Input Dims": "8,16;16,4"}
-            add("aten::mm", python, 1, host, 50, "cpu_op", **operator, **{"Call stack": "a.py(1): f;\r\nb.py(2): g"})
-            add("Enqueue@aclnnMatmul", python, 1, host + 10, 5, "enqueue", correlation_id=connection)
-            add("Dequeue@aclnnMatmul", python, 2, host + 20, 5, "dequeue", correlation_id=connection)
-            add("Node@launch", cann, 2, host + 30, 4, level="node", connection_id=connection)
+            add("aten::mm", PYTHON, 1, host, 50, "cpu_op", **operator, **{"Call stack": "a.py(1): f;\r\nb.py(2): g"})
+            add("Enqueue@aclnnMatmul", PYTHON, 1, host + 10, 5, "enqueue", correlation_id=connection)
+            add("Dequeue@aclnnMatmul", PYTHON, 2, host + 20, 5, "dequeue", correlation_id=connection)
+            add("Node@launch", CANN, 2, host + 30, 4, level="node", connection_id=connection)
             task = {"Task Type": "AI_CORE", "Stream Id": 2, "connection_id": connection}
-            add("MatMul_1", hardware, 2, at + shift, 100.5, **task)
-        add("MEMCPY_ASYNC", hardware, 2, at - 100, 20, **{"Task Type": "MEMCPY_ASYNC", "size(B)": 4096})
+            add("MatMul_1", HARDWARE, 2, at + shift, 100.5, **task)
+        add("MEMCPY_ASYNC", HARDWARE, 2, at - 100, 20, **{"Task Type": "MEMCPY_ASYNC", "size(B)": 4096})
         call = {"connection_id": 99 + step, "data_type": "BFP16", "count": 1000}
-        add(CALL.format(step), calls, 0, at + 400, 500, **call)
-        add("Notify_Wait", calls, 1, at + 400, 300, **{"transport type": "LOCAL"})
+        add(CALL.format(step), CALLS, 0, at + 400, 500, **call)
+        add("Notify_Wait", CALLS, 1, at + 400, 300, **{"transport type": "LOCAL"})
     frequency = {"ph": "C", "name": "AI Core Freq", "pid": 4344099, "tid": 0, "ts": f"{EPOCH_US}.000"}
-    events.append({**frequency, "args": {"MHz": 1800}})
-    (output / "trace_view.json").write_text(json.dumps(events))
+    trace.events.append({**frequency, "args": {"MHz": 1800}})
+    return trace.write(output)
 
 
-def write_communication(output: Path, *, bandwidth: float = 20.0) -> None:
-    """communication.json and communication_matrix.json for the same two calls."""
+def write_communication(output: Path, *, bandwidth: float = 20.0) -> Path:
+    """communication.json and communication_matrix.json for the same two calls; returns their folder."""
     steps: dict[str, Any] = {}
     links: dict[str, Any] = {}
     for step in (0, 1):
@@ -151,6 +176,7 @@ def write_communication(output: Path, *, bandwidth: float = 20.0) -> None:
         links[f"step{step + 5}"] = {"p2p": {}, "collective": kinds}
     (output / "communication.json").write_text(json.dumps(steps))
     (output / "communication_matrix.json").write_text(json.dumps(links))
+    return output
 
 
 def write_database(output: Path, *, leave_out: tuple[str, ...] = ()) -> Path:
@@ -159,9 +185,10 @@ def write_database(output: Path, *, leave_out: tuple[str, ...] = ()) -> Path:
     texts = ["aten::mm", "MatMul_1", "MatMulV3", "AI_CORE", "launch", "8,16;16,4", CALL.format(0), COMMUNICATOR]
     texts += ["N/A", "static", "aic_total_time", "KERNEL_AICORE", "ProfilerStep#5"]
     number = {text: at for at, text in enumerate(texts)}
+    kernel = [number[text] for text in ("MatMul_1", "AI_CORE", "MatMulV3", "8,16;16,4", "N/A")]
     t = EPOCH_NS
     thread = (4242 << 32) | 1
-    tables: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
+    tables: Tables = {
         "STRING_IDS": ("id, value", list(enumerate(texts))),
         "TASK": (
             "startNs, endNs, deviceId, connectionId, globalTaskId, taskType, streamId, globalPid",
@@ -169,18 +196,7 @@ def write_database(output: Path, *, leave_out: tuple[str, ...] = ()) -> Path:
         ),
         "COMPUTE_TASK_INFO": (
             "name, globalTaskId, blockNum, mixBlockNum, taskType, opType, inputShapes, opState",
-            [
-                (
-                    number["MatMul_1"],
-                    100,
-                    24,
-                    0,
-                    number["AI_CORE"],
-                    number["MatMulV3"],
-                    number["8,16;16,4"],
-                    number["N/A"],
-                )
-            ],
+            [(*kernel[:1], 100, 24, 0, *kernel[1:])],
         ),
         "TASK_PMU_INFO": ("globalTaskId, name, value", [(100, number["aic_total_time"], 1.25)]),
         "COMMUNICATION_OP": (
@@ -203,15 +219,25 @@ def write_database(output: Path, *, leave_out: tuple[str, ...] = ()) -> Path:
         "CONNECTION_IDS": ("id, connectionId", [(7, 1)]),
         "STEP_TIME": ("id, startNs, endNs", [(5, t, t + 9500)]),
     }
-    connection = sqlite3.connect(path)
-    for name, (columns, rows) in tables.items():
-        if name not in leave_out:
+    return make_database(path, {name: table for name, table in tables.items() if name not in leave_out})
+
+
+def make_database(path: Path, tables: Tables) -> Path:
+    """Write a SQLite file; returns its path."""
+    with closing(sqlite3.connect(path)) as connection:
+        for name, (columns, rows) in tables.items():
             connection.execute(f"CREATE TABLE {name} ({columns})")
             marks = ",".join("?" * (columns.count(",") + 1))
             connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
-    connection.commit()
-    connection.close()
+        connection.commit()
     return path
+
+
+def sql(path: Path, *statements: str) -> None:
+    """Change a database."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 def found(source: Source, directory: Path) -> Input | None:
@@ -220,10 +246,21 @@ def found(source: Source, directory: Path) -> Input | None:
     return None if found is None else found.inputs[0]
 
 
-def read(source: Source, item: Input | None) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """The tables of an input, and the facts of its rank."""
+def read(source: Source, directory: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """The tables of the recording in a directory, and the facts of its rank."""
+    item = found(source, directory)
     assert item is not None
     sink = MemorySink(source.name)
     source.read(item, sink)
     facts = sink.facts
     return sink.close(), facts
+
+
+def read_text(directory: Path) -> dict[str, pl.DataFrame]:
+    """The tables of a text export."""
+    return read(AscendText(), directory)[0]
+
+
+def read_db(directory: Path) -> dict[str, pl.DataFrame]:
+    """The tables of a database export."""
+    return read(AscendDb(), directory)[0]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from ascend_files import KERNEL_HEADER
+from ascend_files import CALLS, CANN, COMMUNICATOR, HARDWARE, KERNEL_HEADER, PYTHON, Tables, TraceEvents, make_database
 from polars.testing import assert_frame_equal
 
 from stepscope import Run, open_run
@@ -20,11 +19,7 @@ from traces import COLLECTIVE, COPY, ELEMENTS, EPOCH_NS, RankTrace, Span, Work, 
 US = 1000
 RANKS, STEPS, STEP_NS = 4, 3, 4_000_500
 COMPUTES_SLOWLY, DISPATCHES_LATE = 2, 1
-COMMUNICATOR = "10.0.0.1%eth0_60000_0_1760000000000000"
 TAG = str(int(group_key(COMMUNICATOR)[-3:]))
-PROCESS = 4242
-PYTHON, CANN, HARDWARE, CALLS = 4242, 4343875, 4344067, 4344131
-"""Process ids in trace_view.json."""
 
 Writer = Callable[[Path, RankTrace], object]
 
@@ -71,7 +66,7 @@ def call_names(trace: RankTrace) -> dict[Work, str]:
 
 def rank_directory(directory: Path, trace: RankTrace) -> Path:
     """The output folder of a rank directory, with the side files beside it."""
-    root = directory / f"host_{PROCESS + trace.rank}_2025100916300000{trace.rank}_ascend_pt"
+    root = directory / f"host_{PYTHON + trace.rank}_2025100916300000{trace.rank}_ascend_pt"
     output = root / "ASCEND_PROFILER_OUTPUT"
     output.mkdir(parents=True)
     members = list(range(trace.world_size))
@@ -103,34 +98,28 @@ def write_text(directory: Path, trace: RankTrace) -> None:
             }
             lines.append(",".join(str(row[column]) for column in columns))
     (output / "kernel_details.csv").write_text("\n".join(lines) + "\n")
-    (output / "trace_view.json").write_text(json.dumps(_view(trace)))
+    _view(trace).write(output)
 
 
-def _view(trace: RankTrace) -> list[dict[str, Any]]:
+def _view(trace: RankTrace) -> TraceEvents:
     """Events of trace_view.json."""
-    labels = {PYTHON: "Python", CANN: "CANN", HARDWARE: "Ascend Hardware", CALLS: "Communication"}
-    events: list[dict[str, Any]] = []
-    for process, label in labels.items():
-        events.append({"ph": "M", "name": "process_name", "pid": process, "tid": 0, "args": {"name": label}})
-    group = {"name": "Group 0 Communication"}
-    events.append({"ph": "M", "name": "thread_name", "pid": CALLS, "tid": 0, "args": group})
+    events = TraceEvents(EPOCH_NS // 1000, sides=False)
 
-    def add(span: Span | Work, process: int, thread: int, name: str = "", **more: Any) -> None:
-        times = {"ts": _us(span.start_ns), "dur": span.duration_ns / 1000}
-        events.append({"ph": "X", "name": name or span.name, "pid": process, "tid": thread, **times, **more})
+    def add(span: Span | Work, process: int, thread: int, name: str = "", cat: str = "", **args: Any) -> None:
+        start_us = (span.start_ns - EPOCH_NS) / 1000
+        events.add(name or span.name, process, thread, start_us, span.duration_ns / 1000, cat, **args)
 
     for span in [*(span for _, span in trace.steps), *trace.operators]:
-        add(span, PYTHON, span.thread, cat="cpu_op", args={})
+        add(span, PYTHON, span.thread, cat="cpu_op")
     names = call_names(trace)
     for connection, work in enumerate(trace.work, start=1):
         if work.launch is not None:
-            add(work.launch, CANN, 2, "Node@launch", args={"level": "node", "connection_id": connection})
+            add(work.launch, CANN, 2, "Node@launch", level="node", connection_id=connection)
         if work in names:
-            payload = {"data_type": "FP32", "count": ELEMENTS}
-            add(work, CALLS, 0, names[work], args={"connection_id": connection, **payload})
+            add(work, CALLS, 0, names[work], connection_id=connection, data_type="FP32", count=ELEMENTS)
         else:
             task = "MEMCPY_ASYNC" if work.kind == "memory" else "AI_CORE"
-            add(work, HARDWARE, work.stream, args={"Task Type": task, "connection_id": connection})
+            add(work, HARDWARE, work.stream, **{"Task Type": task, "connection_id": connection})
     return events
 
 
@@ -151,8 +140,8 @@ def write_database(directory: Path, trace: RankTrace) -> None:
         return texts.setdefault(value, len(texts))
 
     names = call_names(trace)
-    thread = PROCESS << 32 | 1
-    tables: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
+    thread = PYTHON << 32 | 1
+    tables: Tables = {
         "TASK": ("startNs, endNs, deviceId, connectionId, globalTaskId, taskType, streamId", []),
         "COMPUTE_TASK_INFO": ("name, globalTaskId, taskType, opType", []),
         "COMMUNICATION_OP": ("opName, startNs, endNs, connectionId, groupName, dataType, count", []),
@@ -177,12 +166,7 @@ def write_database(directory: Path, trace: RankTrace) -> None:
         if work.kind == "compute":
             rows["COMPUTE_TASK_INFO"].append((text(work.name), connection, text("AI_CORE"), text("MatMulV3")))
     tables["STRING_IDS"] = ("id, value", [(number, value) for value, number in texts.items()])
-    connection_ = sqlite3.connect(output / f"ascend_pytorch_profiler_{trace.rank}.db")
-    for name, (columns, found) in tables.items():
-        connection_.execute(f"CREATE TABLE {name} ({columns})")
-        connection_.executemany(f"INSERT INTO {name} VALUES ({','.join('?' * (columns.count(',') + 1))})", found)
-    connection_.commit()
-    connection_.close()
+    make_database(output / f"ascend_pytorch_profiler_{trace.rank}.db", tables)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import pytest
 from ascend_files import (
     EPOCH_NS,
     KERNEL_HEADER,
-    found,
+    call_row,
     kernel_row,
     rank_directory,
     read,
+    read_db,
+    read_text,
+    sql,
     write_communication,
     write_database,
     write_kernels,
@@ -26,7 +30,7 @@ from ascend_files import (
 
 from stepscope import open_run
 from stepscope.errors import UnreadableInput
-from stepscope.sources.ascend import AscendDb, AscendText
+from stepscope.sources.ascend import AscendText
 
 WEEK_NS = 7 * 24 * 3600 * 10**9
 
@@ -37,20 +41,18 @@ def output(tmp_path: Path) -> Path:
     return rank_directory(tmp_path)
 
 
-def sql(path: Path, *statements: str) -> None:
-    connection = sqlite3.connect(path)
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
+@contextmanager
+def edited(path: Path) -> Iterator[Any]:
+    """Change the content of a JSON file in the body."""
+    content = json.loads(path.read_text())
+    yield content
+    path.write_text(json.dumps(content))
 
 
-def read_db(output: Path) -> dict[str, pl.DataFrame]:
-    return read(AscendDb(), found(AscendDb(), output.parent))[0]
-
-
-def read_text(output: Path) -> dict[str, pl.DataFrame]:
-    return read(AscendText(), found(AscendText(), output.parent))[0]
+def record_activities(output: Path, *names: str) -> None:
+    """State in the options what was recorded."""
+    with edited(output.parent / "profiler_info_0.json") as info:
+        info["config"]["common_config"]["activities"] = [f"ProfilerActivity.{name}" for name in names]
 
 
 def errors(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
@@ -75,7 +77,7 @@ def test_a_database_without_an_essential_table_says_what_is_lost(
     path = write_database(output)
     sql(path, f"DELETE FROM {table}" if empty else f"DROP TABLE {table}")
 
-    issue = errors(read_db(output)).row(0, named=True)
+    issue = errors(read_db(output.parent)).row(0, named=True)
 
     assert (issue["file"], issue["place"]) == (str(path), place)
     assert f"table {table} is {'empty' if empty else 'missing'}, so " in issue["problem"]
@@ -86,7 +88,7 @@ def test_a_database_without_an_essential_table_says_what_is_lost(
 def test_without_its_table_no_compute_kernel_is_made_up(output: Path, table: str) -> None:
     write_database(output, leave_out=(table,))
 
-    tables = read_db(output)
+    tables = read_db(output.parent)
 
     assert tables["kernels"]["kind"].to_list() == ["communication"]
 
@@ -94,13 +96,13 @@ def test_without_its_table_no_compute_kernel_is_made_up(output: Path, table: str
 def test_kernels_that_no_task_belongs_to_are_told(output: Path) -> None:
     sql(write_database(output), "UPDATE TASK SET globalTaskId = 7")
 
-    assert "no kernels are known" in errors(read_db(output))["problem"][0]
+    assert "no kernels are known" in errors(read_db(output.parent))["problem"][0]
 
 
 def test_a_missing_table_of_steps_is_a_note_where_the_host_tells_them(output: Path) -> None:
     write_database(output, leave_out=("STEP_TIME",))
 
-    tables = read_db(output)
+    tables = read_db(output.parent)
 
     assert tables["issues"].select("severity", "place").rows() == [("note", "table STEP_TIME")]
     assert tables["steps"]["step"].to_list() == [5]
@@ -109,7 +111,7 @@ def test_a_missing_table_of_steps_is_a_note_where_the_host_tells_them(output: Pa
 def test_without_any_work_of_the_device_there_are_no_steps_to_compare(output: Path) -> None:
     write_database(output, leave_out=("TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP"))
 
-    tables = read_db(output)
+    tables = read_db(output.parent)
 
     assert "steps" not in tables
     assert "operators" in tables
@@ -118,12 +120,9 @@ def test_without_any_work_of_the_device_there_are_no_steps_to_compare(output: Pa
 
 def test_a_recording_of_the_host_alone_lacks_nothing(output: Path) -> None:
     write_database(output, leave_out=("TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP", "TASK_PMU_INFO"))
-    info = output.parent / "profiler_info_0.json"
-    content = json.loads(info.read_text())
-    content["config"]["common_config"]["activities"] = ["ProfilerActivity.CPU"]
-    info.write_text(json.dumps(content))
+    record_activities(output, "CPU")
 
-    tables = read_db(output)
+    tables = read_db(output.parent)
 
     assert "issues" not in tables
     assert tables["steps"]["step"].to_list() == [5]
@@ -139,7 +138,7 @@ def test_a_database_without_anything_usable_cannot_be_read(output: Path, damage:
         sql(path, *(f"{'DROP TABLE' if damage == 'tables gone' else 'DELETE FROM'} {name}" for name in names))
 
     with pytest.raises(UnreadableInput, match="is empty or not a readable database"):
-        read_db(output)
+        read_db(output.parent)
 
 
 def test_an_emptied_database_leaves_the_analysis_beside_it(output: Path) -> None:
@@ -153,7 +152,7 @@ def test_an_emptied_database_leaves_the_analysis_beside_it(output: Path) -> None
         "INSERT INTO CommAnalyzerTime VALUES ('hcom_allReduce__653_2_1', 'g', -5, 0.5, 'step5')",
     )
 
-    tables = read_db(output)
+    tables = read_db(output.parent)
 
     assert tables["collectives"].height == 2
     assert "kernels" not in tables
@@ -186,7 +185,7 @@ def test_rows_of_a_database_with_impossible_times_are_left_out_and_counted(
     again = f"INSERT INTO {table} ({', '.join(copied)}) SELECT {', '.join(copied)} FROM {table} LIMIT 1"
     sql(path, again, f"UPDATE {table} SET {change} WHERE rowid = (SELECT max(rowid) FROM {table})")
 
-    tables = read_db(output)
+    tables = read_db(output.parent)
 
     if table == "STEP_TIME":  # not needed, as the host tells the steps
         assert "issues" not in tables
@@ -202,7 +201,7 @@ def test_rows_of_a_database_with_impossible_times_are_left_out_and_counted(
 def test_a_call_without_a_name_is_told(output: Path) -> None:
     sql(write_database(output), "DELETE FROM STRING_IDS WHERE value LIKE 'hcom%'")
 
-    tables = read_db(output)
+    tables = read_db(output.parent)
 
     assert "collectives" not in tables
     assert "1 rows with names that are not in STRING_IDS" in errors(tables)["problem"][0]
@@ -210,11 +209,9 @@ def test_a_call_without_a_name_is_told(output: Path) -> None:
 
 def every_other(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     def damage(output: Path) -> None:
-        path = output / "trace_view.json"
-        events = json.loads(path.read_text())
-        for event in [event for event in events if event["ph"] == "X"][::3]:
-            change(event)
-        path.write_text(json.dumps(events))
+        with edited(output / "trace_view.json") as events:
+            for event in [event for event in events if event["ph"] == "X"][::3]:
+                change(event)
 
     return damage
 
@@ -224,7 +221,7 @@ def test_events_of_a_trace_view_at_impossible_times_are_left_out(output: Path, t
     write_trace(output)
     every_other(lambda event: event.update(ts=time))(output)
 
-    tables = read_text(output)
+    tables = read_text(output.parent)
 
     issue = tables["issues"].row(0, named=True)
     assert issue["problem"] == "10 events start more than a week from the middle of the recording; they are left out"
@@ -239,50 +236,44 @@ def test_events_of_a_trace_view_at_impossible_times_are_left_out(output: Path, t
         (kernel_row(5, 1100).replace(",100.5,", ",-3,"), "end before they start"),
         (kernel_row(5, 1100).replace(",100.5,", ",7e11,"), "last longer than a week"),
         (kernel_row(5, 1100).replace(",100.5,", ",soon,"), "have no readable name or start_time or duration"),
+        ("5,3,1,8,2,cut", "have no readable name or start_time or duration"),
     ],
 )
-def test_rows_of_a_kernel_list_with_impossible_times_are_left_out_and_counted(
-    output: Path, row: str, problem: str
-) -> None:
-    write_kernels(output, rows=[kernel_row(5, 1000), row, kernel_row(5, 1200)])
+def test_damaged_rows_of_a_kernel_list_are_left_out_and_counted(output: Path, row: str, problem: str) -> None:
+    write_kernels(output, rows=[kernel_row(5, 1000), row, call_row(5, 1400, 0)])
 
-    tables = read_text(output)
+    tables = read_text(output.parent)
 
-    issue = errors(tables).row(0, named=True)
+    (issue,) = tables["issues"].iter_rows(named=True)
     assert issue["problem"].startswith(f"1 of 3 rows {problem}")
-    assert issue["lost"] == 1
+    assert (issue["severity"], issue["lost"]) == ("error", 1)
     assert tables["kernels"].height == 2
 
 
-def test_a_kernel_list_that_is_cut_within_quotes_loses_its_last_row_only(output: Path) -> None:
+@pytest.mark.parametrize("characters", [-59, kernel_row(5, 1000).index('"') + 6], ids=["in a cell", "within quotes"])
+def test_a_kernel_list_that_is_cut_loses_its_last_row_only(output: Path, characters: int) -> None:
     rows = [kernel_row(5, 1000 + number) for number in range(5)]
-    cut = rows[4][: rows[4].index('"') + 6]
-    (output / "kernel_details.csv").write_text("\n".join([KERNEL_HEADER, *rows[:4], cut]))
+    (output / "kernel_details.csv").write_text("\n".join([KERNEL_HEADER, *rows[:4], rows[4][:characters]]))
 
-    tables = read_text(output)
+    tables = read_text(output.parent)
 
     assert tables["kernels"].height == 4
-    assert errors(tables).select("lost").rows() == [(1,)]
-    assert "its last row is truncated" in errors(tables)["problem"][0]
+    assert errors(tables).select("problem", "lost").rows() == [("its last row is truncated and is left out", 1)]
 
 
 def test_an_empty_kernel_list_is_called_empty(output: Path) -> None:
     write_trace(output)
     (output / "kernel_details.csv").write_bytes(b"")
 
-    assert errors(read_text(output))["problem"].to_list() == ["is empty"]
+    assert errors(read_text(output.parent))["problem"].to_list() == ["is empty"]
 
 
 def test_a_text_export_without_the_device_part_has_no_steps_to_compare(output: Path) -> None:
-    info = output.parent / "profiler_info_0.json"
-    content = json.loads(info.read_text())
-    content["config"]["common_config"]["activities"] = ["ProfilerActivity.CPU", "ProfilerActivity.NPU"]
-    info.write_text(json.dumps(content))
-    write_trace(output)
-    path = output / "trace_view.json"
-    path.write_text(json.dumps([event for event in json.loads(path.read_text()) if "cat" in event]))
+    record_activities(output, "CPU", "NPU")
+    with edited(write_trace(output) / "trace_view.json") as events:
+        events[:] = [event for event in events if "cat" in event]
 
-    tables = read_text(output)
+    tables = read_text(output.parent)
 
     assert errors(tables)["place"].to_list() == ["kernels", "steps"]
     assert "steps" not in tables
@@ -290,15 +281,11 @@ def test_a_text_export_without_the_device_part_has_no_steps_to_compare(output: P
 
 
 def test_calls_at_impossible_times_are_left_out(output: Path) -> None:
-    write_communication(output)
-    path = output / "communication.json"
-    content = json.loads(path.read_text())
-    for name, entry in content["step5"]["collective"].items():
-        if name.startswith("hcom"):
-            content["step5"]["collective"][name] = json.loads(json.dumps(entry).replace("0.5", "-0.5"))
-    path.write_text(json.dumps(content))
+    with edited(write_communication(output) / "communication.json") as content:
+        (call,) = (entry for name, entry in content["step5"]["collective"].items() if name.startswith("hcom"))
+        call["Communication Time Info"]["Elapse Time(ms)"] = -0.5
 
-    tables = read_text(output)
+    tables = read_text(output.parent)
 
     assert tables["collectives"]["step"].to_list() == [6]
     assert errors(tables)["problem"][0].startswith("1 of 2 rows end before they start")
@@ -307,10 +294,10 @@ def test_calls_at_impossible_times_are_left_out(output: Path) -> None:
 def test_names_and_values_that_are_not_utf8_leave_valid_json(tmp_path: Path) -> None:
     output = rank_directory(tmp_path, name="host\udcff_4242_20251009163000000_ascend_pt")
     write_kernels(output)
-    metadata = output.parent / "profiler_metadata.json"
-    metadata.write_text(metadata.read_text().replace('"HCCL_ALGO": ""', '"HCCL_ALGO": "\\u001b \\ud83d\\ude00"'))
+    with edited(output.parent / "profiler_metadata.json") as metadata:
+        metadata["ENV_VARIABLES"]["HCCL_ALGO"] = "\x1b \U0001f600"
 
-    _, facts = read(AscendText(), found(AscendText(), output.parent))
+    _, facts = read(AscendText(), output.parent)
 
     assert facts["host"] == "host\\xff"
     assert facts["rank"] == 0
@@ -324,7 +311,7 @@ def test_an_environment_that_is_nested_too_deeply_costs_itself_only(output: Path
     deep = "[" * 900 + "]" * 900
     metadata.write_text(metadata.read_text().replace('"HCCL_ALGO": ""', f'"HCCL_ALGO": {deep}'))
 
-    tables, facts = read(AscendText(), found(AscendText(), output.parent))
+    tables, facts = read(AscendText(), output.parent)
 
     assert tables["kernels"].height == 6
     assert facts["environment"] is None or json.loads(facts["environment"])

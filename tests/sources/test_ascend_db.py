@@ -5,18 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ascend_files import EPOCH_NS, GROUP, found, rank_directory, read, write_database, write_kernels
+from ascend_files import EPOCH_NS, GROUP, rank_directory, read, read_db, write_database, write_kernels
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.ascend import AscendDb
 
 
 def test_a_database_gives_kernels_operators_calls_and_steps(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
-    write_database(output)
-    source = AscendDb()
+    path = write_database(rank_directory(tmp_path))
 
-    tables, facts = read(source, found(source, output.parent))
+    tables, facts = read(AscendDb(), path.parent.parent)
 
     kernel = tables["kernels"].row(0, named=True)
     assert (kernel["name"], kernel["type"], kernel["core"]) == ("MatMul_1", "MatMulV3", "AI_CORE")
@@ -43,44 +41,36 @@ def test_a_database_gives_kernels_operators_calls_and_steps(tmp_path: Path) -> N
     ],
 )
 def test_a_missing_table_costs_only_its_own_part(tmp_path: Path, missing: str, gone: str) -> None:
-    output = rank_directory(tmp_path)
-    write_database(output, leave_out=(missing,))
-    source = AscendDb()
+    path = write_database(rank_directory(tmp_path), leave_out=(missing,))
 
-    tables, _ = read(source, found(source, output))
+    tables = read_db(path.parent)
 
     assert gone not in tables
     assert tables["slices"].height >= 3
 
 
 def test_reading_writes_nothing_beside_the_database(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
-    write_database(output)
+    output = write_database(rank_directory(tmp_path)).parent
     before = sorted(path.name for path in output.iterdir())
-    source = AscendDb()
 
-    read(source, found(source, output))
+    read_db(output)
 
     assert sorted(path.name for path in output.iterdir()) == before
 
 
 def test_a_cut_database_is_reported_not_raised_through(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
-    path = write_database(output)
+    path = write_database(rank_directory(tmp_path))
     path.write_bytes(path.read_bytes()[:3000])
-    source = AscendDb()
 
     with pytest.raises(UnreadableInput, match="is empty or not a readable database"):
-        read(source, found(source, output))
+        read_db(path.parent)
 
 
 def test_with_both_exports_the_database_is_read_and_that_is_told(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
+    output = write_kernels(rank_directory(tmp_path))
     write_database(output)
-    write_kernels(output)
-    source = AscendDb()
 
-    tables, _ = read(source, found(source, output.parent))
+    tables = read_db(output.parent)
 
     assert tables["kernels"].height == 2
     assert "holds both a text and a database export" in tables["issues"]["problem"][0]

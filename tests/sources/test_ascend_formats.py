@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from ascend_files import found, read
+from ascend_files import read
 
 from stepscope.sources.ascend import AscendDb, AscendText
 
@@ -41,8 +41,8 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def both(generated: Path, request: pytest.FixtureRequest) -> Both:
     """Tables and facts of one rank in both formats."""
     text, db = (sorted((generated / kind).glob("*_ascend_pt"))[request.param] for kind in ("text", "db"))
-    tables, facts = read(AscendText(), found(AscendText(), text))
-    others, other_facts = read(AscendDb(), found(AscendDb(), db))
+    tables, facts = read(AscendText(), text)
+    others, other_facts = read(AscendDb(), db)
     return tables, others, facts, other_facts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -26,7 +27,7 @@ Issues = list[tuple[str, str]]
 
 
 def framework(root: Path, **changed: str) -> Path:
-    """A FRAMEWORK folder with two operators that ran once each."""
+    """A rank directory whose FRAMEWORK folder has two operators that ran once each."""
     folder = root / "FRAMEWORK"
     folder.mkdir(parents=True)
     runs = [f"{name};HostCpuOps;{EPOCH_NS + 1000 * k},0.5,0\n" for k, name in enumerate(OPERATORS)]
@@ -39,12 +40,13 @@ def framework(root: Path, **changed: str) -> Path:
     for name, text in (texts | changed).items():
         if text:
             (folder / name).write_text(text)
-    return folder
+    return root
 
 
-def trace(output: Path, *names: str) -> None:
+def trace(root: Path, *names: str) -> None:
     """A trace of operators on the CPU, whose times are 37 ns late as MindSpore writes them."""
-    output.mkdir(parents=True, exist_ok=True)
+    output = root / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir()
     events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": 2, "tid": 0, "args": {"name": "CPU OP"}},
         {"ph": "M", "name": "process_name", "pid": 3, "tid": 0, "args": {"name": "Scope Layer"}},
@@ -64,9 +66,8 @@ def read(source: Source, root: Path) -> tuple[dict[str, pl.DataFrame], Issues]:
 
 
 def test_operators_of_the_trace_have_types_and_shapes_and_their_exact_times_once(tmp_path: Path) -> None:
-    root = tmp_path / NAME
-    framework(root)
-    trace(root / "ASCEND_PROFILER_OUTPUT", *OPERATORS)
+    root = framework(tmp_path / NAME)
+    trace(root, *OPERATORS)
 
     tables, issues = read(AscendText(), root)
 
@@ -83,27 +84,21 @@ def test_operators_of_the_trace_have_types_and_shapes_and_their_exact_times_once
 
 
 def test_a_directory_that_was_not_analysed_is_read_from_framework_alone(tmp_path: Path) -> None:
-    root = tmp_path / NAME
-    framework(root)
+    framework(tmp_path / NAME)
 
     run = stepscope.open_run(tmp_path)
 
     assert run.table("operators").collect()["type"].to_list() == ["MatMul", "Add"]
     known = run.table("ranks").collect().row(0, named=True)
-    assert (known["device_kind"], known["framework"], known["host"], known["process"]) == (
-        "cpu",
-        "mindspore",
-        "host_a",
-        77,
-    )
+    known_as = (known["device_kind"], known["framework"], known["host"], known["process"])
+    assert known_as == ("cpu", "mindspore", "host_a", 77)
     assert run.issues.is_empty()
 
 
 @pytest.mark.parametrize("times", ["", "Default/Add-op3;HostCpuOps;1000,0.5,0\n"])
 def test_the_trace_counts_where_framework_does_not_tell_when_operators_ran(tmp_path: Path, times: str) -> None:
-    root = tmp_path / NAME
-    framework(root, **{"cpu_op_execute_timestamp_0.txt": times})
-    trace(root / "ASCEND_PROFILER_OUTPUT", *OPERATORS)
+    root = framework(tmp_path / NAME, **{"cpu_op_execute_timestamp_0.txt": times})
+    trace(root, *OPERATORS)
 
     tables, _ = read(AscendText(), root)
 
@@ -115,9 +110,9 @@ def test_the_trace_counts_where_framework_does_not_tell_when_operators_ran(tmp_p
     [("20251009085320500", 1), ("20251009085320100", 2), ("20251009165320500", 3), ("20259999999999999", 3)],
 )
 def test_what_a_memory_curve_repeats_of_earlier_windows_is_left_out(tmp_path: Path, stamp: str, kept: int) -> None:
-    root = tmp_path / f"host_a_77_{stamp}_ascend_ms"
     rows = "".join(f"{EPOCH_NS + at},7\n" for at in (0, 10**8, 10**9))
-    framework(root, **{"cpu_ms_memory_record_0.txt": f"Timestamp(ns),Total Allocated(Byte)\n{rows}"})
+    curve = {"cpu_ms_memory_record_0.txt": f"Timestamp(ns),Total Allocated(Byte)\n{rows}"}
+    root = framework(tmp_path / f"host_a_77_{stamp}_ascend_ms", **curve)
 
     tables, issues = read(AscendText(), root)
 
@@ -126,9 +121,8 @@ def test_what_a_memory_curve_repeats_of_earlier_windows_is_left_out(tmp_path: Pa
 
 
 def test_a_trace_that_cannot_be_read_costs_the_trace_alone(tmp_path: Path) -> None:
-    root = tmp_path / NAME
-    framework(root)
-    (root / "ASCEND_PROFILER_OUTPUT").mkdir()
+    root = framework(tmp_path / NAME)
+    trace(root)
     (root / "ASCEND_PROFILER_OUTPUT" / "trace_view.json").write_text("nothing")
 
     tables, issues = read(AscendText(), root)
@@ -137,16 +131,17 @@ def test_a_trace_that_cannot_be_read_costs_the_trace_alone(tmp_path: Path) -> No
     assert issues == [("error", "trace_view.json")]
 
 
-@pytest.mark.parametrize("kind", ["text", "database"])
-def test_operators_beside_those_of_a_device_are_in_a_list_of_their_own(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "write"), [(AscendText(), write_kernels), (AscendDb(), write_database)], ids=["text", "database"]
+)
+def test_operators_beside_those_of_a_device_are_in_a_list_of_their_own(
+    tmp_path: Path, source: Source, write: Callable[[Path], object]
+) -> None:
     output = rank_directory(tmp_path, NAME)
-    if kind == "text":
-        write_kernels(output)
-    else:
-        write_database(output)
-    framework(output.parent)
+    write(output)
+    root = framework(output.parent)
 
-    tables, issues = read(AscendText() if kind == "text" else AscendDb(), output.parent)
+    tables, issues = read(source, root)
 
     of_cpu = tables["operator_totals"].filter(pl.col("unit") == "HOST_CPU")
     assert of_cpu["name"].to_list() == ["Add", "MatMul"]
@@ -156,8 +151,7 @@ def test_operators_beside_those_of_a_device_are_in_a_list_of_their_own(tmp_path:
 
 
 def test_data_preparation_in_the_output_folder_is_read(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path, NAME)
-    write_kernels(output)
+    output = write_kernels(rank_directory(tmp_path, NAME))
     (output / "dataset.csv").write_text(
         "Operation,Stage,Occurrences,Avg. time (us),Custom Info\nPipeline,getNext,4,2.5,\n"
     )
@@ -189,8 +183,7 @@ def test_data_preparation_in_the_output_folder_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_files_beside_cost_themselves(tmp_path: Path, name: str, text: str) -> None:
-    output = rank_directory(tmp_path, NAME)
-    write_kernels(output)
+    output = write_kernels(rank_directory(tmp_path, NAME))
     (output / name).write_text(text)
 
     tables, issues = read(AscendText(), output.parent)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
-from ascend_files import EPOCH_US, found, kernel_row, rank_directory, read, write_communication, write_kernels
+from ascend_files import (
+    CALLS,
+    CANN,
+    EPOCH_US,
+    HARDWARE,
+    PYTHON,
+    TraceEvents,
+    kernel_row,
+    rank_directory,
+    read,
+    read_text,
+    write_communication,
+    write_kernels,
+)
 from comparable import comparable
 from polars.testing import assert_frame_equal
 
@@ -17,42 +28,21 @@ from stepscope.sources import flows, spool
 from stepscope.sources.ascend import AscendDb, AscendText, database, db_device, timeline, trace_view
 from stepscope.sources.csv_files import reading
 
-PYTHON, CANN, HARDWARE, CALLS = 4242, 4343875, 4344067, 4344131
-
 
 def messy_rank(parent: Path, seed: int) -> Path:
     """A rank directory whose ranges nest, overlap and outlive many others, and whose kernels lag behind."""
     rng = random.Random(seed)
     output = rank_directory(parent)
-    events: list[dict[str, Any]] = [
-        {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
-        for pid, name in ((PYTHON, "Python"), (CANN, "CANN"), (HARDWARE, "Ascend Hardware"), (CALLS, "Communication"))
-    ]
-    events += [
-        {"ph": "M", "name": "thread_name", "pid": CALLS, "tid": tid, "args": {"name": name}}
-        for tid, name in ((0, "Group 0 Communication"), (1, "Plane 0"))
-    ]
-
-    def add(name: str, pid: int, tid: int, at: int, dur: float, cat: str = "", **args: Any) -> None:
-        event = {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": f"{EPOCH_US + at}.000", "dur": dur}
-        events.append({**event, "args": args} | ({"cat": cat} if cat else {}))
-
-    rows = []
+    trace, rows = TraceEvents(sides=False), []
+    add = trace.add
     for step in (3, 4, 5):
         add(f"ProfilerStep#{step}", PYTHON, 1, 2000 * step, 1990, "cpu_op")
     for number in range(1, 200):
         at = rng.randrange(6000, 12000)
         stack = rng.choice(("a.py(1): f;\r\nb.py(2): g", "c.py(3): h", ""))
         length = rng.choice((1, 5, 30, 200, 2500))
-        add(
-            rng.choice(("aten::mm", f"op {number}")),
-            PYTHON,
-            rng.choice((1, 2)),
-            at,
-            length,
-            "cpu_op",
-            **{"Call stack": stack},
-        )
+        name, thread = rng.choice(("aten::mm", f"op {number}")), rng.choice((1, 2))
+        add(name, PYTHON, thread, at, length, "cpu_op", **{"Call stack": stack})
         add("Enqueue@mm", PYTHON, 1, at + 1, 2, "enqueue", correlation_id=number)
         add("Dequeue@mm", PYTHON, 2, at + rng.randrange(3, 900), 2, "dequeue", correlation_id=number)
         add("Node@launch", CANN, 2, at + 5, 4, connection_id=number)
@@ -68,12 +58,11 @@ def messy_rank(parent: Path, seed: int) -> Path:
             add("Notify_Wait", CALLS, 1, begun, 30)
             for phase, time in (("s", at), ("f", at + 700)):
                 arrow = {"ph": phase, "id": number, "cat": "fwdbwd", "name": "x", "pid": PYTHON, "tid": 1}
-                events.append({**arrow, "ts": f"{EPOCH_US + time}.000"})
-    rng.shuffle(events)
-    (output / "trace_view.json").write_text(json.dumps(events))
+                trace.events.append({**arrow, "ts": f"{EPOCH_US + time}.000"})
+    rng.shuffle(trace.events)
+    trace.write(output)
     write_kernels(output, rows=rows)
-    write_communication(output)
-    return output.parent
+    return write_communication(output).parent
 
 
 def small_pieces(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
@@ -102,24 +91,23 @@ def assert_same(got: dict[str, pl.DataFrame], whole: dict[str, pl.DataFrame]) ->
 def test_a_text_export_in_pieces_gives_the_rows_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, rows: int
 ) -> None:
-    source, rank = AscendText(), messy_rank(tmp_path, seed)
-    whole, facts = read(source, found(source, rank))
+    rank = messy_rank(tmp_path, seed)
+    whole, facts = read(AscendText(), rank)
     assert {"slices", "operators", "stacks", "kernels", "collectives", "flows", "operator_totals"} <= whole.keys()
     assert whole["kernels"].filter(pl.col("kind") != "memory")["launch_start_ns"].null_count() == 0
 
     small_pieces(monkeypatch, rows)
-    cut, cut_facts = read(source, found(source, rank))
+    cut, cut_facts = read(AscendText(), rank)
 
     assert cut_facts == facts
     assert_same(cut, whole)
 
 
 def test_a_database_in_pieces_gives_the_rows_of_the_whole(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = AscendDb()
     rank = sorted((shared / "data" / "ascend" / "db_8rank").glob("*_ascend_pt"))[0]
-    whole, facts = read(source, found(source, rank))
+    whole, facts = read(AscendDb(), rank)
     small_pieces(monkeypatch, 400)
-    cut, cut_facts = read(source, found(source, rank))
+    cut, cut_facts = read(AscendDb(), rank)
     assert cut_facts == facts
     assert_same(cut, whole)
 
@@ -127,12 +115,11 @@ def test_a_database_in_pieces_gives_the_rows_of_the_whole(shared: Path, monkeypa
 def test_a_row_of_a_large_csv_file_may_go_on_behind_the_end_of_a_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output = rank_directory(tmp_path)
     rows = [kernel_row(5, 1000.125 + 200 * n, f"MatMul_{n}") for n in range(300)]
-    write_kernels(output, rows=rows)
+    output = write_kernels(rank_directory(tmp_path), rows=rows)
     for size in (700, 997, 4096):
         monkeypatch.setattr(reading, "PART_BYTES", size)
-        tables, _ = read(AscendText(), found(AscendText(), output.parent))
+        tables = read_text(output.parent)
         assert tables["kernels"]["name"].to_list() == [f"MatMul_{n}" for n in range(300)]
         assert set(tables["kernels"]["input_shapes"]) == {"8,16;16,4"}
 
@@ -143,30 +130,18 @@ def test_an_odd_row_where_a_part_begins_costs_no_other(
 ) -> None:
     output = rank_directory(tmp_path)
     rows = [kernel_row(5, 1000.125 + 200 * n, f"MatMul_{n:03d}") for n in range(100)]
-    write_kernels(output, rows=rows)
     part = len(rows[0]) + 1
     for at in range(1, 6):
         monkeypatch.setattr(reading, "PART_BYTES", at * part)
         write_kernels(output, rows=[*rows[:at], odd, *rows[at:]])
-        tables, _ = read(AscendText(), found(AscendText(), output.parent))
+        tables = read_text(output.parent)
         assert {f"MatMul_{n:03d}" for n in range(100)} <= set(tables["kernels"]["name"])
-
-
-def test_a_last_row_that_was_cut_is_left_out_and_told(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
-    write_kernels(output, rows=[kernel_row(5, 1000.125 + 200 * n) for n in range(5)])
-    path = output / "kernel_details.csv"
-    path.write_bytes(path.read_bytes()[:-60])
-    tables, _ = read(AscendText(), found(AscendText(), output.parent))
-    assert tables["kernels"].height == 4
-    assert "its last row is truncated and is left out" in tables["issues"]["problem"].to_list()
 
 
 @pytest.mark.parametrize("content", [b"\0" * 200_000, b"Name,Start Time(us)\rx,1\r"])
 def test_a_file_that_is_no_table_hides_no_other(tmp_path: Path, content: bytes) -> None:
-    output = rank_directory(tmp_path)
+    output = write_communication(rank_directory(tmp_path))
     (output / "kernel_details.csv").write_bytes(content)
-    write_communication(output)
-    tables, _ = read(AscendText(), found(AscendText(), output.parent))
+    tables = read_text(output.parent)
     assert tables["collectives"].height
     assert any("kernel_details.csv" in file for file in tables["issues"]["file"])

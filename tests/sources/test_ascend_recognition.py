@@ -8,6 +8,7 @@ import pytest
 from ascend_files import (
     found,
     rank_directory,
+    read,
     write_communication,
     write_database,
     write_kernels,
@@ -17,12 +18,10 @@ from ascend_files import (
 from stepscope.sources.ascend import AscendDb, AscendText
 from stepscope.sources.ascend.rank_files import find_rank_files
 from stepscope.sources.discover import discover
-from stepscope.store import MemorySink
 
 
 def test_a_rank_directory_of_any_name_is_found(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path, name="renamed by hand")
-    write_kernels(output)
+    output = write_kernels(rank_directory(tmp_path, name="renamed by hand"))
 
     item = found(AscendText(), output.parent)
 
@@ -33,8 +32,7 @@ def test_a_rank_directory_of_any_name_is_found(tmp_path: Path) -> None:
 
 
 def test_the_output_folder_alone_takes_the_files_above_it(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
-    write_kernels(output)
+    output = write_kernels(rank_directory(tmp_path))
 
     item = found(AscendText(), output)
 
@@ -43,9 +41,7 @@ def test_the_output_folder_alone_takes_the_files_above_it(tmp_path: Path) -> Non
 
 
 def test_a_directory_with_both_exports_is_one_input(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
-    write_kernels(output)
-    write_database(output)
+    write_database(write_kernels(rank_directory(tmp_path)))
 
     inputs = discover([tmp_path]).inputs
 
@@ -59,28 +55,21 @@ def test_an_empty_rank_directory_is_none(tmp_path: Path) -> None:
     assert found(AscendDb(), output.parent) is None
 
 
+TEXTS = ("kernel_details.csv", "trace_view.json", "communication.json", "communication_matrix.json")
+
+
 @pytest.mark.parametrize(
-    "name", ["kernel_details.csv", "trace_view.json", "communication.json", "communication_matrix.json"]
+    ("name", "source"), [("ascend_pytorch_profiler_0.db", "ascend_db"), *((name, "ascend_text") for name in TEXTS)]
 )
-def test_a_lone_file_is_known_by_its_content(tmp_path: Path, name: str) -> None:
+def test_a_lone_file_is_known_by_its_content(tmp_path: Path, name: str, source: str) -> None:
     output = rank_directory(tmp_path)
-    for write in (write_kernels, write_trace, write_communication):
+    for write in (write_kernels, write_trace, write_communication, write_database):
         write(output)
-    lone = tmp_path / f"renamed{Path(name).suffix}"
-    lone.write_bytes((output / name).read_bytes())
+    lone = (output / name).rename(tmp_path / f"renamed{Path(name).suffix.replace('db', 'sqlite')}")
 
     inputs = discover([lone]).inputs
 
-    assert [item.source for item in inputs] == ["ascend_text"]
-
-
-def test_a_lone_database_is_known_by_its_tables(tmp_path: Path) -> None:
-    path = write_database(rank_directory(tmp_path))
-    lone = path.rename(tmp_path / "renamed.sqlite")
-
-    inputs = discover([lone]).inputs
-
-    assert [item.source for item in inputs] == ["ascend_db"]
+    assert [item.source for item in inputs] == [source]
 
 
 @pytest.mark.parametrize(
@@ -123,10 +112,8 @@ def test_a_rank_directory_has_its_rank_or_its_host_and_process_in_its_name(
     output = tmp_path / name / "ASCEND_PROFILER_OUTPUT"
     output.mkdir(parents=True)
     write_kernels(output)
-    (item,) = discover([tmp_path]).inputs
-    sink = MemorySink(item.source)
 
-    AscendText().read(item, sink)
+    _, facts = read(AscendText(), output.parent)
 
-    assert {key: sink.facts[key] for key in known} == known
-    assert sink.facts["framework"] == "mindspore"
+    assert {key: facts[key] for key in known} == known
+    assert facts["framework"] == "mindspore"

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 from ascend_files import (
     CALL,
     EPOCH_NS,
     GROUP,
     KERNEL_HEADER,
-    call_row,
-    found,
     kernel_row,
     rank_directory,
     read,
+    read_text,
     write_communication,
     write_kernels,
     write_trace,
@@ -26,21 +27,27 @@ from stepscope.sources.ascend import AscendText
 US = 1000
 
 
-@pytest.fixture
-def rank(tmp_path: Path) -> Path:
+def whole_rank(directory: Path) -> Path:
     """A complete rank directory."""
-    output = rank_directory(tmp_path)
-    write_kernels(output)
-    write_trace(output)
-    write_communication(output)
+    output = rank_directory(directory)
+    for write in (write_kernels, write_trace, write_communication):
+        write(output)
     return output.parent
 
 
-def test_kernels_have_exact_times_counters_and_the_call_that_launched_them(rank: Path) -> None:
-    source = AscendText()
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """Tables and facts of a complete rank directory."""
+    return read(AscendText(), whole_rank(tmp_path_factory.mktemp("rank")))
 
-    tables, _ = read(source, found(source, rank))
 
+@pytest.fixture
+def tables(whole: tuple[dict[str, pl.DataFrame], dict[str, Any]]) -> dict[str, pl.DataFrame]:
+    """Tables of a complete rank directory."""
+    return whole[0]
+
+
+def test_kernels_have_exact_times_counters_and_the_call_that_launched_them(tables: dict[str, pl.DataFrame]) -> None:
     kernels = tables["kernels"]
     assert kernels["kind"].to_list() == ["memory", "compute", "compute", "communication"] * 2
     first = kernels.row(1, named=True)
@@ -57,21 +64,13 @@ def test_kernels_have_exact_times_counters_and_the_call_that_launched_them(rank:
     assert counters["cube_utilization_ratio"] == 0.755
 
 
-def test_a_step_lasts_from_its_first_kernel_to_the_first_of_the_next(rank: Path) -> None:
-    source = AscendText()
-
-    tables, _ = read(source, found(source, rank))
-
+def test_a_step_lasts_from_its_first_kernel_to_the_first_of_the_next(tables: dict[str, pl.DataFrame]) -> None:
     steps = tables["steps"].select("step", "window_start_ns", "window_end_ns", "window").rows()
     first, second = EPOCH_NS + 1000 * US + 125, EPOCH_NS + 11_000 * US + 125
     assert steps == [(5, first, second, "device"), (6, second, EPOCH_NS + 11_900 * US, "device")]
 
 
-def test_collectives_join_the_device_call_with_its_analysis(rank: Path) -> None:
-    source = AscendText()
-
-    tables, _ = read(source, found(source, rank))
-
+def test_collectives_join_the_device_call_with_its_analysis(tables: dict[str, pl.DataFrame]) -> None:
     call = tables["collectives"].row(1, named=True)
     assert call["operation"] == "all_reduce"
     assert (call["group"], call["sequence"], call["group_size"], call["step"]) == (GROUP, 1, 2, 6)
@@ -82,20 +81,12 @@ def test_collectives_join_the_device_call_with_its_analysis(rank: Path) -> None:
     assert (moved["packet_bytes"], moved["packets"]) == (1_000_000, 4)
 
 
-def test_links_are_between_global_ranks_and_each_call_counts_once(rank: Path) -> None:
-    source = AscendText()
-
-    tables, _ = read(source, found(source, rank))
-
+def test_links_are_between_global_ranks_and_each_call_counts_once(tables: dict[str, pl.DataFrame]) -> None:
     links = tables["links"].filter(step=5).select("name", "source", "destination", "transport").rows()
     assert links == [(None, 4, 7, "HCCS"), (CALL.format(0), 4, 7, "HCCS")]
 
 
-def test_host_ranges_become_operators_with_stacks_and_queue_arrows(rank: Path) -> None:
-    source = AscendText()
-
-    tables, _ = read(source, found(source, rank))
-
+def test_host_ranges_become_operators_with_stacks_and_queue_arrows(tables: dict[str, pl.DataFrame]) -> None:
     operators = tables["operators"]
     assert operators["name"].to_list() == ["aten::mm"] * 4
     assert operators["self_ns"].to_list() == [45_000] * 4
@@ -109,10 +100,8 @@ def test_host_ranges_become_operators_with_stacks_and_queue_arrows(rank: Path) -
     }  # fmt: skip
 
 
-def test_the_rank_row_says_who_recorded(rank: Path) -> None:
-    source = AscendText()
-
-    _, facts = read(source, found(source, rank))
+def test_the_rank_row_says_who_recorded(whole: tuple[dict[str, pl.DataFrame], dict[str, Any]]) -> None:
+    _, facts = whole
 
     assert (facts["rank"], facts["rank_origin"], facts["world_size"]) == (0, "content", 8)
     assert (facts["host"], facts["process"], facts["device"]) == ("host_a", 4242, 3)
@@ -130,13 +119,8 @@ def test_the_rank_row_says_who_recorded(rank: Path) -> None:
     ],
 )
 def test_other_spellings_of_headers_give_the_same_kernels(tmp_path: Path, header: str) -> None:
-    usual, other = rank_directory(tmp_path / "a"), rank_directory(tmp_path / "b")
-    write_kernels(usual)
-    write_kernels(other, header=header)
-    source = AscendText()
-
-    expected, _ = read(source, found(source, usual))
-    tables, _ = read(source, found(source, other))
+    expected = read_text(write_kernels(rank_directory(tmp_path / "a")))
+    tables = read_text(write_kernels(rank_directory(tmp_path / "b"), header=header))
 
     assert tables["kernels"].equals(expected["kernels"])
     assert tables["kernel_counters"].equals(expected["kernel_counters"])
@@ -144,11 +128,9 @@ def test_other_spellings_of_headers_give_the_same_kernels(tmp_path: Path, header
 
 
 def test_a_time_without_a_tab_is_the_same_time(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
-    write_kernels(output, rows=[kernel_row(5, 1000.125), kernel_row(5, 1200.125, tab="")])
-    source = AscendText()
+    output = write_kernels(rank_directory(tmp_path), rows=[kernel_row(5, 1000.125), kernel_row(5, 1200.125, tab="")])
 
-    tables, _ = read(source, found(source, output))
+    tables = read_text(output)
 
     starts = tables["kernels"]["start_ns"].to_list()
     assert starts[1] - starts[0] == 200 * US
@@ -158,42 +140,26 @@ def test_a_missing_state_column_is_unknown_and_unknown_columns_are_told(tmp_path
     output = rank_directory(tmp_path)
     header = KERNEL_HEADER.replace("OP State", "Colour").replace("aic_mac_ratio", "aic_new_ratio")
     write_kernels(output, header=header)
-    source = AscendText()
 
-    tables, _ = read(source, found(source, output))
+    tables = read_text(output)
 
     assert tables["kernels"]["state"].null_count() == tables["kernels"].height
     assert tables["issues"]["problem"].to_list() == ["unknown columns are left out: colour, aic_new_ratio"]
 
 
-def test_a_damaged_row_is_counted_and_the_others_are_read(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
-    write_kernels(output, rows=[kernel_row(5, 1000), "5,3,1,8,2,cut", call_row(5, 1400, 0)])
-    source = AscendText()
-
-    tables, _ = read(source, found(source, output))
-
-    assert tables["kernels"].height == 2
-    assert tables["issues"].select("severity", "lost").rows() == [("error", 1)]
-
-
 def test_without_the_trace_steps_come_from_the_kernels(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
-    write_kernels(output)
-    source = AscendText()
-
-    tables, _ = read(source, found(source, output))
+    tables = read_text(write_kernels(rank_directory(tmp_path)))
 
     assert tables["steps"]["step"].to_list() == [5, 6]
     assert tables["steps"]["window"].to_list() == ["device", "device"]
 
 
-def test_one_broken_file_leaves_the_others(rank: Path) -> None:
+def test_one_broken_file_leaves_the_others(tmp_path: Path) -> None:
+    rank = whole_rank(tmp_path)
     for name in ("trace_view.json", "communication.json"):
         (rank / "ASCEND_PROFILER_OUTPUT" / name).write_text("\x00 nothing of the kind")
-    source = AscendText()
 
-    tables, _ = read(source, found(source, rank))
+    tables = read_text(rank)
 
     assert tables["kernels"].height == 6
     assert tables["links"].height == 4
@@ -204,18 +170,13 @@ def test_one_broken_file_leaves_the_others(rank: Path) -> None:
 def test_nothing_readable_names_the_directory(tmp_path: Path) -> None:
     output = rank_directory(tmp_path)
     (output / "kernel_details.csv").write_text("")
-    source = AscendText()
 
     with pytest.raises(UnreadableInput, match="none of its files"):
-        read(source, found(source, output.parent))
+        read_text(output.parent)
 
 
 def test_a_stated_bandwidth_that_contradicts_its_parts_is_noted(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
-    write_communication(output, bandwidth=25.0)
-    source = AscendText()
-
-    tables, _ = read(source, found(source, output))
+    tables = read_text(write_communication(rank_directory(tmp_path), bandwidth=25.0))
 
     assert tables["transports"]["size_bytes"].to_list() == [4_000_000] * 2
     notes = tables["issues"].filter(severity="note")["problem"].to_list()
@@ -223,12 +184,10 @@ def test_a_stated_bandwidth_that_contradicts_its_parts_is_noted(tmp_path: Path) 
 
 
 def test_links_of_unknown_groups_are_left_out_with_a_reason(tmp_path: Path) -> None:
-    output = rank_directory(tmp_path)
-    write_communication(output)
+    output = write_communication(rank_directory(tmp_path))
     (output.parent / "profiler_metadata.json").unlink()
-    source = AscendText()
 
-    tables, _ = read(source, found(source, output))
+    tables = read_text(output)
 
     assert "links" not in tables
     assert tables["issues"].select("severity", "lost").rows() == [("warning", 6)]

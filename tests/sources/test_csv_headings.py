@@ -17,17 +17,7 @@ from stepscope.sources.minddata import pipeline
 from stepscope.sources.mindspore_cpu import totals
 from stepscope.store import MemorySink
 
-MODULES = (
-    headers,
-    calls,
-    flops,
-    gpu_operators,
-    host_info,
-    operators,
-    raw_steps,
-    pipeline,
-    totals,
-)
+MODULES = (headers, calls, flops, gpu_operators, host_info, operators, raw_steps, pipeline, totals)
 LAYOUTS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": layout
     for module in MODULES
