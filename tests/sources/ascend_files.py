@@ -179,6 +179,11 @@ def write_communication(output: Path, *, bandwidth: float = 20.0) -> Path:
     return output
 
 
+def write_texts(output: Path) -> Path:
+    """All of these; returns their folder."""
+    return write_communication(write_trace(write_kernels(output)))
+
+
 def write_database(output: Path, *, leave_out: tuple[str, ...] = ()) -> Path:
     """A database with one operator, its kernel and its call, without the tables in `leave_out`."""
     path = output / "ascend_pytorch_profiler_0.db"

@@ -61,32 +61,28 @@ def test_a_table_is_the_same(both: Both, name: str) -> None:
     assert text[name].height == db[name].height > 0
 
 
-def test_kernels_have_the_same_launch_and_nearly_all_the_same_wait(both: Both) -> None:
-    text, db, *_ = both
-    columns = ["launch_start_ns", "launch_end_ns"]
+RANGES = ["start_ns", "duration_ns", "category", "name", "process", "thread", "device", "stream", "step"]
+KINDS = ["operator", "gc", "kernel", "memory", "communication"]
 
-    compute, others = (tables["kernels"].filter(kind="compute") for tables in (text, db))
 
-    assert compute.select(columns).equals(others.select(columns))
+@pytest.mark.parametrize(
+    ("name", "which", "columns"),
+    [
+        ("kernels", pl.col("kind") == "compute", ["launch_start_ns", "launch_end_ns"]),
+        ("slices", pl.col("category").is_in(KINDS), RANGES),
+        ("operator_totals", pl.col("level") == "kernel", pl.all()),
+    ],
+)
+def test_rows_that_both_hold_are_the_same(both: Both, name: str, which: pl.Expr, columns: list[str] | pl.Expr) -> None:
+    rows, others = (tables[name].filter(which).select(columns) for tables in both[:2])
+
+    assert rows.equals(others, null_equal=True)
+
+
+def test_nearly_all_kernels_have_the_same_wait(both: Both) -> None:
+    compute, others = (tables["kernels"].filter(kind="compute") for tables in both[:2])
+
     assert (compute["wait_ns"] == others["wait_ns"]).mean() > 0.5
-
-
-def test_ranges_of_the_kinds_that_both_hold_are_the_same(both: Both) -> None:
-    text, db, *_ = both
-    columns = ["start_ns", "duration_ns", "category", "name", "process", "thread", "device", "stream", "step"]
-    kinds = ["operator", "gc", "kernel", "memory", "communication"]
-
-    ranges, others = (tables["slices"].filter(pl.col("category").is_in(kinds)).select(columns) for tables in (text, db))
-
-    assert ranges.equals(others, null_equal=True)
-
-
-def test_totals_of_kernels_are_the_same(both: Both) -> None:
-    text, db, *_ = both
-
-    totals, others = (tables["operator_totals"].filter(level="kernel") for tables in (text, db))
-
-    assert totals.equals(others, null_equal=True)
 
 
 def test_the_rank_is_the_same_person(both: Both) -> None:
@@ -109,7 +105,4 @@ def test_windows_are_as_long_as_the_profiler_says(both: Both) -> None:
 
 
 def test_nothing_is_wrong_with_either(both: Both) -> None:
-    text, db, *_ = both
-
-    assert "issues" not in text
-    assert "issues" not in db
+    assert all("issues" not in tables for tables in both[:2])

@@ -9,10 +9,9 @@ from ascend_files import (
     found,
     rank_directory,
     read,
-    write_communication,
     write_database,
     write_kernels,
-    write_trace,
+    write_texts,
 )
 
 from stepscope.sources.ascend import AscendDb, AscendText
@@ -62,9 +61,7 @@ TEXTS = ("kernel_details.csv", "trace_view.json", "communication.json", "communi
     ("name", "source"), [("ascend_pytorch_profiler_0.db", "ascend_db"), *((name, "ascend_text") for name in TEXTS)]
 )
 def test_a_lone_file_is_known_by_its_content(tmp_path: Path, name: str, source: str) -> None:
-    output = rank_directory(tmp_path)
-    for write in (write_kernels, write_trace, write_communication, write_database):
-        write(output)
+    output = write_database(write_texts(rank_directory(tmp_path))).parent
     lone = (output / name).rename(tmp_path / f"renamed{Path(name).suffix.replace('db', 'sqlite')}")
 
     inputs = discover([lone]).inputs

@@ -18,7 +18,7 @@ from ascend_files import (
     read_text,
     write_communication,
     write_kernels,
-    write_trace,
+    write_texts,
 )
 
 from stepscope.errors import UnreadableInput
@@ -27,18 +27,10 @@ from stepscope.sources.ascend import AscendText
 US = 1000
 
 
-def whole_rank(directory: Path) -> Path:
-    """A complete rank directory."""
-    output = rank_directory(directory)
-    for write in (write_kernels, write_trace, write_communication):
-        write(output)
-    return output.parent
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """Tables and facts of a complete rank directory."""
-    return read(AscendText(), whole_rank(tmp_path_factory.mktemp("rank")))
+    return read(AscendText(), write_texts(rank_directory(tmp_path_factory.mktemp("rank"))).parent)
 
 
 @pytest.fixture
@@ -155,11 +147,11 @@ def test_without_the_trace_steps_come_from_the_kernels(tmp_path: Path) -> None:
 
 
 def test_one_broken_file_leaves_the_others(tmp_path: Path) -> None:
-    rank = whole_rank(tmp_path)
+    output = write_texts(rank_directory(tmp_path))
     for name in ("trace_view.json", "communication.json"):
-        (rank / "ASCEND_PROFILER_OUTPUT" / name).write_text("\x00 nothing of the kind")
+        (output / name).write_text("\x00 nothing of the kind")
 
-    tables = read_text(rank)
+    tables = read_text(output.parent)
 
     assert tables["kernels"].height == 6
     assert tables["links"].height == 4

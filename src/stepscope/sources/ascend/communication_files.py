@@ -127,10 +127,10 @@ def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[
 
 
 def _packets(call: tuple[Any, ...], band: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    if not any(map(band.get, ("Transit Size(MB)", "Transit Time(ms)", "Size Distribution"))):
+        return []  # most transports are not used
     size, time, rate = _figures(band, _MOVED)
     distribution = band.get("Size Distribution")
-    if not (size or time or distribution):
-        return []  # most transports are not used
     rows = []
     for packet, parts in distribution.items() if isinstance(distribution, dict) else ():
         if isinstance(parts, list) and len(parts) == 2:
