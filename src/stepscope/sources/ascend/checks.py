@@ -1,6 +1,6 @@
-"""What a recording states twice is compared, and what it should have is missed.
+"""Compare totals with the events that they come from, and report device work that should be there.
 
-Totals and unions are compared with their events; nothing recorded must not pass for nothing done.
+A rank whose device work is missing must not look like one whose device was idle.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Several recordings of one rank: finding them, reading each, and making one of them.
-
-The one has one clock, ids that do not meet, and steps numbered alike.
-"""
+"""Find and read the recordings of one rank, and merge them: one clock, unique ids and one numbering of steps."""
 
 from __future__ import annotations
 
@@ -69,7 +66,7 @@ def read_export(item: Input, sink: Sink) -> ExportedRank:
 
 
 class Merging:
-    """Takes recordings in order of time.
+    """Merges recordings in order of time.
 
     Args:
         identity: The rank.
