@@ -33,6 +33,8 @@ def as_index(value: object) -> int | None:
 
 def as_number(value: object) -> float | None:
     """A finite figure; None for anything else."""
+    if type(value) is float:  # nearly all are
+        return value if isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
