@@ -22,3 +22,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("STEPSCOPE_CACHE", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that fails is an error and not only a warning, so that no test hides one."""
+    monkeypatch.setenv("STEPSCOPE_STRICT", "1")

@@ -216,7 +216,7 @@ def test_a_reader_that_fails_hides_no_other(tmp_path: Path) -> None:
     found = discover([tmp_path], [Broken(), ToySource()])
 
     assert names(found) == ["x.json"]
-    assert "internal error (KeyError" in found.problems[0].problem
+    assert "internal error of the reader toy (KeyError" in found.problems[0].problem
     assert "oops" in (found.problems[0].trace or "")
 
 

@@ -134,7 +134,7 @@ def test_a_reader_that_fails_is_told_with_the_file(
     told = {Path(u.file).name: u for u in done.unread}
 
     assert [recording.path for recording in done.recordings] == [good]
-    assert "internal error (RuntimeError: oops)" in told["bad.json"].problem
+    assert "internal error of the reader toy (RuntimeError: oops)" in told["bad.json"].problem
     assert "Traceback" in (told["bad.json"].trace or "")
     assert (told["cut.json"].problem, told["cut.json"].remedy) == ("cut", "Record again")
     assert len(list(cache.iterdir())) == 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -70,7 +72,7 @@ def stepscope(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join([str(folder), *(p for p in [os.environ.get("PYTHONPATH")] if p)])
     return subprocess.run(
         [sys.executable, "-m", "stepscope", *map(str, words)],
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONPATH": paths, "STEPSCOPE_STRICT": ""},
         capture_output=True,
         text=True,
         check=False,
@@ -103,6 +105,118 @@ def test_a_broken_package_is_reported_and_hides_nothing(tmp_path: Path) -> None:
     assert told.returncode == 0
     assert "Rank 2" in told.stdout
     assert "the plug-in widget-count (stepscope.rules = widgets) cannot be loaded: ModuleNotFoundError" in told.stdout
+
+
+BROKEN = {
+    "exits": ("import sys; sys.exit(3)", "rules", "exits", "SystemExit: 3"),
+    "raises": ("def R(): raise RuntimeError", "rules", "raises:R.x", "AttributeError"),
+    "garbage": ("", "rules]\ngarbage\n[a", "", "entry_points.txt: its plug-ins cannot be loaded: "),
+    "no_reader": ("", "sources", "no_reader", "TypeError: it is not a reader: name, family"),
+    "lacking": ("class R: name = 'x'", "sources", "lacking:R", "TypeError: it is not a reader: family"),
+    "no_class": ("def R(): pass", "sources", "no_class:R", "TypeError: it is not a reader: name"),
+    "licence": ("class R:\n    def __init__(self): 1 / 0", "sources", "licence:R", "ZeroDivisionError: division"),
+    "namesake": (dedent(READER).replace('"widgets"', '"kineto"', 1), "sources", "namesake:WidgetReader", "TypeError: "),
+}
+"""By name: a module, the group and value of its entry point, and the warning."""
+
+
+def test_all_that_cannot_be_loaded_is_named_and_the_rest_works(tmp_path: Path) -> None:
+    for name, (text, group, value, _) in BROKEN.items():
+        package(tmp_path, name, text, f"[stepscope.{group}]\n{name}_point = {value}\n")
+
+    told = stepscope(tmp_path, "analyze", EXAMPLE, "--json")
+
+    assert (told.returncode, told.stderr) == (0, "")
+    found = json.loads(told.stdout)
+    assert found["findings"][0]["rule"] == "slow-rank"
+    for name, (*_, warning) in BROKEN.items():
+        assert [one for one in found["warnings"] if name in one and warning in one], name
+    assert len(found["warnings"]) == len(BROKEN)
+
+
+GREEDY = """
+    from stepscope.sources.base import Found, Input
+
+    class Greedy:
+        name = family = "greedy"
+        version = 1
+        reasons = {}
+        own_tables = frozenset()
+
+        def find(self, directory, names):
+            FIND
+
+        def sniff(self, file, head):
+            raise ValueError("sniff broke")
+
+        def read(self, item, sink):
+            raise ValueError("read broke")
+    """
+
+
+@pytest.mark.parametrize(
+    ("find", "problem"),
+    [
+        ("return Found((Input(self.name, directory, ()),))", ""),
+        ("return Found((Input('other', directory, ()),))", "internal error of the reader greedy (ValueError: an input"),
+        ("raise ValueError('find broke')", "internal error of the reader greedy (ValueError: find broke)"),
+        ("raise OSError(2, 'No such file')", "cannot be read: No such file"),
+    ],
+)
+def test_a_reader_that_takes_everything_takes_nothing_from_ours(tmp_path: Path, find: str, problem: str) -> None:
+    package(tmp_path, "broken", GREEDY.replace("FIND", find), "[stepscope.sources]\nx = broken:Greedy")
+    shutil.copytree(EXAMPLE, tmp_path / "runs" / "one")
+    (tmp_path / "runs" / "some.json").write_text("{}")
+
+    told = stepscope(tmp_path, "analyze", tmp_path / "runs", "--json")
+
+    found = json.loads(told.stdout)
+    assert len(found["ranks"]) == 4
+    problems = [one["problem"] for one in found["unread"]]
+    assert "internal error of the reader greedy (ValueError: sniff broke)" in problems
+    assert any(one.startswith(problem) for one in problems)
+
+
+def test_a_reader_that_fails_is_named(tmp_path: Path) -> None:
+    package(tmp_path, "broken", GREEDY.replace("FIND", "return Found((Input(self.name, directory, ()),))"),
+            "[stepscope.sources]\nx = broken:Greedy")  # fmt: skip
+
+    told = stepscope(tmp_path, "analyze", tmp_path)
+
+    assert told.returncode == 2
+    assert f"{tmp_path}: internal error of the reader greedy (ValueError: read broke)" in told.stderr
+
+
+def test_without_a_recording_a_broken_plug_in_is_reported_too(tmp_path: Path) -> None:
+    package(tmp_path, "broken", "class R: pass", "[stepscope.sources]\nx = broken:R")
+
+    told = stepscope(tmp_path, "analyze", tmp_path)
+
+    assert told.returncode == 2
+    assert "the plug-in x (stepscope.sources = broken:R) cannot be loaded" in told.stderr
+
+
+def test_a_rule_that_fails_is_a_warning_and_with_debug_an_error(tmp_path: Path) -> None:
+    (tmp_path / "widgets.py").write_text(dedent(LIMITS).replace("return []", "raise ZeroDivisionError('oops')"))
+    words = ("--plugin", "widgets", "analyze", EXAMPLE)
+
+    told, debugged = stepscope(tmp_path, *words, "--json"), stepscope(tmp_path, *words, "--debug")
+
+    found = json.loads(told.stdout)
+    assert told.returncode == 0 and found["findings"]
+    assert [one.partition(":")[0] for one in found["warnings"]] == [
+        "the rule widget-count (widgets) failed, so findings are missing"
+    ]
+    assert "Traceback" in debugged.stderr and "ZeroDivisionError: oops" in debugged.stderr
+
+
+def test_a_module_that_ends_the_process_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "widgets.py").write_text("import sys; sys.exit(3)")
+
+    told = stepscope(tmp_path, "--plugin", "widgets", "analyze", EXAMPLE)
+
+    assert told.returncode == 2
+    assert "cannot load 'widgets': SystemExit: 3" in told.stderr
 
 
 def test_a_module_can_be_named(tmp_path: Path) -> None:

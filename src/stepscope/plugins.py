@@ -15,15 +15,25 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from stepscope.errors import StepscopeError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Group = Literal["stepscope.sources", "stepscope.analyses", "stepscope.rules"]
 
 problems: dict[str, str] = {}
-"""Why an entry point could not be loaded, by its group and name."""
+"""Why a plug-in could not be loaded, by its group and name, or by the file that lists it."""
+
+_FAILURES = (Exception, SystemExit)
+"""What a module of others may raise when it is imported: the rest of the analysis goes on."""
+
+_REMEDY = "Update the package that offers it, or uninstall it"
 
 
 def install() -> None:
@@ -33,20 +43,23 @@ def install() -> None:
 
 
 @functools.cache
-def installed(group: Group) -> tuple[Any, ...]:
-    """What installed packages offer for a group, loaded; what cannot be loaded is left out and listed in `problems`."""
-    if not _any_offered():
-        return ()
-    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and hardly anybody has plug-ins
+def installed(group: Group, checked: Callable[[Any], Any] | None = None) -> tuple[Any, ...]:
+    """What installed packages offer for a group, loaded; what cannot be loaded is left out and listed in `problems`.
 
+    Args:
+        group: The group.
+        checked: Makes the thing to use from the one that was loaded, and raises an error if that is of no use.
+    """
     loaded = []
-    for point in sorted(entry_points(group=group), key=lambda p: (p.name, p.value)):
+    for point in _offered():
+        if point.group != group:
+            continue
         try:
-            loaded.append(point.load())
-        except Exception as error:  # whatever a stranger's module raises, the rest of the analysis goes on
-            why = f"{type(error).__name__}: {error}. Update the package that offers it, or uninstall it"
+            one = point.load()
+            loaded.append(checked(one) if checked else one)
+        except _FAILURES as error:
             problems[f"{group}: {point.name}"] = (
-                f"the plug-in {point.name} ({group} = {point.value}) cannot be loaded: {why}"
+                f"the plug-in {point.name} ({group} = {point.value}) cannot be loaded: {_said(error)}. {_REMEDY}"
             )
     return tuple(loaded)
 
@@ -64,21 +77,34 @@ def load(path: str) -> Any:
     try:
         found = importlib.import_module(module)
         return functools.reduce(getattr, name.split("."), found) if name else found
-    except Exception as error:
+    except _FAILURES as error:
         raise StepscopeError(
-            f"cannot load {path!r}: {type(error).__name__}: {error}. Give the import path of a Python module, e.g. "
+            f"cannot load {path!r}: {_said(error)}. Give the import path of a Python module, e.g. "
             "my_package.my_rules, and check that it is installed or in PYTHONPATH"
         ) from error
 
 
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
 @functools.cache
-def _any_offered() -> bool:
-    """Whether any installed package names an entry point of ours: reads the small files in which they are listed."""
+def _offered() -> tuple[EntryPoint, ...]:
+    """The entry points of packages that have some of ours: reads only the small files in which they are listed."""
+    listings: dict[str, Path] = {}
     for folder in map(Path, sys.path):
         for listing in folder.glob("*.dist-info/entry_points.txt"):
-            try:
+            with suppress(OSError):
                 if "[stepscope." in listing.read_text(encoding="utf-8", errors="replace"):
-                    return True
-            except OSError:
-                continue
-    return False
+                    listings.setdefault(listing.parent.name.partition("-")[0], listing)
+    if not listings:
+        return ()
+    from importlib.metadata import Distribution  # noqa: PLC0415 - slow to import, and hardly anybody has plug-ins
+
+    points: list[EntryPoint] = []
+    for listing in listings.values():
+        try:
+            points += Distribution.at(listing.parent).entry_points
+        except Exception as error:
+            problems[str(listing)] = f"{listing}: its plug-ins cannot be loaded: {_said(error)}. {_REMEDY}"
+    return tuple(sorted(points, key=lambda point: point.name))

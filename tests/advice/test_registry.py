@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -77,10 +78,61 @@ def test_a_finding_without_a_message_is_an_error_that_names_the_rule(rules: dict
         advise(job())
 
 
-def test_a_parameter_that_is_not_given_and_a_formatter_that_there_is_not_are_errors(rules: dict[str, Any]) -> None:
+def test_a_parameter_that_is_not_given_is_an_error(rules: dict[str, Any]) -> None:
     rule("odd-rank", {"odd": MESSAGE})(lambda breakdown: [])
 
-    with pytest.raises(StepscopeError, match="rank:Ranks: the parameter is not given"):
+    with pytest.raises(StepscopeError, match="the parameter rank is not given"):
         worded(Finding("odd-rank", "odd"))
-    with pytest.raises(StepscopeError, match="rank:rnks: there is no such formatter"):
-        fill(Text("{rank:rnks}", ""), {"rank": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (Text("{rank is odd", "x"), "each brace or bracket must be part of"),
+        (Text("Odd.", "[如"), "each brace or bracket must be part of"),
+        (Text("{rank:rnks}", "x"), "there is no formatter `rnks`"),
+        (Text("", "x"), "it is empty in English"),
+        ({("pytorch", None): Text("Odd.")}, "there is no general text"),
+    ],
+)
+def test_a_text_that_no_finding_can_fill_is_refused(rules: dict[str, Any], text: Any, problem: str) -> None:
+    with pytest.raises(StepscopeError, match=f"rule bad: its message 'odd': `cause`: .*{problem}"):
+        rule("bad", {"odd": Message(Text("Odd."), text, Text("Do."))})(lambda breakdown: [])
+
+    assert "bad" not in rules
+
+
+def test_a_text_without_chinese_is_shown_in_english() -> None:
+    assert fill(Text("Ranks are odd {per:each}."), {}, "zh") == "Ranks are odd per step."
+
+
+def fails(breakdown: Any) -> Iterator[Finding]:
+    yield Finding("bad", "odd", {"rank": 1})
+    raise ZeroDivisionError("oops")
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (fails, "ZeroDivisionError: oops"),
+        (lambda breakdown: None, "TypeError: 'NoneType' object is not iterable"),
+        (lambda breakdown: [Finding("bad", "odd")], "StepscopeError: the text .*: the parameter rank is not given"),
+        (lambda breakdown: [Finding("bad", "odd", {"rank": 1.5})], "TypeError: 'float' object is not"),
+    ],
+)
+def test_a_rule_that_fails_costs_only_its_findings_and_is_an_error_in_tests(
+    rules: dict[str, Any], monkeypatch: pytest.MonkeyPatch, function: Any, why: str
+) -> None:
+    run = job(compute={6: 1.5})
+    expected = advise(run)
+    rule("bad", {"odd": MESSAGE})(function)
+
+    with pytest.raises((StepscopeError, ZeroDivisionError, TypeError)):
+        advise(run)
+    monkeypatch.delenv("STEPSCOPE_STRICT")
+
+    found = advise(run)
+    assert [one for one in found if one.rule != "bad"] == expected != []
+    assert advise(run) == found
+    (warning,) = run.warnings
+    assert re.match(rf"the rule bad \(.*test_registry\) failed, so findings are missing: {why}", warning)

@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from stepscope.advice import rules as _rules  # noqa: F401 - importing them registers them
 from stepscope.advice.claims import claimed_once
 from stepscope.advice.finding import SEVERITIES, Finding, Per, Platform, per_of, platform_of
-from stepscope.advice.formatters import Language
-from stepscope.advice.messages import Message, Words, words_of
+from stepscope.advice.formatters import LANGUAGES, Language
+from stepscope.advice.messages import Message, Words, words_of, written
 from stepscope.advice.registry import RULES, Rule
-from stepscope.errors import StepscopeError, Unavailable
+from stepscope.errors import Cancelled, StepscopeError, Unavailable
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from stepscope.run import Run
 
 
 def advise(run: Run) -> list[Finding]:
     """All findings about a run, greatest saving first, then by severity; no saving is claimed twice (`claims`).
 
-    A rule whose data is missing finds nothing; the run's coverage reports missing data.
+    A rule whose data is missing finds nothing; the run's coverage reports missing data. Of a rule that fails, or a
+    finding that cannot be put into words, `run.warnings` gets the reason. With `STEPSCOPE_STRICT=1` it is an error.
     """
     findings: list[Finding] = []
     ranks, per = run.table("ranks") if run.has("ranks") else None, run.analyse(per_of)
     for name, rule in RULES.items():
         changed = {"limits": run.limits[name]} if name in run.limits else {}
-        try:
-            found = run.analyse(rule.function, **changed)
-        except Unavailable:
-            continue
-        findings.extend(completed(finding, rule, ranks, per) for finding in found)
+        with _failures_of(rule, run):
+            for finding in run.analyse(rule.function, **changed):
+                with _failures_of(rule, run):
+                    findings.append(completed(finding, rule, ranks, per))
     return sorted(claimed_once(findings), key=_place)
+
+
+@contextmanager
+def _failures_of(rule: Rule, run: Run) -> Iterator[None]:
+    """Make any failure of a rule a warning, so that it costs only its own findings."""
+    try:
+        yield
+    except Unavailable:
+        return
+    except (Exception, pl.exceptions.PanicException) as error:
+        if isinstance(error, Cancelled) or os.environ.get("STEPSCOPE_STRICT"):
+            raise
+        warning = (
+            f"the rule {rule.name} ({rule.function.__module__}) failed, so findings are missing: "
+            f"{type(error).__name__}: {error}. Run again with --debug and report the output to its author"
+        )
+        if warning not in run.warnings:
+            run.warnings.append(warning)
 
 
 def completed(finding: Finding, rule: Rule, ranks: pl.LazyFrame | None, per: Per) -> Finding:
@@ -47,7 +69,7 @@ def completed(finding: Finding, rule: Rule, ranks: pl.LazyFrame | None, per: Per
         per: What the windows of the job are, for findings that claim no saving.
 
     Raises:
-        StepscopeError: If the rule has no such message.
+        StepscopeError: If the rule has no such message, or its texts need other parameters.
     """
     if finding.rule != rule.name or finding.message not in rule.messages:
         there = ", ".join(f"{rule.name}: {key}" for key in rule.messages) or "none"
@@ -58,6 +80,8 @@ def completed(finding: Finding, rule: Rule, ranks: pl.LazyFrame | None, per: Per
         finding = replace(finding, per=per)
     if rule.knows_platforms and finding.platform == Platform():
         finding = replace(finding, platform=platform_of(ranks, finding.ranks or None))
+    for text, language in product(vars(rule.messages[finding.message]).values(), LANGUAGES):
+        written(finding, text, language)
     return finding
 
 

@@ -18,14 +18,15 @@ from stepscope.errors import StepscopeError
 
 OPTIONAL = re.compile(r"\[([^\]]*)\]")
 _FIELD = re.compile(r"\{(\w+)(?::(\w+)(?: ([^}]*))?)?\}")
+_STRAY = re.compile(r"[{}\[\]]")
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text in each language."""
+    """A text in each language. Without a Chinese one, the English one is shown."""
 
     en: str
-    zh: str
+    zh: str = ""
 
     def __add__(self, other: Text) -> Text:
         return Text(self.en + other.en, self.zh + other.zh)
@@ -66,13 +67,13 @@ def fill(text: Text, parameters: Mapping[str, Any], language: Language = "en", p
         'Rank 2 waits 62.0 ms.'
 
     Raises:
-        StepscopeError: If a parameter is missing, or a formatter is unknown.
+        StepscopeError: If a parameter is missing.
     """
+    language = language if text.zh else "en"
     known, template = {"per": per, **parameters}, text.of(language)
     for field in fields_of(template):
-        if field.name not in known or field.formatter not in ("", *FORMATTERS):
-            problem = "the parameter is not given" if field.name not in known else "there is no such formatter"
-            raise StepscopeError(f"the text {template!r}: {field.name}:{field.formatter}: {problem}")
+        if field.name not in known:
+            raise StepscopeError(f"the text {template!r}: the parameter {field.name} is not given")
 
     def kept(part: re.Match[str]) -> str:
         return "" if any(known[field.name] in (None, "", [], {}) for field in fields_of(part[1])) else part[1]
@@ -122,6 +123,22 @@ class Message:
 
 
 Messages = Mapping[str, Message]
+
+
+def flaw(text: Text | Choices | None) -> str:
+    """What is wrong with a text of a message, whatever its parameters will be; empty if nothing is."""
+    if text is None:
+        return ""
+    if not isinstance(text, Text):
+        general = "" if (None, None) in text else "there is no general text, `(None, None)`"
+        return next(filter(None, map(flaw, text.values())), general)
+    for template in (text.en, text.zh):
+        for field in fields_of(template):
+            if field.formatter not in ("", *FORMATTERS):
+                return f"{template!r}: there is no formatter `{field.formatter}`"
+        if _STRAY.search(_FIELD.sub("", OPTIONAL.sub(r"\1", template))):
+            return f"{template!r}: each brace or bracket must be part of `{{name}}`, `{{name:formatter}}` or `[...]`"
+    return "" if text.en.strip() else "it is empty in English"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import TypeVar
 
 from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Messages
+from stepscope.advice.messages import Messages, flaw
 from stepscope.analysis import ANALYSES
 from stepscope.analysis.parameters import close_matches, parameters_of
 from stepscope.errors import StepscopeError
@@ -106,7 +106,7 @@ def rule(name: str, messages: Messages, *, accuses: bool = False, claim: Claim |
 
 
 def _check(name: str, function: Find, messages: Messages, *, accuses: bool) -> None:
-    """Check that a rule can be run and that its messages are complete.
+    """Check that a rule can be run, that its messages are complete, and their texts as far as no finding is needed.
 
     Raises:
         StepscopeError: If not; the message names the problem.
@@ -120,3 +120,6 @@ def _check(name: str, function: Find, messages: Messages, *, accuses: bool) -> N
     for key, message in messages.items():
         if accuses and message.short is None:
             raise StepscopeError(f"rule {name}: its message {key!r} needs a `short` text, since the rule accuses")
+        for part, text in vars(message).items():
+            if problem := flaw(text):
+                raise StepscopeError(f"rule {name}: its message {key!r}: `{part}`: {problem}")

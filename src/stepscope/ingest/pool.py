@@ -123,6 +123,6 @@ class _Worker(WorkerProcess):
         return Issue(
             "error",
             str(task.item.path),
-            f"the process that read it died ({self.death()})",
+            f"the process that read it as {task.source.name} died ({self.death()})",
             "If memory ran out, set STEPSCOPE_WORKERS=1; otherwise report this with the output of --debug",
         )

@@ -152,5 +152,5 @@ def _problem(task: ReadTask, sink: Sink) -> Issue | None:
     except OSError as error:
         return unreadable(Path(error.filename) if isinstance(error.filename, str) else path, error)
     except (Exception, pl.exceptions.PanicException) as error:
-        return internal_error(path, error)
+        return internal_error(path, error, task.source.name)
     return None

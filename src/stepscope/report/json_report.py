@@ -57,6 +57,7 @@ def document(run: Run, answers: Answers, language: Language = "en") -> dict[str,
         "findings": [plain_finding(finding, language) for finding in answers.findings],
         "issues": run.issues.to_dicts(),
         "unread": [{"file": shown(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],
+        "warnings": run.warnings,
         "unavailable": answers.unavailable,
     }
 

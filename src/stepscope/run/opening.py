@@ -156,6 +156,7 @@ def _explain_nothing(paths: Paths, unread: Sequence[Issue], skipped: int) -> str
     lines.extend(f"  {u.file}: {u.problem}. {u.remedy}" for u in unread[:_MAX_LISTED])
     if len(unread) > _MAX_LISTED:
         lines.append(f"  and {len(unread) - _MAX_LISTED} more")
+    lines.extend(f"  {problem}" for problem in plugins.problems.values())
     if skipped:
         lines.append(f"  {skipped} other files are in no format that stepscope reads.")
     lines.append("Name a trace file (*.json, *.json.gz, *.db) or a directory with profiles.")

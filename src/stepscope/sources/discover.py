@@ -15,7 +15,7 @@ from stepscope.paths import shown
 from stepscope.sources.base import Found, Input, Source
 from stepscope.sources.exported import exported_in, made_elsewhere
 from stepscope.sources.head import broken_at, is_json, read_head
-from stepscope.sources.registry import all_sources
+from stepscope.sources.registry import all_sources, offered_sources
 from stepscope.tables.issues import Issue
 
 _MAX_ALIKE = 20
@@ -66,9 +66,9 @@ def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = Non
     return walk.found
 
 
-def internal_error(path: Path, error: BaseException) -> Issue:
+def internal_error(path: Path, error: BaseException, reader: str) -> Issue:
     """The issue for an unexpected failure of a reader."""
-    problem = f"internal error ({type(error).__name__}: {error})"
+    problem = f"internal error of the reader {reader} ({type(error).__name__}: {error})"
     remedy = "Run the command again with --debug and report the output"
     return replace(_error(path, problem, remedy), trace="".join(traceback.format_exception(error)))
 
@@ -94,6 +94,7 @@ class _Walk:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.sources = sources
+        self._ours = [source for source in sources if source not in offered_sources()]
         self.found = Discovered()
         self._seen: set[tuple[int, int]] = set()
         self._made: dict[Path, str] = {}
@@ -153,7 +154,7 @@ class _Walk:
 
     def _unclaimed(self, directory: Path, names: Sequence[str]) -> Sequence[str]:
         """The names in a directory that no reader takes. What one leaves may be a recording for another."""
-        found = self._ask(directory, lambda source: source.find(directory, names))
+        found = self._ask(directory, lambda source: source.find(directory, names), names)
         if found is None:
             return names
         return self._unclaimed(directory, found.rest) if 0 < len(found.rest) < len(names) else found.rest
@@ -184,24 +185,37 @@ class _Walk:
         else:
             self.found.skipped += 1
 
-    def _ask(self, path: Path, ask: Callable[[Source], Found | None]) -> Found | None:
-        """What a reader finds in `path`, None if none takes it. A failure is reported and the next reader tried."""
+    def _ask(self, path: Path, ask: Callable[[Source], Found | None], names: Sequence[str] = ()) -> Found | None:
+        """What a reader finds in `path`, None if none takes it. A failure is reported and the next reader tried.
+
+        The reader of a plug-in cannot take those of the `names` in a directory where our readers find a recording.
+        """
         for source in self.sources:
+            problem, found = None, None
             try:
                 found = ask(source)
+                if found is not None and {item.source for item in found.inputs} - {source.name}:
+                    raise ValueError("an input that it found has the name of another reader")
             except UnreadableInput as error:
-                self._report(unread(error))
-                return _NOTHING
+                problem, found = unread(error), _NOTHING
             except OSError as error:
-                self._report(unreadable(path, error))
-                return _NOTHING
+                problem, found = unreadable(path, error), _NOTHING
             except Exception as error:
-                self._report(internal_error(path, error))
-                continue
-            if found is not None:
+                problem, found = internal_error(path, error, source.name), None
+            if problem is not None:
+                self._report(problem)
+            if found is not None and (source in self._ours or not self._is_ours(path, {*names} - {*found.rest})):
                 self.found.inputs.extend(found.inputs)
                 return found
         return None
+
+    def _is_ours(self, directory: Path, names: Iterable[str]) -> bool:
+        """Whether our readers find a recording in these entries of a directory."""
+        walk = _Walk(self._ours)
+        for name in names:
+            if not name.startswith("."):
+                walk.start(directory / name)
+        return bool(walk.found.inputs)
 
     def _report(self, problem: Issue) -> None:
         """List a problem; from many of one kind only the first, so that they do not bury the others."""

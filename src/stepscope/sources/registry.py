@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable, Mapping, Set
+from typing import Any
 
 from stepscope.plugins import installed
 from stepscope.sources.base import Source
@@ -20,12 +21,37 @@ SOURCES: list[Source] = [one() for one in list(vars().values()) if hasattr(one, 
 
 def all_sources() -> list[Source]:
     """The readers to try: ours, then those of plug-ins."""
-    return [*SOURCES, *_offered()]
+    return [*SOURCES, *offered_sources()]
 
 
-@functools.cache
-def _offered() -> tuple[Source, ...]:
-    return tuple(one() if isinstance(one, type) else one for one in installed("stepscope.sources"))
+def offered_sources() -> tuple[Source, ...]:
+    """The readers of plug-ins."""
+    return installed("stepscope.sources", _checked)
+
+
+_PARTS: Mapping[str, Any] = {
+    **dict.fromkeys(("name", "family"), str),
+    "version": int,
+    "reasons": Mapping,
+    "own_tables": Set,
+    **dict.fromkeys(("find", "sniff", "read"), Callable),
+}
+"""What a reader has, and of which type."""
+
+
+def _checked(offered: Any) -> Source:
+    """The reader that a plug-in offers, as a class or an object.
+
+    Raises:
+        TypeError: If it is no whole reader, or has the name of one of ours.
+    """
+    source: Source = offered() if isinstance(offered, type) else offered
+    lacking = [part for part, kind in _PARTS.items() if not isinstance(getattr(source, part, None), kind)]
+    if lacking:
+        raise TypeError(f"it is not a reader: {', '.join(lacking)} missing or of the wrong type")
+    if any(source.name == ours.name for ours in SOURCES):
+        raise TypeError(f"stepscope has a reader named {source.name} itself")
+    return source
 
 
 def source_of(format_: str) -> Source | None:
