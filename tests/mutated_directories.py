@@ -277,5 +277,5 @@ def _main() -> int:
 
 if __name__ == "__main__":
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
-    os.environ["STEPSCOPE_STRICT"] = "1"
+    os.environ["STEPSCOPE_DEBUG"] = "1"
     sys.exit(_main())

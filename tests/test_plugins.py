@@ -72,7 +72,7 @@ def stepscope(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join([str(folder), *(p for p in [os.environ.get("PYTHONPATH")] if p)])
     return subprocess.run(
         [sys.executable, "-m", "stepscope", *map(str, words)],
-        env={**os.environ, "PYTHONPATH": paths, "STEPSCOPE_STRICT": ""},
+        env={**os.environ, "PYTHONPATH": paths, "STEPSCOPE_DEBUG": ""},
         capture_output=True,
         text=True,
         check=False,
@@ -181,10 +181,11 @@ def test_a_reader_that_fails_is_named(tmp_path: Path) -> None:
     package(tmp_path, "broken", GREEDY.replace("FIND", "return Found((Input(self.name, directory, ()),))"),
             "[stepscope.sources]\nx = broken:Greedy")  # fmt: skip
 
-    told = stepscope(tmp_path, "analyze", tmp_path)
+    told, debugged = (stepscope(tmp_path, "analyze", tmp_path, *more) for more in ((), ("--debug",)))
 
     assert told.returncode == 2
     assert f"{tmp_path}: internal error of the reader greedy (ValueError: read broke)" in told.stderr
+    assert "Traceback" not in told.stderr and "\nValueError: read broke\n" in debugged.stderr
 
 
 def test_without_a_recording_a_broken_plug_in_is_reported_too(tmp_path: Path) -> None:

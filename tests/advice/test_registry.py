@@ -129,7 +129,7 @@ def test_a_rule_that_fails_costs_only_its_findings_and_is_an_error_in_tests(
 
     with pytest.raises((StepscopeError, ZeroDivisionError, TypeError)):
         advise(run)
-    monkeypatch.delenv("STEPSCOPE_STRICT")
+    monkeypatch.delenv("STEPSCOPE_DEBUG")
 
     found = advise(run)
     assert [one for one in found if one.rule != "bad"] == expected != []

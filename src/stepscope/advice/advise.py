@@ -27,7 +27,7 @@ def advise(run: Run) -> list[Finding]:
     """All findings about a run, greatest saving first, then by severity; no saving is claimed twice (`claims`).
 
     A rule whose data is missing finds nothing; the run's coverage reports missing data. Of a rule that fails, or a
-    finding that cannot be put into words, `run.warnings` gets the reason. With `STEPSCOPE_STRICT=1` it is an error.
+    finding that cannot be put into words, `run.warnings` gets the reason. With `STEPSCOPE_DEBUG=1` it is an error.
     """
     findings: list[Finding] = []
     ranks, per = run.table("ranks") if run.has("ranks") else None, run.analyse(per_of)
@@ -48,7 +48,7 @@ def _failures_of(rule: Rule, run: Run) -> Iterator[None]:
     except Unavailable:
         return
     except (Exception, pl.exceptions.PanicException) as error:
-        if isinstance(error, Cancelled) or os.environ.get("STEPSCOPE_STRICT"):
+        if isinstance(error, Cancelled) or os.environ.get("STEPSCOPE_DEBUG"):
             raise
         warning = (
             f"the rule {rule.name} ({rule.function.__module__}) failed, so findings are missing: "

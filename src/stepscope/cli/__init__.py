@@ -46,7 +46,7 @@ def _end(number: int, _frame: object) -> NoReturn:
 def _main(words: list[str]) -> int:
     debug = "--debug" in words
     if debug:
-        os.environ["STEPSCOPE_STRICT"] = "1"
+        os.environ["STEPSCOPE_DEBUG"] = "1"
     try:
         _prepare_output()
         code = _run(words)

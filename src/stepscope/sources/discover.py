@@ -67,7 +67,9 @@ def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = Non
 
 
 def internal_error(path: Path, error: BaseException, reader: str) -> Issue:
-    """The issue for an unexpected failure of a reader."""
+    """The issue for an unexpected failure of a reader; with `--debug` its traceback is printed."""
+    if os.environ.get("STEPSCOPE_DEBUG"):
+        traceback.print_exception(error)
     problem = f"internal error of the reader {reader} ({type(error).__name__}: {error})"
     remedy = "Run the command again with --debug and report the output"
     return replace(_error(path, problem, remedy), trace="".join(traceback.format_exception(error)))
