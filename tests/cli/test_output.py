@@ -11,6 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 from stepscope.cli import main
+from stepscope.cli.notes import wrapped
 from stepscope.cli.output import Output, csv_text
 from stepscope.pages.shown_table import undeclared
 from tests.cli.calling import EXAMPLE, printed
@@ -27,7 +28,10 @@ def run(*words: str, stdout: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line, sys.executable, *words], capture_output=True, check=False, text=True)
 
 
-@pytest.mark.parametrize("words", [["analyze", EXAMPLE], ["info", EXAMPLE], ["cache", "list"]])
+COMMANDS = [["analyze", EXAMPLE], ["analyze", EXAMPLE, "--language", "zh"], ["info", EXAMPLE], ["cache", "list"]]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_is_wider_than_the_terminal(capfd, monkeypatch, words, width) -> None:
     terminal(monkeypatch, width)
@@ -36,6 +40,16 @@ def test_no_line_is_wider_than_the_terminal(capfd, monkeypatch, words, width) ->
 
     lines = capfd.readouterr().out.splitlines()
     assert all(cell_len(line) <= width for line in lines if " " in line.strip())  # a long path may be one word
+
+
+def test_chinese_is_wrapped_between_characters_but_not_before_punctuation() -> None:
+    text = "rank 2 在等待数据（num_workers），每步 62.3 ms。"
+
+    lines = [wrapped(text, width, 2).split("\n") for width in range(22, 40)]
+
+    assert wrapped(text, 22, 2) == "rank 2 在等待数据\n  （num_workers），每\n  步 62.3 ms。"
+    assert {"".join(found).replace(" ", "") for found in lines} == {text.replace(" ", "")}
+    assert not [line for found in lines for line in found if line.strip()[0] in "），。" or line.endswith("（")]
 
 
 def test_the_same_figures_are_shown_in_a_narrow_terminal(capfd, monkeypatch) -> None:

@@ -155,6 +155,16 @@ def test_without_steps_and_findings_the_reason_is_all(reason: str) -> None:
     assert verdict(Answers({}, [], {"breakdown": reason})) == f"No step could be analysed: {reason}."
 
 
+@pytest.mark.parametrize(
+    ("steps", "why"), [(0, "没有带时间的训练步"), (3, "记录的工作不完整（详见 --json 中的 `unavailable`）")]
+)
+def test_in_chinese_the_reason_is_chinese_as_well(steps: int, why: str) -> None:
+    answers = Answers({}, [], {"breakdown": "the recording has no steps"}, unknown_steps=steps)
+
+    assert verdict(answers, "zh") == f"无法分析任何一步：{why}。"
+    assert verdict(replace(answers, findings=[queue(2)]), "zh").endswith(f"一步的时间构成未知：{why}。")
+
+
 def keys(*findings: Finding, parts: tuple[int, int, int] = (100, 0, 0), **known: Any) -> list[str]:
     """The sentences of a verdict, by their keys; parts of one sentence with a plus between them."""
     tables = {"breakdown": breakdown(parts, parts), **known.pop("tables", {})}
@@ -372,14 +382,14 @@ def test_without_steps_so_many_findings_are_stated_the_greatest_first() -> None:
 
     assert [_key(line) for line in lines] == [*["found"] * WITHOUT_STEPS, "no_split"]
     assert [line.finding.saving_ns for line in lines[:-1]] == [3_000_000, 2_000_000]
-    assert lines[-1].parameters == {"reason": "no steps"}
+    assert lines[-1].parameters["reason"].en == "no steps"
 
 
 def test_without_steps_and_savings_the_more_severe_comes_first() -> None:
     lines = list(sentences(Answers({}, [busy(), replace(queue(0), least="medium")])))
 
     assert [line.finding.rule for line in lines[:-1]] == ["host-queue", "cpu-busy"]
-    assert lines[-1].parameters == {"reason": "there is no timed work"}
+    assert lines[-1].parameters["reason"].en == "there is no timed work"
 
 
 def test_what_a_saving_is_of_is_stated_with_it() -> None:

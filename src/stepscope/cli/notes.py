@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-import textwrap
 
 WIDTH = 120
 """Longer lines of prose are hard to read, however wide the terminal is."""
 
 NARROWEST = 40
+
+_WIDE = "\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60"
+_UNBROKEN = re.compile(rf" *[“（「『【《〈]*(?:[{_WIDE}]|[^ {_WIDE}]+)[”，。；：、\uff01\uff1f…）」』】》〉]*")
+"""What stays on one line: a word, or a Chinese character, with the punctuation that opens and closes it."""
 
 
 def note(text: str) -> None:
@@ -24,8 +28,15 @@ def note(text: str) -> None:
 
 def wrapped(line: str, width: int, indent: int) -> str:
     """A line in several of at most `width` cells (unless a word is longer), those after the first indented."""
-    margin = " " * indent
-    return textwrap.fill(line, width, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
+    from rich.cells import cell_len
+
+    lines = [""]
+    for part in _UNBROKEN.findall(line):
+        if lines[-1].strip() and cell_len(lines[-1] + part) > width:
+            lines.append(" " * indent + part.lstrip())
+        else:
+            lines[-1] += part
+    return "\n".join(lines)
 
 
 def _width() -> int:

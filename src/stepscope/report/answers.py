@@ -63,7 +63,7 @@ def answers(run: Run) -> Answers:
         run.analyse(question) if "breakdown" in answered.tables else None for question in ("timed_steps", "outer_steps")
     )
     known = 0 if timed_steps is None else timed_steps.height
-    unknown = max(run.table("steps").select(pl.len()).collect().item() - known, 0) if known else 0
+    steps = run.table("steps").select(pl.len()).collect().item() if run.has("steps") else 0
     narrow_ns = narrow_step_ns(run.ranks)
     return Answers(
         answered.tables,
@@ -73,7 +73,7 @@ def answers(run: Run) -> Answers:
         timed_steps,
         outer_steps,
         narrow_ns,
-        unknown,
+        max(steps - known, 0),
         run.limits,
         answered,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.advice import Language
 from stepscope.advice.advise import message_of
-from stepscope.advice.messages import fields_of, fill, written
+from stepscope.advice.messages import Text, fields_of, fill, written
 from stepscope.report.verdict_words import SENTENCES
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Sentence:
 
     Args:
         key: Which of `SENTENCES`.
-        parameters: What its text names; of a tuple of sentences, the texts in a row.
+        parameters: What its text names; of a tuple of sentences, the texts in a row, and of a text, its language.
         per: What its times are of.
         finding: What it states; its text may name the finding's `summary` and `short` words.
     """
@@ -70,6 +70,8 @@ def _text(sentence: Sentence, language: Language) -> str:
 
 
 def _listed(value: Any, language: Language) -> Any:
+    if isinstance(value, Text):
+        return value.of(language)
     if not isinstance(value, tuple):
         return value
     return ("、" if language == "zh" else ", ").join(_text(part, language) for part in value)

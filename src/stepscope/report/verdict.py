@@ -11,10 +11,12 @@ from stepscope.advice import RULES
 from stepscope.advice.finding import per_of
 from stepscope.advice.formatters import Language
 from stepscope.advice.limit_sets import VERDICT, VerdictLimits
+from stepscope.advice.messages import Text
 from stepscope.analysis.job.time_by_rank import LIMITS as LENGTHS
 from stepscope.analysis.job.time_by_rank import long_steps, time_by_rank
 from stepscope.report.sentences import Line, Sentence, joined
 from stepscope.report.time_split import average_step, narrow_step, shares, some_steps
+from stepscope.report.verdict_words import NO_STEPS_ZH, NO_WORK_ZH
 
 if TYPE_CHECKING:
     from stepscope.advice import Finding
@@ -142,7 +144,8 @@ def _long(steps: pl.DataFrame, per: Per) -> Line:
 
 def _without_steps(answers: Answers) -> Iterator[Line]:
     """What is found although no step can be split; without findings, why no step can."""
-    reason = answers.unavailable.get("breakdown", "there is no timed work")
+    unknown = NO_WORK_ZH if answers.unknown_steps else NO_STEPS_ZH
+    reason = Text(answers.unavailable.get("breakdown", "there is no timed work"), unknown)
     if not answers.findings:
         yield Sentence("no_step", {"reason": reason})
         return

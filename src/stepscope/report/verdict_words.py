@@ -76,3 +76,7 @@ SENTENCES = {
     "no_split": Text("How a step splits is unknown: {reason}.", "一步的时间构成未知：{reason}。"),
 }
 """By what they state."""
+
+NO_STEPS_ZH = "没有带时间的训练步"
+NO_WORK_ZH = "记录的工作不完整（详见 --json 中的 `unavailable`）"
+"""Why no step could be split: there is none, or what was recorded in them does not suffice."""
