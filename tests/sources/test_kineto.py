@@ -292,6 +292,19 @@ def test_ids_of_kernels_that_only_repeat_the_correlation_are_replaced(tmp_path: 
     assert tables["kernels"]["external_id"].to_list() == [12]
 
 
+@pytest.mark.parametrize("base", [True, [1], 10**25, 1.7e18, "soon"], ids=str)
+def test_a_time_base_that_is_no_whole_number_is_reported(tmp_path: Path, base: object) -> None:
+    tables = Trace(baseTimeNanoseconds=base).add("cpu_op", "a", 1, 1).read(tmp_path)
+
+    assert tables["operators"]["start_ns"].to_list() == [1000]
+    assert "is not a whole number of ns; 0 is used" in tables.problems()[0]
+
+
+@pytest.mark.parametrize("base", [{}, {"baseTimeNanoseconds": None}])
+def test_a_trace_needs_no_time_base(tmp_path: Path, base: dict[str, None]) -> None:
+    assert Trace(**base).add("cpu_op", "a", 1, 1).read(tmp_path).problems() == []
+
+
 def test_device_times_that_cannot_be_true_are_left_out_and_told(tmp_path: Path) -> None:
     start = 3 * 3600 * 10**6
     trace = Trace(baseTimeNanoseconds=1_700_000_000 * 10**9).add("cpu_op", "a", start, 1000)
@@ -303,8 +316,8 @@ def test_device_times_that_cannot_be_true_are_left_out_and_told(tmp_path: Path) 
 
     assert set(tables["kernels"]["name"]) == {"good", "empty", "overlapping"}
     reported = " ".join(tables.problems())
-    damage = ("have no start time", "last longer than the whole recording", "have a duration of 0", "overlap")
-    assert all(f"1 device events {what}" in reported for what in damage)
+    damage = ("left out: no start time", "left out: longer than the whole recording", "with a duration of 0", "overlapping")
+    assert all(f"1 device event {what}" in reported for what in damage)
 
 
 @pytest.mark.parametrize("spooled", [False, True])
@@ -323,8 +336,7 @@ def test_events_at_impossible_times_are_left_out(
 
     tables = trace.read(tmp_path)
 
-    problem = "6 events start more than a week from the middle of the recording; they are left out"
-    assert tables.problems()[0] == problem
+    assert tables.problems()[0] == "6 events left out: more than a week from the middle of the recording"
     assert tables["issues"]["lost"][0] == 6
     assert tables["slices"]["slice"].sort().to_list() == list(range(36))
     window = tables["steps"].row(0, named=True)

@@ -212,7 +212,6 @@ BROKEN = {
     "odd quote": '{"ph":"X","cat":"op","name":"a "b","ts":1,"dur":1}',
     "even quotes": '{"ph":"X","cat":"op","name":"a "b" c","ts":1,"dur":1}',
     "no value": '{"ph":"X","cat":"op","name":"a","ts":,"dur":1}',
-    "no object": "17",
     "wrong type": '{"ph":"X","cat":"op","name":{"a":1},"ts":1,"dur":1}',
     "deep": '{"ph":"X","cat":"op","name":"a","ts":1,"dur":1,"args":{"dims":' + "[" * 5000 + "]" * 5000 + "}}",
     "unclosed": '{"ph":"X","cat":"op","name":"a","ts":1,"args":{"n":[1}',
@@ -236,8 +235,8 @@ def test_a_broken_event_costs_itself_only(tmp_path: Path, broken: str, chunk_byt
     [
         ('{"ph":"X","cat":"op","name":"a","ts":1,"dur":1,"args":[1]}', "of the wrong type", "$.args"),
         ('{"ph":"X","cat":"op","name":true,"ts":1,"dur":1}', "of the wrong type", "$.name"),
-        (BROKEN["no value"], "are not valid JSON", "byte "),
-        (BROKEN["deep"], "are nested too deeply", "byte "),
+        (BROKEN["no value"], "1 event left out: not valid JSON", "byte "),
+        (BROKEN["deep"], "1 event left out: nested too deeply", "byte "),
     ],
 )
 def test_what_is_wrong_with_an_event_is_told_with_its_place(
@@ -247,6 +246,20 @@ def test_what_is_wrong_with_an_event_is_told_with_its_place(
 
     assert problem in reading.issues[0][1]
     assert place in (reading.places[0] or "")
+
+
+@pytest.mark.parametrize(
+    "between", ["/* a comment */ ", "\ufeff", "\u00a0", ", ", "17, ", 'WARNING: "odd" line\n', "}, "], ids=repr
+)
+def test_text_between_events_is_no_lost_event(tmp_path: Path, between: str) -> None:
+    events = [json.dumps(op(f"g{i}")) for i in range(4)]
+    text = wrapped(", ".join([*events[:2], between + events[2], events[3]]))
+
+    reading = Reading(tmp_path, text)
+
+    assert reading.names() == ["g0", "g1", "g2", "g3"]
+    assert reading.issues == [("warning", "text between events is left out", 0)]
+    assert reading.places == [f"byte {text.index(between + events[2])}"]
 
 
 def test_halves_of_surrogate_pairs_are_replaced_and_whole_ones_kept(tmp_path: Path) -> None:

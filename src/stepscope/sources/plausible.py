@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
+
+from stepscope.present import plural
+from stepscope.sources.base import Report
 
 WEEK_NS = 7 * 24 * 3600 * 10**9
 """No recording lasts as long, and no range in one."""
@@ -16,6 +20,13 @@ FIRST_EPOCH_NS = 10**18
 """Times before 2001 are not since the epoch: MindSpore before 2.5 uses the monotonic clock of the host."""
 STRAY = "start more than a week from the middle of the recording"
 STRAY_REMEDY = "A clock was wrong or the file is damaged; the rest is complete. Record again if you need them."
+
+
+def report_strays(count: int, report: Report, path: Path, what: str = "event") -> None:
+    """Report what starts at impossible times and is left out, if anything."""
+    if count:
+        problem = f"{plural(count, what)} left out: more than a week from the middle of the recording"
+        report("warning", path, problem, STRAY_REMEDY, lost=count)
 
 
 class Times:

@@ -14,7 +14,7 @@ from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
 from stepscope.sources.base import Sink
 from stepscope.sources.flows import matched_flows
-from stepscope.sources.plausible import STRAY, STRAY_REMEDY
+from stepscope.sources.plausible import report_strays
 from stepscope.sources.spool import EventSpool
 from stepscope.sources.stacks import OWN_FRAME
 from stepscope.sources.trace_events.reader import TraceEvents
@@ -53,8 +53,7 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
         for name, frame in batch.frames.items():
             if not frame.is_empty():
                 raw.add(name, frame)
-    if strays := raw.drop_strays():
-        sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
+    report_strays(raw.drop_strays(), sink.issue, path)
     for rows in matched_flows("forward_backward", lambda: raw.frames("flows", _FLOW), raw.rows("flows")):
         sink.write(FLOWS, rows)
     processes, threads, sides = _labels(raw.whole("metadata"))

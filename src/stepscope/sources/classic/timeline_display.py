@@ -13,7 +13,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.step_trace import stated_steps
 from stepscope.sources.classic.timeline_kernels import KernelRows
-from stepscope.sources.plausible import STRAY, STRAY_REMEDY
+from stepscope.sources.plausible import report_strays
 from stepscope.sources.spool import EventSpool
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 from stepscope.sources.trace_events.reader import TraceEvents
@@ -128,8 +128,7 @@ def read_display(path: Path, sink: Sink) -> Display:
         operations_ns += int(events.filter(_IS_OPERATOR)["duration_ns"].sum())
         if not (kernels := _device(events)).is_empty():
             spool.add("kernels", kernels)
-    if strays := spool.drop_strays():
-        sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
+    report_strays(spool.drop_strays(), sink.issue, path)
     return Display(spool, steps_of(bars), operations_ns)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.present import plural
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.communication import IS_COMMUNICATION
 from stepscope.sources.kineto.facts import Facts
@@ -152,17 +153,17 @@ def _count(work: pl.DataFrame, counts: DeviceCounts) -> None:
 
 def report(counts: DeviceCounts, sink: Sink, file: Path) -> None:
     """Report damaged, incomplete and doubtful device work of all segments."""
-    unusable = (counts.unset, "have no start time"), (counts.too_long, "last longer than the whole recording")
+    unusable = (counts.unset, "no start time"), (counts.too_long, "longer than the whole recording")
     for count, damage in unusable:
         if count:
-            problem = f"{count} device events {damage}; they are left out"
+            problem = f"{plural(count, 'device event')} left out: {damage}"
             remedy = "Update the profiler or the driver; device times of this recording may be damaged."
             sink.issue("warning", file, problem, remedy, lost=count)
     if counts.empty:
-        problem = f"{counts.empty} device events have a duration of 0"
+        problem = f"{plural(counts.empty, 'device event')} with a duration of 0"
         sink.issue("note", file, problem, "They were shorter than the clock's tick, or the profiler lost their end.")
     if counts.overlapping:
-        problem = f"{counts.overlapping} device events overlap the previous one on their stream"
+        problem = f"{plural(counts.overlapping, 'device event')} overlapping the previous one on the stream"
         remedy = "Busy time is a union, so nothing is counted twice; single durations may be too long."
         sink.issue("note", file, problem, remedy)
     lost, launches = counts.without_work, counts.launches

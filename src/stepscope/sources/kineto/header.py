@@ -9,11 +9,13 @@ from typing import Any
 
 from stepscope.json_files import value_in
 from stepscope.json_values import json_text, small_number, whole_number
+from stepscope.sources.base import Report
 
 _RANK_IN_NAME = re.compile(
     r"(?<![a-z0-9])(?:(?:rank|worker)[-_]?(\d{1,6})(?!\d)|r[-_]?(\d{1,6})(?![a-z0-9]))", re.IGNORECASE
 )
 _LOCAL = re.compile(r"local[-_]?rank[-_]?\d+", re.IGNORECASE)
+_BASE = "baseTimeNanoseconds"
 _OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
 _VERSIONS = (
     *("cuda_runtime_version", "cuda_driver_version", "cupti_version"),
@@ -28,9 +30,15 @@ def distributed(header: Mapping[str, Any]) -> Mapping[str, Any]:
     return info if isinstance(info, dict) else {}
 
 
-def base_ns(header: Mapping[str, Any]) -> int:
-    """What is added to all times of the trace."""
-    return whole_number(header.get("baseTimeNanoseconds")) or 0
+def base_ns(header: Mapping[str, Any], path: Path, report: Report) -> int:
+    """What is added to all times of the trace; reported if it is not a whole number."""
+    stated = header.get(_BASE)
+    base = whole_number(stated)
+    if base is None and stated is not None:
+        problem = f"the time base of the trace, {stated!r:.40}, is not a whole number of ns; 0 is used"
+        remedy = "Record again: times of this file cannot be compared with those of other files."
+        report("warning", path, problem, remedy, place=_BASE)
+    return base or 0
 
 
 def rank_of(header: Mapping[str, Any], path: Path) -> tuple[int | None, str | None]:

@@ -30,12 +30,12 @@ def read_trace(item: Input, sink: Sink) -> None:
         for name, frame in batch.frames.items():
             events.add(name, frame)
     header = decoded.header
-    events.base_ns = head.base_ns(header)
+    events.base_ns = head.base_ns(header, item.path, sink.issue)
     written = write_events(item.path, events, sink, TraceSupplement(head.groups_of(header)))
-    sink.write(RANKS, _rank_row(item.path, header, written))
+    sink.write(RANKS, _rank_row(item.path, header, written, events.base_ns))
 
 
-def _rank_row(path: Path, values: Mapping[str, Any], written: Written) -> pl.DataFrame:
+def _rank_row(path: Path, values: Mapping[str, Any], written: Written, base_ns: int) -> pl.DataFrame:
     counts, span = written.counts, written.span
     rank, origin = head.rank_of(values, path)
     info = head.distributed(values)
@@ -53,7 +53,7 @@ def _rank_row(path: Path, values: Mapping[str, Any], written: Written) -> pl.Dat
         "framework": "pytorch",
         "format": "kineto",
         "backend": backend if isinstance(backend, str) else None,
-        "base_ns": head.base_ns(values),
+        "base_ns": base_ns,
         "start_ns": span[0] if span else None,
         "end_ns": span[1] if span else None,
         "options": head.options_json(values),

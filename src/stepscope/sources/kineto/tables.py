@@ -23,7 +23,7 @@ from stepscope.sources.kineto.memory import MemoryWriter
 from stepscope.sources.kineto.segments import segments
 from stepscope.sources.kineto.slices import SliceWriter
 from stepscope.sources.kineto.steps import Steps, report_overlaps, report_rest, step_rows
-from stepscope.sources.plausible import STRAY, STRAY_REMEDY
+from stepscope.sources.plausible import report_strays
 from stepscope.sources.windows import STREAM_SPANS, around, span_of, stream_spans
 from stepscope.tables import COLLECTIVES, FLOWS, GROUPS, STEPS
 
@@ -71,8 +71,7 @@ def write_events(path: Path, events: Events, sink: Sink, supplement: TraceSupple
     """
     events.drop_own_frames(supplement.own_threads)
     device_events = events.rows("device")
-    if strays := events.drop_strays():
-        sink.issue("warning", path, f"{strays} events {STRAY}; they are left out", STRAY_REMEDY, lost=strays)
+    report_strays(events.drop_strays(), sink.issue, path)
     if not any(events.rows(name) for name in (*HOST_CLASSES, *DEVICE_CLASSES)):
         remedy = "Record again: the active steps were not reached, or nothing ran during them."
         sink.issue("error", path, "the trace has no timed events", remedy)

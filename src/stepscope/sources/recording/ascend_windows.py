@@ -19,7 +19,7 @@ from stepscope.sources.base import Input, Sink
 from stepscope.sources.kineto.collectives import numbered
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.steps import Steps, find_steps, report_overlaps
-from stepscope.sources.plausible import STRAY, STRAY_REMEDY
+from stepscope.sources.plausible import report_strays
 from stepscope.sources.recording.ranks import group_rows, rank_row
 from stepscope.sources.recording.supplement import RecordingSupplement, ending_within
 from stepscope.sources.recording.windows import Window, not_recorded
@@ -74,9 +74,7 @@ class AscendWindows:
 
     def _begun(self) -> Merging:
         if self._merging is None:
-            if strays := self._events.drop_strays():
-                problem = f"{strays} marks {STRAY}; they are left out"
-                self._sink.issue("warning", self._about.directory, problem, STRAY_REMEDY, lost=strays)
+            report_strays(self._events.drop_strays(), self._sink.issue, self._about.directory, "mark")
             self._steps, self._overlaps = find_steps(self._events)
             row = rank_row(self._about, None).row(0, named=True)
             identity = RankInfo(format=row["format"], rank=row["rank"])

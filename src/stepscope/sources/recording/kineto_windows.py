@@ -56,7 +56,7 @@ class KinetoWindows:
                 waiting.add(name, frame)
                 first_ns = _least(first_ns, frame["start_ns"])
                 last = max(last, *(_largest(frame[column]) for column in _IDS if column in frame.columns), 0)
-        base = base_ns(decoded.header)
+        base = base_ns(decoded.header, file, self._sink.issue)
         if not base and first_ns is not None and first_ns < FIRST_EPOCH_NS:
             base = self._guessed_base(file, window, first_ns)
         self._base_ns = base

@@ -115,10 +115,10 @@ def complete_only(frame: pl.DataFrame, problems: dict[str, Problem]) -> pl.DataF
         return frame
     us = pl.col("duration_us")
     reasons = {
-        "have no readable time": pl.col("start_ns").is_null(),
-        "are unfinished (no duration)": us.is_null() | (us == -1),
-        "have a negative duration": (us < 0) & (us != -1),
-        "last longer than a week": us.is_nan() | (us > _MAX_DURATION_US),
+        "no readable time": pl.col("start_ns").is_null(),
+        "unfinished (no duration)": us.is_null() | (us == -1),
+        "a negative duration": (us < 0) & (us != -1),
+        "longer than a week": us.is_nan() | (us > _MAX_DURATION_US),
     }
     tests = {problem: test.fill_null(False) for problem, test in reasons.items()}
     counts = frame.select(**{problem: test.sum() for problem, test in tests.items()}).row(0)

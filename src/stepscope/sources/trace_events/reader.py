@@ -10,12 +10,13 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stepscope.present import plural
 from stepscope.sources.base import Report
 from stepscope.sources.native import library
 from stepscope.sources.trace_events.base import Batch, Layout, Problem
 from stepscope.sources.trace_events.chunks import CHUNK_BYTES, MAX_HEADER_BYTES, Chunk, Chunker, trailing_members
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder
-from stepscope.sources.trace_events.salvage import CUT_OFF
+from stepscope.sources.trace_events.salvage import BETWEEN, CUT_OFF
 from stepscope.sources.trace_events.stream import open_stream
 
 _LARGE_BYTES = 256 << 20
@@ -156,8 +157,10 @@ class TraceEvents:
     def _report_problems(self) -> None:
         remedy = "The rest is complete. Record again if they matter."
         for text, found in self._problems.items():
-            problem = f"{found.count} events {text}; they are left out"
-            self.report("warning", self.path, problem, remedy, place=found.place, lost=found.count)
+            count, problem = found.count, f"{plural(found.count, 'event')} left out: {text}"
+            if text == BETWEEN:
+                count, problem = 0, f"{text} is left out"
+            self.report("warning", self.path, problem, remedy, place=found.place, lost=count)
 
     def _report_end(self, damage: str | None, *, cut: bool) -> None:
         if damage is not None:

@@ -11,13 +11,16 @@ import msgspec
 
 from stepscope.sources.trace_events.base import Problem
 
-BROKEN = "are not valid JSON"
-WRONG = "have a value of the wrong type"
-TOO_DEEP = "are nested too deeply"
-CUT_OFF = "are cut off where the file ends"
+BROKEN = "not valid JSON"
+WRONG = "a value of the wrong type"
+TOO_DEEP = "nested too deeply"
+CUT_OFF = "cut off where the file ends"
+BETWEEN = "text between events"
+"""Not an event that is lost, but a comment, a log line or a stray bracket."""
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 EVENT_KEYS = rb"ph|name|cat|pid|tid|ts|dur|args|id|s|bp"
+_KEY = re.compile(rb"\"(?:" + EVENT_KEYS + rb")\"\s*:")
 BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{\s*\"(?:" + EVENT_KEYS + rb")\"\s*:)")
 """The text between two events. It also occurs between other objects, so a cut there must be checked."""
 
@@ -69,9 +72,10 @@ def salvage(text: bytes, decode: Callable[[bytes], Any], *, last: bool, offset: 
             position = following
             continue
         if text[position] != 0x7B:  # not an object: a log line, or the inside of a broken event
-            _lost(out, offset + position)
             brace = text.find(b"{", position, stop)
-            position = brace if brace >= 0 else following
+            resume = brace if brace >= 0 else following
+            _lost(out, offset + position, BROKEN if _KEY.search(text, position, resume) else BETWEEN)
+            position = resume
             continue
         limit = len(text) if final else max(stop, min(len(text), position + min(_SCAN_BYTES, budget)))
         end = object_end(text, position, limit)
@@ -89,7 +93,7 @@ def salvage(text: bytes, decode: Callable[[bytes], Any], *, last: bool, offset: 
                 out.events.append(event)
                 position = _after(text, end)
                 continue
-        _lost(out, offset + position, error)
+        _lost(out, offset + position, BROKEN, error)
         # if brackets or quotes do not match, an end after the next boundary is not to be trusted
         position = _after(text, end) if end is not None and end <= stop else following
     return out
@@ -101,8 +105,8 @@ def _after(text: bytes, end: int) -> int:
     return _skip_space(text, position + 1) if text[position : position + 1] == b"," else position
 
 
-def _lost(out: Salvaged, position: int, error: Exception | None = None) -> None:
-    problem, place = BROKEN, f"byte {position}"
+def _lost(out: Salvaged, position: int, problem: str, error: Exception | None = None) -> None:
+    place = f"byte {position}"
     if isinstance(error, msgspec.ValidationError):  # valid JSON, but not an event
         problem, place = WRONG, f"{place}: {error}"
     elif isinstance(error, RecursionError):
