@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from stepscope.advice import advise, worded
+from stepscope.advice.rules.slow_rank import slow_rank
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
+from tests.advice.examples import breakdown, slow_ranks
 from tests.analysis.jobs import MS, job
 
 
@@ -17,6 +20,26 @@ def test_the_dearest_finding_comes_first_and_names_the_rank() -> None:
     assert findings[0].where == {"rank": 6}
     assert findings[0].severity == "high"
     assert [f.saving_ns for f in findings] == sorted((f.saving_ns for f in findings), reverse=True)
+
+
+def test_of_two_ranks_the_slow_one_is_compared_with_the_other() -> None:
+    (two, *_), (four, *_) = (
+        list(slow_rank(slow_ranks(), pl.concat(breakdown().with_columns(rank=rank) for rank in range(ranks))))
+        for ranks in (2, 4)
+    )
+
+    assert "than the other rank" in worded(two).summary and "on the other rank." in worded(two).cause
+    assert "比另一个 rank 多" in worded(two, "zh").summary
+    assert "than the median rank" in worded(four).summary and "on the median rank." in worded(four).cause
+
+
+def test_a_comparison_of_one_step_is_called_so() -> None:
+    one, several = (
+        worded(next(iter(slow_rank(slow_ranks().with_columns(steps=pl.lit(steps)), breakdown())))).cause
+        for steps in (1, 2)
+    )
+
+    assert one == f"{several} Only 1 step could be compared: record more to rule out chance."
 
 
 def test_a_healthy_job_gets_no_advice() -> None:

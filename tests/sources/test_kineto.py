@@ -297,7 +297,7 @@ def test_a_time_base_that_is_no_whole_number_is_reported(tmp_path: Path, base: o
     tables = Trace(baseTimeNanoseconds=base).add("cpu_op", "a", 1, 1).read(tmp_path)
 
     assert tables["operators"]["start_ns"].to_list() == [1000]
-    assert "is not a whole number of ns; 0 is used" in tables.problems()[0]
+    assert "is not a whole number of ns in 64 bits; 0 is used" in tables.problems()[0]
 
 
 @pytest.mark.parametrize("base", [{}, {"baseTimeNanoseconds": None}])

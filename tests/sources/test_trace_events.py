@@ -258,7 +258,7 @@ def test_text_between_events_is_no_lost_event(tmp_path: Path, between: str) -> N
     reading = Reading(tmp_path, text)
 
     assert reading.names() == ["g0", "g1", "g2", "g3"]
-    assert reading.issues == [("warning", "text between events is left out", 0)]
+    assert reading.issues == [("note", "text between events is left out", 0)]
     assert reading.places == [f"byte {text.index(between + events[2])}"]
 
 

@@ -31,7 +31,7 @@ STEPS = Table(
         Column(
             "window",
             "string",
-            "How the window is set: `device` (from the step's first device task to that of the next step; empty for a step without any), `stated` (from a step table of the device), `host` (the step's own range), `recording` (the whole recording, if it has no steps).",
+            "How the window is set: `device` (from the step's first device task to that of the next step, early work on side streams aside; empty for a step without any), `stated` (from a step table of the device), `host` (the step's own range), `recording` (the whole recording, if it has no steps).",
             nullable=False,
         ),
         Column(

@@ -11,15 +11,17 @@ from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
 
 _MORE = Text(
-    ": {excess_ns:ms} more {per:each} than the median rank[ ({excess_ratio:percent} of {per:time})]"
-    "[; it arrives last in {times_last} of {calls} collectives].",
-    "：{per:each}比中位 rank 多 {excess_ns:ms}[（占{per:time}的 {excess_ratio:percent}）]"
+    ": {excess_ns:ms} more {per:each} than {compared:one the other rank|the median rank}"
+    "[ ({excess_ratio:percent} of {per:time})][; it arrives last in {times_last} of {calls} collectives].",
+    "：{per:each}比{compared:one 另一个|中位} rank 多 {excess_ns:ms}[（占{per:time}的 {excess_ratio:percent}）]"
     "[；{calls} 次集合通信中有 {times_last} 次最后到达]。",
 )
 _AGAINST = Text(
-    " {own_ns:ms} {per:each}, against {typical_ns:ms} on the median rank.[ Masked by {masked_by:ranks}: fix both to "
-    "get this saving.]",
-    " {own_ns:ms}，中位 rank 为 {typical_ns:ms}。[被 {masked_by:ranks} 掩盖：两者都解决后才能获得这一节省。]",
+    " {own_ns:ms} {per:each}, against {typical_ns:ms} on {compared:one the other rank|the median rank}.[ Masked by "
+    "{masked_by:ranks}: fix both to get this saving.][ Only {few:windows} could be compared: record more to rule out "
+    "chance.]",
+    " {own_ns:ms}，{compared:one 另一个|中位} rank 为 {typical_ns:ms}。[被 {masked_by:ranks} 掩盖："
+    "两者都解决后才能获得这一节省。][只能比较 {few:windows}：多记录几步以排除偶然。]",
 )
 _BASIS = Text(
     "[nothing if {others:count other slow rank stays|other slow ranks stay} as late; ]at most all the time that this "
@@ -194,6 +196,7 @@ def slow_rank(slow_ranks: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Fin
         return
     worst: int | None = None
     others = slow_ranks["rank"].n_unique() - 1
+    compared, per = breakdown["rank"].n_unique() - 1, per_of(breakdown)
     for row in slow_ranks.iter_rows(named=True):
         kind, rank, cost_ns = row["kind"], row["rank"], row["cost_ns"]
         worst = rank if worst is None else worst
@@ -211,12 +214,14 @@ def slow_rank(slow_ranks: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Fin
                 "calls": row["calls"],
                 "masked_by": worst if hidden else None,
                 "others": others or None,
+                "compared": compared,
+                "few": 1 if row["steps"] == 1 and per != "recording" else None,
             },
             saving_ns=cost_ns,
             saving_ratio=row["cost_ratio"],
             saving_low_ns=0 if others else cost_ns,
             saving_high_ns=max(cost_ns, row["excess_ns"]),
-            per=per_of(breakdown),
+            per=per,
             where={"rank": rank},
             evidence={name: row[name] for name in row if name not in ("rank", "cost_ns", "cost_ratio")},
         )

@@ -35,7 +35,7 @@ def base_ns(header: Mapping[str, Any], path: Path, report: Report) -> int:
     stated = header.get(_BASE)
     base = whole_number(stated)
     if base is None and stated is not None:
-        problem = f"the time base of the trace, {stated!r:.40}, is not a whole number of ns; 0 is used"
+        problem = f"the time base of the trace, {stated!r:.40}, is not a whole number of ns in 64 bits; 0 is used"
         remedy = "Record again: times of this file cannot be compared with those of other files."
         report("warning", path, problem, remedy, place=_BASE)
     return base or 0

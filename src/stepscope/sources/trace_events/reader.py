@@ -157,10 +157,12 @@ class TraceEvents:
     def _report_problems(self) -> None:
         remedy = "The rest is complete. Record again if they matter."
         for text, found in self._problems.items():
-            count, problem = found.count, f"{plural(found.count, 'event')} left out: {text}"
             if text == BETWEEN:
-                count, problem = 0, f"{text} is left out"
-            self.report("warning", self.path, problem, remedy, place=found.place, lost=count)
+                problem, after = f"{text} is left out", "No event is lost by it."
+                self.report("note", self.path, problem, after, place=found.place, lost=0)
+                continue
+            problem = f"{plural(found.count, 'event')} left out: {text}"
+            self.report("warning", self.path, problem, remedy, place=found.place, lost=found.count)
 
     def _report_end(self, damage: str | None, *, cut: bool) -> None:
         if damage is not None:
