@@ -316,7 +316,12 @@ def test_device_times_that_cannot_be_true_are_left_out_and_told(tmp_path: Path) 
 
     assert set(tables["kernels"]["name"]) == {"good", "empty", "overlapping"}
     reported = " ".join(tables.problems())
-    damage = ("left out: no start time", "left out: longer than the whole recording", "with a duration of 0", "overlapping")
+    damage = (
+        "left out: no start time",
+        "left out: longer than the whole recording",
+        "with a duration of 0",
+        "overlapping",
+    )
     assert all(f"1 device event {what}" in reported for what in damage)
 
 
