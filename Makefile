@@ -43,7 +43,7 @@ demo: $(VENV)/.stamp-base ## analyse the example recording: four ranks, one of t
 	@echo "That was: stepscope analyze $(EXAMPLE)"
 	@echo "Try next:"
 	@echo "  $(BIN)/stepscope info $(EXAMPLE)                        what was found, per rank"
-	@echo "  $(BIN)/stepscope analyze $(EXAMPLE) --ranks 0,2 --json -    the same figures as JSON"
+	@echo "  $(BIN)/stepscope analyze $(EXAMPLE) --ranks 0,2 --json      the same figures as JSON"
 	@echo "  $(BIN)/stepscope sql $(EXAMPLE) 'SELECT * FROM steps'   any question, in SQL"
 	@echo "  $(BIN)/stepscope analyze DIR                            your own recording"
 

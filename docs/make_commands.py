@@ -1,40 +1,83 @@
-"""Write the tables of docs/commands.md about pages from their declarations: `python docs/make_commands.py`."""
+"""Write the tables of docs/commands.md from the commands and pages themselves: `python docs/make_commands.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from typer.main import get_command
+
+from stepscope.cli.app import app
 from stepscope.pages import PAGES
-from stepscope.pages.base import CHOOSING, LISTING, Option
 
 PAGE = Path(__file__).with_name("commands.md")
-BEGIN, END = "<!-- pages: made by docs/make_commands.py -->\n", "<!-- end of pages -->"
+BEGIN, END = "<!-- {}: made by docs/make_commands.py -->\n", "<!-- end of {} -->"
+
+OF_PAGES = "[one rank](#one-rank-in-depth)"
+"""What stands for the commands that show a page of one rank."""
+
+_NAMES_OF_TABLES = re.compile(r"this table: .*?\. Default: .*")
 
 
 def page(text: str) -> str:
-    """The page with its tables as the pages are declared."""
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + "\n".join(lines()) + "\n" + END + rest.partition(END)[2]
+    """The page with its tables as the commands and pages are declared."""
+    for name, lines in {"options": options(), "pages": pages()}.items():
+        begin, end = BEGIN.format(name), END.format(name)
+        before, _, rest = text.partition(begin)
+        text = before + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
+    return text
 
 
-def lines() -> Iterator[str]:
-    """The commands about one rank, the options that all of them take, and their own."""
+def pages() -> Iterator[str]:
+    """The commands about one rank, and the tables of each."""
     yield from ["| command | what it shows | tables |", "|---|---|---|"]
     for shown in PAGES:
         tables = ", ".join(f"[`{each.key}`](analyses.md#{each.question})" for each in shown.sections)
         yield f"| `stepscope {shown.name} PATH` | {shown.help} | {tables} |"
-    yield from ["", "| option | meaning |", "|---|---|"]
-    yield from option_rows((*CHOOSING["rank"], *LISTING))
-    yield from ["", "| command | own option | meaning |", "|---|---|---|"]
-    for shown in PAGES:
-        yield from (f"| `{shown.name}` {row}" for row in option_rows(shown.options))
 
 
-def option_rows(options: Iterable[Option]) -> Iterator[str]:
-    """A row for each option."""
-    for option in options:
-        yield f"| `{option.on_command_line} {option.metavar}` | {option.help} |"
+def options() -> Iterator[str]:
+    """Each option of the command line, the commands that take it, and what it does."""
+    taken: dict[tuple[str, str], list[str]] = {}
+    every = dict(commands(get_command(app), ""))
+    for name, command in every.items():
+        for option in command.params:
+            if option.param_type_name == "option" and not option.hidden:
+                taken.setdefault((_written(option), _meaning(option)), []).append(name)
+    yield from ["| option | commands | meaning |", "|---|---|---|"]
+    for (written, meaning), names in taken.items():
+        yield f"| {written} | {_listed(names, list(every)[1:])} | {meaning} |"
+
+
+def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The command and those within it, by name; `stepscope` itself has none."""
+    within = getattr(command, "commands", {})
+    if not within or not name:
+        yield name, command
+    for word, each in within.items():
+        yield from commands(each, f"{name} {word}".strip())
+
+
+def _written(option: Any) -> str:
+    names = [f"{name} {option.metavar or ''}".strip() for name in (*option.opts, *option.secondary_opts)]
+    return ", ".join(f"`{name}`" for name in names).replace("|", "\\|")
+
+
+def _meaning(option: Any) -> str:
+    return _NAMES_OF_TABLES.sub("this table; `-h` lists them.", option.help)
+
+
+def _listed(names: list[str], every: list[str]) -> str:
+    if names == [""]:
+        return "before the command"
+    if len(names) > len(every) - 4:
+        left = [f"`{name}`" for name in every if name not in names]
+        return f"all but {', '.join(left)}" if left else "all"
+    shown = [each.name for each in PAGES]
+    listed = [f"`{name}`" for name in names if name not in shown or not set(shown) <= set(names)]
+    return ", ".join([*listed, *([OF_PAGES] if set(shown) <= set(names) else [])])
 
 
 if __name__ == "__main__":

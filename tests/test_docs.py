@@ -66,3 +66,12 @@ def test_every_analysis_has_its_section(name: str) -> None:
     page = (DOCS / "analyses.md").read_text(encoding="utf-8")
 
     assert f"\n## {name}\n" in page
+
+
+def test_the_page_of_commands_has_the_options_of_every_command() -> None:
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
+
+    assert all(
+        f"| `{option}" in page for option in ("--plugin", "--limits", "--unused-days", "--schedule", "--language")
+    )
+    assert "| `--run RUN` | `analyze`, `info`, `sql`, [one rank](#one-rank-in-depth) |" in page

@@ -115,3 +115,14 @@ def describe_numbers(numbers: Iterable[int]) -> str:
         '0-3,7'
     """
     return describe_ranges(_merge((number, number) for number in numbers))
+
+
+def named_numbers(noun: str, numbers: Iterable[int]) -> str:
+    """Numbers behind what they count.
+
+    Examples:
+        >>> named_numbers("rank", [2]), named_numbers("step", [4, 5, 6])
+        ('rank 2', 'steps 4-6')
+    """
+    there = set(numbers)
+    return f"{noun if len(there) == 1 else noun + 's'} {describe_numbers(there)}"

@@ -129,7 +129,7 @@ def test_answers_are_by_iteration_and_can_be_narrowed_to_some() -> None:
     assert run.steps == [1, 2, 3, 4]
     assert run.select(steps="2-3").analyse("breakdown")["step"].to_list() == [2, 3]
     assert run.table("steps").collect()["window"].to_list() == ["recording"]
-    with pytest.raises(StepscopeError, match="It has step 1-4"):
+    with pytest.raises(StepscopeError, match="It has steps 1-4"):
         run.select(steps=9)
 
 

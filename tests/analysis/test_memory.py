@@ -237,7 +237,13 @@ def test_blocks_are_held_from_allocation_to_release() -> None:
 
 
 def test_a_node_that_there_is_not_has_no_breakdown() -> None:
-    with pytest.raises(StepscopeError, match=r"graph 7 has no node 99\. It has node 0-3"):
+    with pytest.raises(StepscopeError, match=r"graph 7 has no node 99\. It has nodes 0-3"):
         ask(graph(), "memory_breakdown", node=99)
-    with pytest.raises(StepscopeError, match=r"no graph 8 was recorded\. There is graph 7"):
+    with pytest.raises(StepscopeError, match=r"no graph 8 was recorded\. Recorded: graph 7"):
         ask(graph(), "memory_breakdown", graph=8)
+
+
+@pytest.mark.parametrize("question", ["memory_breakdown", "memory_usage", "memory_hints"])
+def test_one_reason_stands_for_all_that_no_memory_was_recorded(question: str) -> None:
+    with pytest.raises(Unavailable, match=r"^no memory was recorded\.?$"):
+        ask({"steps": steps(1)}, question)

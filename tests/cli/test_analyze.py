@@ -299,4 +299,4 @@ def test_the_range_of_a_saving_holds_it(capfd) -> None:
     (finding, *_) = document(capfd, "analyze", EXAMPLE)["findings"]
     assert finding["saving_low_ns"] == finding["saving_ns"] < finding["saving_high_ns"]
     assert finding["saving_high_ns"] == finding["evidence"]["excess_ns"]
-    assert finding["saving_basis"] == "at most all the time that this rank takes longer"
+    assert finding["saving_basis"] == "at most the whole extra time of this rank"

@@ -56,17 +56,18 @@ def test_a_step_narrows_what_is_about_steps_but_not_their_statistics(capfd) -> N
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--rank", "9"], "no rank 9 in ddp_gloo_4rank_slow_loader. It has rank 0-3"),
+        (["--rank", "9"], "no rank 9 in ddp_gloo_4rank_slow_loader. It has ranks 0-3"),
         (["--rank", "0", "--step", "9999"], "no step 9999"),
         (["--rank", "0", "--table", "nonsense"], "There are: operator_types, operator_instances"),
         (["--rank", "0", "--sort", "nonsense"], "Columns: rank, unit, type"),
         (["--rank", "0", "--filter", "nonsense > 1"], "Columns: rank, unit, type"),
         (["--rank", "0", "--filter", "total >"], "Write a condition in SQL"),
         (["--rank", "0", "--filter", "total > (SELECT 1)"], "only a condition over the columns"),
-        (["--rank", "0", "--page", "999"], "no page 999. There are"),
+        (["--rank", "0", "--page", "999"], "no page 999: there "),
         (["--rank", "0", "--json", "--csv"], "choose one"),
-        (["--rank", "x"], "rank"),
-        (["--rank", "0", "--top", "0"], "top"),
+        (["--rank", "x"], "--rank x: give a whole number"),
+        (["-f", "xml"], "--format xml: give one of table, json, csv"),
+        (["--rank", "0", "--top", "0"], "--top 0: give at least 1"),
     ],
 )
 def test_what_cannot_be_given_is_told_with_what_there_is(capfd, words: list[str], message: str) -> None:

@@ -74,6 +74,6 @@ def test_info_numbers_the_runs_and_shows_one_of_them(capfd, folder: Path) -> Non
 def test_a_run_that_is_not_there_is_answered_by_those_that_are(capfd, folder: Path) -> None:
     names = runs_of(capfd, folder)
 
-    assert f"no run 7. There are 1: {names[0]}; 2: {names[1]}" in printed(
+    assert f"no run 7. Give the number or name of one of these: 1 ({names[0]}), 2 ({names[1]})" in printed(
         capfd, "sql", folder, "SELECT 1 AS one FROM ranks", "--run", "7", code=2
     )

@@ -73,7 +73,7 @@ def test_pages_tell_how_many_rows_there_are() -> None:
 
 @pytest.mark.parametrize("page", [0, 3, -1])
 def test_a_page_that_is_not_there_says_how_many_there_are(page: int) -> None:
-    with pytest.raises(StepscopeError, match=r"no page -?\d\. There are 2 of 3 rows each, 4 rows in all"):
+    with pytest.raises(StepscopeError, match=r"no page -?\d: there are 2 pages for 4 rows"):
         listed(FRAME, Listing(top=3, page=page))
 
 

@@ -134,7 +134,7 @@ def test_the_same_tables_are_there_without_a_surface() -> None:
 def test_an_option_is_checked_wherever_it_comes_from() -> None:
     (flops,) = (page for page in PAGES if page.name == "flops")
 
-    with pytest.raises(StepscopeError, match="peak_tflops 0: give at least"):
+    with pytest.raises(StepscopeError, match="--peak-tflops 0: give at least"):
         answer(Run.from_frames({0: {}}), flops, Request(options={"peak_tflops": 0}))
 
 

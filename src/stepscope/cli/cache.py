@@ -8,13 +8,18 @@ import typer
 
 from stepscope import present
 from stepscope.cli.formatted import formatted
-from stepscope.cli.options import Debug, Format
+from stepscope.cli.options import Debug, Format, declared
 from stepscope.errors import StepscopeError
+from stepscope.pages.base import Option
 
 if TYPE_CHECKING:
     from stepscope.store import Store
 
 cache = typer.Typer(help="List or clear the cache of parsed inputs.", no_args_is_help=True, rich_markup_mode=None)
+
+UNUSED_DAYS = Option(
+    "unused_days", "number", "Delete only entries that have not been used for this many days.", "DAYS", minimum=0
+)
 
 
 @cache.command("list")
@@ -51,9 +56,7 @@ def list_(*, form: Format, wide: bool) -> None:
 
 @cache.command("clear")
 def clear(
-    unused_days: Annotated[
-        float, typer.Option(help="Delete only entries that have not been used for this many days.", min=0)
-    ] = 0.0,
+    unused_days: Annotated[float, declared(UNUSED_DAYS)] = 0.0,
     debug: Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
     """Delete the cached inputs; they are parsed again when needed."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from stepscope.errors import StepscopeError
 from stepscope.pages.base import RANKS, STEPS, Option
 
 
@@ -17,9 +18,22 @@ def declared(option: Option) -> Any:
         option.on_command_line,
         help=option.help,
         metavar=option.metavar,
-        min=option.minimum,
+        parser=option.parsed,
         show_default=False,
     )
+
+
+def worded(names: type[Enum], *flags: str, **more: Any) -> Any:
+    """An option whose values are a few words."""
+    words = [each.value for each in names]
+
+    def parsed(text: Any) -> Any:
+        try:
+            return names(text)
+        except ValueError:
+            raise StepscopeError(f"{flags[0]} {text}: give one of {', '.join(words)}") from None
+
+    return typer.Option(*flags, parser=parsed, metavar="|".join(words), autocompletion=lambda: words, **more)
 
 
 Paths = Annotated[
@@ -68,10 +82,10 @@ class Language(str, Enum):
 
 
 LanguageOption = Annotated[
-    Language, typer.Option("--language", help="Language of findings and verdict: en or zh (Chinese).")
+    Language, worded(Language, "--language", help="Language of findings and verdict: en or zh (Chinese).")
 ]
 FormatOption = Annotated[
-    Format | None, typer.Option("--format", "-f", help="Output format. Default: table.", show_default=False)
+    Format | None, worded(Format, "--format", "-f", help="Output format. Default: table.", show_default=False)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Same as --format json.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Same as --format csv.")]

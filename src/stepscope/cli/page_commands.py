@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from stepscope.cli import options as shared
 from stepscope.cli.formatted import described, formatted, signed
 from stepscope.errors import StepscopeError, UnknownColumn
-from stepscope.pages.base import CHOOSING, LISTING, Kind, Option, Page
+from stepscope.pages.base import CHOOSING, KINDS, LISTING, Option, Page
 
 if TYPE_CHECKING:
     from stepscope.pages.answering import Answered, Request
     from stepscope.run import Run
-
-_TYPES: Mapping[Kind, Any] = {"integer": int, "number": float, "text": str}
 
 
 def command_of(page: Page) -> Callable[..., None]:
@@ -44,7 +42,7 @@ def command_of(page: Page) -> Callable[..., None]:
 @functools.cache  # most options are those of every page
 def _parameter(option: Option) -> inspect.Parameter:
     """An option of a page as the command-line library takes it."""
-    kind = _TYPES[option.kind]
+    kind, _ = KINDS[option.kind]
     if option.default is None:
         kind |= None
     annotation = Annotated[kind, shared.declared(option)]  # type: ignore[valid-type]

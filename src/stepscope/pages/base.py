@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 Scope = Literal["rank", "job"]
 Kind = Literal["integer", "number", "text"]
+KINDS: Mapping[Kind, tuple[Any, str]] = {
+    "integer": (int, "a whole number"),
+    "number": (float, "a number"),
+    "text": (str, "a text"),
+}
+"""What values of options are, in Python and in words."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,22 @@ class Option:
         if value is None:
             return None
         if self.minimum is not None and value < self.minimum:
-            raise StepscopeError(f"{self.name} {value}: give at least {self.minimum:g}")
+            raise StepscopeError(f"{self.on_command_line} {value}: give at least {self.minimum:g}")
         return value if self.scale is None else value * self.scale
+
+    def parsed(self, text: Any) -> Any:
+        """The value that a text, or its default, stands for.
+
+        Raises:
+            StepscopeError: If it is not of its kind, or below the minimum.
+        """
+        kind, name = KINDS[self.kind]
+        try:
+            value = kind(text)
+        except ValueError:
+            raise StepscopeError(f"{self.on_command_line} {text}: give {name}") from None
+        self.checked(value)
+        return value
 
 
 RANK = Option("rank", "integer", "Rank to show. Default: the lowest.", "R")

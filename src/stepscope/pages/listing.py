@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.errors import StepscopeError, UnknownColumn
+from stepscope.present import plural
 
 LONGEST_FILTER = 2_000
 """Characters of a filter: the parser is recursive, and nobody types more."""
@@ -153,7 +154,6 @@ def _paged(frame: pl.DataFrame, top: int | None, page: int) -> Part:
     size = frame.height if top is None else top
     pages = max(1, -(-frame.height // size)) if size > 0 else 1
     if not 1 <= page <= pages:
-        raise StepscopeError(
-            f"there is no page {page}. There are {pages} of {size} rows each, {frame.height} rows in all"
-        )
+        there = "is 1 page" if pages == 1 else f"are {pages} pages"
+        raise StepscopeError(f"there is no page {page}: there {there} for {plural(frame.height, 'row')}")
     return Part(frame.slice((page - 1) * size, size), frame.height, page)

@@ -129,11 +129,9 @@ def named(runs: Sequence[Run], run: str) -> Run:
             return each
     if run.isdecimal() and 1 <= int(run) <= len(runs):
         return runs[int(run) - 1]
-    there = "; ".join(f"{number}: {each.name}" for number, each in enumerate(runs[:_MAX_NAMED], start=1))
-    more = f"; and {len(runs) - _MAX_NAMED} more" if len(runs) > _MAX_NAMED else ""
-    raise StepscopeError(
-        f"no run {run}. There are {there}{more}" if len(runs) > 1 else f"no run {run}. There is {there}"
-    )
+    there = ", ".join(f"{number} ({each.name})" for number, each in enumerate(runs[:_MAX_NAMED], start=1))
+    more = f" and {len(runs) - _MAX_NAMED} more" if len(runs) > _MAX_NAMED else ""
+    raise StepscopeError(f"no run {run}. Give the number or name of one of these: {there}{more}")
 
 
 def _narrow(runs: Sequence[Run], ranks: Choice, steps: Choice) -> list[Run]:

@@ -20,7 +20,7 @@ from stepscope.run.query import query
 from stepscope.run.rank import Rank, known_table, stacked
 from stepscope.run.recorded import Recorded
 from stepscope.run.supply import Supplier
-from stepscope.selection import Choice, describe_numbers, parse_selection
+from stepscope.selection import Choice, describe_numbers, named_numbers, parse_selection
 from stepscope.store.recording import MemoryRecording
 from stepscope.tables import ISSUES, RANKS, TABLES
 from stepscope.tables.issues import Issue, issue_rows
@@ -181,7 +181,7 @@ class Run(Recorded):
             raise StepscopeError(f"no rank {wanted_ranks} in {self.name}. It has {self._described()}")
         if wanted_steps is not None:
             if not any(step in wanted_steps for step in self.steps):
-                there = f"It has step {describe_numbers(self.steps)}" if self.steps else "It has no steps"
+                there = f"It has {named_numbers('step', self.steps)}" if self.steps else "It has no steps"
                 raise StepscopeError(f"no step {wanted_steps} in {self.name}. {there}")
             kept = [rank.narrowed(wanted_steps) for rank in kept]
         run = self._with_ranks(kept)
@@ -290,4 +290,4 @@ class Run(Recorded):
         return Supplier(self, self._cache, self._engine, None if is_whole else self.whole._supplier)
 
     def _described(self) -> str:
-        return f"rank {describe_numbers(rank.rank for rank in self.ranks)}"
+        return named_numbers("rank", (rank.rank for rank in self.ranks))

@@ -24,8 +24,8 @@ _AGAINST = Text(
     "两者都解决后才能获得这一节省。][只能比较 {few:windows}：多记录几步以排除偶然。]",
 )
 _BASIS = Text(
-    "[nothing if {others:count other slow rank stays|other slow ranks stay} as late; ]at most all the time that this "
-    "rank takes longer",
+    "[nothing if {others:count other slow rank stays|other slow ranks stay} as late; ]at most the whole "
+    "extra time of this rank",
     "[若另外 {others} 个慢 rank 同样晚则为零；]至多为该 rank 多用的全部时间",
 )
 

@@ -10,7 +10,7 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.memory_points import alive_at, lives
 from stepscope.analysis.registry import analysis
 from stepscope.errors import StepscopeError, Unavailable
-from stepscope.selection import describe_numbers
+from stepscope.selection import named_numbers
 from stepscope.tables.base import Column, schema_of, with_schema
 
 COLUMNS = columns(
@@ -70,6 +70,8 @@ def memory_breakdown(
     if allocations is not None and node is None and graph is None:
         parts += _of_blocks(allocations, memory_peak, at_ns)
     if not parts:
+        if memory_usage is None:
+            raise Unavailable("no memory was recorded")
         raise Unavailable("neither tensors of a graph nor blocks of an allocator were recorded there")
     rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
     place = ["rank", "graph", "component", "device"]
@@ -114,7 +116,7 @@ def _of_graphs(
     """The tensors alive at the requested node of each requested graph."""
     there = tensors.select(pl.col("graph").unique().sort()).collect()["graph"].to_list()
     if graph is not None and graph not in there:
-        raise StepscopeError(f"no graph {graph} was recorded. There is graph {describe_numbers(there)}")
+        raise StepscopeError(f"no graph {graph} was recorded. Recorded: {named_numbers('graph', there)}")
     if node is not None:
         one = there[0] if graph is None else graph
         _check_node(tensors if nodes is None else nodes, one, node)
@@ -137,7 +139,7 @@ def _check_node(rows: pl.LazyFrame, graph: int, node: int) -> None:
     """Raise an error if a graph does not have a node."""
     known = rows.filter((pl.col("graph") == graph) & pl.col("node").is_not_null()).select("node").collect()["node"]
     if node not in known:
-        there = f"It has node {describe_numbers(known.unique().to_list())}" if len(known) else "Its nodes are unknown"
+        there = f"It has {named_numbers('node', known.unique().to_list())}" if len(known) else "Its nodes are unknown"
         raise StepscopeError(f"graph {graph} has no node {node}. {there}")
 
 

@@ -53,7 +53,7 @@ def memory_usage(
         parts.append(of_times(memory_curve, steps))
     rows = pl.concat([with_schema(part, schema_of(CURVE)) for part in parts]) if parts else pl.DataFrame()
     if rows.is_empty():
-        raise Unavailable("neither memory of a compiled graph nor of an allocator was recorded")
+        raise Unavailable("no memory was recorded")
     return rows
 
 
