@@ -8,7 +8,7 @@ import pytest
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
 from stepscope.run import Run
-from stepscope.tables import KERNELS, OPERATORS, SLICES, STEPS
+from stepscope.tables import COLLECTIVES, INPUT_PIPELINE, KERNELS, OPERATORS, SLICES, STEPS
 
 MS = 1_000_000
 
@@ -84,6 +84,47 @@ def test_what_a_step_waits_for_at_its_end_is_known_if_the_next_one_is_not_select
 
     assert chosen.select("step", "cause", "idle_ns").rows() == [(2, "dispatch", 80 * MS), (4, "dispatch", 80 * MS)]
     assert chosen.equals(run.analyse("idle").filter(pl.col("step").is_in([2, 4])))
+
+
+def test_work_outside_of_all_steps_ends_a_gap_also_if_a_step_is_selected() -> None:
+    run = job(100, 100)
+    tables = {name: run.rank(0).table(name).collect() for name in ("steps", "kernels")}
+    unknown = KERNELS.frame(
+        kernel=[9],
+        step=[None],
+        kind=["compute"],
+        name=["k"],
+        start_ns=[50 * MS],
+        duration_ns=[MS],
+        device=[0],
+        stream=[7],
+    )
+    run = Run.from_frames({0: {**tables, "kernels": pl.concat([tables["kernels"].drop("rank"), unknown])}})
+
+    whole = run.analyse("idle")
+
+    assert whole.rows() == [(0, 1, "dispatch", 49 * MS, 1), (0, 1, "other", 30 * MS, 1), (0, 2, "other", 80 * MS, 1)]
+    for step in (1, 2):
+        assert run.select(steps=step).analyse("idle").equals(whole.filter(pl.col("step") == step))
+
+
+def test_calls_and_batches_of_a_selected_step_keep_their_places() -> None:
+    calls = COLLECTIVES.frame(
+        collective=range(6), sequence=range(6), step=[1, 1, 2, 2, 3, 3], operation=["all_reduce"] * 6,
+        name=[f"hcom_{n}" for n in range(6)], on_device=[True] * 6, stream=[1] * 6,
+        start_ns=[n * 50 * MS for n in range(6)], duration_ns=[MS] * 6,
+    )  # fmt: skip
+    taken = INPUT_PIPELINE.frame(
+        operator=["get_next"] * 4, batch=[7, 8, 9, 10], step=[1, 2, 2, 3], time_ns=range(4), duration_ns=[1] * 4
+    )
+    tables = {name: job(100, 100, 100).rank(0).table(name).collect() for name in ("steps", "kernels")}
+    run = Run.from_frames({0: {**tables, "collectives": calls, "input_pipeline": taken}})
+
+    for question, column, found in (("step_reduces", "place", [0, 1]), ("input_batches", "number", [2, 3])):
+        whole = run.analyse(question)
+        chosen = run.select(steps=2).analyse(question)
+        assert chosen.equals(whole.filter(pl.col("step") == 2))
+        assert chosen[column].drop_nulls().to_list() == found
 
 
 def overlapping() -> Run:

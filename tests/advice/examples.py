@@ -69,7 +69,7 @@ def hint(kind: str) -> pl.DataFrame:
 def slow_ranks() -> pl.DataFrame:
     row = {"rank": 0, "cost_ns": 5, "cost_ratio": 0.1, "excess_ns": 5, "typical_ns": 9, "times_last": 3, "calls": 3}
     row["steps"] = 1
-    return pl.DataFrame([{**row, "kind": kind} for kind in WORK])
+    return pl.DataFrame([{**row, "kind": kind, "unrecorded_ranks": number % 3} for number, kind in enumerate(WORK)])
 
 
 def dataset() -> pl.DataFrame:

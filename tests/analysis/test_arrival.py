@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 
 from stepscope.analysis import arrival, clocks, communication
-from stepscope.tables import COLLECTIVES, RANKS
+from stepscope.tables import COLLECTIVES, GROUPS, RANKS
 from tests.analysis.jobs import MS, job
 
 
@@ -49,6 +50,56 @@ def test_a_call_seen_on_one_rank_only_has_unknown_wait() -> None:
 
     assert found["members"].to_list() == [1]
     assert found["wait_ns"].to_list() == [None]
+
+
+SEEN = ((0, "g", 0, "all_reduce", 10, 50), (1, "g", 0, "all_reduce", 40, 50))
+
+
+def of_job(table: pl.LazyFrame, *, world: int | None = 2, members: list[int] | None = None) -> pl.DataFrame:
+    """Calls of two recorded ranks of a job, whose recordings may list the members of the group."""
+    ranks = RANKS.frame(rank=[0, 1], host=["h", "h"], world_size=[None, world]).lazy()
+    groups = GROUPS.frame(rank=[0, 1], group=["g", "g"], members=[None, members]).lazy()
+    return arrival(table, clocks(table, ranks), None, groups, ranks).sort("rank", "sequence")
+
+
+@pytest.mark.parametrize(
+    ("size", "members", "world", "found"),
+    [(3, None, 2, 3), (None, [0, 1, 2], 2, 3), (2, [0, 1, 2], 2, 3), (None, None, 4, 4)],
+)
+def test_of_some_members_of_a_group_it_is_unknown_how_long_they_wait(size, members, world, found) -> None:
+    table = calls(*SEEN).with_columns(group_size=pl.lit(size, pl.Int32))
+
+    calls_found = of_job(table, world=world, members=members)
+
+    assert calls_found["group_size"].to_list() == [found, found]
+    assert calls_found["members"].to_list() == [2, 2]
+    assert calls_found["wait_ns"].to_list() == calls_found["transmit_ns"].to_list() == [None, None]
+    assert calls_found["lateness_ns"].to_list() == [-15, 15]
+
+
+@pytest.mark.parametrize(
+    ("size", "members", "world", "found"),
+    [(2, None, 4, 2), (None, [0, 1], 4, 2), (None, None, 2, None), (None, None, None, None)],
+)
+def test_a_group_that_was_recorded_as_a_whole_waits_for_its_last_member(size, members, world, found) -> None:
+    table = calls(*SEEN).with_columns(group_size=pl.lit(size, pl.Int32))
+
+    calls_found = of_job(table, world=world, members=members)
+
+    assert calls_found["group_size"].to_list() == [found, found]
+    assert calls_found["wait_ns"].to_list() == [30, 0]
+
+
+def test_what_the_source_states_of_waiting_counts_if_members_are_missing() -> None:
+    found = of_job(calls(*SEEN).with_columns(wait_ns=pl.lit(3), transmit_ns=pl.lit(7)), world=4)
+
+    assert found.select("wait_ns", "transmit_ns").rows() == [(3, 7), (3, 7)]
+
+
+def test_two_sides_are_all_of_a_send() -> None:
+    found = of_job(calls((0, "g", 0, "send", 30, 50), (1, "g", 0, "recv", 10, 50)), world=4, members=[0, 1, 2, 3])
+
+    assert found["wait_ns"].to_list() == [0, 20]
 
 
 def test_members_that_disagree_on_the_operation_are_not_matched() -> None:

@@ -54,7 +54,9 @@ def every_step(excess: Mapping[int, int | Mapping[str, int]], *, steps: int = 1,
     return [row for step in range(1, steps + 1) for row in late(excess, ranks=ranks, step=step)]
 
 
-def arrivals(times: Mapping[int, tuple[int, int]], *, members: int = 4, point_to_point: bool = False) -> pl.DataFrame:
+def arrivals(
+    times: Mapping[int, tuple[int, int]], *, members: int = 4, size: int | None = None, point_to_point: bool = False
+) -> pl.DataFrame:
     """For each rank, how often it came last, in how many collectives."""
     rows = [(rank, number < last) for rank, (last, calls) in times.items() for number in range(calls)]
     return pl.DataFrame(
@@ -62,6 +64,8 @@ def arrivals(times: Mapping[int, tuple[int, int]], *, members: int = 4, point_to
             "rank": pl.Series([rank for rank, _ in rows], dtype=pl.Int32),
             "is_last": [is_last for _, is_last in rows],
             "members": pl.Series([members] * len(rows), dtype=pl.Int32),
+            "group": ["dp"] * len(rows),
+            "group_size": pl.Series([size] * len(rows), dtype=pl.Int32),
             "point_to_point": [point_to_point] * len(rows),
         }
     )
@@ -126,6 +130,7 @@ def test_the_answer_has_the_cost_the_excess_and_what_is_typical() -> None:
             "times_last": 3,
             "calls": 4,
             "score": 33.33,
+            "unrecorded_ranks": 0,
         }
     ]
 
@@ -554,6 +559,45 @@ def test_a_rank_that_comes_last_in_some_steps_only_is_not_slow() -> None:
     rows = [*late({1: 100}, step=1), *late({}, step=2)]
 
     assert named(rows, arrival=arrivals({1: (9, 9)}), limits=no_outlier()) == []
+
+
+def test_of_some_members_of_a_call_nobody_is_known_to_come_last_of_all() -> None:
+    rows = every_step({1: 100}, steps=4)
+
+    for size, slow in ((None, [(1, "computing")]), (4, [(1, "computing")]), (3, [(1, "computing")]), (5, [])):
+        assert named(rows, arrival=arrivals({1: (4, 4)}, size=size), limits=no_outlier()) == slow
+    (row,) = found(rows, arrival=arrivals({1: (4, 4)}, size=5))
+    assert (row["times_last"], row["calls"]) == (4, 4)
+
+
+def test_only_calls_of_which_all_members_were_seen_count_for_chance() -> None:
+    rows = every_step({1: 100}, steps=4)
+    some = arrivals({1: (9, 9)}, size=5)
+
+    assert named(rows, arrival=pl.concat([some, arrivals({1: (4, 4)}, size=4)]), limits=no_outlier()) == [
+        (1, "computing")
+    ]
+    for few in ({1: (3, 3)}, {1: (0, 4)}):
+        assert named(rows, arrival=pl.concat([some, arrivals(few, size=4)]), limits=no_outlier()) == []
+
+
+def test_the_answer_states_how_many_ranks_were_not_recorded() -> None:
+    def missing(**options: Any) -> list[int]:
+        return [row["unrecorded_ranks"] for row in found(every_step({2: 100}), **options)]
+
+    calls = dict.fromkeys(range(5), (1, 4))
+    assert missing(world_sizes=(5,) * 5) == [0]
+    assert missing(world_sizes=(None, 8, 8, 8, 8)) == [3]
+    assert missing(world_sizes=(3,) * 5) == [0]
+    assert missing(arrival=arrivals(calls, size=5)) == [0]
+    assert missing(arrival=arrivals(calls, size=7)) == [2]
+    assert missing(arrival=arrivals(calls, size=2)) == [0]
+    assert missing(arrival=arrivals(calls), world_sizes=(6,) * 5) == [1]
+    assert missing(arrival=arrivals(calls, size=7, point_to_point=True)) == [0]
+    two = pl.concat(
+        [arrivals({0: (1, 4), 1: (1, 4)}, size=4).with_columns(group=pl.lit("tp")), arrivals(calls, size=6)]
+    )
+    assert missing(arrival=two, world_sizes=(5,) * 5) == [2]
 
 
 @pytest.mark.parametrize("ignored", [{"members": 1}, {"point_to_point": True}])

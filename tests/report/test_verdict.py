@@ -262,7 +262,7 @@ def test_the_main_cause_of_idle_time_is_that_of_most_over_all_steps() -> None:
 
     (line, *_) = sentences(Answers({"breakdown": breakdown(IDLE), "idle": rows}, []))
 
-    assert line.parameters == {"idle_ratio": 0.9, "cause": "python"}
+    assert line.parameters == {"idle_ratio": 0.9, "cause": "python", "selected": None}
 
 
 def test_of_causes_with_as_much_idle_time_the_last_by_name_is_the_main_one() -> None:
@@ -277,7 +277,7 @@ def test_of_causes_with_as_much_idle_time_the_last_by_name_is_the_main_one() -> 
 def test_idle_time_without_known_causes_has_none(idle_table: dict[str, pl.DataFrame]) -> None:
     (line, *_) = sentences(Answers({"breakdown": breakdown(IDLE), **idle_table}, []))
 
-    assert line == Sentence("much_idle", {"idle_ratio": 0.9, "cause": None})
+    assert line == Sentence("much_idle", {"idle_ratio": 0.9, "cause": None, "selected": None})
     assert keys(idle(5), parts=IDLE, tables=idle_table) == ["found", "average"]
 
 

@@ -30,13 +30,15 @@ def advise(run: Run) -> list[Finding]:
     finding that cannot be put into words, `run.warnings` gets the reason. With `STEPSCOPE_DEBUG=1` it is an error.
     """
     findings: list[Finding] = []
+    chosen = {rank.rank for rank in run.ranks}
     ranks, per = run.table("ranks") if run.has("ranks") else None, run.analyse(per_of)
     for name, rule in RULES.items():
         changed = {"limits": run.limits[name]} if name in run.limits else {}
         with _failures_of(rule, run):
-            for finding in run.analyse(rule.function, **changed):
+            for finding in (run.whole if rule.whole_job else run).analyse(rule.function, **changed):
                 with _failures_of(rule, run):
-                    findings.append(completed(finding, rule, ranks, per))
+                    if run.whole is run or chosen.intersection(finding.ranks or chosen):
+                        findings.append(completed(finding, rule, ranks, per))
     return sorted(claimed_once(findings), key=_place)
 
 

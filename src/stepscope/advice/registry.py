@@ -74,6 +74,8 @@ class Rule:
         function: The function that yields findings.
         messages: The words of its findings, by `Finding.message`.
         accuses: Its findings blame a rank, link or group: the verdict always names them.
+        whole_job: Its findings compare ranks or are about all of them: it is asked about the whole job even if the user
+            selects ranks.
         claim: The time that its savings refer to; None if no other rule is about that time.
     """
 
@@ -82,6 +84,7 @@ class Rule:
     messages: Messages
     accuses: bool = False
     claim: Claim | None = None
+    whole_job: bool = False
 
     @property
     def knows_platforms(self) -> bool:
@@ -94,12 +97,14 @@ RULES: dict[str, Rule] = {}
 """Rules by name."""
 
 
-def rule(name: str, messages: Messages, *, accuses: bool = False, claim: Claim | None = None) -> Callable[[F], F]:
+def rule(
+    name: str, messages: Messages, *, accuses: bool = False, claim: Claim | None = None, whole_job: bool = False
+) -> Callable[[F], F]:
     """Register a function as a rule; for the arguments see `Rule`."""
 
     def register(function: F) -> F:
         _check(name, function, messages, accuses=accuses)
-        RULES[name] = Rule(name, function, messages, accuses, claim)
+        RULES[name] = Rule(name, function, messages, accuses, claim, whole_job)
         return function
 
     return register

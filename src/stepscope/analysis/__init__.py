@@ -55,7 +55,6 @@ from stepscope.analysis.step.compile_time import compile_time as compile_time
 from stepscope.analysis.step.idle import idle as idle
 from stepscope.analysis.step.idle import idle_marked as idle_marked
 from stepscope.analysis.step.idle import idle_pieces as idle_pieces
-from stepscope.analysis.step.idle import next_work as next_work
 from stepscope.analysis.step.idle import single_pauses as single_pauses
 from stepscope.analysis.step.iterations import iterations as iterations
 from stepscope.analysis.step.lost_time import lost_time as lost_time

@@ -12,7 +12,7 @@ Registering an analysis checks its parameters (`parameters.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar
@@ -42,6 +42,8 @@ class Analysis:
             little more than one call if ranks are small. A rank's part of the answer depends on its own rows only.
         whole_job: Scope `job` only: the answer about one rank depends on the others. If a user selects ranks, it is
             computed over all ranks and then narrowed.
+        across_steps: The answer about one step depends on the others. If a user selects steps, it is computed over all
+            steps and then narrowed.
         passes: Options that it passes on to the analyses that it needs, which have options of these names; it may also
             use them itself.
         as_recorded: It gets the tables as recorded. Other analyses get iterations as steps for ranks that mark none, if
@@ -58,6 +60,7 @@ class Analysis:
     passes: tuple[str, ...] = ()
     as_recorded: bool = False
     every_step: bool = False
+    across_steps: bool = False
 
     @cached_property
     def parameters(self) -> Parameters:
@@ -106,6 +109,17 @@ class Analysis:
             if cast.cast(column.dtype).equals(column):
                 return cast
         raise TypeError(f"analysis {self.name} returned `{column.name}` as {column.dtype}; declared is {dtype}")
+
+    def of_ranks(self, answer: pl.DataFrame, ranks: Sequence[int]) -> pl.DataFrame:
+        """The rows of an answer about the whole job that are about some ranks.
+
+        Rows may name one rank (`rank`), the two ends of a link (`rank_a`, `rank_b`) or several (`ranks`, a text).
+        """
+        named = [pl.col(name).is_in(ranks) for name in ("rank", "rank_a", "rank_b") if name in self.schema]
+        if "ranks" in self.schema:
+            members = pl.col("ranks").str.split(", ").cast(pl.List(pl.Int32))
+            named.append(members.list.set_intersection(pl.lit(ranks, pl.List(pl.Int32))).list.len() > 0)
+        return answer.filter(pl.any_horizontal(named))
 
     @property
     def needs(self) -> Mapping[str, bool]:
@@ -196,6 +210,7 @@ def analysis(
     passes: tuple[str, ...] = (),
     as_recorded: bool = False,
     every_step: bool = False,
+    across_steps: bool = False,
 ) -> Callable[[F], F]:
     """Register a function as an analysis; for the arguments see `Analysis`.
 
@@ -206,7 +221,9 @@ def analysis(
 
     def register(function: F) -> F:
         name = function.__name__
-        added = Analysis(name, function, scope, columns, whole_job, together, passes, as_recorded, every_step)
+        added = Analysis(
+            name, function, scope, columns, whole_job, together, passes, as_recorded, every_step, across_steps
+        )
         before = ANALYSES.get(name)
         if name in TABLES or (before is not None and before.function.__module__ != function.__module__):
             what = "a table" if before is None else f"an analysis (of {before.function.__module__})"

@@ -12,7 +12,6 @@ import polars as pl
 from stepscope.errors import StepscopeError
 from stepscope.export.rank_export import RankExport
 from stepscope.run import Run, open_runs
-from stepscope.tables.communication import POINT_TO_POINT
 
 WORDS = {
     "all_reduce": "AllReduce",
@@ -61,8 +60,7 @@ def arrivals_of(recordings: Sequence[Path]) -> Callable[[Path], pl.DataFrame | N
 def with_waits(export: RankExport, calls: pl.DataFrame) -> pl.DataFrame:
     """Calls with `wait_ns` filled in from `arrival`: the time until the last member entered the call.
 
-    This holds only for calls of which all members were recorded and matched: the last of some members is not the last
-    of all. For other calls `wait_ns` stays as the source states it, or null.
+    For calls of which not all members were recorded or matched, `wait_ns` stays as the source states it, or null.
 
     Args:
         export: The rank, with the arrivals of its peers.
@@ -71,17 +69,8 @@ def with_waits(export: RankExport, calls: pl.DataFrame) -> pl.DataFrame:
     arrivals = export.arrivals() if calls.height else None
     if arrivals is None:
         return calls
-    sizes = export.rows("groups").select("group", _listed=pl.col("members").list.len())
-    world = pl.lit(export.world_size, pl.Int64)
-    members = pl.coalesce("group_size", "_listed", world)
-    everyone = pl.when(pl.col("operation").is_in(POINT_TO_POINT)).then(2).otherwise(members)
-    met = arrivals.select("collective", "members", _met_ns="wait_ns")
-    return (
-        calls.join(sizes.unique("group"), on="group", how="left", maintain_order="left")
-        .join(met, on="collective", how="left", maintain_order="left")
-        .with_columns(wait_ns=pl.when(pl.col("members") == everyone).then("_met_ns").otherwise("wait_ns"))
-        .select(calls.columns)
-    )
+    waits = arrivals.select("collective", "wait_ns")
+    return calls.drop("wait_ns").join(waits, on="collective", how="left", maintain_order="left").select(calls.columns)
 
 
 def transport(export: RankExport) -> pl.Expr:

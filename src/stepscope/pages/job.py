@@ -108,7 +108,7 @@ PAGE = Page(
     "Show where the time goes, which ranks are slow, and what to change.",
     [
         Section("breakdown", "Time by rank", name="steps", derived=time_by_rank, rows=16),
-        Section("slow_ranks", "Slow ranks", rows=8),
+        Section("slow_ranks", "Slow ranks", rows=8, hidden=("unrecorded_ranks",)),
         Section("slow_links", "Slow links", rows=8),
         Section("slow_groups", "Slow groups", derived=groups, unless="slow_links", rows=8),
         Section("idle", "Idle time by cause, all ranks{and_steps}", derived=idle_by_cause),

@@ -34,6 +34,7 @@ class Answers:
         outer_steps: The first and the last step that were recorded; None if no step can be split.
         narrow_step_ns: What a step takes on the host, if the work of its device spans little of it; else None.
         unknown_steps: How many steps are not among `timed_steps`, of all ranks.
+        selected: The ranks that the user selected; None if they are all of the job.
         limits: Sets of limits that take the place of the default ones, by rule or analysis.
         page: The page that the tables are of, to be shown.
     """
@@ -46,6 +47,7 @@ class Answers:
     outer_steps: pl.DataFrame | None = None
     narrow_step_ns: float | None = None
     unknown_steps: int = 0
+    selected: list[int] | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
     page: Answered | None = None
 
@@ -74,6 +76,7 @@ def answers(run: Run) -> Answers:
         outer_steps,
         narrow_ns,
         max(steps - known, 0),
+        None if run.whole is run else [rank.rank for rank in run.ranks],
         run.limits,
         answered,
     )

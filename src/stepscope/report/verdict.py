@@ -93,9 +93,11 @@ def _nothing(answers: Answers, averages: pl.DataFrame, unusual: pl.DataFrame) ->
     """That no rule found anything, unless it would hide idle time or single steps that cost much."""
     idle = shares(averages)["free_ns"]
     if idle >= _much_idle(answers):
-        yield Sentence("much_idle", {"idle_ratio": idle, "cause": _main_cause(answers)})
+        known = {"idle_ratio": idle, "cause": _main_cause(answers), "selected": answers.selected}
+        yield Sentence("much_idle", known)
     elif unusual["is_first"].all() and answers.narrow_step_ns is None:
-        yield Sentence("nothing_of_ranks" if "slow_ranks" in answers.tables else "nothing")
+        of_ranks = "slow_ranks" in answers.tables and answers.selected is None
+        yield Sentence("nothing_of_ranks") if of_ranks else Sentence("nothing", {"selected": answers.selected})
 
 
 def _unknown(answers: Answers, averages: pl.DataFrame) -> Iterator[Line]:

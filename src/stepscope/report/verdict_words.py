@@ -22,12 +22,13 @@ SENTENCES = {
     ),
     "more_accused": Text("{count} more {count:one is|are} slow", "另有 {count} 处较慢"),
     "much_idle": Text(
-        "No single thing to change stands out, but ranks are idle {idle_ratio:percent} of the time[, mostly with the "
-        "cause `{cause}`].",
-        "没有突出的单项问题，但各 rank 有 {idle_ratio:percent} 的时间空闲[，主要原因是 `{cause}`]。",
+        "No single thing to change stands out[ on {selected:ranks}], but ranks are idle {idle_ratio:percent} of the "
+        "time[, mostly with the cause `{cause}`].",
+        "[{selected:ranks} 上]没有突出的单项问题，但各 rank 有 {idle_ratio:percent} 的时间空闲"
+        "[，主要原因是 `{cause}`]。",
     ),
     "nothing_of_ranks": Text("No rank, link or stage stands out.", "没有突出的 rank、链路或阶段。"),
-    "nothing": Text("Nothing stands out.", "没有突出的问题。"),
+    "nothing": Text("Nothing stands out[ on {selected:ranks}].", "[{selected:ranks} 上]没有突出的问题。"),
     "long_step": _LONG + _SHARE,
     "long_first_step": _LONG + Text(", as the first one starts things up", "，因为首次要完成启动工作") + _SHARE,
     "more_long_steps": Text("{count} more {count:one is|are} long", "另有 {count} 个较长"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import polars as pl
@@ -32,6 +33,12 @@ class Recorded(ABC):
     @abstractmethod
     def iterations(self) -> Iterations | None:
         """Steps of ranks that mark none, if they are certain; see `run/iterations.py`."""
+
+    def with_all_steps(self) -> Recorded:
+        """The same ranks with all their steps."""
+        every = copy(self)
+        every.ranks = [rank.whole for rank in self.ranks]
+        return every
 
     def has(self, name: str) -> bool:
         """Whether any rank has rows of a table."""

@@ -185,8 +185,8 @@ class Run(Recorded):
                 raise StepscopeError(f"no step {wanted_steps} in {self.name}. {there}")
             kept = [rank.narrowed(wanted_steps) for rank in kept]
         run = self._with_ranks(kept)
-        if wanted_ranks is not None:
-            run.whole = self.select(steps=steps) if wanted_steps is not None else self
+        if len(kept) < len(self.whole.ranks):
+            run.whole = self.whole if wanted_steps is None else self.whole.select(steps=wanted_steps)
         return run
 
     def with_limits(self, limits: Mapping[str, Any]) -> Run:
@@ -286,8 +286,7 @@ class Run(Recorded):
 
     @cached_property
     def _supplier(self) -> Supplier:
-        is_whole = len(self.ranks) == len(self.whole.ranks)
-        return Supplier(self, self._cache, self._engine, None if is_whole else self.whole._supplier)
+        return Supplier(self, self._cache, self._engine, None if self.whole is self else self.whole._supplier)
 
     def _described(self) -> str:
         return named_numbers("rank", (rank.rank for rank in self.ranks))

@@ -88,8 +88,11 @@ class Supplier:
 
         def compute() -> Any:
             if ranks is None and analysis.whole_job and self.whole is not None:
-                everyone = self.whole.ask(analysis, options)
-                return everyone.filter(pl.col("rank").is_in([rank.rank for rank in self.run.ranks]))
+                return analysis.of_ranks(self.whole.ask(analysis, options), [rank.rank for rank in self.run.ranks])
+            steps = self.run.ranks[0].steps
+            if analysis.across_steps and steps is not None:
+                every = self._all_steps.ask(analysis, options, ranks and [rank.whole for rank in ranks])
+                return every.filter(steps.expression("step"))
             known = self._part_of_stacked(analysis, options, numbers)
             return self._call(analysis, options, ranks) if known is None else known
 
@@ -103,7 +106,11 @@ class Supplier:
         if numbers is None:
             return None
         everyone: Stacked | None = self.cache.known(self._key(analysis, options, None))
-        return None if everyone is None else everyone.part(numbers)
+        if everyone is not None:
+            return everyone.part(numbers)
+        if self.whole is None or any(one.scope == "job" and not one.whole_job for one in analysis.closure):
+            return None
+        return self.whole._part_of_stacked(analysis, options, numbers)
 
     def ask_part(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank]) -> PartAnswer:
         """The answers of some ranks: together, or one by one if that fails."""
@@ -136,6 +143,12 @@ class Supplier:
             self._selection,
             ranks,
         )
+
+    @cached_property
+    def _all_steps(self) -> Supplier:
+        """Answers questions about the same ranks with all their steps."""
+        whole = None if self.whole is None else self.whole._all_steps
+        return Supplier(self.run.with_all_steps(), self.cache, self.engine, whole)
 
     @cached_property
     def _selection(self) -> Any:

@@ -53,18 +53,18 @@ MESSAGES = {
             "没有被计算掩盖的通信（包括等待其他 rank）：{step_ns:whole} 中有 {exposed_ns:ms}（{ratio:percent}）。",
         ),
         cause=Text(
-            "How much of it is waiting is unknown: the other members of the calls are not recorded.",
-            "其中多少是等待未知：这些调用的其他成员没有被记录。",
+            "How much of it is waiting is unknown: not all members of the calls are recorded.",
+            "其中多少是等待未知：这些调用的成员没有全部被记录。",
         ),
         action=Text(
-            "Record all ranks of a group, or at least two, and analyse them together.",
-            "记录一个通信组的全部 rank，至少两个，并一起分析。",
+            "Record all ranks of a group and analyse them together.",
+            "记录一个通信组的全部 rank，并一起分析。",
         ),
     ),
 }
 
 
-@rule("exposed-communication", MESSAGES)
+@rule("exposed-communication", MESSAGES, whole_job=True)
 def exposed_communication(
     segments: pl.DataFrame,
     breakdown: pl.DataFrame,

@@ -34,7 +34,7 @@ MESSAGES = {
 }
 
 
-@rule("slow-group", MESSAGES, accuses=True)
+@rule("slow-group", MESSAGES, accuses=True, whole_job=True)
 def slow_group(
     slow_groups: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -64,6 +64,9 @@ def slow_group(
             saving_ratio=saving / step_ns if step_ns else 0.0,
             saving_high_ns=max(round(row["cost_ns"]), saving),
             per=per,
-            where={"group": row["group"], "group_name": row["group_name"], "ranks": row["ranks"]},
+            where={
+                **{name: row[name] for name in ("group", "group_name")},
+                "ranks": [int(rank) for rank in row["ranks"].split(", ")],
+            },
             evidence=evidence,
         )

@@ -52,7 +52,7 @@ MESSAGES = {
 }
 
 
-@rule("slow-link", MESSAGES, accuses=True)
+@rule("slow-link", MESSAGES, accuses=True, whole_job=True)
 def slow_link(
     slow_links: pl.DataFrame,
     breakdown: pl.DataFrame,

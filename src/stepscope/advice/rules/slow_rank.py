@@ -12,9 +12,10 @@ from stepscope.advice.registry import Claim, Turn, rule
 
 _MORE = Text(
     ": {excess_ns:ms} more {per:each} than {compared:one the other rank|the median rank}"
-    "[ ({excess_ratio:percent} of {per:time})][; it arrives last in {times_last} of {calls} collectives].",
+    "[ ({excess_ratio:percent} of {per:time})][; it arrives last in {times_last} of {calls} collectives]"
+    "[. Only recorded ranks are compared: {unrecorded:count rank is|ranks are} missing].",
     "：{per:each}比{compared:one 另一个|中位} rank 多 {excess_ns:ms}[（占{per:time}的 {excess_ratio:percent}）]"
-    "[；{calls} 次集合通信中有 {times_last} 次最后到达]。",
+    "[；{calls} 次集合通信中有 {times_last} 次最后到达][。仅比较了已记录的 rank：缺少 {unrecorded} 个]。",
 )
 _AGAINST = Text(
     " {own_ns:ms} {per:each}, against {typical_ns:ms} on {compared:one the other rank|the median rank}.[ Masked by "
@@ -28,6 +29,10 @@ _BASIS = Text(
     "extra time of this rank",
     "[若另外 {others} 个慢 rank 同样晚则为零；]至多为该 rank 多用的全部时间",
 )
+_MISSING = Text(
+    "[nothing if {unrecorded:one the missing rank is|a missing rank is} as late; ]",
+    "[若未记录的 {unrecorded} 个 rank 中有同样晚的则为零；]",
+)
 
 
 def _message(verb: Text | Choices, spent: Text | Choices, action: Text | Choices) -> Message:
@@ -39,7 +44,7 @@ def _message(verb: Text | Choices, spent: Text | Choices, action: Text | Choices
         short=framed(Text("rank {rank} ", "rank {rank} "), verbs),
         cause=framed(Text("", ""), causes, _AGAINST),
         action=action,
-        basis=_BASIS,
+        basis=_MISSING + _BASIS,
     )
 
 
@@ -185,12 +190,15 @@ MESSAGES = {
 """By `slow_ranks.kind`."""
 
 
-@rule("slow-rank", MESSAGES, accuses=True, claim=Claim(Turn.SEEN_LATE, time_in="kind"))
+_NOT_EVIDENCE = ("rank", "cost_ns", "cost_ratio", "unrecorded_ranks")
+
+
+@rule("slow-rank", MESSAGES, accuses=True, whole_job=True, claim=Claim(Turn.SEEN_LATE, time_in="kind"))
 def slow_rank(slow_ranks: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Finding]:
     """Report each rank in `slow_ranks`.
 
-    The saving is the time per step that the job loses because of it (`cost_ns`): its share if several ranks are slow,
-    when fixing one alone may save nothing.
+    The saving is the time per step that the job loses because of it (`cost_ns`): its share if several ranks are slow.
+    Fixing one alone may save nothing if others are slow, or if ranks that were not recorded may be.
     """
     if breakdown.is_empty():
         return
@@ -198,7 +206,7 @@ def slow_rank(slow_ranks: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Fin
     others = slow_ranks["rank"].n_unique() - 1
     compared, per = breakdown["rank"].n_unique() - 1, per_of(breakdown)
     for row in slow_ranks.iter_rows(named=True):
-        kind, rank, cost_ns = row["kind"], row["rank"], row["cost_ns"]
+        kind, rank, cost_ns, unrecorded = row["kind"], row["rank"], row["cost_ns"], row["unrecorded_ranks"]
         worst = rank if worst is None else worst
         hidden = row["calls"] and not row["times_last"] and rank != worst
         yield Finding(
@@ -216,12 +224,13 @@ def slow_rank(slow_ranks: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Fin
                 "others": others or None,
                 "compared": compared,
                 "few": 1 if row["steps"] == 1 and per != "recording" else None,
+                "unrecorded": unrecorded or None,
             },
             saving_ns=cost_ns,
             saving_ratio=row["cost_ratio"],
-            saving_low_ns=0 if others else cost_ns,
+            saving_low_ns=0 if others or unrecorded else cost_ns,
             saving_high_ns=max(cost_ns, row["excess_ns"]),
             per=per,
             where={"rank": rank},
-            evidence={name: row[name] for name in row if name not in ("rank", "cost_ns", "cost_ratio")},
+            evidence={name: row[name] for name in row if name not in _NOT_EVIDENCE},
         )

@@ -30,22 +30,30 @@ COLUMNS = columns(
     meaning("end_ns", "When this rank left it, on the common clock."),
     meaning("offset_ns", "Add it to these times to get the rank's own clock."),
     Column("members", "int32", "Number of ranks of the group seen in the call."),
+    Column("group_size", "int32", "Number of ranks of the group, recorded or not; null if unknown."),
     Column("arrival", "int32", "Order of entering, from 0; null if the call was seen on one rank only."),
     Column("lateness_ns", "int64", "How long after the median rank it entered; negative if before."),
     Column("is_last", "bool", "True if it entered last; null if the call was seen on one rank only."),
     meaning("wait_ns", "Waiting for the last rank to enter; null if unknown."),
     meaning("transmit_ns", "Duration less `wait_ns`; null if unknown."),
-    nulls="step group size_bytes arrival lateness_ns is_last wait_ns transmit_ns",
+    nulls="step group size_bytes group_size arrival lateness_ns is_last wait_ns transmit_ns",
 )
 
 
 @analysis("job", COLUMNS, whole_job=True)
-def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame | None = None) -> pl.DataFrame:
+def arrival(
+    collectives: pl.LazyFrame,
+    clocks: pl.DataFrame,
+    steps: pl.LazyFrame | None = None,
+    groups: pl.LazyFrame | None = None,
+    ranks: pl.LazyFrame | None = None,
+) -> pl.DataFrame:
     """Match each collective across ranks and order its members by when they entered it.
 
     Calls are matched by group and position in the group (see `call_positions`); times are put on one clock first (see
     `clocks`). A call is not matched if its members disagree on the operation, do not overlap in time or (all-reduce)
-    differ in size. Within a call, a rank waits from its own arrival to the last one; the rest is transmission.
+    differ in size. Within a call, a rank waits from its own arrival to the last one; the rest is transmission. If some
+    members were not seen, any of them may be the last, so waiting is unknown unless the source states it.
 
     Returns:
         One row per rank and call, call by call in order of arrival.
@@ -59,7 +67,9 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame
         .sort("rank", "collective")  # members that enter together are ordered by rank
         .collect()
     )
-    calls = calls.with_columns(sequence=_aligned_sequences(calls))
+    calls = calls.with_columns(sequence=_aligned_sequences(calls)).join(
+        _listed_sizes(groups), on="group", how="left", maintain_order="left"
+    )
     point_to_point = pl.col("operation").is_in(POINT_TO_POINT)
     kind = pl.when(point_to_point).then(pl.lit("p2p")).otherwise(pl.col("operation"))
     same_operation = kind.n_unique().over(CALL) == 1
@@ -80,13 +90,18 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame
     last = start.max().over(CALL)
     # Medians are floats, which cannot hold ns since the epoch, so take medians of differences only.
     after_first = start - start.min().over(CALL)
-    wait = pl.when(matched).then(pl.min_horizontal(last - start, "duration_ns")).otherwise(pl.col("wait_ns"))
-    stated = pl.when(matched).then(None).otherwise(pl.col("transmit_ns"))
+    stated_size = pl.max_horizontal(pl.col("group_size").max().over(CALL), "listed")
+    size = pl.when(point_to_point).then(2).otherwise(pl.coalesce(stated_size, _unlisted_size(ranks))).cast(pl.Int32)
+    members = pl.when(matched).then(pl.len().over(CALL)).otherwise(1).cast(pl.Int32)
+    complete = matched & (members >= size.fill_null(0))
+    wait = pl.when(complete).then(pl.min_horizontal(last - start, "duration_ns")).otherwise(pl.col("wait_ns"))
+    stated = pl.when(complete).then(None).otherwise(pl.col("transmit_ns"))
     return (
         calls.with_columns(
             matched=matched,
             point_to_point=point_to_point,
-            members=pl.when(matched).then(pl.len().over(CALL)).otherwise(1).cast(pl.Int32),
+            members=members,
+            group_size=size,
             arrival=pl.when(matched).then(start.rank("ordinal").over(CALL) - 1).cast(pl.Int32),
             lateness_ns=pl.when(matched).then(rounded(after_first - after_first.median().over(CALL))),
             is_last=pl.when(matched).then((start == last) & (start > start.min().over(CALL))),
@@ -96,6 +111,21 @@ def arrival(collectives: pl.LazyFrame, clocks: pl.DataFrame, steps: pl.LazyFrame
         .select(names(COLUMNS))
         .sort("group", "sequence", "start_ns", "rank", nulls_last=True)
     )
+
+
+def _listed_sizes(groups: pl.LazyFrame | None) -> pl.DataFrame:
+    """The number of members of each group that the recordings list: `group`, `listed`."""
+    if groups is None:
+        return pl.DataFrame(schema={"group": pl.String, "listed": pl.UInt32})
+    return groups.group_by("group").agg(listed=pl.col("members").list.len().max()).collect()
+
+
+def _unlisted_size(ranks: pl.LazyFrame | None) -> pl.Expr:
+    """The size of a group that no recording states: if ranks of the job are missing, it may have all of them."""
+    if ranks is None:
+        return pl.lit(None)
+    size, recorded = ranks.select(pl.col("world_size").max(), pl.col("rank").n_unique()).collect().row(0)
+    return pl.lit(None if size is None or size <= recorded else size)
 
 
 def _aligned_sequences(calls: pl.DataFrame) -> pl.Series:

@@ -50,7 +50,7 @@ COLUMNS = columns(
 )
 
 
-@analysis("job", COLUMNS)
+@analysis("job", COLUMNS, whole_job=True)
 def slow_groups(
     arrival: pl.DataFrame, groups: pl.LazyFrame | None, links: pl.LazyFrame | None, limits: Limits = LIMITS
 ) -> pl.DataFrame:

@@ -54,6 +54,7 @@ LIMITS = Limits()
         meaning("score", "How far it stands out, in robust standard deviations; null if there are only two links."),
         nulls="transport score",
     ),
+    whole_job=True,
 )
 def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Compare each link's bandwidth with other links of the same transport.

@@ -29,7 +29,7 @@ COLUMNS = columns(
 )
 
 
-@analysis("rank", COLUMNS, passes=POINTS)
+@analysis("rank", COLUMNS, passes=POINTS, across_steps=True)
 def step_reduces(
     step_trace: pl.DataFrame, collectives: pl.LazyFrame, steps: pl.LazyFrame, on_host: bool = False
 ) -> pl.DataFrame:

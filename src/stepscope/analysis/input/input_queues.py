@@ -38,6 +38,7 @@ FIRST = 1
         keep="queue batch",
     ),
     together=True,
+    across_steps=True,
 )
 def input_batches(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
     """List the batches that went through each queue, queue by queue.

@@ -44,11 +44,17 @@ COLUMNS = columns(
     Column("times_last", "int32", "Number of collectives in which it arrived last.", importance=37),
     meaning("calls", "Number of collectives in which it took part."),
     "score",
+    Column(
+        "unrecorded_ranks",
+        "int32",
+        "Number of ranks of the job (at least) that were not recorded. All may be waiting for one of these instead.",
+        importance=32,
+    ),
     nulls="",
 )
 
 
-@analysis("job", COLUMNS)
+@analysis("job", COLUMNS, whole_job=True)
 def slow_ranks(
     segments: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -71,7 +77,7 @@ def slow_ranks(
 
     A rank is slow at a kind of work if its excess occurs in most steps, costs the job a noticeable share of a step's
     work, and either is beyond noise (median and MAD over ranks and steps) or belongs to a rank that arrives last too
-    often for chance, at the kind that costs most.
+    often for chance, at the kind that costs most. Only calls whose members were all seen show who arrives last.
 
     Returns:
         One row per slow rank and kind of work, most expensive first.
@@ -90,11 +96,11 @@ def slow_ranks(
     worked = segments.with_columns(work_ns=pl.sum_horizontal(f"{kind}_ns" for kind in WORK))
     work_ns = median(worked.group_by("rank", "step").agg(pl.col("work_ns").sum()), pl.col("work_ns"))
     per_step = _per_step(_with_excess(worked))
-    last = _last(arrival)
+    last, unrecorded = _last(arrival), _unrecorded(ranks, arrival)
     rows = [
         row for kind in WORK for row in _slow_at(per_step, kind, last, step_ns=step_ns, work_ns=work_ns, limits=limits)
     ]
-    found = pl.DataFrame(rows, schema=schema_of(COLUMNS), orient="row")
+    found = pl.DataFrame([(*row, unrecorded) for row in rows], schema=schema_of(COLUMNS), orient="row")
     return found.sort("cost_ns", "rank", "kind", descending=[True, False, False])
 
 
@@ -160,17 +166,30 @@ def _last(arrival: pl.DataFrame | None) -> pl.DataFrame:
     schema = {"rank": pl.Int32, "times_last": pl.Int32, "calls": pl.Int32, "chance": pl.Float64}
     if arrival is None:
         return pl.DataFrame(schema=schema)
+    complete = pl.col("members") >= pl.col("group_size").fill_null(0)
     counted = (
         arrival.filter((pl.col("members") > 1) & ~pl.col("point_to_point"))
         .group_by("rank")
         .agg(
             times_last=pl.col("is_last").sum(),
             calls=pl.len(),
-            p=(1 / pl.col("members")).mean(),
+            successes=pl.col("is_last").filter(complete).sum(),
+            trials=complete.sum(),
+            p=(1 / pl.col("members")).filter(complete).mean().fill_null(1),
         )
     )
-    chance = [binomial_tail(row["times_last"], row["calls"], row["p"]) for row in counted.iter_rows(named=True)]
+    odds = counted.select("successes", "trials", "p").iter_rows()
+    chance = [binomial_tail(successes, trials, p) for successes, trials, p in odds]
     return counted.with_columns(chance=pl.Series(chance)).select(list(schema))
+
+
+def _unrecorded(ranks: pl.LazyFrame, arrival: pl.DataFrame | None) -> int:
+    """At least how many ranks of the job were not recorded, by its number of ranks and the sizes of its groups."""
+    lacking: list[int | None] = [ranks.select(pl.col("world_size").max() - pl.col("rank").n_unique()).collect().item()]
+    if arrival is not None:
+        by_group = arrival.filter(~pl.col("point_to_point")).group_by("group")
+        lacking.extend(by_group.agg(n=pl.col("group_size").max() - pl.col("rank").n_unique())["n"])
+    return max([0, *(n for n in lacking if n is not None)])
 
 
 def binomial_tail(successes: int, trials: int, probability: float) -> float:

@@ -71,43 +71,21 @@ def idle(idle_pieces: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@analysis("rank", PIECES, together=True)
+@analysis("rank", PIECES, together=True, across_steps=True)
 def idle_pieces(
     steps: pl.LazyFrame,
     activity: pl.DataFrame,
     kernels: pl.LazyFrame | None,
     operators: pl.LazyFrame | None = None,
     marks: pl.DataFrame | None = None,
-    next_work: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Cut the free time of each step into pieces with one cause each: one row per piece, in order of time.
 
-    `operators` and `marks` show that the host was recorded. `next_work` is what the last step of a selection waits for.
+    `operators` and `marks` show that the host was recorded.
     """
     windows = step_windows(known_steps(steps))
     launches = None if kernels is None else _launches(kernels)
-    if launches is not None and next_work is not None:
-        launches = pl.concat([launches, next_work.lazy()])
     return _pieces(windows, activity, launches, _host_recorded(windows, kernels, operators, marks))
-
-
-@analysis(
-    "rank",
-    columns(
-        "rank",
-        Column("next_ns", "int64", "Start of the task.", moment=True),
-        Column("launch_end_ns", "int64", "End of the host call that launched it; null if not recorded.", moment=True),
-        Column("launch_start_ns", "int64", "Start of the host call that launched it.", moment=True),
-        nulls="launch_end_ns launch_start_ns",
-    ),
-    together=True,
-    every_step=True,
-)
-def next_work(steps: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
-    """Find the first device task after each step's window, even if its own step is not selected: at most one row per
-    step, in order of time."""
-    ends = steps.select("rank", "window_end_ns").sort("rank", "window_end_ns")
-    return _with_next(ends, _launches(kernels), "window_end_ns").drop_nulls("next_ns").select(*_ORDER).collect()
 
 
 def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
@@ -117,12 +95,6 @@ def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
     real work.
     """
     return kernels.filter(pl.col("kind") != "memory").rename({"start_ns": "next_ns"}).select(_ORDER)
-
-
-def _with_next(rows: pl.LazyFrame, tasks: pl.LazyFrame, at: str) -> pl.LazyFrame:
-    """Rows with the next task (`_ORDER`) that starts at or after a time."""
-    tasks = tasks.sort(_ORDER, nulls_last=True)
-    return rows.join_asof(tasks, left_on=at, right_on="next_ns", by="rank", strategy="forward", check_sortedness=False)
 
 
 @analysis("rank", PIECES, together=True)
@@ -138,7 +110,8 @@ def _pieces(
     cut = split(activity, windows.lazy(), KINDS)
     free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("rank", "start_ns")
     if launches is not None:
-        free = _with_next(free, launches, "start_ns")
+        tasks = launches.sort(_ORDER, nulls_last=True).with_columns(start_ns="next_ns")
+        free = free.join_asof(tasks, on="start_ns", by="rank", strategy="forward", check_sortedness=False)
     else:
         free = free.with_columns(launch_end_ns=pl.lit(None, pl.Int64))
     cause = first_label(

@@ -75,16 +75,18 @@ class Stacked:
         raise Unavailable(". ".join(causes), causes=list(causes.values()))
 
     def part(self, ranks: Ranks) -> pl.DataFrame | None:
-        """The answer of these ranks if they were computed together, else None.
+        """The answer of these ranks if all of them have one, else None.
 
         Raises:
             Unavailable: If it is a single rank without an answer.
         """
         if len(ranks) == 1 and ranks[0] in self.silent:
             raise self.silent[ranks[0]].again()
-        if self.frame is None or ranks not in self.places:
+        if self.frame is None or not {*ranks}.issubset(rank for together in self.places for rank in together):
             return None
-        return self.frame.slice(*self.places[ranks])
+        if ranks in self.places:
+            return self.frame.slice(*self.places[ranks])
+        return self.frame.filter(pl.col("rank").is_in(ranks))
 
 
 @dataclass(frozen=True)
