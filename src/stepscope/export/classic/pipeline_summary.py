@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stepscope.analysis.methods.pipeline_graph import (
@@ -22,77 +19,83 @@ from stepscope.analysis.methods.pipeline_graph import (
     observations,
 )
 from stepscope.export.classic.framework_files import CPU, ITERATOR
-from stepscope.export.classic.pipeline_raw import DatasetOperator, read_pipeline
+from stepscope.export.classic.pipeline_raw import read_pipeline
 from stepscope.export.rank_export import RankExport
 from stepscope.json_files import read_object
 from stepscope.json_values import list_of
+from stepscope.recording_format.rows import row_lines
+from stepscope.sources.minddata.pipeline import Operator
 
 NONE = -1
 """Stands for a figure that an operator does not have."""
+_WORKERS = {
+    OVERLOADED: "More than num_parallel_workers={} might bring more benefit due to high CPU usage per worker.",
+    TOO_MANY_WORKERS: "Using num_parallel_workers={} might not bring as much benefit due to low CPU usage per worker.",
+}
 
 
 def write_pipeline_summary(export: RankExport) -> None:
     """Write it as JSON and as CSV, a line a key."""
-    stages, _ = read_pipeline(export)
-    if not stages:
+    operators = sorted(read_pipeline(export), key=lambda operator: operator.number)
+    if not operators:
         return  # `write_pipeline_raw` has noted why
-    stages = sorted(stages, key=lambda stage: stage.number)
     limits: Limits = export.run.limits.get("input_operators", LIMITS)
     samples = _cpu_samples(export)
     busy = {number: round(sum(values) / len(values), 2) for number, values in samples.items()}
-    summary = {**_operators(stages), **_times(export)}
+    summary = _operators(operators)
+    # the order of the keys is the one in which readers of the CSV know them
     if busy:
-        summary = _in_order(summary, [busy.get(stage.number, float(NONE)) for stage in stages], stages)
+        summary["avg_cpu_pct"] = [busy.get(operator.number, float(NONE)) for operator in operators]
+    summary |= _times(export)
+    if busy:
+        summary["avg_cpu_pct_per_worker"] = [
+            round(busy[operator.number] / (operator.workers or 1), 2) if operator.number in busy else NONE
+            for operator in operators
+        ]
     known = {number: cpu for number, cpu in busy.items() if len(samples[number]) >= limits.min_cpu_samples}
-    summary.update(advise([_node(stage, known.get(stage.number), stages) for stage in stages], limits))
+    summary |= advise([_node(operator, known.get(operator.number), operators) for operator in operators], limits)
     export.write_json(f"minddata_pipeline_summary_{export.rank}.json", summary)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([key, *values] for key, values in summary.items())
-    export.write(f"minddata_pipeline_summary_{export.rank}.csv", text.getvalue())
+    export.write(
+        f"minddata_pipeline_summary_{export.rank}.csv", row_lines([k, *values] for k, values in summary.items())
+    )
 
 
-def _operators(stages: list[DatasetOperator]) -> dict[str, list[Any]]:
+def _operators(operators: list[Operator]) -> dict[str, list[Any]]:
     return {
-        "pipeline_ops": [_label(stage) for stage in stages],
-        "op_names": [stage.kind.removesuffix("Op") for stage in stages],
-        "op_ids": [stage.number for stage in stages],
-        "num_workers": [stage.workers for stage in stages],
-        "queue_average_size": [NONE if s.average is None else round(s.average, 2) for s in stages],
-        "queue_utilization_pct": [NONE if (use := _use(stage)) is None else percent(use) for stage in stages],
-        "queue_empty_freq_pct": [NONE if stage.empty is None else percent(stage.empty) for stage in stages],
-        "children_ids": [stage.children for stage in stages],
-        "parent_id": [NONE if stage.parent is None else stage.parent for stage in stages],
+        "pipeline_ops": [_label(one) for one in operators],
+        "op_names": [one.type.removesuffix("Op") for one in operators],
+        "op_ids": [one.number for one in operators],
+        "num_workers": [one.workers or 1 for one in operators],
+        "queue_average_size": [NONE if one.average is None else round(one.average, 2) for one in operators],
+        "queue_utilization_pct": [NONE if (use := _use(one)) is None else percent(use) for one in operators],
+        "queue_empty_freq_pct": [NONE if one.empty is None else percent(one.empty) for one in operators],
+        "children_ids": [one.children for one in operators],
+        "parent_id": [NONE if one.parent is None else one.parent for one in operators],
     }
 
 
-def _label(stage: DatasetOperator) -> str:
-    return f"{stage.kind.removesuffix('Op')}(id={stage.number})"
+def _label(operator: Operator) -> str:
+    return f"{operator.type.removesuffix('Op')}(id={operator.number})"
 
 
-def _use(stage: DatasetOperator) -> float | None:
+def _use(operator: Operator) -> float | None:
     """Use of its queue, of the rounded mean size as readers know it; None without a queue."""
-    return None if stage.average is None or not stage.length else round(stage.average, 2) / stage.length
+    return None if operator.average is None or not operator.capacity else round(operator.average, 2) / operator.capacity
 
 
-def _in_order(summary: dict[str, Any], cpu: list[float], stages: list[DatasetOperator]) -> dict[str, Any]:
-    """The keys in the order in which readers of the CSV know them, with the use of CPU in percent of a processor."""
-    times = {key: summary.pop(key) for key in ("per_batch_time", "per_pipeline_time", "per_push_queue_time")}
-    each = [NONE if use == NONE else round(use / stage.workers, 2) for use, stage in zip(cpu, stages, strict=True)]
-    return {**summary, "avg_cpu_pct": cpu, **times, "avg_cpu_pct_per_worker": each}
-
-
-def _node(stage: DatasetOperator, cpu: float | None, stages: list[DatasetOperator]) -> Node:
+def _node(operator: Operator, cpu: float | None, operators: list[Operator]) -> Node:
     """One of all operators as analyses know it; `cpu` is in percent of a processor, None if unknown."""
+    workers = operator.workers or 1
     return Node(
-        name=_label(stage),
-        kind=stage.kind.removesuffix("Op"),
-        number=stage.number,
-        workers=stage.workers,
-        usage=_use(stage),
-        empty=stage.empty,
-        worker_cpu=None if cpu is None else cpu / stage.workers / 100,
-        children=tuple(_label(one) for one in stages if one.number in stage.children),
-        depth=0 if stage.parent is None else 1,
+        name=_label(operator),
+        kind=operator.type.removesuffix("Op"),
+        number=operator.number,
+        workers=workers,
+        usage=_use(operator),
+        empty=operator.empty,
+        worker_cpu=None if cpu is None else cpu / workers / 100,
+        children=tuple(_label(one) for one in operators if one.number in operator.children),
+        depth=0 if operator.parent is None else 1,
     )
 
 
@@ -110,17 +113,6 @@ def _cpu_samples(export: RankExport) -> dict[int, list[int]]:
     return found
 
 
-@dataclass(frozen=True)
-class _Record:
-    """One line of the iterator's file: a time (kind 0; of the pipeline 0, of a push 1, of a batch 2) or a queue (1)."""
-
-    kind: int
-    part: int
-    batch: int
-    value: int
-    time_ms: int
-
-
 def _times(export: RankExport) -> dict[str, list[float]]:
     """Mean times in ms without those of the first batch, which waits for the pipeline to fill.
 
@@ -130,29 +122,28 @@ def _times(export: RankExport) -> dict[str, list[float]]:
     sums: dict[int, list[int]] = {0: [], 1: [], 2: []}
     before = 0
     device_queue = f"device_queue_profiling_{export.rank}.txt" in export.written
-    for record in _records(export, device_queue):
-        if record.batch >= 2 and record.kind == 0:
-            sums[record.part].append(record.value)
-        elif record.batch >= 2 and not device_queue:
-            sums[2].append(record.time_ms - before)
-        if record.kind == 1 or record.batch < 2:
-            before = record.time_ms
+    for kind, part, batch, value, time_ms in _records(export, device_queue):
+        if batch >= 2 and kind == 0:
+            sums[part].append(value)
+        elif batch >= 2 and not device_queue:
+            sums[2].append(time_ms - before)
+        if kind == 1 or batch < 2:
+            before = time_ms
     mean = {part: round(sum(values) / len(values), 3) if values else NONE for part, values in sums.items()}
     return {"per_batch_time": [mean[2]], "per_pipeline_time": [mean[0]], "per_push_queue_time": [mean[1]]}
 
 
-def _records(export: RankExport, device_queue: bool) -> list[_Record]:
+def _records(export: RankExport, device_queue: bool) -> Iterator[list[int]]:
+    """The lines of the iterator's file: kind, part, batch, value and time in ms. The kind is a time (0; of the pipeline
+    if the part is 0, of a push if 1, of a batch if 2) or a queue (1)."""
     name = f"{'device_queue_profiling' if device_queue else ITERATOR}_{export.rank}.txt"
-    if name not in export.written:
-        return []
-    found = []
-    for line in (export.directory / name).read_text("utf-8", "replace").splitlines():
+    text = (export.directory / name).read_text("utf-8", "replace") if name in export.written else ""
+    for line in text.splitlines():
         fields = line.split()[:5]
         if len(fields) == 5 and all(field.lstrip("-").isdigit() for field in fields):
-            record = _Record(*map(int, fields))
-            if record.kind == 1 or (record.kind == 0 and record.part in (0, 1, 2)):
-                found.append(record)
-    return found
+            record = [int(field) for field in fields]
+            if record[0] == 1 or (record[0] == 0 and record[1] in (0, 1, 2)):
+                yield record
 
 
 def advise(nodes: Sequence[Node], limits: Limits) -> dict[str, list[str]]:
@@ -179,18 +170,8 @@ def percent(ratio: float) -> float:
 
 
 def _about_cpu(node: Node, observed: Sequence[str]) -> str:
-    using = f"{node.name} is using {percent(node.worker_cpu or 0.0)}% CPU per worker."
-    if OVERLOADED in observed:
-        return (
-            f"{using} More than num_parallel_workers={node.workers} might bring more benefit due to high CPU usage "
-            "per worker."
-        )
-    if TOO_MANY_WORKERS in observed:
-        return (
-            f"{using} Using num_parallel_workers={node.workers} might not bring as much benefit due to low CPU usage "
-            "per worker."
-        )
-    return ""
+    advice = next((text.format(node.workers) for seen, text in _WORKERS.items() if seen in observed), None)
+    return f"{node.name} is using {percent(node.worker_cpu or 0.0)}% CPU per worker. {advice}" if advice else ""
 
 
 def _about_queues(node: Node, observed: Sequence[str], by_name: Mapping[str, Node]) -> str:

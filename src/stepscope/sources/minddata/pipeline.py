@@ -73,6 +73,7 @@ class Operator:
         capacity: Room of its output queue.
         sizes: Fill of the queue, sample by sample; empty without a queue.
         interval_ns: Time between samples.
+        children: Numbers of the operators that it takes from, as far as the file lists them.
         pipeline: Which pipeline it is in, from 0.
     """
 
@@ -83,12 +84,24 @@ class Operator:
     capacity: int | None = None
     sizes: list[int | None] = field(default_factory=list)
     interval_ns: int | None = None
+    children: list[int] = field(default_factory=list)
     pipeline: int = 0
 
     @property
     def name(self) -> str:
         """What it is called in all tables."""
         return f"{self.type}_{self.number}"
+
+    @property
+    def average(self) -> float | None:
+        """Mean fill of its queue; None without one."""
+        sizes = [size for size in self.sizes if size is not None]
+        return sum(sizes) / len(sizes) if sizes else None
+
+    @property
+    def empty(self) -> float | None:
+        """Share of the samples in which its queue was empty, 0 to 1; None without one."""
+        return self.sizes.count(0) / len(self.sizes) if self.sizes else None
 
 
 @dataclass(frozen=True)
@@ -161,8 +174,16 @@ def _from_csv(file: Path, sink: Sink) -> list[Operator]:
 
 
 def _from_json(value: Mapping[str, Any], file: Path, sink: Sink) -> list[Operator]:
+    operators, lost = listed_operators(value)
+    if lost or (not operators and value.get("op_info") != []):
+        problem = f"{lost} operators have an impossible number and are left out" if lost else "lists no operators"
+        sink.issue("warning", file, problem, AGAIN, place="op_info", lost=lost or None)
+    return operators
+
+
+def listed_operators(value: Mapping[str, Any]) -> tuple[list[Operator], int]:
+    """The operators in the content of `pipeline_profiling_N.json`, and how many without a possible number it has."""
     operators: list[Operator] = []
-    parents: dict[int, int] = {}
     lost = 0
     interval_ns = _interval_ns(value.get("sampling_interval"))
     for entry in list_of(value, "op_info"):
@@ -173,14 +194,13 @@ def _from_json(value: Mapping[str, Any], file: Path, sink: Sink) -> list[Operato
         queue = object_of(entry, "metrics", "output_queue")
         sizes = [whole_number(size) for size in list_of(queue, "size")]
         kind, workers = as_text(entry.get("op_type")) or "Operator", small_number(entry.get("num_workers"))
-        operators.append(Operator(number, kind, workers, None, whole_number(queue.get("length")), sizes, interval_ns))
-        parents |= {child: number for child in map(small_number, list_of(entry, "children")) if child is not None}
+        children = [child for child in map(small_number, list_of(entry, "children")) if child is not None]
+        length = whole_number(queue.get("length"))
+        operators.append(Operator(number, kind, workers, None, length, sizes, interval_ns, children))
+    parents = {child: operator.number for operator in operators for child in operator.children}
     for operator in operators:
         operator.parent = parents.get(operator.number)
-    if lost or (not operators and value.get("op_info") != []):
-        problem = f"{lost} operators have an impossible number and are left out" if lost else "lists no operators"
-        sink.issue("warning", file, problem, AGAIN, place="op_info", lost=lost or None)
-    return operators
+    return operators, lost
 
 
 def _interval_ns(interval_ms: Any) -> int | None:
@@ -190,10 +210,9 @@ def _interval_ns(interval_ms: Any) -> int | None:
 
 def _differs(operator: Operator, mean: float | None, usage: float | None) -> bool:
     """Whether a recorded mean or share does not match the samples."""
-    sizes = [size for size in operator.sizes if size is not None]
-    if not sizes:
+    own = operator.average
+    if own is None:
         return False
-    own = sum(sizes) / len(sizes)
     shares = usage is not None and operator.capacity and abs(own / operator.capacity - usage) > 1e-3
     return bool((mean is not None and abs(own - mean) > 1e-3) or shares)
 
