@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from stepscope.errors import StepscopeError
-from stepscope.export.ascend_ms import write_ascend_ms
+from stepscope.export.ascend_ms.directory import write_ascend_ms
 from stepscope.export.classic.cluster_analyse import write_cluster_analyse
 from stepscope.export.classic.cpu_operators import write_cpu_operators, write_launches
 from stepscope.export.classic.cpu_usage import write_cpu_usage
@@ -123,18 +123,18 @@ def export(
 
 def _make(export: RankExport) -> Outcome:
     """Make the files of one recording, all of them or none."""
-    home = export.directory
+    home, problem = export.directory, ""
     try:
         with staging(export):
             for write in EXPORTERS:
                 _attempt(write, export)
-            if not export.written:
-                return Outcome(export.recording, export.rank, left_out=export.left_out, problem="no file could be made")
-            publish(export, home)
+            if export.written:
+                publish(export, home)
+            else:
+                problem = "no file could be made"
     except OSError as reason:
         problem = f"{home} cannot be written: {reason}"
-        return Outcome(export.recording, export.rank, left_out=export.left_out, problem=problem)
-    return Outcome(export.recording, export.rank, list(export.written), dict(export.left_out))
+    return Outcome(export.recording, export.rank, [] if problem else export.written, export.left_out, problem)
 
 
 def _attempt(write: Callable[[RankExport], None], export: RankExport) -> None:

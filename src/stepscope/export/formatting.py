@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 
 import polars as pl
+
+from stepscope.recording_format.rows import row_lines
 
 TICK_NS = 10
 """Step traces count in ticks of a 100 MHz clock."""
@@ -39,10 +39,7 @@ def ratio(part: float, whole: float) -> float:
 
 def csv_text(header: str, rows: Iterable[Iterable[object]]) -> str:
     """A CSV file; None is an empty cell."""
-    text = io.StringIO()
-    text.write(header + "\n")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+    return f"{header}\n{row_lines(rows)}"
 
 
 def microseconds(column: str | pl.Expr) -> pl.Expr:

@@ -112,7 +112,9 @@ def _replaced_files(export: RankExport) -> set[str]:
     if listed is None or listed.recording == NOWHERE:
         _log.warning("%s cannot be read; files that it lists may be replaced", export.directory / name)
         return set()
-    inside = {file for file in listed.files if _is_inside(file)}
+    inside = {  # below the directory, and not raw data
+        file for file in listed.files if stays_below(file) and Path(file).parts[:1] not in ((), (RECORDINGS,))
+    }
     if listed.recording == _relative(export):
         return inside
     earlier = export.directory / EARLIER / stamp_in_name(Path(listed.recording).name)
@@ -156,11 +158,6 @@ def _remove_empty(directory: Path, files: Iterable[str]) -> None:
     for place in sorted(places, key=lambda place: -len(place.parts)):
         if (directory / place).is_dir() and not any((directory / place).iterdir()):
             (directory / place).rmdir()
-
-
-def _is_inside(file: str) -> bool:
-    """Whether a listed file is below the directory and not raw data."""
-    return stays_below(file) and Path(file).parts[:1] not in ((), (RECORDINGS,))
 
 
 def _write_list(export: RankExport, files: Iterable[str], *, complete: bool) -> None:

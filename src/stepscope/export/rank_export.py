@@ -213,6 +213,7 @@ def open_recording(recording: Path, opener: Callable[[Path], Run] = open_run, st
         run = run.select(steps=steps)
     rank = about.get("rank")
     options = about.get("options") or {}
+    limit_mb = options.get("timeline_limit")
     return RankExport(
         run,
         run.ranks[0].rank if rank is None else int(rank),
@@ -220,12 +221,7 @@ def open_recording(recording: Path, opener: Callable[[Path], Run] = open_run, st
         about,
         recording.parent.parent,
         [step for step in run.steps if step > 0] if steps else None,
-        timeline_limit_bytes=_limit_bytes(options.get("timeline_limit")),
+        timeline_limit_bytes=limit_mb << 20 if type(limit_mb) is int and limit_mb > 0 else TIMELINE_LIMIT_BYTES,
         data_simplification=options.get("data_simplification") is not False,
         recorded=recorded,
     )
-
-
-def _limit_bytes(megabytes: Any) -> int:
-    is_limit = isinstance(megabytes, int) and not isinstance(megabytes, bool) and megabytes > 0
-    return megabytes << 20 if is_limit else TIMELINE_LIMIT_BYTES

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from stepscope import Run, open_run
-from stepscope.export.ascend_ms import write_ascend_ms
+from stepscope.export.ascend_ms.directory import write_ascend_ms
 from stepscope.export.rank_export import RankExport
 from stepscope.tables import (
     ALLOCATIONS,

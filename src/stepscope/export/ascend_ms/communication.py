@@ -91,16 +91,14 @@ def _ratios(times: Entry) -> Entry:
 
 
 def _bands(row: Entry) -> Entry:
-    if row["size_bytes"] is None:
-        return {}
-    size, time = row["size_bytes"] / MEGABYTE, _moving_ns(row) / NS_PER_MS
-    band = {SIZE: size, TRANSIT: time, BANDWIDTH: _rate(size, time), PACKETS: {}}
-    return {row["transport"]: band}
+    return {} if row["size_bytes"] is None else {row["transport"]: {**_moved(row), PACKETS: {}}}
 
 
-def _moving_ns(row: Entry) -> int:
-    """How long a call moved data: as stated, else all of its time."""
-    return int(row["duration_ns"] if row["transmit_ns"] is None else row["transmit_ns"])
+def _moved(row: Entry) -> Entry:
+    """What a call moved; in the time that is stated for it, else in all of the call's time."""
+    time_ns = row["duration_ns"] if row["transmit_ns"] is None else row["transmit_ns"]
+    size, time = row["size_bytes"] / MEGABYTE, time_ns / NS_PER_MS
+    return {SIZE: size, TRANSIT: time, BANDWIDTH: _rate(size, time)}
 
 
 def _rate(size_mb: float, time_ms: float) -> float:
@@ -162,18 +160,13 @@ def _by_link(export: RankExport, calls: pl.DataFrame) -> dict[tuple[str, str, st
 
 def _picked(rows: list[Entry]) -> dict[str, Entry]:
     """Of the calls over a link the fastest, the middle one and the slowest, and the sum of all."""
-    entries = sorted((_link_entry(row) for row in rows), key=lambda entry: -entry[BANDWIDTH])
+    entries = [{TRANSPORT: row["transport"], **_moved(row), "Op Name": row["call"]} for row in rows]
+    entries.sort(key=lambda entry: -entry[BANDWIDTH])
     picked = {"top1": entries[0], "middle": entries[len(entries) // 2]}
     picked |= {f"bottom{number}": entry for number, entry in enumerate(entries[:-4:-1], 1)}
     size, time = (sum(entry[title] for entry in entries) for title in (SIZE, TRANSIT))
     total = {TRANSPORT: entries[0][TRANSPORT], SIZE: size, TRANSIT: time, BANDWIDTH: _rate(size, time)}
     return {**picked, "total": total}
-
-
-def _link_entry(row: Entry) -> Entry:
-    size, time = row["size_bytes"] / MEGABYTE, _moving_ns(row) / NS_PER_MS
-    moved = {SIZE: size, TRANSIT: time, BANDWIDTH: _rate(size, time)}
-    return {TRANSPORT: row["transport"], **moved, "Op Name": row["call"]}
 
 
 def named_calls(export: RankExport) -> pl.DataFrame:

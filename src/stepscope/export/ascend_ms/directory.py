@@ -48,7 +48,6 @@ COPIES = {
 }
 """Files of the data pipeline that stand in the output folder, too: name there to name in the `profiler` directory."""
 _RECORDED = ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend")
-_MINDSPORE = "mindspore"
 
 
 def write_ascend_ms(export: RankExport) -> None:
@@ -67,7 +66,10 @@ def write_ascend_ms(export: RankExport) -> None:
     export.write(f"{root}/profiler_metadata.json", _profiler_metadata(export))
     for name, make in FILES.items():
         _write(export, f"{root}/{OUTPUT}", name, make)
-    _write_copies(export, f"{root}/{OUTPUT}")
+    for name, source in COPIES.items():
+        made = source.format(rank=export.rank)
+        if made in export.written:  # files of earlier exports are left alone
+            export.copy(f"{root}/{OUTPUT}/{name.format(rank=export.rank)}", export.directory / made)
 
 
 def directory_name(export: RankExport) -> str:
@@ -88,14 +90,6 @@ def _write(export: RankExport, folder: str, name: str, make: Callable[[RankExpor
         export.leave_out(name, f"{type(error).__name__}: {error}")
 
 
-def _write_copies(export: RankExport, folder: str) -> None:
-    """Repeat in `folder` what this export has made of `COPIES`; files of earlier exports are left alone."""
-    for name, source in COPIES.items():
-        made = source.format(rank=export.rank)
-        if made in export.written:
-            export.copy(f"{folder}/{name.format(rank=export.rank)}", export.directory / made)
-
-
 def _profiler_info(export: RankExport) -> str:
     """What the format calls profiler information: options, rank, and versions.
 
@@ -104,8 +98,10 @@ def _profiler_info(export: RankExport) -> str:
     """
     facts = export.facts
     options = dict(export.about.get("options") or value_in(facts.get("options")) or {})
+    device = facts.get("device_kind")
+    activities = ["CPU"] if device in (None, "cpu") else ["CPU", str(device).upper()]
     content: dict[str, Any] = {
-        "config": {"common_config": {"activities": _activities(facts), **options}, "experimental_config": {}},
+        "config": {"common_config": {"activities": activities, **options}, "experimental_config": {}},
         "rank_id": export.rank,
         "rank_size": facts.get("world_size"),
         "stepscope": {
@@ -115,7 +111,7 @@ def _profiler_info(export: RankExport) -> str:
             **{key: facts.get(key) for key in _RECORDED},
         },
     }
-    if facts.get("framework") == _MINDSPORE:
+    if export.is_mindspore:
         content |= {"ms_version": facts.get("framework_version"), "context_mode": export.about.get("mode")}
     return export.json_text(content)
 
@@ -130,8 +126,3 @@ def _profiler_metadata(export: RankExport) -> str:
         place = ranks.index(export.rank) if ranks and export.rank in ranks else None
         groups[group] = {"group_name": name or group, "group_rank": place, "global_ranks": ranks}
     return export.json_text({"ENV_VARIABLES": environment, "parallel_group_info": groups})
-
-
-def _activities(facts: dict[str, Any]) -> list[str]:
-    device = facts.get("device_kind")
-    return ["CPU"] if device in (None, "cpu") else ["CPU", str(device).upper()]

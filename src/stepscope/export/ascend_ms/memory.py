@@ -24,16 +24,14 @@ def operator_memory(export: RankExport) -> str:
         raise Unavailable(export.run.missing("allocations") or "no memory blocks in the wanted steps")
     for when in ("allocation", "release"):
         blocks = _with_levels(blocks, export.allocator_rows("memory_curve"), when)
-    lived = pl.col("release_ns") - pl.col("allocation_ns")
-    active = pl.col("active_release_ns") - pl.col("allocation_ns")
     rows = blocks.sort("allocation_ns").select(
         pl.col("name").alias("Name"),
         (pl.col("size_bytes") / KIB).alias("Size(KB)"),
         instants("allocation_ns").alias("Allocation Time(us)"),
         instants("release_ns").alias("Release Time(us)"),
         instants("active_release_ns").alias("Active Release Time(us)"),
-        microseconds(lived).alias("Duration(us)"),
-        microseconds(active).alias("Active Duration(us)"),
+        microseconds(pl.col("release_ns") - pl.col("allocation_ns")).alias("Duration(us)"),
+        microseconds(pl.col("active_release_ns") - pl.col("allocation_ns")).alias("Active Duration(us)"),
         *(
             (pl.col(f"{when}_{name}") / MIB).alias(f"{when.title()} Total {level}(MB)")
             for when in ("allocation", "release")

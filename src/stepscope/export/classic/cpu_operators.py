@@ -33,13 +33,10 @@ _NO_TENSOR = ("", "Scalar", "ScalarList")
 def write_cpu_operators(export: RankExport) -> None:
     """Sum up the host's operators by type and by full name."""
     types, details = f"cpu_op_type_info_{export.rank}.csv", f"cpu_op_detail_info_{export.rank}.csv"
-    if not export.run.has("operators"):
-        export.leave_out(types, NO_OPERATORS)
-        export.leave_out(details, NO_OPERATORS)
-        return
-    if export.on_gpu:
+    if export.on_gpu or not export.run.has("operators"):
+        not_of_gpus = "readers take a GPU job with this file for one that computes on the CPU as well"
         for name in (types, details):
-            export.leave_out(name, "readers take a GPU job with this file for one that computes on the CPU as well")
+            export.leave_out(name, not_of_gpus if export.run.has("operators") else NO_OPERATORS)
         return
     totals = (
         named_operators(export)
@@ -101,14 +98,10 @@ def write_launches(export: RankExport) -> None:
 
 def _times(operators: pl.DataFrame) -> Iterator[str]:
     threads = thread_numbers(operators)
-    for group in operators.group_by("full_name", maintain_order=True):
-        (name,), rows = group
+    for (name,), rows in operators.group_by("full_name", maintain_order=True):
         calls = rows.select("start_ns", "duration_ns", "thread").iter_rows()
-        yield (
-            f"{name};HostCpuOps;"
-            + "".join(f"{start},{ms(ns)},{threads[thread]} " for start, ns, thread in calls)
-            + "\n"
-        )
+        times = "".join(f"{start},{ms(ns)},{threads[thread]} " for start, ns, thread in calls)
+        yield f"{name};HostCpuOps;{times}\n"
 
 
 def thread_numbers(operators: pl.DataFrame) -> dict[str | None, int]:

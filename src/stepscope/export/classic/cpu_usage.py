@@ -29,16 +29,23 @@ def write_cpu_usage(export: RankExport) -> None:
     if host.height < 2:
         export.leave_out(name, f"{host.height} host samples; a share of CPU time needs two")
         return
+    total, available = host["total_bytes"].fill_null(0) / _MB, host["available_bytes"].fill_null(0) / _MB
+    process = samples.filter(pl.col("scope") == "process").sort("time_ns").select("time_ns", "rss_bytes")
+    resident = host.select("time_ns").join_asof(process, on="time_ns", strategy="nearest")["rss_bytes"]
     content: dict[str, Any] = {
         "cpu_processor_num": int(host["processors"].drop_nulls().max() or 1),  # type: ignore[arg-type]
         "sampling_interval": max(round(float(host["time_ns"].diff().median() or 0) / 1e6), 1),  # type: ignore[arg-type]
         "time_stamp": (host["time_ns"] // 1_000_000).to_list(),
         "device_info": _machine(host),
         "process_info": _used(samples, "process", host),
-        "system_memory_info": _system_memory(host),
-        "process_memory_info": _process_memory(samples, host),
+        "system_memory_info": {
+            "total_sys_memory_mbytes": total.to_list(),
+            "available_sys_memory_mbytes": available.to_list(),
+            "used_sys_memory_mbytes": (total - available).to_list(),
+        },
+        "process_memory_info": {"rss_mbytes": (resident.fill_null(0) / _MB).to_list()},
+        "op_info": [],
     }
-    content["op_info"] = []
     if (pipeline := f"{PIPELINE}_{export.rank}.json") not in export.written:
         export.write_json(pipeline, {"op_info": [], "sampling_interval": content["sampling_interval"]})
     elif "worker" in samples["scope"]:
@@ -71,18 +78,3 @@ def _used(samples: pl.DataFrame, scope: str, host: pl.DataFrame) -> dict[str, li
 
 def _percent(ratios: pl.Series) -> list[int]:
     return list((ratios * 100).round().fill_nan(0).fill_null(0).cast(pl.Int64))
-
-
-def _system_memory(host: pl.DataFrame) -> dict[str, list[float]]:
-    total, available = host["total_bytes"].fill_null(0) / _MB, host["available_bytes"].fill_null(0) / _MB
-    return {
-        "total_sys_memory_mbytes": total.to_list(),
-        "available_sys_memory_mbytes": available.to_list(),
-        "used_sys_memory_mbytes": (total - available).to_list(),
-    }
-
-
-def _process_memory(samples: pl.DataFrame, host: pl.DataFrame) -> dict[str, list[float]]:
-    mine = samples.filter(pl.col("scope") == "process").sort("time_ns").select("time_ns", "rss_bytes")
-    joined = host.select("time_ns").join_asof(mine, on="time_ns", strategy="nearest")
-    return {"rss_mbytes": (joined["rss_bytes"].fill_null(0) / _MB).to_list()}

@@ -23,7 +23,9 @@ ACTIVITY_HEADER = (
     "name,type,op_full_name,stream_id,block_dim,grid_dim,occurrences,total_duration(us),avg_duration(us),"
     "max_duration(us),min_duration(us)"
 )
-_CALLS = {"memory": "cuMemcpyAsync"}
+CALLS = pl.coalesce("external_id", -1 - pl.col("kernel")).n_unique()
+"""Calls of operators among kernels; a kernel of an unknown call counts as one."""
+_LAUNCHES = {"memory": "cuMemcpyAsync"}
 
 
 def write_gpu_operators(export: RankExport) -> None:
@@ -46,7 +48,7 @@ def write_gpu_operators(export: RankExport) -> None:
     details = (
         owned.group_by("op_type", "op_name", "full_name")
         .agg(
-            calls=pl.coalesce(pl.col("external_id"), -1 - pl.col("kernel")).n_unique(),
+            calls=CALLS,
             total=pl.col("duration_ns").sum(),
             kernels=pl.len(),
         )
@@ -68,7 +70,7 @@ def owned_kernels(export: RankExport) -> pl.LazyFrame:
     own = pl.col("name").str.replace_all("/", "|", literal=True)
     return (
         export.lazy("kernels")
-        .join(operators, on="external_id", how="left")
+        .join(operators, on="external_id", how="left", maintain_order="left")
         .with_columns(
             op_type=pl.col("op_type").fill_null(pl.coalesce("type", "name")),
             op_name=pl.col("op_name").fill_null(own),
@@ -79,7 +81,7 @@ def owned_kernels(export: RankExport) -> pl.LazyFrame:
 
 def _activity_rows(activity: pl.DataFrame) -> Iterator[tuple[object, ...]]:
     for row in activity.iter_rows(named=True):
-        call = "cuMemsetAsync" if "emset" in row["name"] else _CALLS.get(row["kind"], "cuLaunchKernel")
+        call = "cuMemsetAsync" if "emset" in row["name"] else _LAUNCHES.get(row["kind"], "cuLaunchKernel")
         total, count = row["total"], row["count"]
         dims = (_dim(row["block"]), _dim(row["grid"]))
         times = (us(total), us(total / count), us(row["longest"]), us(row["shortest"]))

@@ -34,7 +34,8 @@ def write_hccl_raw(export: RankExport) -> None:
     """Write it."""
     name = f"hccl_raw_{export.rank}.csv"
     steps = export.step_numbers
-    calls = named_reduces(export, _calls(export))
+    every = export.rows("collectives").sort("start_ns").with_columns(transport=transport(export))
+    calls = named_reduces(export, with_waits(export, every))
     if calls.is_empty():
         export.leave_out(name, "no communication was recorded in any step")
         return
@@ -53,11 +54,6 @@ def write_hccl_raw(export: RankExport) -> None:
     if cut:
         reason = f"the cheapest of a step, up to {cut}: readers take {MAX_CELL} characters a cell"
         export.leave_out(f"{name} (operators)", reason)
-
-
-def _calls(export: RankExport) -> pl.DataFrame:
-    calls = export.rows("collectives").sort("start_ns").with_columns(transport=transport(export))
-    return with_waits(export, calls)
 
 
 def _lines(calls: pl.DataFrame, steps: list[int]) -> tuple[list[list[object]], int]:

@@ -75,16 +75,9 @@ def _rows(export: RankExport, marks: pl.DataFrame, memory: pl.DataFrame) -> pl.D
         for end, column in enumerate(("start_ns", "end_ns"))
     ).sort("time_ns", maintain_order=True)
     samples = memory.select("time_ns", "rss_bytes")
-    points = samples.select(
-        thread=pl.lit(None, pl.Int64),
-        module=pl.lit("Host"),
-        event=pl.lit("memory"),
-        stage=pl.lit("sample"),
-        start_end=pl.lit(2),
-        time_ns="time_ns",
-        rss_bytes="rss_bytes",
-    )
-    rows = pl.concat([both.join_asof(samples, on="time_ns"), points.select(*both.columns, "rss_bytes")])
+    point = {"module": "Host", "event": "memory", "stage": "sample", "start_end": 2}
+    points = samples.with_columns(pl.lit(value).alias(name) for name, value in point.items())
+    rows = pl.concat([both.join_asof(samples, on="time_ns"), points], how="diagonal")
     pid = export.about.get("pid") or export.facts["process"] or 0
     return rows.sort("time_ns", maintain_order=True).select(
         tid=pl.col("thread").fill_null(pid),

@@ -33,14 +33,11 @@ def write_memory_usage(export: RankExport) -> None:
         for name in (summary, details, record):
             export.leave_out(name, reason)
         return
+    active = pl.coalesce("active_bytes", "allocated_bytes").alias("active_bytes")
     host = every.filter(pl.col("device").is_null())
+    host = host.select("time_ns", "allocated_bytes", pl.col("reserved_bytes").fill_null(0), active)
     if host.height:
-        rows = host.select(
-            "time_ns", "allocated_bytes", "reserved_bytes", pl.coalesce("active_bytes", "allocated_bytes")
-        )
-        export.write(
-            record, csv_text(RECORD_HEADER, rows.with_columns(pl.col("reserved_bytes").fill_null(0)).iter_rows())
-        )
+        export.write(record, csv_text(RECORD_HEADER, host.iter_rows()))
     else:
         export.leave_out(record, "no memory of the host was recorded")
     device = every["device"].drop_nulls().min()

@@ -32,7 +32,7 @@ def named_operators(export: RankExport) -> pl.LazyFrame:
     if export.is_mindspore:
         named = operators.with_columns(full_name=pl.col("name"))
     else:
-        named = operators.join(_names(export), on="slice", how="left").with_columns(
+        named = operators.join(_names(export), on="slice", how="left", maintain_order="left").with_columns(
             full_name=pl.col("full_name").fill_null("Default/" + pl.col("name"))
         )
     full_name = pl.col("full_name").str.replace_all(";", ",", literal=True)

@@ -14,7 +14,7 @@ import polars as pl
 
 from stepscope.errors import StepscopeError
 from stepscope.export.classic.cpu_operators import parsed_shapes
-from stepscope.export.classic.gpu_operators import owned_kernels
+from stepscope.export.classic.gpu_operators import CALLS, owned_kernels
 from stepscope.export.classic.operator_names import named_operators
 from stepscope.export.formatting import us
 from stepscope.export.rank_export import open_recording
@@ -60,7 +60,7 @@ def _of_one(name: str, sides: dict[str, pl.LazyFrame]) -> list[dict[str, Any]]:
     found = []
     for side, rows in sides.items():
         mine = rows.filter((pl.col("op_type") == name) | (pl.col("op_name") == name) | (pl.col("full_name") == name))
-        calls = pl.len() if side == "Host" else pl.coalesce("external_id", -1 - pl.col("kernel")).n_unique()
+        calls = pl.len() if side == "Host" else CALLS
         totals = mine.group_by("input_shapes").agg(calls=calls, total=pl.col("duration_ns").sum())
         for shapes, count, total in (
             totals.sort("total", "input_shapes", descending=[True, False]).collect().iter_rows()

@@ -8,7 +8,7 @@ mean, as it does in other tools that write this file.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -44,7 +44,8 @@ def write_step_trace(export: RankExport) -> None:
         export.leave_out(f"{trace} (reduce columns)", f"{len(reduces) - MAX_REDUCES} of {len(reduces)} calls in a step")
         reduces = reduces[:MAX_REDUCES]
     header = ",".join([TRAINING if training else INFERENCE, *(reduce.header for reduce in reduces)])
-    counted = _counted(rows, export.recorded_steps)
+    # the steps whose predecessor was recorded, wanted or not; without any, all but the first
+    counted = [row for row in rows if row[0] - 1 in export.recorded_steps] or rows[1:] or rows
     average = [_rounded_mean(column) for column in list(zip(*counted, strict=True))[1:]]  # without the step's number
     numbered = [
         [number, *row[1:], *(cell for reduce in reduces for cell in reduce.cells(row[0], row[2]))]
@@ -83,11 +84,6 @@ def _row(training: bool, step: int, start_ns: int, end_ns: int, forward_ns: int 
         return [step, start, end, end - start, first, first - start, end - first]
     last = min(max((end_ns if backward_ns is None else backward_ns) // TICK_NS, first), end)
     return [step, start, end, end - start, first, last, first - start, last - first, end - last]
-
-
-def _counted(rows: list[Row], recorded: Container[int]) -> list[Row]:
-    """The steps of the average: those whose predecessor was recorded, wanted or not; without any, all but the first."""
-    return [row for row in rows if row[0] - 1 in recorded] or rows[1:] or rows
 
 
 def _rounded_mean(values: Sequence[int]) -> int:

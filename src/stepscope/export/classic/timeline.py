@@ -7,9 +7,8 @@ valid JSON in any case; the most useful events come first, the operators of the 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -25,7 +24,8 @@ from stepscope.export.timelines import CappedList, overlaps
 from stepscope.recording_format.rows import MARKS
 
 _PHASES = ("data", "forward", "backward", "optimizer", "validation", "compile", "checkpoint", "epoch", "range")
-_OPERATOR = ("full_name", "op_name", "op_type", "thread", "start_ns", "duration_ns", "self_ns")
+_TIME = ("start_ns", "duration_ns")
+_OPERATOR = ("full_name", "op_name", "op_type", "thread", *_TIME, "self_ns")
 STEPS, SCOPE_NAMES = 100000, 100001
 COMMUNICATION, HOST, OVERLAP, ACTIVITY = 10000, 11000, 12000, 13000
 HOST_THREAD = 100003
@@ -51,7 +51,7 @@ def write_timeline(export: RankExport) -> None:
         export.leave_out(display, "neither steps nor operators were recorded")
         return
     indent = "    " if export.pretty else ""  # each event is one line in any case
-    lines = (indent + line for line in chain.from_iterable(_parts(export, steps, operators)))
+    lines = (indent + line for line in _lines(export, steps, operators))
     written = CappedList(lines, export.timeline_limit_bytes, "[\n", "\n]")
     export.write(display, written)
     if written.cut:
@@ -60,17 +60,37 @@ def write_timeline(export: RankExport) -> None:
     export.write_json(f"{kind}_timeline_summary_{export.rank}.json", _summary(export, operators))
 
 
-def _parts(export: RankExport, steps: pl.DataFrame, operators: pl.DataFrame) -> Iterator[Iterator[str]]:
+def _lines(export: RankExport, steps: pl.DataFrame, operators: pl.DataFrame) -> Iterator[str]:
+    """All events, the most useful ones first."""
     streams = export.lazy("kernels").select(pl.col("stream").fill_null(0).unique().sort()).collect()["stream"].to_list()
-    marks = export.raw(MARKS).filter(pl.col("kind").is_in(_PHASES))
-    yield _metadata(export, thread_numbers(operators).values(), streams)
-    yield _step_events(steps)
-    yield _overlap_events(_overlaps(export))
-    yield _phase_events(export.within(marks, "start_ns").sort("start_ns"))
-    yield _collective_events(export.rows("collectives").sort("start_ns"))
-    yield _kernel_events(export)
-    yield _scope_events(operators)
-    yield _operator_events(operators)
+    threads = thread_numbers(operators)
+    yield from _metadata(export, threads.values(), streams)
+    for step, start, end in steps.select("step", "start_ns", "end_ns").iter_rows():
+        yield _event(str(step), 0, STEPS, start, end - start)
+    for part, ranges in _overlaps(export).items():
+        name, thread, _ = OVERLAPS[part]
+        for start, end in ranges.iter_rows():
+            yield _event(name, OVERLAP, thread, start, end - start)
+    marks = export.within(export.raw(MARKS).filter(pl.col("kind").is_in(_PHASES)), "start_ns").sort("start_ns")
+    for kind, name, start, end in marks.select("kind", "name", "start_ns", "end_ns").iter_rows():
+        yield _event(kind, HOST, HOST_THREAD, start, end - start, args={"name": name})
+    calls = export.rows("collectives").sort("start_ns")
+    for group, name, start, ns, size in calls.select("group", "operation", *_TIME, "size_bytes").iter_rows():
+        yield _event(name, COMMUNICATION, str(group), start, ns, args={"size_bytes": size})
+    kernels = owned_kernels(export).select("name", "full_name", "op_type", "stream", *_TIME).sort("start_ns").collect()
+    yield from _work_events(kernels, ACTIVITY, lambda stream: stream or 0)
+    for level, name, start, end in scopes(operators).select(*SCOPES).iter_rows():
+        yield _event(name, 0, SCOPE_NAMES, start, end - start, more=f',"scope_level":{level}')
+    launches = operators.select("op_name", "full_name", "op_type", "thread", *_TIME)
+    yield from _work_events(launches, 0, lambda thread: f"HostCpuOps{threads[thread]}")
+
+
+def _work_events(work: pl.DataFrame, process: int, track: Callable[[Any], int | str]) -> Iterator[str]:
+    """Operators or device work, by name, full name, type, thread or stream (of which `track` makes a thread's id),
+    start and length."""
+    for part in work.iter_slices(_PART):
+        for name, full, kind, place, start, ns in part.iter_rows():
+            yield _event(name, process, track(place), start, ns, more=_work(kind, full))
 
 
 def _overlaps(export: RankExport) -> dict[str, pl.DataFrame]:
@@ -120,41 +140,9 @@ def _metadata(export: RankExport, threads: Iterable[int], streams: Iterable[int]
         yield _meta("thread_sort_index", pid, tid, {"sort_index": order})
 
 
-def _step_events(steps: pl.DataFrame) -> Iterator[str]:
-    """The steps, named by their numbers."""
-    for step, start, end in steps.select("step", "start_ns", "end_ns").iter_rows():
-        yield _event(str(step), 0, STEPS, start, end - start)
-
-
-def _overlap_events(found: dict[str, pl.DataFrame]) -> Iterator[str]:
-    """Merged computing, communication alone, merged communication, and nothing, as of `overlaps`."""
-    for part, ranges in found.items():
-        name, thread, _ = OVERLAPS[part]
-        for start, end in ranges.iter_rows():
-            yield _event(name, OVERLAP, thread, start, end - start)
-
-
-def _phase_events(marks: pl.DataFrame) -> Iterator[str]:
-    """What the recorder marked: forward, backward, optimizer, data, checkpoints, ranges."""
-    for kind, name, start, end in marks.select("kind", "name", "start_ns", "end_ns").iter_rows():
-        yield _event(kind, HOST, HOST_THREAD, start, end - start, args={"name": name})
-
-
-def _collective_events(collectives: pl.DataFrame) -> Iterator[str]:
-    """The communication calls, those of each group in a row of their own."""
-    columns = collectives.select("group", "operation", "start_ns", "duration_ns", "size_bytes")
-    for group, operation, start, ns, size in columns.iter_rows():
-        yield _event(operation, COMMUNICATION, str(group), start, ns, args={"size_bytes": size})
-
-
-def _scope_events(operators: pl.DataFrame) -> Iterator[str]:
-    """The scopes in the operators' full names, of the thread that ran most of them."""
-    for level, name, start, end in scopes(operators).select(*SCOPES).iter_rows():
-        yield _event(name, 0, SCOPE_NAMES, start, end - start, more=f',"scope_level":{level}')
-
-
 def scopes(operators: pl.DataFrame) -> pl.DataFrame:
-    """The scopes of operators as bars: from the first to the last operator in a row that lies in the scope.
+    """The scopes in the full names of operators, of the thread that ran most of them, as bars: from the first to the
+    last operator in a row that lies in the scope.
 
     Args:
         operators: `full_name`, `thread`, `start_ns`, `duration_ns`, in order of time.
@@ -196,23 +184,6 @@ def _level(parts: pl.DataFrame, level: int) -> pl.DataFrame:
 def scope_depth(operators: pl.DataFrame) -> int:
     """The most parts that a full name has, its last among them."""
     return int(operators["full_name"].str.count_matches("/").max() or 0) + 1 if operators.height else 0  # type: ignore[arg-type]
-
-
-def _operator_events(operators: pl.DataFrame) -> Iterator[str]:
-    """The operators on the host, a row a thread."""
-    threads = thread_numbers(operators)
-    columns = operators.select("op_name", "full_name", "op_type", "thread", "start_ns", "duration_ns")
-    for part in columns.iter_slices(_PART):
-        for name, full, kind, thread, start, ns in part.iter_rows():
-            yield _event(name, 0, f"HostCpuOps{threads[thread]}", start, ns, more=_work(kind, full))
-
-
-def _kernel_events(export: RankExport) -> Iterator[str]:
-    """Device work, a row a stream."""
-    columns = ("name", "full_name", "op_type", "stream", "start_ns", "duration_ns")
-    for part in owned_kernels(export).select(columns).sort("start_ns").collect().iter_slices(_PART):
-        for name, full, kind, stream, start, ns in part.iter_rows():
-            yield _event(name, ACTIVITY, stream or 0, start, ns, more=_work(kind, full))
 
 
 def _event(
