@@ -1,9 +1,12 @@
-"""JSON files next to recorded data: damage becomes an issue, and everything else is read."""
+"""Files next to recorded data, found by name; damage to a JSON file becomes an issue, and everything else is read."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from stepscope import json_files
 from stepscope.errors import UnreadableInput
@@ -12,6 +15,30 @@ from stepscope.sources.base import Sink
 from stepscope.tables.issues import Severity
 
 AGAIN = f"{COPY_AGAIN}; everything else is read."
+_Files = TypeVar("_Files", bound="NamedFiles")
+
+
+def named(pattern: str) -> Any:
+    """A field of `NamedFiles`: the file whose name matches a regular expression, None if there is none."""
+    return field(default=None, metadata={"pattern": pattern})
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """Files by what they hold: a subclass has a field, made by `named`, for each kind."""
+
+    @classmethod
+    def among(cls: type[_Files], files: Iterable[Path]) -> _Files:
+        """Those among `files`, by their names; the first of several of a kind."""
+        given = list(files)
+        patterns = {kind.name: re.compile(kind.metadata["pattern"]) for kind in fields(cls)}
+        found = {kind: [file for file in given if name.fullmatch(file.name)] for kind, name in patterns.items()}
+        return cls(**{kind: files[0] for kind, files in found.items() if files})
+
+    @property
+    def all(self) -> list[Path]:
+        """Those that are there."""
+        return [file for kind in fields(self) if (file := getattr(self, kind.name)) is not None]
 
 
 def read_object(path: Path | None, sink: Sink, severity: Severity = "error") -> dict[str, Any] | None:

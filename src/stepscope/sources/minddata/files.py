@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
-from fnmatch import fnmatch
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-_NAMES = {
-    "pipeline_raw": "minddata_pipeline_raw_*.csv",
-    "pipeline": "pipeline_profiling_*.json",
-    "usage": "minddata_cpu_utilization_*.json",
-    "device_queue": "device_queue_profiling_*.txt",
-    "iterator": "dataset_iterator_profiling_*.txt",
-    "ai_cpu": "minddata_aicpu_*.txt",
-    "get_next": "minddata_getnext_profiling_*.txt",
-}
+from stepscope.sources.side_files import NamedFiles, named
 
 
 @dataclass(frozen=True)
-class MinddataFiles:
+class MinddataFiles(NamedFiles):
     """The files of one rank and one start-stop span; None if there is none.
 
     Args:
@@ -34,30 +25,18 @@ class MinddataFiles:
         get_next: `minddata_getnext_profiling_N.txt`: the same of a GPU (ns).
     """
 
-    pipeline_raw: Path | None = None
-    pipeline: Path | None = None
-    usage: Path | None = None
-    device_queue: Path | None = None
-    iterator: Path | None = None
-    ai_cpu: Path | None = None
-    get_next: Path | None = None
+    pipeline_raw: Path | None = named(r"minddata_pipeline_raw_.*\.csv")
+    pipeline: Path | None = named(r"pipeline_profiling_.*\.json")
+    usage: Path | None = named(r"minddata_cpu_utilization_.*\.json")
+    device_queue: Path | None = named(r"device_queue_profiling_.*\.txt")
+    iterator: Path | None = named(r"dataset_iterator_profiling_.*\.txt")
+    ai_cpu: Path | None = named(r"minddata_aicpu_.*\.txt")
+    get_next: Path | None = named(r"minddata_getnext_profiling_.*\.txt")
 
     @classmethod
     def within(cls, directory: Path) -> MinddataFiles:
         """The files in a directory of one rank; the first of several of a name."""
-        return cls(**{kind: min(directory.glob(name), default=None) for kind, name in _NAMES.items()})
-
-    @classmethod
-    def among(cls, files: Iterable[Path]) -> MinddataFiles:
-        """Those among `files`, by their names; the first of several of a kind."""
-        given = list(files)
-        found = {kind: [file for file in given if fnmatch(file.name, name)] for kind, name in _NAMES.items()}
-        return cls(**{kind: files[0] for kind, files in found.items() if files})
-
-    @property
-    def all(self) -> list[Path]:
-        """Those that are there."""
-        return [file for field in fields(self) if (file := getattr(self, field.name)) is not None]
+        return cls.among(sorted(directory.glob("*")))
 
 
 @dataclass(frozen=True)
