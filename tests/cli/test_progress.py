@@ -62,7 +62,6 @@ def test_a_worker_tells_how_far_it_is(trace: Path, tmp_path: Path) -> None:
         store=Store(tmp_path / "store").directory,
         key="a" * 32,
         workers=1,
-        watched=True,
     )
     payload, out = io.BytesIO(), io.BytesIO()
     send(payload, order)

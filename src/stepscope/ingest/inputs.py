@@ -210,23 +210,18 @@ class _Watch:
     """
 
     def __init__(self, progress: Progress | None, tasks: Sequence[ReadTask]) -> None:
-        self._progress = progress
+        self._progress = progress or (lambda *_: None)
         self._total = sum(task.input_bytes for task in tasks)
         self._finished = 0
         self._parts: dict[str, int] = {}
-        if progress is not None:
-            progress(0, self._total, "")
+        self._progress(0, self._total, "")
 
-    @property
-    def advance(self) -> Callable[[ReadTask, int], None] | None:
-        """Counts bytes read for a task; None to report nothing."""
-        return None if self._progress is None else self._advance
+    def of(self, task: ReadTask) -> Callable[[int], None]:
+        """`advance` for one task, reported a few times a second."""
+        return throttled(lambda count: self.advance(task, count))
 
-    def of(self, task: ReadTask) -> Callable[[int], None] | None:
-        """The same for one task, reported a few times a second."""
-        return None if self._progress is None else throttled(lambda count: self._advance(task, count))
-
-    def _advance(self, task: ReadTask, count: int) -> None:
+    def advance(self, task: ReadTask, count: int) -> None:
+        """So many more bytes were read for a task."""
         # a file may be read twice, and an input is over only when its rows are written
         self._parts[task.key] = min(self._parts.get(task.key, 0) + count, task.input_bytes)
         self._report(task)
@@ -238,8 +233,7 @@ class _Watch:
         self._report(task)
 
     def _report(self, task: ReadTask) -> None:
-        if self._progress is not None:
-            self._progress(self._finished + sum(self._parts.values()), self._total, task.item.path.name)
+        self._progress(self._finished + sum(self._parts.values()), self._total, task.item.path.name)
 
 
 def _weight(task: ReadTask) -> int:

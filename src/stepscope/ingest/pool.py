@@ -26,7 +26,7 @@ def read_in_processes(
     store: Store,
     count: int,
     threads: int,
-    advance: Callable[[ReadTask, int], None] | None = None,
+    advance: Callable[[ReadTask, int], None],
 ) -> Generator[tuple[ReadTask, Outcome | NotLoaded], None, None]:
     """Read inputs into the store by several processes.
 
@@ -58,13 +58,13 @@ def read_in_processes(
                     worker: _Worker = key.data
                     answer = worker.receive()
                     if isinstance(answer, Advanced):
-                        if advance is not None and worker.task is not None:
+                        if worker.task is not None:
                             advance(worker.task, answer.count)
                         continue
                     if worker.task is not None:
                         yield worker.task, _outcome(answer, worker, worker.task, store)
                     if answer is not None and waiting:
-                        worker.give(waiting.popleft(), store, watched=advance is not None)
+                        worker.give(waiting.popleft(), store)
                         continue
                     selector.unregister(worker.stdout)
                     worker.end()
@@ -99,12 +99,10 @@ class _Worker(WorkerProcess):
         self.threads = threads
         self.task: ReadTask | None = None
 
-    def give(self, task: ReadTask, store: Store, *, watched: bool) -> None:
+    def give(self, task: ReadTask, store: Store) -> None:
         """Send it a task; if it is dead, `receive` will notice."""
         self.task = task
-        order = ReadOrder(
-            task.item, task.source.version, task.input_bytes, store.directory, task.key, self.threads, watched
-        )
+        order = ReadOrder(task.item, task.source.version, task.input_bytes, store.directory, task.key, self.threads)
         with suppress(OSError):
             send(self.stdin, order)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -125,13 +126,9 @@ def _read(task: ReadTask, sink: Sink) -> Issue | None:
     problem = _problem(task, sink)
     if problem is None:
         return None
-    return replace(
-        problem,
-        file=printable(problem.file),
-        problem=printable(problem.problem),
-        remedy=printable(problem.remedy),
-        trace=None if problem.trace is None else printable(problem.trace),
-    )
+    names = ("file", "problem", "remedy", "trace")
+    texts: dict[str, Any] = {name: printable(text) for name in names if (text := getattr(problem, name)) is not None}
+    return replace(problem, **texts)
 
 
 def _problem(task: ReadTask, sink: Sink) -> Issue | None:

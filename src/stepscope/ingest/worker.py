@@ -28,7 +28,6 @@ class ReadOrder(msgspec.Struct, frozen=True):
         store: Directory of the store.
         key: The key under which the rows are stored.
         workers: How many processes or threads the source may use.
-        watched: Whether to report how far reading has come.
     """
 
     item: Input
@@ -37,7 +36,6 @@ class ReadOrder(msgspec.Struct, frozen=True):
     store: Path
     key: str
     workers: int
-    watched: bool = False
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -96,7 +94,7 @@ def _work(payload: bytes, out: BinaryIO) -> Answer:
         return NotLoaded()
     task = ReadTask(order.item, source, order.key, order.input_bytes)
     try:
-        advance = throttled(lambda count: send(out, Advanced(count))) if order.watched else None
+        advance = throttled(lambda count: send(out, Advanced(count)))
         outcome = read_into_store(task, Store(order.store), order.workers, advance)
     except (StoreError, OSError) as error:
         return StoreFailed(printable(str(error)))

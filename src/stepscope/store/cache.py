@@ -94,7 +94,9 @@ class Store:
         if manifest is None or not is_whole(directory, manifest):
             self._remove(directory)
             return None
-        _touch(directory)
+        with suppress(OSError):  # once a minute is enough, and a read-only store need not know
+            if time.time() - directory.stat().st_mtime > 60:
+                os.utime(directory)
         return StoredRecording(directory, manifest)
 
     @contextmanager
@@ -188,13 +190,6 @@ class Store:
 
 def _draft_name(key: str) -> str:
     return f"{key}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}{_DRAFT}"
-
-
-def _touch(directory: Path) -> None:
-    """Note that an entry is used. Once a minute is enough, and a read-only store need not know."""
-    with suppress(OSError):
-        if time.time() - directory.stat().st_mtime > 60:
-            os.utime(directory)
 
 
 def _is_abandoned(draft: Path) -> bool:

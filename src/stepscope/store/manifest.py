@@ -125,17 +125,13 @@ def read_manifest(directory: Path) -> Manifest | None:
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
-    """Write the manifest of an entry, readable by its owner only."""
-    file = directory / MANIFEST
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(_writable(manifest))))
-    file.chmod(0o600)
-
-
-def _writable(manifest: Manifest) -> Manifest:
-    """The manifest as JSON can hold it, whatever bytes the names are made of."""
+    """Write the manifest of an entry, readable by its owner only; names may be made of any bytes."""
     files = [shown(file) for file in manifest.files]
     raw = None if files == manifest.files else [os.fsencode(file) for file in manifest.files]
-    return msgspec.structs.replace(manifest, path=shown(manifest.path), files=files, raw_files=raw)
+    writable = msgspec.structs.replace(manifest, path=shown(manifest.path), files=files, raw_files=raw)
+    file = directory / MANIFEST
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(writable)))
+    file.chmod(0o600)
 
 
 def is_whole(directory: Path, manifest: Manifest) -> bool:

@@ -102,7 +102,7 @@ class _Sink:
             lost = fitting.lost if before is fitting else before.lost + fitting.lost
             self._refused[table.name] = Fitting(fitting.rows.clear(), lost, before.example)
 
-    def _report_refused(self) -> None:
+    def _write_issues(self) -> None:
         for name, refused in self._refused.items():
             what = "values" if name == RANKS.name else "rows"
             self.issue(
@@ -114,6 +114,12 @@ class _Sink:
                 lost=refused.lost,
             )
         self._refused = {}
+        if self._unlisted:
+            more = f"{self._unlisted} more issues of these kinds are not listed"
+            self._issues.append(replace(self._issues[-1], place=None, problem=more, lost=None))
+        if self._issues:
+            self._add(ISSUES, issue_rows(self._issues, with_rank=False))
+        self._issues = []
 
     def _learn(self, rows: pl.DataFrame) -> None:
         """Keep the first stated value of each fact."""
@@ -121,15 +127,6 @@ class _Sink:
             stated = rows[name].drop_nulls()
             if stated.len() and (self.facts[name] is None or name == "format"):
                 self.facts[name] = stated[0]
-
-    def _write_issues(self) -> None:
-        self._report_refused()
-        if self._unlisted:
-            more = f"{self._unlisted} more issues of these kinds are not listed"
-            self._issues.append(replace(self._issues[-1], place=None, problem=more, lost=None))
-        if self._issues:
-            self._add(ISSUES, issue_rows(self._issues, with_rank=False))
-        self._issues = []
 
     @abstractmethod
     def _add(self, table: Table, frame: pl.DataFrame) -> None:
@@ -216,9 +213,11 @@ class StoreSink(_Sink):
     def _write_part(self, name: str, frame: pl.DataFrame) -> None:
         parts = self._parts.setdefault(name, [])
         file = self.directory / (f"{name}.parquet" if not parts else f"{name}.{len(parts)}.parquet")
+        # without columns that hold no value; one is kept at least, for it carries the number of rows
+        kept = [column.name for column in frame if column.null_count() < frame.height] or frame.columns[:1]
         try:
             # zstd 1 costs the CPU time of lz4 on such columns and makes files less than half as large.
-            _without_empty_columns(frame).write_parquet(file, compression="zstd", compression_level=1, statistics=False)
+            frame.select(kept).write_parquet(file, compression="zstd", compression_level=1, statistics=False)
             file.chmod(0o600)
             parts.append(StoredPart(file.name, file.stat().st_size))
         except (OSError, pl.exceptions.PolarsError) as error:
@@ -240,9 +239,3 @@ class MemorySink(_Sink):
 
     def _add(self, table: Table, frame: pl.DataFrame) -> None:
         self._frames.setdefault(table.name, []).append(frame)
-
-
-def _without_empty_columns(frame: pl.DataFrame) -> pl.DataFrame:
-    """The columns that hold any value; at least one, for it carries the number of rows."""
-    kept = [column.name for column in frame if column.null_count() < frame.height]
-    return frame.select(kept or frame.columns[:1])
