@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import recorded
 from recorded import BOOTSTRAP
+
+from stepscope.record import autostart
 
 pytest.importorskip("torch")
 
@@ -212,3 +217,31 @@ def test_bad_words(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
     assert told in done.stderr
     assert "Traceback" not in done.stderr
     assert "__init__" not in done.stderr
+
+
+class OneForAll:
+    """A finder that is itself the loader of its modules, as import hooks may be."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name in ("framework_of_the_test", "another_of_the_test") else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.loaded = True
+
+
+def test_a_loader_of_many_modules_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(autostart, "FRAMEWORKS", ("framework_of_the_test",))
+    monkeypatch.setattr(autostart, "start", lambda options, framework: started.append(framework))
+    hook = OneForAll()
+    monkeypatch.setattr(sys, "meta_path", [autostart._Waiting({}), hook, *sys.meta_path])
+
+    importlib.util.find_spec("framework_of_the_test")  # as libraries look for what is installed
+    importlib.import_module("another_of_the_test")
+    assert started == []
+
+    module = importlib.import_module("framework_of_the_test")
+    assert (module.loaded, module.__loader__, vars(hook), started) == (True, hook, {}, ["framework_of_the_test"])

@@ -65,7 +65,7 @@ def test_a_block_of_an_operator_in_use_throughout_keeps_its_place(tmp_path: Path
 
 
 @pytest.mark.parametrize("cut", range(len(EVENTS) + 1))
-def test_parts_of_a_recording_are_with_component_like_the_whole(cut: int) -> None:
+def test_parts_of_a_recording_are_told_apart_like_the_whole(cut: int) -> None:
     names = ("start_ns", "address", "change_bytes", "allocated_bytes", "reserved_bytes")
     events = pl.DataFrame(EVENTS, schema=dict.fromkeys(names, pl.Int64), orient="row")
     events = events.with_columns(device=pl.lit(None, pl.Int32))

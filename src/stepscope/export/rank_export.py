@@ -152,11 +152,15 @@ class RankExport:
 
     def write_json(self, name: str, content: Any) -> None:
         """Write one JSON file, indented with `pretty`."""
-        self.write(name, self.json_text(content, ensure_ascii=False))
+        self.write(name, json.dumps(content, indent=self._indent, ensure_ascii=False))
 
-    def json_text(self, content: Any, *, ensure_ascii: bool = True) -> str:
+    def json_text(self, content: Any) -> str:
         """JSON, indented with `pretty`; a value that JSON does not know becomes text."""
-        return json.dumps(content, indent=4 if self.pretty else None, ensure_ascii=ensure_ascii, default=str)
+        return json.dumps(content, indent=self._indent, default=str)
+
+    @property
+    def _indent(self) -> int | None:
+        return 4 if self.pretty else None
 
     def copy(self, name: str, source: Path) -> None:
         """Copy a file of the recording; raises `OSError` if it cannot be read or written."""

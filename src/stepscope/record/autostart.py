@@ -15,8 +15,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -105,19 +104,33 @@ class _Waiting(importlib.abc.MetaPathFinder):
         finally:
             self._searching = False
         if spec is not None and spec.loader is not None:
-            self._start_after(spec.loader, fullname)
+            spec.loader = _StartingLoader(spec.loader, lambda: self._start(fullname))
         return spec
 
-    def _start_after(self, loader: Any, framework: str) -> None:
-        """Let the framework's loader start the recorder when it is done."""
-        load = loader.exec_module
+    def _start(self, framework: str) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            start(self._options, framework)
 
-        def exec_module(module: ModuleType) -> None:
-            del loader.exec_module  # from here on the loader is as it was
-            load(module)
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-                start(self._options, framework)
 
-        with suppress(AttributeError):  # a loader that cannot be changed: nothing is recorded
-            loader.exec_module = exec_module
+class _StartingLoader(importlib.abc.Loader):
+    """Wraps the framework's loader, which may serve other modules and is left as it is, to start the recorder after."""
+
+    def __init__(self, loader: Any, then: Callable[[], None]) -> None:
+        self._loader = loader
+        self._then = then
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        """Delegate to the framework's loader."""
+        return self._loader.create_module(spec)  # type: ignore[no-any-return]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Load the framework, then start the recorder."""
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._then()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from stepscope.record.mindspore.calls import StepOwner
+from types import SimpleNamespace
+
+import pytest
+
+from stepscope.record.mindspore.calls import CallHooks, StepOwner
 
 
 class Caller:
@@ -45,3 +49,16 @@ def test_an_optimizer_that_is_gone_owns_nothing() -> None:
     del one
 
     assert owner.ends_step(other)
+
+
+def test_a_version_without_an_executor_keeps_the_hooks_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mindspore")
+    hooked: list[str] = []
+    hooks = SimpleNamespace(around=lambda owner, name, *_: hooked.append(f"{owner.__name__}.{name}"))
+    calls = CallHooks(SimpleNamespace(), lambda: None)
+    monkeypatch.setattr(calls, "_api", SimpleNamespace())
+
+    with pytest.raises(AttributeError, match="_JitExecutor"):
+        calls.install(hooks)
+
+    assert hooked == ["Cell.__call__"]

@@ -126,6 +126,15 @@ def test_callbacks_can_be_copied_and_sent(framework: Any, tmp_path: Path) -> Non
     callback.on_train_end(None, None, None)
 
 
+@pytest.mark.parametrize("methods", [lightning._Methods, transformers._Methods])
+def test_a_callback_leaves_its_users_their_names(methods: type) -> None:
+    """Users derive callbacks of their own, with names such as `_steps` or `_end`."""
+    own = {name for one in methods.__mro__[:-1] for name in vars(one)} | set(vars(methods()))
+    allowed = {"_recording", "_epoch", "_latest_ns", "_updates", "_validates_from_ns"}
+
+    assert {name for name in own if name.startswith("_") and not name.endswith("_")} <= allowed
+
+
 def test_without_the_framework_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("lightning", "lightning.pytorch", "pytorch_lightning", "transformers"):
         monkeypatch.setitem(sys.modules, name, None)

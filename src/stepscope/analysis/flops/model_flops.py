@@ -120,8 +120,8 @@ def _sums(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> dict[str, Any]
         time_ns = int(made["total_ns"].sum())
         row[f"step_{column}"] = spent / count if is_known and count else None
         row[f"{column}_per_s"] = whole / time_ns * 1e9 if time_ns else None
-    # the last ones are those of all FLOPs
-    row |= {"total_ns": time_ns, "recorded_flops": whole if is_known else None}
+        if column == "flops":
+            row |= {"total_ns": time_ns, "recorded_flops": whole if is_known else None}
     row["step_flops_per_s"] = row["step_flops"] / step_ns * 1e9 if step_ns and row["step_flops"] is not None else None
     known = operators.select(pl.col("count").filter(pl.col("flops").is_not_null()).sum() / pl.col("count").sum())
     types = operators.drop_nulls("data_type").group_by("data_type").agg(made=(pl.col("flops") * pl.col("count")).sum())

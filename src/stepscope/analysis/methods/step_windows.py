@@ -80,7 +80,8 @@ def step_windows(steps: pl.LazyFrame) -> pl.DataFrame:
     return numbered(
         steps.sort("rank", "window_start_ns", "window_end_ns", "step")
         .select(
-            *("rank", "step"),
+            "rank",
+            "step",
             start_ns="window_start_ns",
             end_ns="window_end_ns",
             window_kind="window",

@@ -83,7 +83,8 @@ def timed_steps(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
     known, marked = step_windows(known_steps(steps)), step_windows(marked_steps(steps, activity))
     rows = pl.concat([known.with_columns(by_phases=False), marked.with_columns(by_phases=True)])
     return rows.sort("rank", "start_ns", "end_ns", "step").select(
-        *("rank", "step"),
+        "rank",
+        "step",
         window="window_kind",
         window_start_ns="start_ns",
         window_ns=pl.col("end_ns") - pl.col("start_ns"),

@@ -8,7 +8,7 @@ from functools import cache
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from stepscope.record.callbacks.trainer import TrainerRecording
+from stepscope.record.callbacks.trainer import TrainerCallback
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 
@@ -42,7 +42,7 @@ def _packages() -> list[str]:
     raise ModuleNotFoundError("LightningCallback requires Lightning; install it with: pip install lightning")
 
 
-class _Methods(TrainerRecording):
+class _Methods(TrainerCallback):
     """Records training by Lightning's Trainer: `Trainer(callbacks=[stepscope.LightningCallback(steps=(11, 20))])`.
 
     It records from the start of training to its end, also if training raises, and then writes the files for people and
@@ -60,21 +60,21 @@ class _Methods(TrainerRecording):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 - Lightning's names, here and below
         """Start recording."""
         self._updates = trainer.global_step
-        self._begin()
+        self._recording.begin()
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """An epoch begins; Lightning counts them from 0."""
-        self._epoch_begins(trainer.current_epoch + 1)
+        self._recording.epoch_began(trainer.current_epoch + 1)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """An epoch is over."""
-        self._epoch_ends(trainer.current_epoch + 1)
+        self._recording.epoch_ended(trainer.current_epoch + 1)
 
     def on_train_batch_end(self, trainer: Any, *_: Any, **__: Any) -> None:
         """A batch is over, and possibly a step."""
         if trainer.global_step != self._updates:
             self._updates = trainer.global_step
-            self._step()
+            self._recording.step()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Validation begins, within an epoch or at its end."""
@@ -82,10 +82,10 @@ class _Methods(TrainerRecording):
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Validation is over."""
-        self._validated(self._validates_from_ns)
+        self._recording.validated(self._validates_from_ns)
 
     def teardown(self, *_: Any, **__: Any) -> None:
         """Training is over, an exception is about to propagate, or no other hook was called: stop, write the files."""
-        self._end()
+        self._recording.end()
 
     on_train_end = on_exception = teardown

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from stepscope.record.steps import StepTracker
 
 
-class TrainerRecording:
-    """The base of the callbacks: records one training run after the other. Copies start fresh.
+class TrainerCallback:
+    """The base of the callbacks. Users derive from them, so it has no other names than these.
 
     Args:
         **options: Options of `stepscope.Profiler`, e.g. `steps` and `epochs`.
@@ -22,10 +22,21 @@ class TrainerRecording:
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
+        self._recording = TrainerRecording(options)
+
+    @property
+    def profiler(self) -> Profiler | None:
+        """The Profiler of the current or last training run; None before the first."""
+        return self._recording.profiler
+
+
+class TrainerRecording:
+    """Records one training run after the other. Copies, also in other processes, start fresh."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
         self._epoch_began_ns = 0
         self.profiler: Profiler | None = None
-        """The Profiler of the current or last training run; None before the first."""
         self._runs = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -37,43 +48,43 @@ class TrainerRecording:
         recorder = self.profiler._recorder if self._runs and self.profiler is not None else None
         return None if recorder is None else recorder.steps
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Training begins. Raises what `Profiler` and its `start` raise."""
         from stepscope.record.profiler import Profiler  # noqa: PLC0415 - only if something is recorded
 
-        self._end()  # of a run that ended with an unreported exception
+        self.end()  # of a run that ended with an unreported exception
         self.profiler = Profiler(**{**self._options, "start_profile": False})
         if self.profiler._recorder is not None:
             self.profiler._recorder.steps.epochs_reported = True
         self.profiler.start()
         self._runs = True
-        atexit.register(self._end)
+        atexit.register(self.end)
 
-    def _step(self) -> None:
+    def step(self) -> None:
         """The optimizer has updated the model, after one or more batches."""
         if self._steps is not None:
             self._steps.user_step()
 
-    def _epoch_begins(self, number: int) -> None:
+    def epoch_began(self, number: int) -> None:
         """Epoch `number`, counted from 1, begins."""
         self._epoch_began_ns = perf_counter_ns()
         if self._steps is not None:
             self._steps.epoch_began(number)
 
-    def _epoch_ends(self, number: int) -> None:
+    def epoch_ended(self, number: int) -> None:
         """Epoch `number` is over."""
         if self._steps is not None:
             self._steps.epoch_ended(number, self._epoch_began_ns, perf_counter_ns())
 
-    def _validated(self, start_ns: int) -> None:
+    def validated(self, start_ns: int) -> None:
         """The trainer has validated the model, from `start_ns` to now."""
         if self._steps is not None:
             self._steps.mark(VALIDATION, "Trainer", start_ns, perf_counter_ns())
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """Training has ended, normally or not: stop and analyse. A second call does nothing."""
         if not self._runs or self.profiler is None:
             return
         self._runs = False
-        atexit.unregister(self._end)
+        atexit.unregister(self.end)
         self.profiler.analyse()

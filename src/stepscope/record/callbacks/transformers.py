@@ -7,7 +7,7 @@ from functools import cache
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from stepscope.record.callbacks.trainer import TrainerRecording
+from stepscope.record.callbacks.trainer import TrainerCallback
 
 if TYPE_CHECKING:
     TransformersCallback: Any
@@ -31,7 +31,7 @@ def _callback_class() -> type:
     return type("TransformersCallback", (_Methods, base), {"__module__": __name__, "__doc__": _Methods.__doc__})
 
 
-class _Methods(TrainerRecording):
+class _Methods(TrainerCallback):
     """Records training by Transformers' Trainer: `Trainer(..., callbacks=[stepscope.TransformersCallback()])`.
 
     It records from the start of training to its end and then writes the files for people and other tools. If training
@@ -50,21 +50,21 @@ class _Methods(TrainerRecording):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 - Trainer's names
         """Start recording."""
-        self._begin()
+        self._recording.begin()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """An epoch begins; the Trainer counts fractional epochs from 0."""
         self._epoch = int(state.epoch or 0) + 1
-        self._epoch_begins(self._epoch)
+        self._recording.epoch_began(self._epoch)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """An epoch is over."""
-        self._epoch_ends(self._epoch)
+        self._recording.epoch_ended(self._epoch)
         self._latest_ns = perf_counter_ns()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """A step is over."""
-        self._step()
+        self._recording.step()
         self._latest_ns = perf_counter_ns()
 
     def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
@@ -81,8 +81,8 @@ class _Methods(TrainerRecording):
         """Validation is over."""
         began_ns, self._validates_from_ns = self._validates_from_ns, None
         if began_ns is not None:
-            self._validated(began_ns)
+            self._recording.validated(began_ns)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Stop, and write the files."""
-        self._end()
+        self._recording.end()

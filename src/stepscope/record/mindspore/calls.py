@@ -90,13 +90,10 @@ class CallHooks:
 
     def install(self, hooks: Hooks) -> None:
         """Install the hooks."""
-        gradient = _Phase(BACKWARD, "grad")
-        for owner, name, find in (
-            (self._kinds.cell, "__call__", self._of_cell),
-            (self._api._JitExecutor, "__call__", self._of_compiled),
-            (type(self._api._pynative_executor), "grad", lambda _: gradient),
-        ):
-            hooks.around(owner, name, self._entering(find), self._leave)
+        gradient = _Phase(BACKWARD, "grad")  # one by one: a version may lack an owner, and those before it still count
+        hooks.around(self._kinds.cell, "__call__", self._entering(self._of_cell), self._leave)
+        hooks.around(self._api._JitExecutor, "__call__", self._entering(self._of_compiled), self._leave)
+        hooks.around(type(self._api._pynative_executor), "grad", self._entering(lambda _: gradient), self._leave)
 
     def _entering(self, find: Callable[[Any], _Phase | None]) -> Enter:
         """Begins the phase of an outermost call, which `find` finds by the object called; None for no phase."""

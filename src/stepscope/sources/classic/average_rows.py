@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 import polars as pl
 
@@ -20,8 +21,12 @@ _FAR = 100
 _NEARER = 4
 """A row is the average if its start is this many times nearer to the middle than to its place. Chosen by us."""
 _MARKS = ("-", "--", "avg", "average", "mean")
-_Row = tuple[int | None, int | None, int | None]
-"""Number, start and end."""
+
+
+class _Row(NamedTuple):
+    number: int | None
+    start: int | None
+    end: int | None
 
 
 def step_numbers(step: pl.Expr) -> pl.Expr:
@@ -47,7 +52,7 @@ def find_average(rows: pl.DataFrame, points: tuple[str, str], rounding: int) -> 
     if rows.height < 2:
         return None
     numbers = rows.select(step_numbers(pl.col("step"))).to_series()
-    listed: list[_Row] = list(zip(numbers, *(rows[name] for name in points), strict=True))
+    listed = [_Row(*row) for row in zip(numbers, *(rows[name] for name in points), strict=True)]
     places = (rows.height - 1, 0)
     for at in places:
         if (rows["step"][at] or "").strip().lower() in _MARKS:
@@ -56,10 +61,10 @@ def find_average(rows: pl.DataFrame, points: tuple[str, str], rounding: int) -> 
         _, start, end = listed[at]
         if start == 0 and any(begun for _, begun, _ in listed) and (not end or _is_far(end, _others(listed, at))):
             return at
-    doubtful = sorted(places, key=lambda at: (listed[at][0] != 0, -(listed[at][0] or 0)))
+    doubtful = sorted(places, key=lambda at: (listed[at].number != 0, -(listed[at].number or 0)))
     for at in doubtful:
         row, others = listed[at], _others(listed, at)
-        if row[0] == 0 and (at or not _goes_before(row, others)):
+        if row.number == 0 and (at or not _goes_before(row, others)):
             return at
         if _is_mean(row, others, rounding) or _is_mean(row, others[1:], rounding):
             return at
@@ -97,7 +102,7 @@ def _is_far(end: int, others: Sequence[_Row]) -> bool:
 def _is_out_of_place(rows: Sequence[_Row], at: int) -> bool:
     """Whether a row, the first or the last, breaks the order of all others, or is not due."""
     others = _others(rows, at)
-    if None in rows[at][1:] or not _follow_each_other(others):
+    if None in (rows[at].start, rows[at].end) or not _follow_each_other(others):
         return False
     return not _follow_each_other(rows) or _is_not_due(rows[at], others, is_last=at > 0)
 
@@ -132,8 +137,8 @@ def _is_mean(row: _Row, others: Sequence[_Row], rounding: int) -> bool:
     """Whether start and end are the means of others', in whole numbers, for times since the epoch exceed a float."""
     if not others:
         return False
-    for at in (1, 2):
-        own, known = row[at], [value for other in others if (value := other[at]) is not None]
+    for point in ("start", "end"):
+        own, known = getattr(row, point), [at for other in others if (at := getattr(other, point)) is not None]
         if own is None or len(known) < len(others) or abs(own * len(known) - sum(known)) > rounding * len(known):
             return False
     return True
