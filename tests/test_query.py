@@ -104,8 +104,13 @@ def test_anything_else_is_an_error_that_says_so(tmp_path: Path, query: str) -> N
     secret = tmp_path / "secret.csv"
     secret.write_text("a,b\n1,2\n")
 
-    with pytest.raises(StepscopeError, match=r"Tables: |Columns: |Try"):
+    with pytest.raises(StepscopeError, match=r"Tables: |Columns: |Try|are supported$"):
         RUN.query(query.format(file=secret))
+
+
+def test_a_table_that_there_is_not_is_answered_by_one_with_a_like_name() -> None:
+    with pytest.raises(StepscopeError, match=r"Did you mean steps\? Tables: ranks"):
+        RUN.query("SELECT * FROM stepz")
 
 
 def test_every_function_that_may_be_called_opens_no_file() -> None:

@@ -35,6 +35,15 @@ def test_the_least_important_column_goes_first_and_is_told() -> None:
     assert widest(laid) <= 50
 
 
+def test_a_narrower_column_stays_where_a_wider_one_went() -> None:
+    wide = TextColumn("origin", ["x" * 30] * 2, expendable=1)
+
+    laid = lay_out([TOTAL, wide, SCORE], 40)
+
+    assert laid.dropped == ["origin"]
+    assert "152.64" in laid.body[0]
+
+
 def test_a_title_takes_several_lines_rather_than_widening_its_column() -> None:
     laid = lay_out([TOTAL, MEAN], None)
 

@@ -6,6 +6,7 @@ import functools
 import gzip
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -96,6 +97,22 @@ def test_a_bar_appears_although_an_input_says_nothing_for_long(monkeypatch: pyte
         bar.watch(400, 1000, "large.json")
 
     assert "reading large.json" in sys.stderr.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_bar_fits_a_line_of_80_and_shortens_only_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    with ProgressBar() as bar:
+        bar._last = (123_400_000, 1_000_000_000, "a_name_longer_than_what_is_left_of_a_line.json.gz")
+        bar._start()
+
+    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split(r"[\r\n]", screen.getvalue())]
+    (line,) = {line for line in lines if "reading" in line}
+    assert len(line) <= 80
+    assert "a_name" in line and "…" in line and "0.1/1.0 GB" in line
 
 
 def test_nobody_is_told_unless_there_is_a_terminal() -> None:

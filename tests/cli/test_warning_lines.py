@@ -39,6 +39,12 @@ def test_a_row_that_stands_for_many_inputs_counts_as_many(capfd) -> None:
     assert f"... and {20 - LISTED + 17} more unread inputs" in lines
 
 
+def test_a_path_begins_below_the_input(capfd) -> None:
+    run = run_with(Issue("error", str(EXAMPLE / "sub" / "0.json"), "is empty", "Record again"))
+
+    assert "unread: sub/0.json: is empty. Record again" in shown(capfd, run)
+
+
 def test_one_more_is_one(capfd) -> None:
     lines = shown(
         capfd, run_with(*(Issue("error", f"{n}.json", "is empty", "Record again") for n in range(LISTED + 1)))

@@ -78,17 +78,24 @@ def lay_out(columns: list[TextColumn], width: int | None) -> Laid:
     """
     if width is None:
         return _table(columns, [min(c.natural, NAME_WIDTH) if c.cut == "end" else c.natural for c in columns], [])
-    kept, dropped = list(columns), list[str]()
-    while True:
-        expendable = [c for c in kept if c.expendable is not None]
-        widths = _fit(kept, width, ENOUGH if expendable else dict.fromkeys(ENOUGH, LEAST))
-        if widths is not None:
-            return _table(kept, widths, [c.title for c in columns if c.title in dropped])
-        if not expendable:
+    leaving = sorted((c for c in columns if c.expendable is not None), key=lambda c: c.expendable or 0)
+    dropped, least = list[TextColumn](), ENOUGH
+    while (widths := _fit(_without(columns, dropped), width, least)) is None:
+        if len(dropped) < len(leaving):
+            dropped.append(leaving[len(dropped)])
+        elif least is ENOUGH:
+            least = dict.fromkeys(ENOUGH, LEAST)
+        else:
             return records(columns)
-        least = min(expendable, key=lambda c: c.expendable or 0)
-        kept.remove(least)
-        dropped.append(least.title)
+    for back in reversed(dropped):  # narrower than those that had to go after them
+        fewer = [column for column in dropped if column is not back]
+        if (fitting := _fit(_without(columns, fewer), width, ENOUGH)) is not None:
+            dropped, widths = fewer, fitting
+    return _table(_without(columns, dropped), widths, [c.title for c in columns if any(c is d for d in dropped)])
+
+
+def _without(columns: list[TextColumn], dropped: list[TextColumn]) -> list[TextColumn]:
+    return [column for column in columns if all(column is not each for each in dropped)]
 
 
 def lay_out_whole(columns: list[TextColumn], width: int | None) -> Laid:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 PATIENCE_S = 1.0
 """Work shorter than this shows no bar."""
 
+FIGURES = 1 + 16 + len("1000.0/1000.0 MB") + len("0:00:00") + 4
+"""Cells of a line beside the name of what is read: spinner, bar, bytes, time left, and spaces between."""
+
 
 class ProgressBar:
     """Draws how far reading has come, on standard error of a terminal; a context manager that ends it.
@@ -53,19 +56,23 @@ class ProgressBar:
 
     def _draw(self, bar: Progress) -> None:
         done, total, label = self._last
-        doing = "reading" if done < total else "sorting what was read of"
+        doing = "reading" if done < total else "sorting"
         bar.update(bar.task_ids[0], completed=done, total=total, description=printable(f"{doing} {label}".strip()))
 
     def _start(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+        from rich.table import Column
 
-        text = TextColumn("{task.description}", markup=False)
-        columns = (SpinnerColumn(), text, BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        console, line = Console(stderr=True), Column(no_wrap=True)
+        name = Column(no_wrap=True, overflow="ellipsis", max_width=max(console.width - FIGURES, 8))
+        text = TextColumn("{task.description}", markup=False, table_column=name)
+        figures = (DownloadColumn(table_column=line.copy()), TimeRemainingColumn(table_column=line.copy()))
+        columns = (SpinnerColumn(), text, BarColumn(bar_width=16), *figures)
         with self._lock:
             if self._ended:
                 return
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar = Progress(*columns, console=console, transient=True)
             self._bar.add_task("reading", total=None)
             self._draw(self._bar)
             self._bar.start()

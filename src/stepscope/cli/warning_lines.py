@@ -32,7 +32,7 @@ def show_warnings(out: Output, run: Run, *, quiet: bool = False) -> None:
     unread = sorted(run.unread, key=lambda u: u.severity != "error")
     listed = [u for u in unread if not quiet or u.severity == "error"][:LISTED]
     for item in listed:
-        _line(out, "unread", f"{item.file}: {item.problem}. {item.remedy}", STYLES[item.severity])
+        _line(out, "unread", f"{_below(item.file, run.path)}: {item.problem}. {item.remedy}", STYLES[item.severity])
     where = "; `stepscope info` names them" if quiet else ""
     _rest(out, sum(issue.inputs for issue in unread[len(listed) :]), "unread input", where, more=bool(listed))
     for warning in run.warnings:
@@ -40,10 +40,16 @@ def show_warnings(out: Output, run: Run, *, quiet: bool = False) -> None:
     groups = [group for group in _issue_groups(run) if not quiet or group["severity"] == "error"]
     for group in groups[:LISTED]:
         first, *more = group["file"]
-        where = f"{Path(first).name} and {len(more)} more" if more else first
+        where = f"{Path(first).name} and {len(more)} more" if more else _below(first, run.path)
         severity = group["severity"]
         _line(out, severity, f"{where}: {group['problem']}. {group['remedy']}", STYLES[severity])
     _rest(out, len(groups) - LISTED, "issue", "; `stepscope sql PATH 'SELECT * FROM issues'` lists all")
+
+
+def _below(file: str, folder: Path) -> str:
+    """A path from the input on, if it is there."""
+    path = Path(file)
+    return str(path.relative_to(folder)) if path != folder and path.is_relative_to(folder) else file
 
 
 def _issue_groups(run: Run) -> list[dict[str, Any]]:

@@ -28,8 +28,8 @@ _FOUND_BY = {
     "phases": "derived from what ran in which phase",
 }
 
-LONGEST_NAME = 90
-"""Characters of an operator in a sentence; names of kernels can be longer than a page."""
+LONGEST_NAME = 76
+"""Characters of an operator in a sentence; names can be longer than a page, and a line of 80 must hold it."""
 
 
 def _sentences(trace: pl.DataFrame) -> Iterator[str]:

@@ -6,6 +6,7 @@ who may see a run but not the machine's files, so only functions known not to op
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 
@@ -50,6 +51,7 @@ then to union using values when where window with within
 """
 _MAY_BE_CALLED = frozenset([*_FUNCTIONS.split(), *_WORDS.split()])
 """Polars' functions and parametrised types, none of which opens a file, and keywords that may precede a bracket."""
+_UNKNOWN_TABLE = re.compile(r"relation '(\w+)' was not found")
 _VALID_COLUMNS = re.compile(r"; valid columns: \[.*\]$")
 """Polars' own list of columns; the hint lists them by table."""
 
@@ -70,7 +72,7 @@ def query(tables: Mapping[str, pl.LazyFrame], text: str) -> pl.DataFrame:
     try:
         return context.execute(confined, eager=True)
     except pl.exceptions.PolarsError as error:
-        raise StepscopeError(f"the query failed: {_first_line(error)}. {_hint(text)}") from error
+        raise StepscopeError(f"the query failed: {_first_line(error)}.{_meant(str(error))} {_hint(text)}") from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # a bug in Polars itself
             raise
@@ -83,7 +85,7 @@ def _confined(text: str) -> str:
     words = [token.lower() for _, token in tokens]
     if not any(tuple(_without_brackets(words)[: len(start)]) == start for start in _STATEMENTS):
         first = " ".join(text.split()[:2]) or "an empty query"
-        raise StepscopeError(f"{first}: only SELECT, WITH ... SELECT and SHOW TABLES are supported. {_hint(text)}")
+        raise StepscopeError(f"{first}: only SELECT, WITH ... SELECT and SHOW TABLES are supported")
     for before, (kind, token), after in zip([("", ""), *tokens], tokens, [*tokens[1:], ("", "")], strict=False):
         is_called = kind in ("word", "quoted", "text") and after[1] == "("
         names_columns = before[1].lower() in ("as", "with")  # of a table or a subquery
@@ -119,6 +121,13 @@ def _first_line(error: BaseException) -> str:
     """The error without the query plan that Polars appends."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return _VALID_COLUMNS.sub("", line).rstrip(".")
+
+
+def _meant(error: str) -> str:
+    """The table with a name like the one that was not found."""
+    unknown = _UNKNOWN_TABLE.search(error)
+    near = difflib.get_close_matches(unknown[1].lower(), TABLES, n=1) if unknown else []
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 def _hint(text: str) -> str:

@@ -27,6 +27,7 @@ class RecordingSource:
     reasons: Mapping[str, str] = {
         **PROFILER_REASONS,
         "groups": "one process only",
+        "stacks": "recorded without host_stack=True (`stepscope record --stacks`)",
         "operators": _NO_WINDOW,
         "kernels": f"a CPU-only job, or {_NO_WINDOW}",
         "collectives": "one process only, or recorded between two calls",
