@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 
@@ -142,11 +143,31 @@ def test_tables_without_steps_keep_their_rows() -> None:
 
 @pytest.mark.parametrize(
     ("ranks", "steps", "message"),
-    [("9", None, "no rank 9.*has rank 0-3"), (None, "7-", "no step 7-.*has step 1-3"), ("x", None, "not a number")],
+    [("9", None, "no rank 9.*has ranks 0-3"), (None, "7-", "no step 7-.*has steps 1-3"), ("x", None, "not a number")],
 )
 def test_a_selection_of_nothing_says_what_there_is(ranks: str | None, steps: str | None, message: str) -> None:
     with pytest.raises(StepscopeError, match=message):
         make_run().select(ranks, steps)
+
+
+def test_a_selection_of_a_selection_has_what_both_choose() -> None:
+    run = make_run(ranks=4, late={2: 30_000_000})
+    of_two = run.select(steps="2-3").analyse("arrival").filter(rank=2)
+
+    twice = run.select(ranks="2", steps="1-2").select(steps="2-").select(ranks="1-")
+
+    assert (str(twice), twice.steps) == ("Run('frames', ranks 2)", [2])
+    assert of_two["members"].unique().to_list() == [4]
+    assert run.select(ranks=2).select(steps="2-3").analyse("arrival").equals(of_two)
+    assert run.select(ranks=2, steps="2-3").analyse("arrival").equals(of_two)
+    with pytest.raises(StepscopeError, match=r"no step 3 in frames. It has steps 1-2"):
+        run.select(steps="1-2").select(steps=3)
+
+
+@pytest.mark.parametrize("answers_mb", [-1, math.nan, math.inf])
+def test_a_size_of_answers_that_is_none_is_refused(answers_mb: float) -> None:
+    with pytest.raises(StepscopeError, match=r"answers_mb is .* 0 or above"):
+        Run("job", Path(), [], answers_mb=answers_mb)
 
 
 def test_a_missing_table_is_unavailable_with_a_reason() -> None:
@@ -319,6 +340,6 @@ def test_unknown_analyses_and_options_are_refused(registry: None) -> None:
 
     with pytest.raises(StepscopeError, match=r"no analysis 'rank_seen'. Did you mean ranks_seen"):
         make_run().analyse("rank_seen")
-    with pytest.raises(StepscopeError, match=r"no option 'limits'. It has: limit"):
+    with pytest.raises(StepscopeError, match=r"no option 'limits'. Did you mean limit"):
         make_run().analyse(ranks_seen, limits=4)
     assert make_run().analyse(ranks_seen, limit=4).item() == 4

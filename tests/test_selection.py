@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 import pytest
 
@@ -37,6 +39,30 @@ def test_selection_filters_a_column_and_drops_unknown_numbers() -> None:
 
     assert selection is not None
     assert frame.filter(selection.expression("step"))["step"].to_list() == [1, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"), [("4-5", "5-8", "5"), ("2-", "0,3-4,9-", "3-4,9-"), ("1,3", "2", "")]
+)
+def test_numbers_that_two_selections_choose(one: str, other: str, both: str) -> None:
+    first, second = parse_selection(one, "steps"), parse_selection(other, "steps")
+
+    assert first is not None
+    assert second is not None
+    assert str(first & second) == str(second & first) == both
+
+
+@pytest.mark.parametrize("chosen", [1.5, ["1"], [None], object()])
+def test_what_is_no_number_is_refused(chosen: Any) -> None:
+    with pytest.raises(StepscopeError, match=r"steps: .* is not a whole number. Choose them like"):
+        parse_selection(chosen, "steps")
+
+
+def test_numbers_of_numpy_choose_too() -> None:
+    frame = pl.DataFrame({"step": [3, 1, 2]})
+
+    assert str(parse_selection(frame["step"].to_numpy()[0], "steps")) == "3"
+    assert str(parse_selection(frame["step"].to_numpy(), "steps")) == "1-3"
 
 
 def test_numbers_are_described_as_ranges() -> None:

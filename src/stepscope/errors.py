@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from copy import copy
 
 from stepscope.paths import shown
@@ -76,3 +77,10 @@ class Cancelled(StepscopeError):
 
 class ProfilerPathError(StepscopeError):
     """There is no recording where one was asked for."""
+
+
+def close_matches(name: str, known: Iterable[str]) -> str:
+    """A sentence that suggests close matches of a misspelt name, or else lists all known names."""
+    there = sorted(known)
+    close = difflib.get_close_matches(name, there, n=3)
+    return f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(there)}"

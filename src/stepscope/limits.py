@@ -8,7 +8,6 @@ A file of limits is TOML with a table for each rule or analysis, e.g.
 
 from __future__ import annotations
 
-import difflib
 import math
 import sys
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from dataclasses import field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stepscope.errors import StepscopeError
+from stepscope.errors import StepscopeError, close_matches
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -83,7 +82,9 @@ def overridden(known: Mapping[str, Any], changes: Mapping[str, Any], where: str 
     sets: dict[str, Any] = {}
     for name, values in changes.items():
         if name not in known:
-            raise StepscopeError(f"{where}: there is no rule or analysis {name!r} with limits. {_hint(name, known)}")
+            raise StepscopeError(
+                f"{where}: there is no rule or analysis {name!r} with limits. {close_matches(name, known)}"
+            )
         default = known[name]
         if type(values) is type(default) and is_dataclass(values):
             sets[name] = values
@@ -100,7 +101,7 @@ def _checked(default: Any, name: str, key: str, value: Any, where: str) -> int |
     """The value, checked for a limit."""
     there = {one.name for one in fields(default)}
     if key not in there:
-        raise StepscopeError(f"{where}: {name} has no limit {key!r}. {_hint(key, there)}")
+        raise StepscopeError(f"{where}: {name} has no limit {key!r}. {close_matches(key, there)}")
     whole = isinstance(getattr(default, key), int)
     if whole and isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -109,8 +110,3 @@ def _checked(default: Any, name: str, key: str, value: Any, where: str) -> int |
     if not fits or isinstance(value, bool) or not math.isfinite(value) or value < 0:
         raise StepscopeError(f"{where}: {name}.{key} is {value!r}. Write {wanted}, 0 or above")
     return value if whole else float(value)
-
-
-def _hint(name: str, there: Any) -> str:
-    close = difflib.get_close_matches(name, there, n=3)
-    return f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(sorted(there))}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from stepscope.errors import StepscopeError
@@ -27,6 +28,15 @@ class Selection:
 
     def __str__(self) -> str:
         return describe_ranges(self.ranges)
+
+    def __and__(self, other: Selection) -> Selection:
+        """The numbers that both choose."""
+        both = (
+            (max(first, start), min((bound for bound in (last, end) if bound is not None), default=None))
+            for first, last in self.ranges
+            for start, end in other.ranges
+        )
+        return Selection(_merge((first, last) for first, last in both if last is None or first <= last))
 
     def expression(self, column: str) -> pl.Expr:
         """A filter for the rows whose `column` is chosen; rows without a number are not."""
@@ -53,7 +63,7 @@ def parse_selection(chosen: Choice, what: str) -> Selection | None:
         The selection, or None if everything is chosen.
 
     Raises:
-        StepscopeError: If the text is not a selection.
+        StepscopeError: If it is not a selection.
 
     Examples:
         >>> str(parse_selection("3-5, 0", "ranks"))
@@ -63,10 +73,12 @@ def parse_selection(chosen: Choice, what: str) -> Selection | None:
     """
     if chosen is None or isinstance(chosen, Selection):
         return chosen
-    if isinstance(chosen, int):
-        return Selection(((chosen, chosen),))
     if not isinstance(chosen, str):
-        return Selection(_merge((number, number) for number in chosen))
+        numbers = list(chosen) if isinstance(chosen, Iterable) else [chosen]
+        wrong = [number for number in numbers if not isinstance(number, Integral)]
+        if wrong:
+            raise StepscopeError(f"{what}: {wrong[0]!r} is not a whole number. Choose them like '0,3-5' or [0, 3]")
+        return Selection(_merge((int(number), int(number)) for number in numbers))
     if chosen.strip().lower() in _ALL:
         return None
     return Selection(_merge(_parse_part(part, chosen, what) for part in chosen.split(",")))

@@ -128,6 +128,7 @@ def test_answers_are_by_iteration_and_can_be_narrowed_to_some() -> None:
     assert (model["steps"], model["step_flops"], model["recorded_flops"]) == (4, 48.0, 192.0)
     assert run.steps == [1, 2, 3, 4]
     assert run.select(steps="2-3").analyse("breakdown")["step"].to_list() == [2, 3]
+    assert run.select(steps="2-3").select(steps="3-4").steps == [3]
     assert run.table("steps").collect()["window"].to_list() == ["recording"]
     with pytest.raises(StepscopeError, match="It has steps 1-4"):
         run.select(steps=9)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, Optional
 
 import polars as pl
 import pytest
@@ -66,12 +69,12 @@ def test_what_depends_on_an_analysis_that_is_defined_anew_is_asked_anew() -> Non
 
 
 @dataclass(frozen=True)
-class OneLimit:
-    ratio: float = 0.5
-
-
-@dataclass(frozen=True)
 class Pair:
+    first: int
+    second: tuple[str, ...] = ()
+
+
+class Named(NamedTuple):
     first: int
     second: tuple[str, ...] = ()
 
@@ -83,13 +86,28 @@ def test_options_are_compared_by_kind_and_content() -> None:
         calls.append(value)
         return repr(value)
 
-    distinct = [None, 1, 1.0, True, "1", (1,), Pair(1), Pair(1, ("a",))]
-    again = [None, 1, 1.0, True, "1", [1], Pair(1), Pair(1, ("a",))]
+    distinct = [None, 1, 1.0, True, "1", (1,), Pair(1), Pair(1, ("a",)), Named(1)]
+    again = [None, 1, 1.0, True, "1", [1], Pair(1), Pair(1, ("a",)), Named(1, [])]  # type: ignore[arg-type]
 
     assert [run.analyse(echo, value=value) for value in distinct] == [repr(value) for value in distinct]
     assert [run.analyse(echo, value=value) for value in again] == [repr(value) for value in distinct]
     assert run.analyse(echo) == "None"
     assert calls == distinct
+
+
+def test_defaults_are_frozen_as_values_are() -> None:
+    def echo(ranks: pl.LazyFrame, listed=[1, [2]], unordered={3}) -> object:  # type: ignore[no-untyped-def]  # noqa: B006
+        return listed, unordered
+
+    assert make_run().analyse(echo) == ((1, (2,)), frozenset({3}))
+    assert make_run().analyse(partial(echo, listed=[7])) == ((7,), frozenset({3}))
+
+
+def test_an_option_may_have_any_name() -> None:
+    def echo(ranks: pl.LazyFrame, question: int = 1, self: int = 2) -> object:
+        return question, self
+
+    assert make_run().analyse(echo, question=3, self=4) == (3, 4)
 
 
 def test_an_option_that_is_no_data_is_refused() -> None:
@@ -112,7 +130,7 @@ def test_selections_and_limits_have_their_own_answers_and_share_one_memory() -> 
         assert run.analyse(seen) == ([0, 1, 2, 3], [1, 2, 3])
         assert run.select(ranks="1-2").analyse(seen) == ([1, 2], [1, 2, 3])
         assert run.select(steps=[2]).analyse(seen) == ([0, 1, 2, 3], [2])
-        assert run.with_limits({"another-rule": OneLimit()}).analyse(seen)[0] == [0, 1, 2, 3]
+        assert run.with_options({"breakdown": {"whole_recording": True}}).analyse(seen)[0] == [0, 1, 2, 3]
     assert len(calls) == 3
     assert run.answers_bytes == run.select(ranks=[0]).answers_bytes
 
@@ -127,18 +145,65 @@ def test_limits_are_part_of_the_question_where_they_decide() -> None:
     assert run.analyse("slow_ranks", limits=strict).height == 0
 
 
-def test_a_caller_cannot_change_an_answer() -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda run: run.analyse("breakdown").drop_in_place("rank"),
+        lambda run: run.analyse("breakdown")["rank"].scatter(0, 9),
+        lambda run: run.analyse(lambda breakdown: breakdown.drop_in_place("rank")),
+        lambda run: run.analyse(parts)[0].drop_in_place("rank"),
+        lambda run: run.analyse(parts)[1]["frames"][0].drop_in_place("rank"),
+        lambda run: run.analyse(parts)[1]["frames"].clear(),
+        lambda run: run.analyse(parts)[1].clear(),
+        lambda run: run.issues.drop_in_place("rank"),
+    ],
+)
+def test_nobody_can_change_an_answer(change: Callable[[Run], object]) -> None:
     run = make_run(ranks=2)
-    frame = run.analyse("breakdown")
-    height = frame.height
-    frame.drop_in_place("rank")
-    frame.clear()
+    before = repr((run.analyse("breakdown"), run.analyse(parts), run.issues))
 
-    names = run.analyse(lambda ranks: ["a"])
-    names.append("b")
+    change(run)
 
-    assert "rank" in run.analyse("breakdown").columns
-    assert run.analyse("breakdown").height == height
+    assert repr((run.analyse("breakdown"), run.analyse(parts), run.issues)) == before
+
+
+def parts(breakdown: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, list[pl.DataFrame]]]:
+    return breakdown, {"frames": [breakdown]}
+
+
+def test_generators_are_collected_and_what_is_async_is_refused() -> None:
+    def tables(ranks: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
+        yield ranks.select("rank")
+
+    async def later(ranks: pl.LazyFrame) -> int:
+        return 1
+
+    async def each_later(ranks: pl.LazyFrame) -> AsyncIterator[int]:
+        yield 1
+
+    assert [table.height for table in make_run(ranks=2).analyse(tables)] == [2]
+    for function in (later, each_later, lambda ranks, step=0: later(ranks)):
+        with pytest.raises(StepscopeError, match=r"is async, .* Write it as a plain `def`"):
+            make_run().analyse(function)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"slow_rnks": {}}, "no analysis or rule 'slow_rnks'. Did you mean slow_ranks"),
+        ({"slow_ranks": {"limit": 3}}, "slow_ranks has no option 'limit'. Did you mean limits"),
+        ({"slow_ranks": {"limits": 3}}, r"`limits` is 3, not a .*slow_ranks.Limits. Make it with advice.limits_from"),
+        ({"slow_rnk": {"limits": 3}}, "'slow_rnk'. Did you mean slow_ranks"),
+        ({"idle-tim": {"limits": 3}}, "'idle-tim'. Did you mean idle-time"),
+        ({"idle-time": {"limits": 3}}, r"idle-time: `limits` is 3"),
+        ({"verdict": {"limit": 3}}, "verdict has no option 'limit'. Did you mean limits"),
+    ],
+)
+def test_options_that_are_none_are_refused(options: dict[str, dict[str, object]], problem: str) -> None:
+    import stepscope.advice  # noqa: F401 - registers the rules
+
+    with pytest.raises(StepscopeError, match=problem):
+        make_run().with_options(options)
 
 
 def test_the_parts_of_a_stacked_answer_are_not_kept_beside_it() -> None:
@@ -204,3 +269,24 @@ def test_what_is_missing_is_stated_as_fields() -> None:
     assert "lambda" in caught.value.question
     assert list(silent) == [1]
     assert (silent[1].table, silent[1].ranks, silent[1].question) == ("slices", (1,), "seen")
+
+
+Possible = pl.LazyFrame | None
+
+
+def test_what_may_be_missing_is_seen_however_it_is_annotated() -> None:
+    def old(graphs: Optional[pl.LazyFrame]) -> bool:  # noqa: UP045
+        return graphs is None
+
+    def named(graphs: Possible) -> bool:
+        return graphs is None
+
+    def unresolved(graphs: Optional[Unknown]) -> bool:  # type: ignore[name-defined]  # noqa: F821, UP045
+        return graphs is None
+
+    def needed(graphs: pl.LazyFrame) -> bool:
+        return graphs is None
+
+    assert all(make_run().analyse(function) for function in (old, named, unresolved))
+    with pytest.raises(Unavailable, match="graphs"):
+        make_run().analyse(needed)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 import pytest
@@ -29,6 +31,11 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 def processes() -> Iterator[Processes]:
     with Processes(2) as engine:
         yield engine
+
+
+class Point(NamedTuple):
+    x: int
+    rest: tuple[int, ...]
 
 
 class Kind(Enum):
@@ -115,6 +122,31 @@ def test_an_analysis_of_a_notebook_is_asked_here(
     assert open_run(EXAMPLE, engine=processes).analyse(inside)["process"].unique().to_list() == [os.getpid()]
 
 
+def test_a_worker_imports_first_what_an_analysis_needs(cache: Path, asked_in: object) -> None:
+    import worker_dependants  # noqa: F401 - registers the analysis
+
+    with Processes(1) as engine:
+        answer = open_run(EXAMPLE, engine=engine).analyse("asked_before")
+    del ANALYSES["asked_before"]
+
+    assert os.getpid() not in answer["process"]
+
+
+def test_a_worker_that_died_while_it_waited_is_replaced(cache: Path, asked_in: Callable[..., pl.DataFrame]) -> None:
+    with Processes(1) as engine:
+        (process,) = open_run(EXAMPLE, engine=engine).analyse(asked_in)["process"].unique()
+        os.kill(process, signal.SIGKILL)
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+
+        assert open_run(EXAMPLE, engine=engine).analyse(asked_in)["process"].unique().to_list() != [process]
+
+
+@pytest.mark.parametrize("engine", [Threads, Processes])
+def test_less_than_one_worker_is_refused(engine: type[Threads | Processes]) -> None:
+    with pytest.raises(StepscopeError, match="-1 workers"):
+        engine(-1)
+
+
 def test_what_goes_wrong_in_a_worker_is_told_apart(
     processes: Processes, cache: Path, asked_in: Callable[..., pl.DataFrame]
 ) -> None:
@@ -133,10 +165,32 @@ def test_what_goes_wrong_in_a_worker_is_told_apart(
 
 @pytest.mark.parametrize(
     "value",
-    [None, 3, 2.5, float("inf"), "a", Path("a"), (1, ("b",)), frozenset({1}), Kind.FAST, Limits(0.1, (Path("x"),))],
+    [
+        None,
+        3,
+        2.5,
+        float("inf"),
+        "a",
+        Path("a"),
+        (1, ("b",)),
+        frozenset({1}),
+        Kind.FAST,
+        Point(1, ()),
+        Limits(0.1, (Path("x"),)),
+    ],
 )
 def test_options_travel_as_data(value: object) -> None:
-    assert decoded(encoded({"option": value})) == {"option": value}
+    (found,) = decoded(encoded({"option": value})).values()
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize("value", [2**70, "\udcff"])
+def test_values_that_cannot_be_encoded_do_not_travel(
+    processes: Processes, cache: Path, asked_in: Callable[..., pl.DataFrame], value: object
+) -> None:
+    asked = open_run(EXAMPLE, engine=processes).analyse(asked_in, fault=value)
+
+    assert asked["process"].unique().to_list() == [os.getpid()]
 
 
 def test_types_that_another_process_cannot_find_do_not_travel() -> None:

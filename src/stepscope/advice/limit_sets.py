@@ -14,6 +14,7 @@ from stepscope import plugins
 from stepscope.advice import rules as _rules  # noqa: F401 - importing them registers them
 from stepscope.advice.registry import RULES
 from stepscope.analysis import ANALYSES
+from stepscope.analysis.parameters import LIMITS, RULE_OPTIONS
 from stepscope.limits import described, limit, overridden, read_limits
 
 SCHEMA = {
@@ -42,17 +43,15 @@ class VerdictLimits:
     )
 
 
+RULE_OPTIONS[VERDICT] = {LIMITS: VerdictLimits()}
+
+
 def limit_sets() -> dict[str, Any]:
     """Limits by rule or analysis."""
     plugins.install()
-    found: dict[str, Any] = {VERDICT: VerdictLimits()}
-    functions = {name: one.function for name, one in ANALYSES.items()}
-    functions |= {name: one.function for name, one in RULES.items()}
-    for name, function in functions.items():
-        parameter = inspect.signature(function).parameters.get("limits")
-        if parameter is not None and is_dataclass(parameter.default):
-            found[name] = parameter.default
-    return found
+    known = {name: one.parameters.options for name, one in ANALYSES.items()}
+    known |= {name: RULE_OPTIONS[name] for name in (VERDICT, *RULES)}
+    return {name: options[LIMITS] for name, options in known.items() if is_dataclass(options.get(LIMITS))}
 
 
 def limits_from(changes: Mapping[str, Any], where: str = "limits") -> dict[str, Any]:

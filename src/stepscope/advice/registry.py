@@ -14,15 +14,12 @@ from typing import TypeVar
 from stepscope.advice.finding import Finding
 from stepscope.advice.messages import Messages, flaw
 from stepscope.analysis import ANALYSES
-from stepscope.analysis.parameters import close_matches, parameters_of
-from stepscope.errors import StepscopeError
+from stepscope.analysis.parameters import LIMITS, RULE_OPTIONS, parameters_of
+from stepscope.errors import StepscopeError, close_matches
 from stepscope.tables import TABLES
 
 Find = Callable[..., Iterable[Finding]]
 F = TypeVar("F", bound=Find)
-
-LIMITS = "limits"
-"""The only parameter that is neither a table nor an analysis."""
 
 
 class Turn(IntEnum):
@@ -116,7 +113,8 @@ def _check(name: str, function: Find, messages: Messages, *, accuses: bool) -> N
     Raises:
         StepscopeError: If not; the message names the problem.
     """
-    for option in parameters_of(f"rule {name}", function, ANALYSES).options:
+    options = parameters_of(f"rule {name}", function, ANALYSES).options
+    for option in options:
         if option != LIMITS:
             hint = close_matches(option, [*TABLES, *ANALYSES, LIMITS])
             raise StepscopeError(f"rule {name}: there is no table or analysis `{option}`. {hint}")
@@ -128,3 +126,4 @@ def _check(name: str, function: Find, messages: Messages, *, accuses: bool) -> N
         for part, text in vars(message).items():
             if problem := flaw(text):
                 raise StepscopeError(f"rule {name}: its message {key!r}: `{part}`: {problem}")
+    RULE_OPTIONS[name] = options

@@ -6,7 +6,6 @@ compared and sent to another process.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import types
 import typing
@@ -17,11 +16,14 @@ from numbers import Integral, Real
 from pathlib import PurePath
 from typing import Any
 
-from stepscope.errors import StepscopeError
+from stepscope.errors import StepscopeError, close_matches
 from stepscope.tables import TABLES
 
 DATA = "text, a number, True, False, None, a path, or a tuple or frozen dataclass of these"
 """Allowed types of an option, for messages."""
+
+LIMITS = "limits"
+"""The option of an analysis, and the only one of a rule, that holds its limits."""
 
 _PLAIN = (str, bytes, bool, int, float, type(None), PurePath, Enum)
 _SEVERAL = (tuple, list, set, frozenset, range)
@@ -53,27 +55,24 @@ def parameters_of(who: str, function: Callable[..., Any], analyses: Collection[s
     Raises:
         StepscopeError: If a parameter is none of these; the message names it and suggests close matches.
     """
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError) as error:
-        raise StepscopeError(
-            f"{who}: its parameters are unknown. Wrap it in a function with named parameters"
-        ) from error
     needs: dict[str, bool] = {}
     options: dict[str, Any] = {}
-    for name, parameter in signature.parameters.items():
+    for name, parameter in _signature(who, function).parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise StepscopeError(f"{who}: parameter `{parameter}` cannot be supplied by name. Name each table it needs")
         if name in TABLES or name in analyses:
-            needs[name] = "None" not in str(parameter.annotation) and parameter.default is not None
+            may_lack = any(word in str(parameter.annotation) for word in ("None", "Optional"))
+            needs[name] = not may_lack and parameter.default is not None
             continue
         is_frame = any(frame in str(parameter.annotation) for frame in _FRAMES)
         if is_frame or parameter.default is parameter.empty:
             problem = "is a frame" if is_frame else "has no default"
             hint = close_matches(name, [*TABLES, *analyses])
             raise StepscopeError(f"{who}: parameter `{name}` {problem}, but is neither a table nor an analysis. {hint}")
-        options[name] = parameter.default
-    _check_options(who, function, options)
+        if not isinstance(parameter.annotation, str) and not _is_data(parameter.annotation):
+            text = inspect.formatannotation(parameter.annotation)
+            raise StepscopeError(f"{who}: option `{name}` is annotated as {text}. An option must be {DATA}")
+        options[name] = frozen(who, name, parameter.default)
     return Parameters(needs, options)
 
 
@@ -90,11 +89,24 @@ def check_cycles(name: str, needs: Callable[[str], Iterable[str]], chain: tuple[
         check_cycles(other, needs, (*chain, name))
 
 
-def close_matches(name: str, known: Iterable[str]) -> str:
-    """A sentence that suggests close matches of a misspelt name, or else lists all known names."""
-    there = sorted(known)
-    close = difflib.get_close_matches(name, there, n=3)
-    return f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(there)}"
+RULE_OPTIONS: dict[str, Mapping[str, Any]] = {}
+"""Options of the rules and of the verdict, with their defaults. They enter them, as a run knows no rules."""
+
+
+def check_options(who: str, defaults: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Check that an analysis, rule or function has the given options, and that limits are of the right kind.
+
+    Raises:
+        StepscopeError: If not; the message suggests close matches.
+    """
+    for option, value in given.items():
+        if option not in defaults:
+            there = close_matches(option, defaults) if defaults else "It has none"
+            raise StepscopeError(f"{who} has no option {option!r}. {there}")
+        kind = type(defaults[option])
+        if option == LIMITS and is_dataclass(kind) and not isinstance(value, kind):
+            wanted = f"{kind.__module__}.{kind.__qualname__}"
+            raise StepscopeError(f"{who}: `limits` is {value!r}, not a {wanted}. Make it with advice.limits_from")
 
 
 def frozen(who: str, option: str, value: Any) -> Any:
@@ -111,7 +123,9 @@ def frozen(who: str, option: str, value: Any) -> Any:
         return float(value)
     if isinstance(value, _SEVERAL):
         parts = (frozen(who, option, part) for part in value)
-        return frozenset(parts) if isinstance(value, (set, frozenset)) else tuple(parts)
+        if isinstance(value, (set, frozenset)):
+            return frozenset(parts)
+        return value._make(parts) if hasattr(value, "_make") else tuple(parts)
     if _is_frozen(type(value)):
         return replace(
             value, **{one.name: frozen(who, option, getattr(value, one.name)) for one in fields(value) if one.init}
@@ -127,7 +141,7 @@ def identity(value: Any) -> Any:
     if isinstance(value, float):
         return (float, value.hex())
     if isinstance(value, tuple):
-        return (tuple, tuple(map(identity, value)))
+        return (type(value), tuple(map(identity, value)))
     if isinstance(value, frozenset):
         return (frozenset, frozenset(map(identity, value)))
     if is_dataclass(value):
@@ -135,25 +149,23 @@ def identity(value: Any) -> Any:
     return (type(value), value)
 
 
-def _check_options(who: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Check by defaults and annotations that options are plain data."""
-    if not options:
-        return
+def _signature(who: str, function: Callable[..., Any]) -> inspect.Signature:
+    """The parameters of a function; their annotations are text if one cannot be resolved."""
     try:
-        annotations = inspect.get_annotations(function, eval_str=True)
-    except Exception:  # a type that is imported for the type checker alone, or a callable object
-        annotations = {}
-    for name, default in options.items():
-        frozen(who, name, default)
-        if not _is_data(annotations.get(name, Any)):
-            text = inspect.formatannotation(annotations[name])
-            raise StepscopeError(f"{who}: option `{name}` is annotated as {text}. An option must be {DATA}")
+        return inspect.signature(function, eval_str=True)
+    except Exception:  # a type that is imported for the type checker alone
+        try:
+            return inspect.signature(function)
+        except (TypeError, ValueError) as error:
+            raise StepscopeError(
+                f"{who}: its parameters are unknown. Wrap it in a function with named parameters"
+            ) from error
 
 
 def _is_data(annotation: Any) -> bool:
     """Whether values of a type can be options; True if the annotation names no type."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if annotation in (Any, None) or origin is typing.Literal:
+    if annotation in (Any, None, inspect.Parameter.empty) or origin is typing.Literal:
         return True
     if origin in (typing.Union, types.UnionType, typing.Annotated):
         return all(map(_is_data, arguments[:1] if origin is typing.Annotated else arguments))

@@ -19,8 +19,8 @@ from typing import Any, Literal, TypeVar
 
 import polars as pl
 
-from stepscope.analysis.parameters import Parameters, check_cycles, close_matches, parameters_of
-from stepscope.errors import StepscopeError
+from stepscope.analysis.parameters import Parameters, check_cycles, parameters_of
+from stepscope.errors import StepscopeError, close_matches
 from stepscope.tables import TABLES
 from stepscope.tables.base import Column, schema_of
 
@@ -137,24 +137,13 @@ class Analysis:
         handed = {name: other.options[name] for other in self.others for name in self.passes if name in other.options}
         return {**handed, **self.parameters.options}
 
-    def check_options(self, given: Iterable[str]) -> None:
-        """Check that it has the given options.
-
-        Raises:
-            StepscopeError: If it lacks one; the message lists its options.
-        """
-        for option in given:
-            if option not in self.options:
-                there = f"It has: {', '.join(self.options)}" if self.options else "It has none"
-                raise StepscopeError(f"{self.name} has no option {option!r}. {there}")
-
     @cached_property
     def closure(self) -> tuple[Analysis, ...]:
-        """This analysis and all others on which its answer depends."""
-        used = {self.name: self}
+        """All analyses on which its answer depends, each after those that it needs, and itself as the last."""
+        used: dict[str, Analysis] = {}
         for other in [*self.others, *([] if self.as_recorded else [ANALYSES["iterations"]])]:
             used.update((one.name, one) for one in other.closure)
-        return tuple(used.values())
+        return (*used.values(), self)
 
 
 def _is_alike(found: pl.DataType, declared: pl.DataType) -> bool:

@@ -67,8 +67,9 @@ class Rank:
         return Rank(self.rank, self.facts["rank_origin"], self.recording)
 
     def narrowed(self, steps: Selection) -> Rank:
-        """The same rank with its tables narrowed to some steps."""
-        return Rank(self.rank, self.facts["rank_origin"], self.recording, steps)
+        """The same rank with its tables narrowed to those of its steps that are chosen."""
+        kept = steps if self.steps is None else self.steps & steps
+        return Rank(self.rank, self.facts["rank_origin"], self.recording, kept)
 
 
 def stacked(ranks: Sequence[Rank], name: str) -> pl.LazyFrame:

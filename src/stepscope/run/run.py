@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,15 +10,15 @@ from typing import Any, TypeVar, overload
 
 import polars as pl
 
-from stepscope.analysis.parameters import frozen
-from stepscope.analysis.registry import ANALYSES, find_analysis
-from stepscope.errors import StepscopeError, Unavailable
+from stepscope.analysis.parameters import RULE_OPTIONS, check_options, frozen
+from stepscope.analysis.registry import ANALYSES
+from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.run.answer_cache import DEFAULT_MB, AnswerCache
 from stepscope.run.engine import Engine, Threads
 from stepscope.run.iterations import Iterations, iterations_of, marks_no_steps, may_have_iterations
 from stepscope.run.narrow_windows import narrow_window_issues
 from stepscope.run.query import query
-from stepscope.run.rank import Rank, known_table, stacked
+from stepscope.run.rank import Rank, known_table, narrowed, stacked
 from stepscope.run.recorded import Recorded
 from stepscope.run.supply import Supplier
 from stepscope.selection import Choice, describe_numbers, named_numbers, parse_selection
@@ -72,8 +73,10 @@ class Run(Recorded):
         self.original: Run = self
         """The run as opened; this one may be a selection of its ranks or steps."""
         self.whole: Run = self
-        """The run with all its ranks; this one may be a selection of them."""
+        """The run with all its ranks and the steps of this one, which may be a selection of the ranks."""
         self._engine = engine or Threads()
+        if not 0 <= answers_mb < math.inf:
+            raise StepscopeError(f"answers_mb is {answers_mb}. Give a number of MB, 0 or above")
         self._cache = AnswerCache(round(answers_mb * 1e6))
 
     @classmethod
@@ -128,9 +131,13 @@ class Run(Recorded):
         rows = [[rank.rank, *(rank.rows.get(name, 0) for name in TABLES)] for rank in self.ranks]
         return pl.DataFrame(rows, schema=schema, orient="row")
 
-    @cached_property
+    @property
     def issues(self) -> pl.DataFrame:
         """What the import skipped or guessed, for all ranks and the run as a whole."""
+        return self._issues.clone()
+
+    @cached_property
+    def _issues(self) -> pl.DataFrame:
         around = [*self.own_issues, *self.unread, *narrow_window_issues(self.ranks, self.path)]
         having = [rank for rank in self.ranks if rank.has(ISSUES.name)]
         reported = [stacked(having, ISSUES.name).collect()] if having else []
@@ -140,7 +147,8 @@ class Run(Recorded):
     def steps(self) -> list[int]:
         """The steps of all ranks as numbered by the sources, or else the certain iterations."""
         if self.iterations is not None:
-            return [int(step) for step in self.iterations.steps["step"].unique().sort()]
+            steps = narrowed(self.iterations.steps.lazy(), "steps", self.ranks[0].steps).collect()
+            return [int(step) for step in steps["step"].unique().sort()]
         for name in ("steps", *_STEPPED):
             if self.has(name):
                 found = self.table(name).select(pl.col("step").unique()).collect()["step"].drop_nulls()
@@ -204,12 +212,15 @@ class Run(Recorded):
             options: Analysis or rule to option to the value that replaces its default.
 
         Raises:
-            StepscopeError: If an analysis has no such option, or a value is not data.
+            StepscopeError: If there is no such analysis, rule or option, or a value is not data.
         """
         run = self._with_ranks(self.ranks)
         for name, values in options.items():
-            if name in ANALYSES:
-                find_analysis(name).check_options(values)
+            defaults = ANALYSES[name].options if name in ANALYSES else RULE_OPTIONS.get(name)
+            if defaults is None:
+                hint = close_matches(name, [*ANALYSES, *RULE_OPTIONS])
+                raise StepscopeError(f"there is no analysis or rule {name!r}. {hint}")
+            check_options(name, defaults, values)
             kept = {option: frozen(name, option, value) for option, value in values.items()}
             run.options = {**run.options, name: {**run.options.get(name, {}), **kept}}
         run.original = run if self.original is self else self.original.with_options(options)
@@ -241,14 +252,16 @@ class Run(Recorded):
         return run
 
     @overload
-    def analyse(self, question: str, **options: Any) -> pl.DataFrame: ...
+    def analyse(self, question: str, /, **options: Any) -> pl.DataFrame: ...
     @overload
-    def analyse(self, question: Callable[..., pl.LazyFrame], **options: Any) -> pl.DataFrame: ...
+    def analyse(self, question: Callable[..., pl.LazyFrame], /, **options: Any) -> pl.DataFrame: ...
     @overload
-    def analyse(self, question: Callable[..., Iterator[T]], **options: Any) -> list[T]: ...
+    def analyse(self, question: Callable[..., Iterator[pl.LazyFrame]], /, **options: Any) -> list[pl.DataFrame]: ...
     @overload
-    def analyse(self, question: Callable[..., T], **options: Any) -> T: ...
-    def analyse(self, question: str | Callable[..., Any], **options: Any) -> Any:
+    def analyse(self, question: Callable[..., Iterator[T]], /, **options: Any) -> list[T]: ...
+    @overload
+    def analyse(self, question: Callable[..., T], /, **options: Any) -> T: ...
+    def analyse(self, question: str | Callable[..., Any], /, **options: Any) -> Any:
         """Run an analysis or a function over the tables.
 
         Args:
@@ -275,7 +288,7 @@ class Run(Recorded):
         """
         return query({name: self.table(name) for name in TABLES if self.has(name)}, text)
 
-    def silent_ranks(self, question: str | Callable[..., Any], **options: Any) -> dict[int, Unavailable]:
+    def silent_ranks(self, question: str | Callable[..., Any], /, **options: Any) -> dict[int, Unavailable]:
         """The ranks without an answer, and why."""
         return self._supplier.silent(question, options)
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import threading
 import types
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
-from stepscope.analysis.parameters import frozen, identity
+from stepscope.analysis.parameters import check_options, frozen, identity
 from stepscope.analysis.registry import Analysis, find_analysis
-from stepscope.errors import Unavailable
+from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run.answer_cache import AnswerCache
 from stepscope.run.engine import Engine, Task
 from stepscope.run.engine.base import PartAnswer, Stacked
@@ -54,10 +54,7 @@ class Supplier:
     def answer(self, question: str | Callable[..., Any], options: Mapping[str, Any]) -> Any:
         """See `Run.analyse`."""
         analysis = find_analysis(question)
-        answer = self.ask(analysis, self._options(analysis, options))
-        if isinstance(answer, pl.DataFrame):
-            return answer.clone()  # the caller may modify the result
-        return list(answer) if type(answer) is list else answer
+        return _copied(self.ask(analysis, self._options(analysis, options)))
 
     def silent(self, question: str | Callable[..., Any], options: Mapping[str, Any]) -> dict[int, Unavailable]:
         """See `Run.silent_ranks`."""
@@ -127,7 +124,7 @@ class Supplier:
 
     def _options(self, analysis: Analysis, given: Mapping[str, Any]) -> dict[str, Any]:
         """All options of an analysis: given, else the run's, else default values. Others raise `StepscopeError`."""
-        analysis.check_options(given)
+        check_options(analysis.name, analysis.options, given)
         return self._completed(analysis, {name: frozen(analysis.name, name, value) for name, value in given.items()})
 
     def _completed(self, analysis: Analysis, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,12 +228,12 @@ class Supplier:
                     raise self.run.lacks(name, analysis.name)
                 continue
             try:
-                supplied[name] = self._other(name, ranks, passed)
+                supplied[name] = _copied(self._other(name, ranks, passed))
             except Unavailable:
                 if required or self._some_can(name, ranks, passed):
                     raise
                 supplied[name] = None
-        return analysis.checked(_collected(analysis.function(**supplied, **own)))
+        return analysis.checked(_collected(analysis.name, analysis.function(**supplied, **own)))
 
     def _some_can(self, name: str, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> bool:
         """Whether some of several ranks have an answer although all of them together do not."""
@@ -294,8 +291,23 @@ class _Same:
         return id(self._thing)
 
 
-def _collected(result: Any) -> Any:
+def _collected(name: str, result: Any) -> Any:
     """An answer that can be returned repeatedly: lazy frames and generators are collected now."""
+    if isinstance(result, (Coroutine, AsyncIterator)):
+        if isinstance(result, Coroutine):
+            result.close()
+        raise StepscopeError(f"{name} is async, so it gives no answer when it is called. Write it as a plain `def`")
     if isinstance(result, Iterator):
-        return list(result)
+        return [_collected(name, part) for part in result]
     return result.collect() if isinstance(result, pl.LazyFrame) else result
+
+
+def _copied(answer: Any) -> Any:
+    """An answer that its receiver may modify; the kept one stays as it is."""
+    if isinstance(answer, pl.DataFrame):
+        return answer.clone()
+    if isinstance(answer, tuple) and hasattr(answer, "_make"):
+        return answer._make(map(_copied, answer))
+    if type(answer) in (list, tuple, set):
+        return type(answer)(map(_copied, answer))
+    return {key: _copied(value) for key, value in answer.items()} if type(answer) is dict else answer

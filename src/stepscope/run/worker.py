@@ -78,7 +78,8 @@ class Asker:
             return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
 
     def _ask(self, request: Ask) -> Answered:
-        importlib.import_module(request.module)
+        for module in request.modules:
+            importlib.import_module(module)
         supplier = self._supplier(request.run)
         supplier.given = {
             question: error_of(answer) if isinstance(answer, Reason) else frame_of(answer)

@@ -62,7 +62,7 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
     Args:
         run: Id of the run.
         question: Name of the analysis.
-        module: The module that registers it.
+        modules: The modules that register it and the analyses that it needs, in the order in which to import them.
         options: Its options, see `orders.encoded`.
         ranks: The ranks.
         given: The answers about the whole job that it needs, by analysis: the rows, or why there are none.
@@ -70,7 +70,7 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
 
     run: int
     question: str
-    module: str
+    modules: list[str]
     options: bytes
     ranks: tuple[int, ...]
     given: dict[str, bytes | Reason]

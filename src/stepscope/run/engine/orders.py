@@ -65,7 +65,7 @@ class Orders:
             ask = Ask(
                 run=run.id,
                 question=analysis.name,
-                module=analysis.function.__module__,
+                modules=[used.function.__module__ for used in analysis.closure],
                 options=encoded(dict(options)),
                 ranks=ranks,
                 given={
@@ -108,12 +108,16 @@ class Orders:
 
 
 class NotSendable(Exception):
-    """A value of a type that another process cannot import: defined in a notebook, a script or inside a function."""
+    """A value that cannot be encoded, or of a type that another process cannot import as it is defined in a notebook, a
+    script or inside a function."""
 
 
 def encoded(value: Any) -> bytes:
     """A value of an option (see `analysis.parameters.frozen`), or a mapping of them; raises `NotSendable`."""
-    return msgspec.msgpack.encode(_outward(value))
+    try:
+        return msgspec.msgpack.encode(_outward(value))
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise NotSendable(f"an option that cannot be encoded ({error})") from error
 
 
 def decoded(data: bytes) -> Any:
@@ -138,11 +142,12 @@ def _outward(value: Any) -> Any:
         return {_KIND: "enum", "type": place_of(type(value)), "name": value.name}
     if isinstance(value, PurePath):
         return {_KIND: "path", "path": str(value)}
-    if isinstance(value, (tuple, frozenset)):
+    if isinstance(value, (tuple, frozenset)) and not hasattr(value, "_fields"):
         return {_KIND: "tuple" if isinstance(value, tuple) else "set", "parts": [_outward(part) for part in value]}
-    if is_dataclass(value) and not isinstance(value, type):
-        content = {one.name: _outward(getattr(value, one.name)) for one in fields(value) if one.init}
-        return {_KIND: "dataclass", "type": place_of(type(value)), "fields": content}
+    if hasattr(value, "_fields") or (is_dataclass(value) and not isinstance(value, type)):
+        names = value._fields if hasattr(value, "_fields") else [one.name for one in fields(value) if one.init]
+        content = {name: _outward(getattr(value, name)) for name in names}
+        return {_KIND: "fields", "type": place_of(type(value)), "fields": content}
     raise NotSendable(type(value).__name__)
 
 

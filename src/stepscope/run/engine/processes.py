@@ -31,8 +31,8 @@ class Processes:
     """
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = count or os.cpu_count() or 1
-        self._threads = Threads(self.count)
+        self._threads = Threads((os.cpu_count() or 1) if count is None else count)
+        self.count = self._threads.count
         self._workers = [_Worker(max(1, (os.cpu_count() or 1) // self.count)) for _ in range(self.count)]
 
     def __enter__(self) -> Processes:
@@ -94,7 +94,8 @@ class _Worker:
             self._end()
 
     def _exchange(self, order: Order) -> bytes:
-        if self._process is None:
+        if self._process is None or self._process.process.poll() is not None:  # e.g. killed while it waited
+            self._end()
             self._process, self._runs = WorkerProcess(_START, self._polars_threads), []
         if order.run.id not in self._runs:
             send(self._process.stdin, order.run)

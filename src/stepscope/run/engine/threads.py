@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
+from stepscope.errors import StepscopeError
 from stepscope.run.engine.base import PartAnswer, Task
 from stepscope.run.watching import check_cancelled
 
@@ -28,7 +29,9 @@ class Threads:
     """
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = count or min(MOST_THREADS, os.cpu_count() or 1)
+        self.count = min(MOST_THREADS, os.cpu_count() or 1) if count is None else count
+        if self.count < 1:
+            raise StepscopeError(f"{count} workers cannot answer. Give 1 or more, or None for the default")
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
