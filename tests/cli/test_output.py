@@ -78,6 +78,15 @@ def test_a_query_result_is_whole_in_a_file_and_in_a_terminal(capfd, monkeypatch)
     assert "1234567890123456789" in out and "0.1234567890123" in out
 
 
+def test_a_query_without_rows_says_so_in_a_terminal(capfd, monkeypatch) -> None:
+    query = "SELECT * FROM slices WHERE name = 'none'"
+    assert printed(capfd, "sql", EXAMPLE, query).startswith("rank  ")
+
+    terminal(monkeypatch, 80)
+
+    assert printed(capfd, "sql", EXAMPLE, query) == "0 rows\n"
+
+
 def test_names_are_neither_markup_nor_obeyed(capfd) -> None:
     frame = pl.DataFrame({"name": ["[red]x[/red] :bug: \x1b[2J\n"]})
 

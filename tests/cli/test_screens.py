@@ -126,6 +126,19 @@ def test_two_ways_to_split_a_step_are_two_tables_whose_shares_are_the_whole(capf
     ]
 
 
+@pytest.mark.parametrize("page", [1, 2, 3])
+def test_each_table_of_an_answer_has_its_own_rows_and_counts(capfd, page: int) -> None:
+    words = ["steps", EXAMPLE, "--rank", "2", "--table", "step_statistics", "--top", "3", "--page", page]
+
+    shown = tables(printed(capfd, *words).splitlines())
+
+    assert {heading.rpartition(": ")[2]: len(rows) for heading, rows in shown.items()} == [
+        {"rows 1-3 of 7": 3, "rows 1-3 of 4": 3},
+        {"rows 4-6 of 7": 3, "rows 4-4 of 4": 1},
+        {"rows 7-7 of 7": 1},
+    ][page - 1]
+
+
 def test_flops_are_of_a_call_or_a_step_and_say_so(capfd, monkeypatch) -> None:
     lines = screen(capfd, monkeypatch, 120, "flops", EXAMPLE, "--rank", "0")
 

@@ -51,6 +51,14 @@ def test_clocks_that_happen_to_be_close_are_still_two() -> None:
     assert (rows["time_ns"].to_list(), told) == ([0, 0, 2], ", times since the first of each clock")
 
 
+def test_samples_of_host_and_process_taken_together_have_one_clock() -> None:
+    samples = pl.DataFrame({"scope": ["host", "host", "process"], "time_ns": [5, 7, 7]})
+
+    rows, told = since_start(samples, samples, ["time_ns"], {})
+
+    assert (rows["time_ns"].to_list(), told) == ([0, 2, 2], ", times since the first")
+
+
 def test_a_recording_with_one_clock_has_one_for_all_series() -> None:
     queues = pl.DataFrame({"queue": ["get_next", "device_queue"], "time_ns": [EPOCH + 5, EPOCH + 7]})
 

@@ -120,6 +120,12 @@ class View:
     needs: Sequence[str] = ()
     split: str | None = None
 
+    def rows_of(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Those of an answer's rows that it shows."""
+        if self.split is None:
+            return rows
+        return rows.filter((rows["split"] == self.split).fill_null(True)).drop("split")
+
 
 @dataclass(frozen=True)
 class Derived:

@@ -73,7 +73,7 @@ def listed(frame: pl.DataFrame, listing: Listing) -> Part:
         frame = _filtered(frame, listing.where)
     if listing.sort:
         frame = _sorted(frame, listing.sort)
-    return _paged(frame, listing.top, listing.page)
+    return paged(frame, listing.top, listing.page)
 
 
 def column(frame: pl.DataFrame, name: str) -> pl.Expr:
@@ -150,10 +150,16 @@ def _sorted(frame: pl.DataFrame, sort: str) -> pl.DataFrame:
     return frame.sort(by, descending=[name.startswith("-") for name in names], nulls_last=True, maintain_order=True)
 
 
-def _paged(frame: pl.DataFrame, top: int | None, page: int) -> Part:
+def paged(frame: pl.DataFrame, top: int | None, page: int, longest: int = 0) -> Part:
+    """A page of a table; an empty one if only the `longest` (rows) of the tables beside it has that page.
+
+    Raises:
+        StepscopeError: If there is no such page.
+    """
     size = frame.height if top is None else top
-    pages = max(1, -(-frame.height // size)) if size > 0 else 1
+    height = max(frame.height, longest)
+    pages = max(1, -(-height // size)) if size > 0 else 1
     if not 1 <= page <= pages:
         there = "is 1 page" if pages == 1 else f"are {pages} pages"
-        raise StepscopeError(f"there is no page {page}: there {there} for {plural(frame.height, 'row')}")
+        raise StepscopeError(f"there is no page {page}: there {there} for {plural(height, 'row')}")
     return Part(frame.slice((page - 1) * size, size), frame.height, page)

@@ -13,7 +13,7 @@ SLACK_NS = 60_000_000_000
 SERIES = ("queue", "module", "scope", "component")
 """Columns whose values may each have a clock of their own, e.g. a queue on the device and one on the host."""
 
-APART = ("get_next", "process")
+APART = {"queue": "get_next", "module": "process"}
 """Series on a clock of their own unless the recording has one clock for all: the device's queue, and samples of the
 process as opposed to what the framework marked."""
 
@@ -63,7 +63,8 @@ def _origins(answer: pl.DataFrame, columns: list[str], *, has_one_clock: bool) -
     origins: dict[tuple[Any, ...], int] = {}
     clock: bool | None = None
     origin = reach = 0
-    known = spans.drop_nulls("first").with_columns(apart=pl.any_horizontal(pl.col(series).is_in(APART)))
+    own = [pl.col(name) == value for name, value in APART.items() if name in series]
+    known = spans.drop_nulls("first").with_columns(apart=pl.any_horizontal(False, *own))
     known = known.with_columns(apart=pl.col("apart").fill_null(False) & ~pl.lit(has_one_clock))
     for *key, first, last, apart in known.sort("apart", "first", *series).iter_rows():
         if clock != apart or first > reach + SLACK_NS:

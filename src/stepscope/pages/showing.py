@@ -11,7 +11,7 @@ from stepscope.advice import finding
 from stepscope.advice.finding import Per
 from stepscope.pages.answering import Answered
 from stepscope.pages.base import Derived, Section, View
-from stepscope.pages.listing import Part, listed
+from stepscope.pages.listing import Part, listed, paged
 from stepscope.pages.relative_times import since_start
 from stepscope.pages.shown_table import ShownTable, columns_of, filled
 from stepscope.present import plural
@@ -84,11 +84,14 @@ class _Showing:
     def section(self) -> ShownSection:
         derived = self.of.derived(self.answered.run, self.answer) if self.of.derived else Derived(self.answer)
         listing = self.answered.request.listing
-        part = listed(derived.rows, replace(listing, top=listing.top or self.of.rows))
-        moments = [column.name for column in columns_of(self.of.question, derived.rows) if column.moment]
-        rows, since = since_start(part.rows, derived.rows, moments, self._span())
-        part = replace(part, rows=rows)
-        tables = [self._table(view, part, derived.more, since) for view in self._views(rows)]
+        found = listed(derived.rows, replace(listing, top=None, page=1)).rows
+        split = [(view, view.rows_of(found)) for view in self._views(found)]
+        longest = max(rows.height for _, rows in split)
+        tables = []
+        for view, rows in split:
+            part = paged(rows, listing.top or self.of.rows, listing.page, longest)
+            if part.rows.height or not longest:
+                tables.append(self._table(view, part, derived))
         sentences = self.of.sentences(self.answer) if self.of.sentences else ()
         if self.answered.page.scope == "job":
             tables = [table for table in tables if not table.rows.is_empty()]
@@ -110,13 +113,12 @@ class _Showing:
         ]
         return views or [View(self._own_heading())]
 
-    def _table(self, view: View, part: Part, more: str, since: str) -> ShownTable:
-        rows = part.rows
-        if view.split is not None:
-            rows = rows.filter(pl.col("split").is_null() | (pl.col("split") == view.split)).drop("split")
+    def _table(self, view: View, part: Part, derived: Derived) -> ShownTable:
+        moments = [column.name for column in columns_of(self.of.question, part.rows) if column.moment]
+        rows, since = since_start(part.rows, derived.rows, moments, self._span())
         rows = self._shown(rows, view)
         columns = columns_of(self.of.question, rows, self.per)
-        more += since if any(column.moment for column in columns) else ""
+        more = derived.more + (since if any(column.moment for column in columns) else "")
         heading = filled(view.heading, self.per)
         if self.answered.page.scope == "job":
             heading += f": {rows.height} of {part.found}{more}" if rows.height < part.found else more
