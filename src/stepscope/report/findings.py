@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 WORDS = ("summary", "cause", "action", "saving_basis")
 """What is put into words in one language."""
 
+SAVINGS = ("saving_ns", "saving_low_ns", "saving_high_ns", "saving_ratio")
+
 CAUSE, ACTION = Text("Why: {cause}", "原因：{cause}"), Text("Fix: {action}", "措施：{action}")
 SAVING = Text("{saving}; severity: {severity}", "{saving}；严重程度：{severity}")
 ALSO = Text("Also (causes and fixes: --json):", "其他（原因和措施见 --json）：")
@@ -49,8 +51,13 @@ def finding_rows(findings: Sequence[Finding], language: Language = "en") -> pl.D
 
 
 def plain_finding(finding: Finding, language: Language = "en") -> dict[str, Any]:
-    """A finding with its words, and with the severity that its saving, or what else it threatens, gives it."""
+    """A finding with its words, and with the severity that its saving, or what else it threatens, gives it.
+
+    A saving of 0 is unknown, thus None, unless other findings claim it.
+    """
     words = worded(finding, language)
     plain = {**asdict(finding), "severity": finding.severity, **{name: getattr(words, name) for name in WORDS}}
     del plain["least"]
+    if finding.saving_ns <= 0 and "claimed_by" not in finding.evidence:
+        plain.update(dict.fromkeys(SAVINGS))
     return plain
