@@ -236,6 +236,18 @@ def test_blocks_are_held_from_allocation_to_release() -> None:
     assert ask({"allocations": blocks}, "memory_breakdown")["time_ns"].unique().to_list() == [5]
 
 
+@pytest.mark.parametrize(
+    ("asked", "point"), [({"graph": 1}, "graph 1"), ({"node": 3}, "node 3"), ({"at_ns": 5}, "time 5")]
+)
+def test_a_point_that_was_not_recorded_is_named(asked: dict[str, int], point: str) -> None:
+    block = ALLOCATIONS.frame(name=["mm"], device=[0], size_bytes=[30], allocation_ns=[10], release_ns=[20])
+
+    with pytest.raises(StepscopeError, match=rf"known at {point}\. They are known by time, from 10 to 20 ns"):
+        ask({"allocations": block}, "memory_breakdown", **asked)
+    with pytest.raises(StepscopeError, match=r"known at time 5\. They are known by graph and node"):
+        ask(graph(), "memory_breakdown", at_ns=5)
+
+
 def test_a_node_that_there_is_not_has_no_breakdown() -> None:
     with pytest.raises(StepscopeError, match=r"graph 7 has no node 99\. It has nodes 0-3"):
         ask(graph(), "memory_breakdown", node=99)

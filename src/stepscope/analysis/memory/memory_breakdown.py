@@ -62,13 +62,17 @@ def memory_breakdown(
 
     Raises:
         Unavailable: If neither tensors nor blocks were recorded.
-        StepscopeError: If there is no such graph or node; the message lists those that exist.
+        StepscopeError: If there is no such graph or node, or nothing is known at that time; the message lists those
+            that exist.
     """
     parts = []
     if graph_tensors is not None and at_ns is None:
         parts += _of_graphs(graph_tensors, graph_nodes, memory_peak, graph, node)
     if allocations is not None and node is None and graph is None:
         parts += _of_blocks(allocations, memory_peak, at_ns)
+    asked = {"graph": graph, "node": node, "time": at_ns}
+    if not parts and (point := ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)):
+        raise StepscopeError(f"no allocations are known at {point}{_known(graph_tensors, allocations)}")
     if not parts:
         if memory_usage is None:
             raise Unavailable("no memory was recorded")
@@ -79,6 +83,15 @@ def memory_breakdown(
     return rows.with_columns(share_ratio=pl.when(total > 0).then(pl.col("size_bytes") / total)).sort(
         *place, -pl.col("size_bytes"), "tensor", "allocation_ns", "release_ns", "name", "made_by", maintain_order=True
     )
+
+
+def _known(tensors: pl.LazyFrame | None, blocks: pl.LazyFrame | None) -> str:
+    """At which points they are known."""
+    if blocks is None:
+        return "" if tensors is None else ". They are known by graph and node"
+    last = pl.max_horizontal("allocation_ns", "release_ns").max()
+    start, end = blocks.select(first=pl.col("allocation_ns").min(), last=last).collect().row(0)
+    return f". They are known by time, from {start} to {end} ns"
 
 
 def _in_use(rows: pl.DataFrame, usage: pl.DataFrame | None) -> pl.Series:
