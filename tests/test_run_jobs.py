@@ -85,10 +85,11 @@ def test_processes_without_a_rank_recorded_twice_are_two_runs() -> None:
     assert found == [{0: "x/step_24.json"}, {0: "x/step_12.json"}]
 
 
-def test_runs_of_one_name_are_numbered_in_time() -> None:
-    recordings = [at(f"job/{r}_{k}.json", 2 * k, rank=r) for r in range(2) for k in range(2)]
+def test_runs_of_one_name_are_numbered_as_they_are_listed_the_newest_first() -> None:
+    newest, oldest = group([at(f"job/{r}_{k}.json", 2 * k, rank=r) for r in range(2) for k in range(2)])
 
-    assert [job.name for job in group(recordings)] == ["job (2 of 2)", "job (1 of 2)"]
+    assert (newest.name, oldest.name) == ("job (1 of 2)", "job (2 of 2)")
+    assert newest.newest > oldest.newest
 
 
 def test_of_a_copied_file_the_newest_is_used_and_the_other_told(tmp_path: Path) -> None:

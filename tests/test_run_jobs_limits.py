@@ -530,4 +530,4 @@ def test_a_run_of_several_files_is_named_after_the_folder_that_they_have_in_comm
 def test_runs_of_one_name_are_numbered_from_the_first_and_others_are_not() -> None:
     jobs = group([*(at(f"{k}/x", 60 * k, rank=0) for k in (2, 0, 1)), at("other/y", 0, rank=0, world_size=1)])
 
-    assert [job.name for job in jobs] == ["x (3 of 3)", "x (2 of 3)", "x (1 of 3)", "y"]
+    assert [job.name for job in jobs] == ["x (1 of 3)", "x (2 of 3)", "x (3 of 3)", "y"]

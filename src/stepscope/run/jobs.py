@@ -333,11 +333,10 @@ def _directory_name(path: Path) -> str:
 
 
 def _tell_apart(jobs: Sequence[Job]) -> None:
-    """Number jobs of the same name in order of time."""
+    """Number jobs of the same name as they are listed."""
     named: dict[str, list[Job]] = defaultdict(list)
     for job in jobs:
         named[job.name].append(job)
-    for same in named.values():
-        for k, job in enumerate(sorted(same, key=lambda j: j.newest), start=1):
-            if len(same) > 1:
-                job.name = f"{job.name} ({k} of {len(same)})"
+    for same in (same for same in named.values() if len(same) > 1):
+        for k, job in enumerate(same, start=1):
+            job.name = f"{job.name} ({k} of {len(same)})"
