@@ -81,11 +81,15 @@ def exposed_communication(
     """
     step_ns = median(breakdown, pl.col("window_ns"))
     per_step = segments.group_by("rank", "step").agg(pl.col("transmit_ns", "wait_ns", "unsplit_ns").sum())
-    exposed, waiting, unsplit = per_step.select(pl.col("transmit_ns", "wait_ns", "unsplit_ns").median()).row(0)
-    if not step_ns or (exposed + unsplit) / step_ns < limits.exposed_ratio:
+    both = pl.col("transmit_ns") + pl.col("unsplit_ns")  # summed before the median: calls of some steps may be split
+    medians = per_step.with_columns(both_ns=both).select(
+        pl.col("transmit_ns", "wait_ns", "unsplit_ns", "both_ns").median()
+    )
+    exposed, waiting, unsplit, either = medians.row(0)
+    if not step_ns or either / step_ns < limits.exposed_ratio:
         return
-    per, split = per_of(breakdown), unsplit <= exposed
-    shown = exposed if split else exposed + unsplit
+    per, split = per_of(breakdown), unsplit <= exposed and exposed / step_ns >= limits.exposed_ratio
+    shown = exposed if split else either
     parameters = {"exposed_ns": shown, "step_ns": step_ns, "ratio": shown / step_ns}
     evidence = {"transmit_ns": round(exposed), "wait_ns": round(waiting), "unsplit_ns": round(unsplit)}
     if not split:
