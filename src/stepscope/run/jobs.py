@@ -216,9 +216,9 @@ def _overlapping(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     return clusters
 
 
-def _rivals(pieces: Iterable[_Piece]) -> list[tuple[_Piece, _Piece]]:
-    """Pairs of recordings of the same rank at the same time."""
-    return [(a, b) for same in _by_rank(pieces) for a, b in combinations(same, 2) if _at_once(a, b)]
+def _rivals(same: Iterable[_Piece]) -> list[tuple[_Piece, _Piece]]:
+    """Pairs of recordings at the same time, of those of one rank."""
+    return [(a, b) for a, b in combinations(same, 2) if _at_once(a, b)]
 
 
 def _by_rank(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
@@ -241,7 +241,7 @@ def _split_by_directory(pieces: list[_Piece]) -> list[list[_Piece]]:
     def branch_of(piece: _Piece) -> str:
         return next(iter(piece.directory.relative_to(root).parts), "")
 
-    if all(branch_of(a) == branch_of(b) for a, b in _rivals(pieces)):
+    if all(branch_of(a) == branch_of(b) for same in _by_rank(pieces) for a, b in _rivals(same)):
         return [pieces]
     branches: dict[str, list[_Piece]] = defaultdict(list)
     for piece in pieces:

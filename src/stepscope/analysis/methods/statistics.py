@@ -14,6 +14,16 @@ ROWS_AT_ONCE = 1_000_000
 """Rows grouped at a time; percentiles need all of them in memory, about 100 bytes each."""
 
 
+def duration_sums(column: str = "duration_ns") -> list[pl.Expr]:
+    """The first aggregations of `duration_statistics`: `count`, `total_ns`, `mean_ns`."""
+    value = pl.col(column)
+    return [
+        pl.len().cast(pl.Int64).alias("count"),
+        value.sum().alias("total_ns"),
+        rounded(value.mean()).alias("mean_ns"),
+    ]
+
+
 def duration_statistics(column: str = "duration_ns") -> list[pl.Expr]:
     """Aggregations of a duration: `count`, `total_ns`, `mean_ns`, `min_ns`, `median_ns`, `p95_ns`, `max_ns`.
 
@@ -21,9 +31,7 @@ def duration_statistics(column: str = "duration_ns") -> list[pl.Expr]:
     """
     value = pl.col(column)
     return [
-        pl.len().cast(pl.Int64).alias("count"),
-        value.sum().alias("total_ns"),
-        rounded(value.mean()).alias("mean_ns"),
+        *duration_sums(column),
         value.min().alias("min_ns"),
         value.quantile(0.5, "lower").cast(pl.Int64).alias("median_ns"),
         value.quantile(0.95, "higher").cast(pl.Int64).alias("p95_ns"),

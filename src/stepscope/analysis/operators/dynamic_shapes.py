@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
-from stepscope.analysis.methods.statistics import duration_statistics, rounded
+from stepscope.analysis.methods.statistics import duration_sums, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
@@ -15,8 +15,6 @@ OPERATOR = ["rank", "unit", "type", "name", "full_name"]
 """Columns that identify an operator; in PyTorch, without positions in the model, all calls of one name."""
 
 _EXECUTION = [*OPERATOR, "step", "input_shapes", "duration_ns"]
-
-_SUMS = [one for one in duration_statistics() if one.meta.output_name() in ("count", "total_ns", "mean_ns")]
 
 
 @analysis("rank", columns("rank unit type name full_name step input_shapes duration_ns"), together=True)
@@ -83,7 +81,7 @@ def dynamic_shapes(shape_executions: pl.DataFrame) -> pl.DataFrame:
     first = pl.col("step").min().over(*OPERATOR, "input_shapes")
     return (
         shape_executions.group_by(keys, maintain_order=True)
-        .agg(_SUMS)
+        .agg(duration_sums())
         .with_columns(is_new=pl.when(pl.col("input_shapes").is_not_null()).then(pl.col("step") == first))
         .sort("rank", "unit", "type", "name", "full_name", "step", maintain_order=True)
     )
@@ -103,7 +101,7 @@ def dynamic_shape_types(shape_executions: pl.DataFrame) -> pl.DataFrame:
     """Sum the time of operators with changing shapes: one row per type and step, by type."""
     keys = ["rank", "unit", "type", "step"]
     shapes = pl.col("input_shapes").drop_nulls().n_unique().cast(pl.Int64)
-    return shape_executions.group_by(keys).agg(*_SUMS, shapes=shapes).sort(keys)
+    return shape_executions.group_by(keys).agg(*duration_sums(), shapes=shapes).sort(keys)
 
 
 _SHAPE = [*OPERATOR, "input_shapes"]
