@@ -110,7 +110,7 @@ def _counter_columns(database: Database) -> dict[int, str]:
         return {}
     names = database.query("TASK_PMU_INFO", "SELECT DISTINCT name FROM TASK_PMU_INFO", {"id": pl.Int64})
     named = database.with_texts(names.with_columns(name="id"), ["name"]).drop_nulls()
-    columns = {number: COUNTERS[key][0] for number, name in named.iter_rows() if (key := column_key(name)) in COUNTERS}
+    columns = {number: COUNTERS[key] for number, name in named.iter_rows() if (key := column_key(name)) in COUNTERS}
     unknown = [name for _, name in named.iter_rows() if column_key(name) not in COUNTERS]
     if unknown:
         problem = f"has unknown counters, which are left out: {', '.join(sorted(unknown))}"

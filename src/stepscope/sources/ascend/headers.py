@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stepscope.sources.ascend.pmu import COUNTER_FIELDS
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 
 _KERNEL = (
@@ -28,11 +29,9 @@ KERNEL_DETAILS = FileLayout(
         Field("output_shapes", "shape", ("output_shapes",)),
         Field("output_types", "text", ("output_data_types",)),
         Field("output_formats", "text", ("output_formats",)),
+        *COUNTER_FIELDS,
     ),
-    ignored=frozenset(
-        {"model_id", "model_name", "task_id", "infer_id", "hf32_eligible", "context_id", "attr_info"}
-        | {"batch_id", "subtask_id", "index_id"}
-    ),
+    ignored=frozenset({"model_name", "infer_id", "attr_info", "batch_id", "subtask_id", "index_id"}),
     orders=tuple(
         order(f"{front}{_KERNEL}")
         for front in ("step_id,device_id,model_id,task_id,stream_id,", "device_id,model_id,task_id,stream_id,")
@@ -67,7 +66,6 @@ STEP_TRACE_TIME = FileLayout(
         ),
         Field("preparing_ns", "duration", ("preparing",)),
     ),
-    ignored=frozenset({"device_id", "deviceid"}),
     orders=(order(f"device_id,{_TOTALS}"), order(_TOTALS)),
 )
 
@@ -80,7 +78,6 @@ OP_STATISTIC = FileLayout(
         Field("min_ns", "duration", ("min_time",)),
         Field("max_ns", "duration", ("max_time",)),
     ),
-    ignored=frozenset({"device_id", "model_name", "avg_time", "ratio"}),
     orders=(
         order("device_id,model_name,op_type,core_type,count,total_time,min_time,avg_time,max_time,ratio"),
         order("device_id,op_type,core_type,count,total_time,min_time,avg_time,max_time,ratio"),
@@ -97,7 +94,6 @@ API_STATISTIC = FileLayout(
         Field("min_ns", "duration", ("min",)),
         Field("max_ns", "duration", ("max",)),
     ),
-    ignored=frozenset({"device_id", "avg", "variance"}),
     orders=(
         order("device_id,level,api_name,time,count,avg,min,max,variance"),
         order("level,api_name,time,count,avg,min,max,variance"),
@@ -112,11 +108,6 @@ OPERATOR_MEMORY = FileLayout(
         Field("release_ns", "time", ("release_time",)),
         Field("active_release_ns", "time", ("active_release_time",)),
         Field("device", "device", ("device_type", "device_id")),
-    ),
-    ignored=frozenset(
-        {"duration", "active_duration", "stream_ptr"}
-        | {f"{when}_total_{what}" for when in ("allocation", "release") for what in ("allocated", "reserved")}
-        | {f"{when}_total_active" for when in ("allocation", "release")}
     ),
     orders=(
         order(
@@ -136,7 +127,6 @@ MEMORY_RECORD = FileLayout(
         Field("active_bytes", "mib", ("total_active",)),
         Field("device", "device", ("device_type", "device_id", "device")),
     ),
-    ignored=frozenset({"stream_ptr"}),
     orders=(
         order("component,timestamp,total_allocated,total_reserved,total_active,stream_ptr,device_type"),
         order("component,timestamp,total_allocated,total_reserved,total_active,device_type"),
@@ -150,6 +140,5 @@ NPU_MODULE_MEM = FileLayout(
         Field("reserved_bytes", "mib", ("total_reserved",), required=True),
         Field("device", "device", ("device_id", "device_type", "device")),
     ),
-    ignored=frozenset({"device"}),
     orders=(order("device_id,component,timestamp,total_reserved,device"),),
 )

@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.sources.csv_files.layout import Field
 from stepscope.tables import KERNEL_COUNTERS
 
-SPELLINGS: Final = {"aicore_time": "aic_time", "aic_total_time": "aic_time", "aiv_total_time": "aiv_time"}
+_SPELLINGS: Final = {"aic_time": ("aicore_time", "aic_total_time"), "aiv_time": ("aiv_total_time",)}
 """Names of the same counter in other files."""
 
 _UNITS: Final = {
@@ -38,29 +38,28 @@ def _recorded(column: str) -> tuple[str, float]:
     return column, 1.0
 
 
-COUNTERS: Final[dict[str, tuple[str, float]]] = {
-    recorded: (column.name, factor)
-    for column in KERNEL_COUNTERS.columns
-    if column.name not in ("rank", "kernel")
-    for recorded, factor in (_recorded(column.name),)
-}
-"""Recorded name (as `column_key` gives it) to our column and the factor between them."""
-COUNTERS.update({name: COUNTERS[same] for name, same in SPELLINGS.items()})
+_RECORDED: Final = {name: _recorded(name) for name in KERNEL_COUNTERS.stored_schema if name != "kernel"}
+"""Our column to the recorded name (as `column_key` gives it) and the factor from recorded to ours."""
 
-CSV_FIELDS: Final = {name: Field(column, "float", (name,)) for name, (column, _) in COUNTERS.items()}
-"""The same as columns of a CSV file; values are still in the recorded unit."""
+COUNTER_FIELDS: Final = tuple(
+    Field(column, "float", (name, *_SPELLINGS.get(name, ()))) for column, (name, _) in _RECORDED.items()
+)
+"""The columns of a CSV file with counters; values are still in the recorded unit."""
+
+COUNTERS: Final = {name: field.column for field in COUNTER_FIELDS for name in field.headers}
+"""Recorded name, in any spelling, to our column."""
 
 
 def counters_of(frame: pl.DataFrame) -> dict[str, pl.DataType]:
     """The counter columns that `frame` has, with their type."""
-    return {column: pl.Float64() for column, _ in COUNTERS.values() if column in frame.columns}
+    return {column: pl.Float64() for column in _RECORDED if column in frame.columns}
 
 
 def scaled(frame: pl.DataFrame) -> pl.DataFrame:
     """Bring the counter columns of `frame` from their recorded unit to ours."""
     # Decimal microseconds times 1000 are whole ns again only after rounding.
     return frame.with_columns(
-        (pl.col(name) * factor).round(0 if name.endswith("_ns") else 12)
-        for name, factor in dict(COUNTERS.values()).items()
-        if factor != 1.0 and name in frame.columns
+        (pl.col(column) * factor).round(0 if column.endswith("_ns") else 12)
+        for column, (_, factor) in _RECORDED.items()
+        if factor != 1.0 and column in frame.columns
     )

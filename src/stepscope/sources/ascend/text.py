@@ -7,13 +7,14 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.ascend import headers, pmu
+from stepscope.sources.ascend import headers
 from stepscope.sources.ascend.assemble import write_tables
 from stepscope.sources.ascend.checks import check_text, report_lost_device, report_lost_kernels
 from stepscope.sources.ascend.communication_files import read_communication, read_matrix
 from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, ExportedRank, shaped
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
 from stepscope.sources.ascend.kernel_tables import joined
+from stepscope.sources.ascend.pmu import counters_of, scaled
 from stepscope.sources.ascend.rank_files import ExportFiles, sort_files
 from stepscope.sources.ascend.rank_info import read_rank_info
 from stepscope.sources.ascend.recognise import text_part
@@ -105,12 +106,12 @@ def take_details(recording: ExportedRank, path: Path, sink: Sink) -> None:
     """Take the rows of kernel_details.csv: kernels, and calls with what the trace knows of them."""
     calls: list[pl.DataFrame] = []
     is_empty = False
-    for part in read_csv_parts(path, headers.KERNEL_DETAILS, sink, more=pmu.CSV_FIELDS):
-        details = pmu.scaled(part)
+    for part in read_csv_parts(path, headers.KERNEL_DETAILS, sink):
+        details = scaled(part)
         is_empty = details.is_empty() and not calls
         core = pl.col("core") if "core" in details.columns else pl.lit(None, pl.String)
         is_call = core.is_in(COMMUNICATION_CORES).fill_null(False)
-        recording.timeline.add("details", shaped(details.filter(~is_call), {**COMPUTE, **pmu.counters_of(details)}))
+        recording.timeline.add("details", shaped(details.filter(~is_call), {**COMPUTE, **counters_of(details)}))
         calls.append(shaped(details.filter(is_call), COMMUNICATION))
         device = details["device"].drop_nulls() if "device" in details.columns else pl.Series([], dtype=pl.Int64)
         if recording.identity.device is None and len(device):

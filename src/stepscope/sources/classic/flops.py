@@ -32,9 +32,7 @@ _LAYOUT = FileLayout(
         Field("vector_rate", "float", ("gflops(10^9_vector)",)),
     ),
     # The oldest files call both columns the same, but for the case of a letter; the first one is the operations.
-    ignored=frozenset(
-        {"flops", "flops_utilization", "flops_utilization(cube)", "flops_utilization(vec)", "flops_utilization(vector)"}
-    ),
+    ignored=frozenset({"flops", "flops_utilization(cube)", "flops_utilization(vec)", "flops_utilization(vector)"}),
     report_cells=True,
     report_empty=True,
     may_end_open=True,

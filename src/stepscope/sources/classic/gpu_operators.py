@@ -15,7 +15,6 @@ _TYPES = FileLayout(
         Field("total_ns", "duration", ("total_time",), required=True),
         Field("share", "float", ("total_proportion", "proportion")),
     ),
-    ignored=frozenset({"avg_time"}),
     report_cells=True,
     report_empty=True,
     orders=(order("op_type,type_occurrences,total_time,total_proportion,avg_time"),),
@@ -32,7 +31,6 @@ _OPERATORS = FileLayout(
         Field("activities", "int", ("cuda_activity_call_count",)),
         Field("share", "float", ("total_proportion", "proportion")),
     ),
-    ignored=frozenset({"op_avg_time"}),
     report_cells=True,
     report_empty=True,
     orders=(
@@ -55,7 +53,6 @@ _ACTIVITIES = FileLayout(
         Field("max_ns", "duration", ("max_duration",)),
         Field("min_ns", "duration", ("min_duration",)),
     ),
-    ignored=frozenset({"avg_duration"}),
     report_cells=True,
     report_empty=True,
     orders=(

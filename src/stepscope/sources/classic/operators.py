@@ -48,7 +48,6 @@ _FRAMEWORK = FileLayout(
         Field("inputs", "text", ("op_info",)),
         Field("graph", "int", ("model_id", "graph_id")),
     ),
-    ignored=frozenset({"task_id", "kernel_name"}),
     report_cells=True,
     report_empty=True,
     orders=(
@@ -80,7 +79,6 @@ _AI_CPU = FileLayout(
         Field("duration_ns", "ms", ("total_time",), required=True),
         Field("wait_ns", "ms", ("dispatch_time",)),
     ),
-    ignored=frozenset({"serial_number", "execution_time", "run_start", "run_end"}),
     report_cells=True,
     orders=(
         order("serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end"),

@@ -38,7 +38,7 @@ _LAYOUT = FileLayout(
         Field("before_ns", "duration", ("data_aug_bound",)),
         Field("graph", "int", ("model_id",)),
     ),
-    ignored=frozenset({"device_id", "fp_to_bp_time", "iteration_refresh", "reduce_start", "reduce_duration"}),
+    ignored=frozenset({"reduce_start", "reduce_duration"}),
     report_cells=True,
     report_empty=True,
     orders=(

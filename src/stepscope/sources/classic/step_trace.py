@@ -86,8 +86,8 @@ def read_step_trace(path: Path, rank: int, sink: Sink) -> StepTrace | None:
         report_unreadable(error, path, sink)
         return None
     reduces = find_reduces(headers)
-    layout = replace(_LAYOUT, ignored=reduces.lengths)
-    rows = read_csv(path, layout, sink, more=dict(reduces.points))
+    layout = replace(_LAYOUT, fields=(*_LAYOUT.fields, *reduces.points), ignored=reduces.lengths)
+    rows = read_csv(path, layout, sink)
     if rows is None:
         return None
     if missing := [name for name in _ENDS if name not in rows.columns]:

@@ -8,7 +8,7 @@ so the operator stands for the group; the two sides of a point-to-point call are
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -28,12 +28,12 @@ class Reduces:
 
     Args:
         names: Recorded names, in the order of the file.
-        points: Header key to field of the columns that hold starts and ends.
+        points: The columns that hold starts and ends.
         lengths: Header keys of the columns with lengths, which also follow from the points.
     """
 
     names: tuple[str, ...]
-    points: Mapping[str, Field]
+    points: tuple[Field, ...]
     lengths: frozenset[str]
 
 
@@ -45,7 +45,7 @@ def find_reduces(headers: Sequence[str]) -> Reduces:
     order = dict.fromkeys([*names, *sorted(starts)])
     whole = [name for name in order if _NAME.fullmatch(name) and all(name + end in there for end in _ENDS)]
     columns = [name + end for name in whole for end in _ENDS]
-    points = {column_key(column): Field(column, "ticks", (column_key(column),)) for column in columns}
+    points = tuple(Field(column, "ticks", (column_key(column),)) for column in columns)
     return Reduces(tuple(whole), points, frozenset(map(column_key, whole)))
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.csv_files.layout import Field, Kind
-from stepscope.sources.csv_files.values import EXACT, READ_AS, in_our_unit
+from stepscope.sources.csv_files.values import READ_AS, in_our_unit
 from stepscope.sources.native.columns import TableColumn, read_table
 from stepscope.sources.native.library import Refused, is_available
 
 _PLAIN: dict[Kind, TableColumn] = {
-    "device": "raw",
-    **dict.fromkeys(EXACT, "raw"),
+    **dict.fromkeys(READ_AS, "raw"),
     "text": "text",
     "shape": "shape",
     "time": "time",

@@ -8,14 +8,14 @@ where it needs them.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
 from stepscope.sources.base import Sink
-from stepscope.sources.csv_files.layout import Field, FileLayout, bare_key, column_key
+from stepscope.sources.csv_files.layout import FileLayout, bare_key, column_key
 
 HEADER_LIMIT = 1 << 20
 _SHOWN = 80
@@ -57,20 +57,19 @@ def header_of(path: Path, layout: FileLayout | None = None) -> list[str]:
     return heading_of(path, layout or FileLayout(())).headers
 
 
-def heading_of(path: Path, layout: FileLayout, more: Mapping[str, Field] | None = None) -> Heading:
+def heading_of(path: Path, layout: FileLayout) -> Heading:
     """The heading of a CSV file.
 
     Args:
         path: The file.
         layout: Its columns.
-        more: Further columns by header key.
 
     Raises:
         OSError: If it cannot be opened.
     """
     line, start = _first_line(path)
     row = _cells(line)
-    if not is_data(row, layout, more):
+    if not is_data(row, layout):
         return Heading(row, line, start + len(line), len(row))
     order = _order(row, layout)
     headers = [*order, *[""] * (len(row) - len(order))] if order else []
@@ -102,11 +101,9 @@ def report_order(path: Path, heading: Heading, sink: Sink) -> None:
         sink.issue("error", path, problem, remedy, place="line 1")
 
 
-def is_data(row: list[str], layout: FileLayout, more: Mapping[str, Field] | None = None) -> bool:
+def is_data(row: list[str], layout: FileLayout) -> bool:
     """Whether a first row is data: it holds a number, and no name of a column."""
-    names = {name for field in layout.fields for name in field.headers} | layout.ignored | set(more or ())
-    known = set(map(bare_key, names))
-    named = any(bare_key(column_key(cell)) in known for cell in row if cell.strip())
+    named = any(bare_key(column_key(cell)) in layout.known for cell in row if cell.strip())
     return not named and bool(layout.fields) and any(_is_number(cell) for cell in row)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 Kind = Literal[
@@ -66,7 +67,7 @@ class FileLayout:
 
     Args:
         fields: What is read.
-        ignored: Keys of headers that are known.
+        ignored: Keys of headers that are known, besides those of `orders`.
         report_cells: Report values that cannot be read in columns that rows may lack too, and a last row that may have
             been cut. It takes a second look at columns with empty values.
         report_empty: Report a file with a header but no rows.
@@ -82,6 +83,12 @@ class FileLayout:
     may_end_open: bool = False
     orders: tuple[tuple[str, ...], ...] = ()
     repeats: int = 0
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """Bare keys of all headers that are known, read or not."""
+        read = {name for field in self.fields for name in field.headers}
+        return frozenset(map(bare_key, read.union(self.ignored, *self.orders)))
 
 
 def order(keys: str) -> tuple[str, ...]:

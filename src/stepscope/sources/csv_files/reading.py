@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,36 +25,31 @@ PART_BYTES = 16 << 20
 """A larger file is read in parts of that size."""
 
 
-def read_csv(
-    path: Path, layout: FileLayout, sink: Sink, *, more: dict[str, Field] | None = None
-) -> pl.DataFrame | None:
+def read_csv(path: Path, layout: FileLayout, sink: Sink) -> pl.DataFrame | None:
     """All rows of `read_csv_parts` in one frame; None if nothing can be read."""
-    frames = list(read_csv_parts(path, layout, sink, more=more))
+    frames = list(read_csv_parts(path, layout, sink))
     return pl.concat(frames) if frames else None
 
 
-def read_csv_parts(
-    path: Path, layout: FileLayout, sink: Sink, *, more: dict[str, Field] | None = None
-) -> Iterator[pl.DataFrame]:
-    """Read the columns that `layout` knows; null if a file has none. No frame if nothing can be read.
+def read_csv_parts(path: Path, layout: FileLayout, sink: Sink) -> Iterator[pl.DataFrame]:
+    """Read the columns that `layout` knows, as far as a file has them. No frame if nothing can be read.
 
     Args:
         path: The file.
         layout: Its columns.
         sink: Takes issues about unknown columns, damaged rows and failures.
-        more: Further columns by header key, all kept if present.
     """
     rows = _Rows(path, layout)
     unknown: list[str] = []
     try:
-        heading = heading_of(path, layout, more)
+        heading = heading_of(path, layout)
         headers = [column_key(header) for header in heading.headers]
         report_order(path, heading, sink)
         if not headers:
             if heading.is_stated:
                 sink.issue("error", path, "is empty", "Copy or export the file again.")
             return
-        chosen, unknown = _match(headers, layout, more or {})
+        chosen, unknown = _match(headers, layout)
         missing = [f.headers[0] for f in layout.fields if f.required and f not in chosen.values()]
         if missing:
             remedy = "Export the profile again with the profiler's own tools, or report the header if it is new."
@@ -75,9 +71,7 @@ def _parts(path: Path, heading: Heading) -> Iterator[bytes]:
     """The file in parts of whole lines, each behind the file's header."""
     with path.open("rb") as file:
         file.seek(heading.start)
-        text = file.read(PART_BYTES)
-        yield heading.line + text + _rest_of_row(file, text)
-        while text := file.read(PART_BYTES):
+        for text in chain([file.read(PART_BYTES)], iter(partial(file.read, PART_BYTES), b"")):
             yield heading.line + text + _rest_of_row(file, text)
 
 
@@ -118,7 +112,6 @@ class _Rows:
         self._malformed: int | None = None
         self._unreadable = 0
         self._strays: Counter[str] = Counter()
-        self._kept = 0
         self._problem = ""
         self._unread = 0
         self._cells: Counter[str] = Counter()
@@ -151,7 +144,6 @@ class _Rows:
             checked = sort_out(kept, self._times.middle_ns, start=pl.col(time), end=end)
             self._strays.update(checked.wrong)
             kept = checked.rows
-        self._kept += kept.height
         return kept
 
     def _without_cut_row(self, text: bytes, width: int) -> bytes:
@@ -196,28 +188,17 @@ class _Rows:
             problem = f"{count} of {self._rows} rows have an unreadable {header}; it is treated as unknown"
             error(problem, "The file is damaged; copy or export it again.", lost=count)
         if lost := sum(self._strays.values()):
-            error(lost_rows(self._strays, lost + self._kept), STRAY_REMEDY, lost=lost)
+            error(lost_rows(self._strays, self._rows - self._unreadable), STRAY_REMEDY, lost=lost)
 
 
-def _match(headers: list[str], layout: FileLayout, more: dict[str, Field]) -> tuple[dict[int, Field], list[str]]:
+def _match(headers: list[str], layout: FileLayout) -> tuple[dict[int, Field], list[str]]:
     """Position to field for known headers, and the unknown headers."""
+    places: dict[str, int] = {}
+    for at, name in chain(enumerate(headers), enumerate(map(bare_key, headers))):
+        places.setdefault(name, at)
     chosen: dict[int, Field] = {}
-    bare = [bare_key(header) for header in headers]
     for field in layout.fields:
-        at = next((headers.index(name) for name in field.headers if name in headers), None)
-        if at is None:
-            at = next((bare.index(name) for name in map(bare_key, field.headers) if name in bare), None)
-        if at is not None and at not in chosen:
-            chosen[at] = field
-    unknown = []
-    ignored = set(map(bare_key, layout.ignored))
-    taken = {field.column for field in chosen.values()}
-    for at, header in enumerate(headers):
-        if at in chosen:
-            continue
-        if header in more and more[header].column not in taken:
-            chosen[at] = more[header]
-            taken.add(more[header].column)
-        elif header and bare[at] not in ignored and header not in more:
-            unknown.append(header)
-    return chosen, unknown
+        names = (*field.headers, *map(bare_key, field.headers))
+        if (found := next((places[name] for name in names if name in places), None)) is not None:
+            chosen.setdefault(found, field)
+    return chosen, [header for header in headers if header and bare_key(header) not in layout.known]

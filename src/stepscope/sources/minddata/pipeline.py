@@ -37,7 +37,6 @@ _RAW = FileLayout(
         Field("interval", "float", ("sample_interval",)),
         Field("parent", "small", ("parent_id",)),
     ),
-    ignored=frozenset({"children_id"}),
     report_cells=True,
     report_empty=True,
     orders=(
@@ -54,7 +53,6 @@ _STAGES = FileLayout(
         Field("count", "int", ("occurrences",), required=True),
         Field("mean", "float", ("avg._time", "avg_time"), required=True),
     ),
-    ignored=frozenset({"custom_info"}),
     report_empty=True,
     orders=(order("operation,stage,occurrences,avg_time,custom_info"),),
 )
