@@ -201,6 +201,8 @@ COUNTED = Sentence("whole_recording", per="recording")
         # nothing is of ranks if they were compared
         ([], {}, ["nothing", "average"]),
         ([], {"tables": {"slow_ranks": pl.DataFrame()}}, ["nothing_of_ranks", "average"]),
+        # with a selection, it names the selected ranks
+        ([], {"tables": {"slow_ranks": pl.DataFrame()}, "selected": [0, 2]}, ["nothing", "average"]),
         # half of the time idle is much, unless the limit says otherwise
         ([], {"parts": (51, 0, 49)}, ["nothing", "average"]),
         ([], {"parts": (50, 0, 50)}, ["much_idle", "average"]),
