@@ -264,6 +264,13 @@ def test_the_newer_file_counts_not_the_later_start(tmp_path) -> None:
     assert used(written(first, 9, folder=tmp_path), written(second, 1, folder=tmp_path)) == ["x/0"]
 
 
+def test_the_newer_file_was_cut_short_also_if_it_starts_earlier(tmp_path) -> None:
+    newer = with_rows(written(at("x/0", 0, rank=0), 9, folder=tmp_path), 1)
+    older = with_rows(written(at("x/1", 0.5, rank=0), 1, folder=tmp_path), 100)
+
+    assert used(newer, older) == ["x/1"]
+
+
 def test_of_several_recordings_at_the_same_time_one_is_used_and_each_other_reported(tmp_path) -> None:
     (job,) = group(overlapping(tmp_path, 10, 10, 10))
 
