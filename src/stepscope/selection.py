@@ -44,7 +44,8 @@ class Selection:
 
         value = pl.col(column)
         return pl.any_horizontal(
-            value >= first if last is None else value.is_between(first, last) for first, last in self.ranges
+            pl.lit(False),  # of no ranges
+            *(value >= first if last is None else value.is_between(first, last) for first, last in self.ranges),
         )
 
 

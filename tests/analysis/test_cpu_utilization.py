@@ -66,6 +66,26 @@ def test_some_steps_can_be_chosen_for_samples_and_their_averages() -> None:
     assert run.analyse("cpu_summary", chosen="1-2")["mean_user_ratio"].to_list() == pytest.approx([0.3])
 
 
+def test_of_a_selection_of_steps_the_samples_are_theirs() -> None:
+    known = RANKS.frame(start_ns=[0], end_ns=[10**9])
+    tables = {"host_usage": usage_of("host", [0.5, 0.1, 0.3, 0.9]), "steps": steps(4), "ranks": known}
+    run = Run.from_frames({0: tables})
+
+    chosen = run.select(steps="2-3")
+
+    assert chosen.analyse("cpu_utilization").select("step", "user_ratio").rows() == [(2, 0.1), (3, 0.3)]
+    assert chosen.analyse("cpu_summary")["max_user_ratio"].to_list() == [0.3]
+    assert chosen.analyse("cpu_utilization", chosen="3-4")["step"].to_list() == [3]  # of both
+    assert chosen.analyse("cpu_utilization", chosen="4").is_empty()
+    assert chosen.analyse("cpu_utilization", chosen="all").height == 2
+
+
+def test_samples_whose_step_is_unknown_stay() -> None:
+    tables = {"host_usage": usage_of("host", [0.5] * 2), "steps": steps(4)}
+
+    assert Run.from_frames({0: tables}).select(steps=3).analyse("cpu_utilization").height == 2
+
+
 def test_averages_are_of_what_is_known() -> None:
     half = usage_of("host", [0.2, 0.4, 0.6]).with_columns(
         user_ratio=pl.Series([0.2, 0.4, None]), system_ratio=pl.Series([None, None, None], dtype=pl.Float64)

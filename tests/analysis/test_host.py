@@ -128,6 +128,15 @@ def test_memory_and_time_of_chosen_steps_are_those_of_their_time() -> None:
         run.analyse("host_memory_curve", chosen=9)
 
 
+def test_of_a_selection_of_steps_memory_and_time_are_theirs() -> None:
+    sampled = HOST_USAGE.frame(time_ns=[5 * MS, 12 * MS, 25 * MS], scope=["process"] * 3, rss_bytes=[1, 20, 300])
+    marked = events([("graph", "compile", 1, 2), ("graph", "compile", 11, 3), ("graph", "run", 21, 4)])
+    run = Run.from_frames({0: {"host_usage": sampled, "host_events": marked, **one_clock(3)}})
+
+    for question in ("host_memory_curve", "host_memory", "host_time"):
+        assert run.select(steps="2").analyse(question).equals(run.analyse(question, chosen="2"))
+
+
 def test_rows_that_say_their_step_need_no_clock() -> None:
     marked = events([("graph", "compile", 0, 10), ("graph", "run", 20, 10)])
     stepped = marked.with_columns(step=pl.Series([1, 2], dtype=pl.Int32))

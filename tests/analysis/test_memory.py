@@ -107,6 +107,43 @@ def test_changes_after_a_step_stand_in_none() -> None:
     assert usage["step"].to_list() == [*[1] * 6, None]
 
 
+def test_memory_of_chosen_steps_is_what_was_in_use_then() -> None:
+    levels = curve([5, 9, 3, 4, 8, 6, 7, 2], every_ms=3)  # steps of 10 ms begin between two changes
+    stated = RANK_FIGURES.frame(name=["memory_capacity_bytes", "memory_peak_bytes"], value=[100.0, 90.0])
+    run = Run.from_frames({0: {"memory_curve": levels, "steps": steps(3), "rank_figures": stated}})
+
+    for chosen in (run.select(steps=2), run.select(steps="1-2").select(steps="2-3"), None):
+        usage = chosen.analyse("memory_usage") if chosen else run.analyse("memory_usage", chosen=2)
+        peak = (chosen.analyse("memory_peak") if chosen else run.analyse("memory_peak", chosen=2)).row(0, named=True)
+        assert usage.select("step", "time_ns", "size_bytes", "total_bytes").rows() == [
+            (2, 10 * MS, None, 4),  # since 9 ms
+            (2, 12 * MS, 4, 8),
+            (2, 15 * MS, -2, 6),
+            (2, 18 * MS, 1, 7),
+        ]
+        assert (peak["step"], peak["time_ns"], peak["peak_bytes"], peak["allocations"]) == (2, 12 * MS, 8, 2)
+        assert (peak["stated_peak_bytes"], peak["used_ratio"]) == (90, 0.16)  # the stated one is of all steps
+    assert run.analyse("memory_peak").row(0, named=True)["peak_bytes"] == 9
+    assert run.select(steps=3).analyse("memory_peak").row(0, named=True)["peak_bytes"] == 7
+    assert run.select(steps=2).analyse("memory_hints").equals(run.analyse("memory_hints"))
+
+
+def test_memory_that_did_not_change_in_a_chosen_step_was_in_use_all_the_same() -> None:
+    run = Run.from_frames({0: {"memory_curve": curve([5, 9]), "steps": steps(3)}})
+
+    assert run.analyse("memory_usage", chosen="2-3").select("time_ns", "total_bytes").rows() == [(10 * MS, 9)]
+    assert run.analyse("memory_peak", chosen=3).select("time_ns", "peak_bytes").rows() == [(20 * MS, 9)]
+
+
+def test_before_the_first_change_no_memory_is_known() -> None:
+    late = curve([5, 9]).with_columns(pl.col("time_ns") + 20 * MS)
+    run = Run.from_frames({0: {"memory_curve": late, "steps": steps(3)}})
+
+    for question in ("memory_usage", "memory_peak"):
+        with pytest.raises(Unavailable, match="in the chosen steps"):
+            run.select(steps="1").analyse(question)
+
+
 def test_no_memory_is_no_answer() -> None:
     for question in ("memory_usage", "memory_peak", "memory_hints", "memory_breakdown"):
         with pytest.raises(Unavailable):

@@ -25,6 +25,16 @@ from stepscope.pages.listing import Listing
 from stepscope.pages.showing import shown_sections
 from stepscope.pages.shown_table import filled
 from stepscope.run import Run, open_run
+from stepscope.tables import (
+    GRAPH_NODES,
+    HOST_USAGE,
+    INPUT_PIPELINE,
+    MEMORY_CURVE,
+    OPERATOR_STEPS,
+    RANK_FIGURES,
+    RANKS,
+    STEPS,
+)
 from tests.cli import calling
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
@@ -194,3 +204,79 @@ def test_help_loads_no_polars(words: list[str]) -> None:
     code = f"import sys; from stepscope.cli import main; main({words!r}); sys.exit('polars' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [
+        ("{Input_0: {format: ND, data_type: FLOAT16, shape: 16,64}}", "FLOAT16[16,64]"),
+        (
+            "{Input_0: {format: NC1HWC0, data_type: INT8, shape: 1,2}, Input_1: {format: ND, data_type: BOOL, shape: }}",
+            "INT8[1,2] NC1HWC0, BOOL[]",
+        ),
+        ('["[32, 1]", "[4]"]', "[[32, 1], [4]]"),
+        ("{a: 1}", "{a: 1}"),
+        ("2,3;3,5", "2,3;3,5"),
+        (None, None),
+    ],
+)
+def test_shapes_are_readable(recorded: str | None, shown: str | None) -> None:
+    executions = OPERATOR_STEPS.frame(
+        step=[1, 2], unit=["GPU"] * 2, type=["Add"] * 2, name=["Add-op1"] * 2, duration_ns=[1, 1],
+        input_shapes=[recorded, "7"],
+    )  # fmt: skip
+    (page,) = (page for page in PAGES if page.name == "shapes")
+
+    answered = answer(Run.from_frames({0: {"operator_steps": executions}}), page, Request(table="dynamic_shapes"))
+    ((section),) = shown_sections(answered)
+
+    assert section.tables[0].rows["input_shapes"].to_list() == [shown, "7"]
+    assert answered.tables["dynamic_shapes"]["input_shapes"].to_list() == [recorded, "7"]  # as data, as recorded
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "whole"),
+    [
+        ("memory", ["memory_peak", "memory_usage"], ["memory_hints"]),
+        ("host", ["host_memory_curve"], []),
+        ("input", ["input_batches"], ["input_queues"]),
+    ],
+)
+def test_a_heading_tells_which_steps_an_answer_is_of(name: str, shown: list[str], whole: list[str]) -> None:
+    starts, ends = [0, 100], [100, 200]
+    spans = {"start_ns": starts, "end_ns": ends, "window_start_ns": starts, "window_end_ns": ends}
+    run = Run.from_frames(
+        {
+            0: {
+                "ranks": RANKS.frame(start_ns=[0]),
+                "steps": STEPS.frame(step=[1, 2], window=["host"] * 2, **spans),
+                "memory_curve": MEMORY_CURVE.frame(time_ns=[10, 110], device=[0, 0], allocated_bytes=[95, 90]),
+                "rank_figures": RANK_FIGURES.frame(name=["memory_capacity_bytes"], value=[100.0]),
+                "host_usage": HOST_USAGE.frame(time_ns=[50, 150], scope=["process"] * 2, rss_bytes=[1, 2]),
+                "input_pipeline": INPUT_PIPELINE.frame(
+                    operator=["get_next"] * 2, batch=[1, 2], step=[1, 2], time_ns=[5, 105], queue_size=[1, 1]
+                ),
+            }
+        }
+    )
+    (page,) = (page for page in PAGES if page.name == name)
+
+    for of_all, questions in ((False, shown), (True, whole)):
+        for question in questions:
+            answered = answer(run, page, Request(steps="2", table=question))
+            ((section),) = shown_sections(answered)
+            heading, rows = section.tables[0].heading, answered.tables[question]
+            assert (", all steps" in heading) == of_all
+            if "step" in rows.columns and not of_all:
+                assert rows["step"].to_list() == [2] * rows.height
+
+
+def test_a_graph_is_of_all_steps() -> None:
+    spans = {name: [0] for name in ("start_ns", "end_ns", "window_start_ns", "window_end_ns")}
+    nodes = GRAPH_NODES.frame(graph=[0], node=[0], name=["MatMul-op1"], total_bytes=[5])
+    run = Run.from_frames({0: {"steps": STEPS.frame(step=[1], window=["host"], **spans), "graph_nodes": nodes}})
+    (page,) = (page for page in PAGES if page.name == "memory")
+
+    for question in ("memory_peak", "memory_usage"):
+        ((section),) = shown_sections(answer(run, page, Request(steps="1", table=question)))
+        assert ", all steps" in section.tables[0].heading

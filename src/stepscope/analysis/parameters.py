@@ -25,6 +25,10 @@ DATA = "text, a number, True, False, None, a path, or a tuple or frozen dataclas
 LIMITS = "limits"
 """The option of an analysis, and the only one of a rule, that holds its limits."""
 
+CHOSEN = "chosen"
+"""The option of an analysis with the steps that its answer is about. By default it gets those that the user selected,
+and the tables of all steps: for tables without steps, whose rows an analysis assigns to steps by their time."""
+
 _PLAIN = (str, bytes, bool, int, float, type(None), PurePath, Enum)
 _SEVERAL = (tuple, list, set, frozenset, range)
 _FRAMES = ("LazyFrame", "DataFrame")

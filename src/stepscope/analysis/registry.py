@@ -48,7 +48,7 @@ class Analysis:
             use them itself.
         as_recorded: It gets the tables as recorded. Other analyses get iterations as steps for ranks that mark none, if
             `iterations` is certain of them.
-        every_step: It gets all steps even if the user selects some.
+        every_step: It is asked about all steps even if the user selects some; so are the analyses that it needs.
     """
 
     name: str

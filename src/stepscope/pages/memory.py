@@ -21,14 +21,13 @@ PAGE = Page(
     "memory",
     "Show the memory usage of a rank: the peak, what holds it, the curve, and signs of leaks and fragmentation.",
     [
-        Section("memory_peak", "Peak memory usage", every_step=True),
+        Section("memory_peak", "Peak memory usage"),
         Section("memory_hints", "Hints", every_step=True, sentences=_none),
         Section(
             "memory_breakdown",
             "Allocated at the peak",
             takes={"graph": "graph", "node": "node", "at_ns": "at_ns"},
             chosen_heading="Allocated at the chosen point",
-            every_step=True,
             hidden=("format", "tensor"),
         ),
         Section("memory_usage", "Memory in use"),

@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.advice import finding
 from stepscope.advice.finding import Per
+from stepscope.analysis.parameters import CHOSEN
 from stepscope.pages.answering import Answered
 from stepscope.pages.base import Derived, Section, View
 from stepscope.pages.listing import Part, listed, paged
@@ -144,15 +145,14 @@ class _Showing:
 
     def _of_steps(self) -> str:
         """Of which steps the answer is, if some were chosen: of all, if it is not known which step a row is of."""
-        request, step = self.answered.request, ""
-        if "chosen" in self.of.takes.values():
-            given = [request.steps, *(request.options.get(name) for name in self.of.takes)]
-            column = next((name for name in ("step", "steps") if name in self.answer.columns), None)
-            if any(each is not None for each in given) and column is not None and not self.answer[column].count():
-                step = filled("{all_steps}", self.per)
-        if request.steps is not None and not self.of.every_step and self.per != "recording":
-            step += f", {self.per} {request.steps}"
-        return step
+        request, answer = self.answered.request, self.answer
+        takes = [option for option, argument in self.of.takes.items() if argument == CHOSEN]
+        if request.steps is None and all(request.options.get(option) is None for option in takes):
+            return ""
+        unknown = any(answer.height and not answer[name].count() for name in ("step", "steps") if name in answer.columns)
+        if unknown or (self.of.every_step and not takes):
+            return filled("{all_steps}", self.per)
+        return "" if self.of.every_step or self.per == "recording" else f", {self.per} {request.steps}"
 
     def _which(self, part: Part, height: int) -> str:
         """Which rows these are, e.g. `rows 21-40 of 57`."""

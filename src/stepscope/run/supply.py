@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analysis.parameters import check_options, frozen, identity
+from stepscope.analysis.parameters import CHOSEN, check_options, frozen, identity
 from stepscope.analysis.registry import Analysis, find_analysis
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run.answer_cache import AnswerCache
@@ -25,6 +25,7 @@ from stepscope.run.iterations import tables_of
 from stepscope.run.rank import Rank, stacked
 from stepscope.run.recorded import Recorded
 from stepscope.run.watching import check_cancelled, report
+from stepscope.selection import Choice, Selection, parse_selection
 from stepscope.tables import ISSUES, TABLES
 
 TOGETHER_ROWS = 1_000_000
@@ -87,9 +88,10 @@ class Supplier:
             if ranks is None and analysis.whole_job and self.whole is not None:
                 return analysis.of_ranks(self.whole.ask(analysis, options), [rank.rank for rank in self.run.ranks])
             steps = self.run.ranks[0].steps
-            if analysis.across_steps and steps is not None:
-                every = self._all_steps.ask(analysis, options, ranks and [rank.whole for rank in ranks])
-                return every.filter(steps.expression("step"))
+            if steps is not None and (analysis.every_step or analysis.across_steps or CHOSEN in options):
+                given = {CHOSEN: _both(steps, options[CHOSEN])} if CHOSEN in options else {}
+                every = self._all_steps.ask(analysis, {**options, **given}, ranks and [rank.whole for rank in ranks])
+                return every.filter(steps.expression("step")) if analysis.across_steps else every
             known = self._part_of_stacked(analysis, options, numbers)
             return self._call(analysis, options, ranks) if known is None else known
 
@@ -251,8 +253,6 @@ class Supplier:
         having = [rank for rank in self.run.ranks if rank.has(name)] if ranks is None else list(ranks)
         if not having or not all(rank.has(name) for rank in having):
             return None
-        if analysis.every_step:
-            having = [rank.whole for rank in having]
         iterations = None if analysis.as_recorded else self.run.iterations
         return stacked(having, name) if iterations is None else tables_of(having, name, iterations.steps)
 
@@ -266,6 +266,12 @@ class Supplier:
 def _takes_several(analysis: Analysis) -> bool:
     """Whether an analysis, and all that it needs, may be called with several ranks' tables."""
     return analysis.together and all(_takes_several(other) for other in analysis.others if other.scope == "rank")
+
+
+def _both(steps: Selection, chosen: Choice) -> Selection:
+    """The selected steps, only those among them that an option names if it names any."""
+    named = parse_selection(chosen, "steps")
+    return steps if named is None else steps & named
 
 
 def _values(options: Mapping[str, Any]) -> Hashable:

@@ -7,9 +7,9 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.input.input_queues import HOST_QUEUES
 from stepscope.analysis.methods.statistics import sum_known
-from stepscope.analysis.methods.step_windows import step_ranges, with_latest, with_range
+from stepscope.analysis.methods.step_windows import in_steps, step_ranges, with_latest, with_range
 from stepscope.analysis.registry import analysis
-from stepscope.selection import Choice, parse_selection
+from stepscope.selection import Choice
 from stepscope.tables.base import ORDINARY, Column, DType, with_schema
 
 SHARES = ("user_ratio", "system_ratio", "io_ratio", "idle_ratio")
@@ -79,7 +79,7 @@ def cpu_utilization(
     from 1, and a sample before the first has no step.
 
     Args:
-        chosen: Only samples of these steps, e.g. `1-3`.
+        chosen: Only samples of these steps, e.g. `1-3`; all samples of a rank if none of their steps is known.
     """
     columns = ("rank", "time_ns", "scope", "name", "process", "processors", *SHARES, *COUNTS)
     samples = host_usage.select(columns).collect()
@@ -88,11 +88,8 @@ def cpu_utilization(
     user, system = pl.col("user_ratio"), pl.col("system_ratio")
     busy = pl.when(user.is_not_null() | system.is_not_null()).then(user.fill_null(0) + system.fill_null(0))
     stepped = _stepped(samples, input_pipeline, steps, ranks)
-    wanted = parse_selection(chosen, "steps")
-    if wanted is not None:
-        stepped = stepped.filter(wanted.expression("step"))
     return (
-        stepped.with_columns(busy_processors=busy * pl.col("processors"))
+        in_steps(stepped, chosen).with_columns(busy_processors=busy * pl.col("processors"))
         .select(*columns[:2], "step", *columns[2:6], *SHARES, "busy_processors", *COUNTS)
         .sort("rank", "time_ns", IN_ORDER, "name", "process", nulls_last=True, maintain_order=True)
     )

@@ -75,7 +75,7 @@ COLUMNS = columns(
 )
 
 
-@analysis("rank", COLUMNS)
+@analysis("rank", COLUMNS, every_step=True)
 def memory_hints(
     memory_curve: pl.LazyFrame | None,
     memory_peak: pl.DataFrame | None,
@@ -84,6 +84,8 @@ def memory_hints(
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Look for leaks, fragmentation and memory running out: one row per hint; no row means no sign of trouble.
+
+    They are of all steps, also where some are chosen, as one step shows neither growth nor what is never released.
 
     * `growth`: the low level of each step (without the first) rises from step to step in most pairs of steps
       (`growth_rising_ratio`), and the slope (median over all pairs, Theil and Sen) adds up over the recording. The low

@@ -3,13 +3,16 @@ which node, and how close to the capacity."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.memory_points import PLACE, of_nodes, of_times
+from stepscope.analysis.methods.memory_points import PLACE, during, of_nodes, of_times
 from stepscope.analysis.methods.statistics import sum_known
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.selection import Choice, parse_selection
 from stepscope.tables.base import Column, schema_of, with_schema
 
 CURVE = columns(
@@ -37,23 +40,33 @@ def memory_usage(
     graph_tensors: pl.LazyFrame | None,
     memory_curve: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
+    chosen: Choice = None,
 ) -> pl.DataFrame:
     """List the curve of memory in use: one row per node of a graph, or per change over time.
 
     While a node of a compiled graph ran, the memory in use is what the source states (`total_bytes`, including the
     static part), or else the static part plus all tensors alive.
 
+    Args:
+        chosen: Only changes in these steps, e.g. `1-3`, and the memory in use as they begin. A graph is of all steps.
+
     Raises:
-        Unavailable: If no memory was recorded.
+        Unavailable: If no memory was recorded, or none in the chosen steps.
     """
     parts = []
     if graph_nodes is not None:
         parts.append(of_nodes(graph_nodes, graphs, graph_tensors))
     if memory_curve is not None:
-        parts.append(of_times(memory_curve, steps))
-    rows = pl.concat([with_schema(part, schema_of(CURVE)) for part in parts]) if parts else pl.DataFrame()
-    if rows.is_empty():
+        parts.append(of_times(during(memory_curve, steps, chosen), steps))
+    return _known(parts, CURVE)
+
+
+def _known(parts: Sequence[pl.DataFrame], columns: tuple[Column, ...]) -> pl.DataFrame:
+    if not parts:
         raise Unavailable("no memory was recorded")
+    rows = pl.concat([with_schema(part, schema_of(columns)) for part in parts])
+    if rows.is_empty():
+        raise Unavailable("no memory was recorded in the chosen steps")
     return rows
 
 
@@ -85,7 +98,7 @@ COLUMNS = columns(
     Column("stated_static_bytes", "int64", "Static part as stated.", importance=12),
     Column("stated_allocations", "int64", "Allocations as stated.", importance=10),
     Column("stated_deallocations", "int64", "Releases as stated.", importance=11),
-    Column("used_ratio", "float64", "Highest of peak, stated peak and reserved memory, divided by the capacity."),
+    Column("used_ratio", "float64", "Highest of peak, stated peak (unless steps are chosen) and reserved memory, divided by the capacity."),
     keep="peak_bytes used_ratio component device step phase time_ns name reserved_peak_bytes",
 )
 
@@ -101,26 +114,30 @@ def memory_peak(
     counters: pl.LazyFrame | None,
     host_usage: pl.LazyFrame | None,
     ranks: pl.LazyFrame | None,
+    chosen: Choice = None,
 ) -> pl.DataFrame:
     """Find the peak of each curve of `memory_usage`: one row per graph, or device and component, highest first.
 
+    Args:
+        chosen: Only memory in use in these steps, e.g. `1-3`. Graphs and stated figures are of all steps.
+
     Raises:
-        Unavailable: If no memory was recorded.
+        Unavailable: If no memory was recorded, or none in the chosen steps.
     """
     stated, parts = _stated(rank_figures), []
     if graph_nodes is not None:
         parts.append(_of_graphs(of_nodes(graph_nodes, graphs, graph_tensors)))
     if memory_curve is not None:
-        parts.append(_of_curves(memory_curve, steps))
+        parts.append(_of_curves(during(memory_curve, steps, chosen), steps))
     if not parts and stated and rank_figures is not None:
         parts.append(rank_figures.select("rank").first().collect())
-    if not parts:
-        raise Unavailable("no memory was recorded")
-    peaks = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
+    peaks = _known(parts, COLUMNS)
     on_host = pl.col("device").is_null() & (pl.col("graph").is_null() | _is_on_cpu(ranks))
     of_rank = ~on_host | on_host.all()  # the stated figures are of the memory that the rank trains on
     measured = _measured(counters, host_usage, on_host)
-    highest = pl.max_horizontal("peak_bytes", "stated_peak_bytes", "reserved_peak_bytes")
+    of_all_steps = pl.col("time_ns").is_null() | pl.lit(parse_selection(chosen, "steps") is None)
+    stated_peak = pl.when(of_all_steps).then("stated_peak_bytes")
+    highest = pl.max_horizontal("peak_bytes", stated_peak, "reserved_peak_bytes")
     return (
         peaks.with_columns(
             pl.when(of_rank).then(pl.lit(stated.get(column), pl.Int64)).alias(column) for column in STATED.values()

@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.methods.intervals import with_last
 from stepscope.analysis.methods.statistics import first_label
+from stepscope.selection import Choice, parse_selection
 
 FORWARD_START, BACKWARD_END = "forward_start", "backward_end"
 """Marks, and the columns of `graphs` with their nodes."""
@@ -32,6 +33,27 @@ def of_nodes(nodes: pl.LazyFrame, graphs: pl.LazyFrame | None, tensors: pl.LazyF
     marks = {name: pl.col("node") == pl.col(name) for name in (FORWARD_START, BACKWARD_END)}
     total = pl.coalesce("total_bytes", allocated + static)
     return rows.with_columns(allocated_bytes=allocated, total_bytes=total, mark=first_label(marks))
+
+
+def during(curve: pl.LazyFrame, steps: pl.LazyFrame | None, chosen: Choice) -> pl.LazyFrame:
+    """The changes of an allocator in the chosen steps, and where a chosen step begins, the memory in use then (without
+    a change). All changes if no steps are known."""
+    wanted = parse_selection(chosen, "steps")
+    if wanted is None or steps is None:
+        return curve
+    ranges = steps.filter(wanted.expression("step")).select("rank", "start_ns", "end_ns").sort("end_ns")
+    time, start = pl.col("time_ns"), pl.col("start_ns")
+    lasting = curve.sort("time_ns", maintain_order=True).with_columns(
+        until_ns=time.shift(-1).over("rank", "component", "device")
+    )
+    next_ranges = lasting.join_asof(
+        ranges, left_on="time_ns", right_on="end_ns", by="rank", strategy="forward", check_sortedness=False
+    )
+    lasts_until_start = (start < pl.col("until_ns")).fill_null(start.is_not_null())
+    in_force = next_ranges.filter((time >= start) | lasts_until_start).with_columns(
+        time_ns=pl.max_horizontal(time, start), change_bytes=pl.when(time >= start).then("change_bytes")
+    )
+    return in_force.select(curve.collect_schema().names())
 
 
 def of_times(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:

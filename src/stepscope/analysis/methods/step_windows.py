@@ -3,6 +3,8 @@ the time if both share a clock."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from stepscope.selection import Choice, parse_selection
@@ -46,12 +48,16 @@ def of_steps(rows: pl.DataFrame, ranges: pl.DataFrame, chosen: Choice, time: str
     """
     found = with_range(rows.rename({"step": "recorded_step"}), ranges, time)
     found = found.with_columns(step=pl.coalesce("recorded_step", "step")).drop("recorded_step")
+    return in_steps(found, chosen, ranges["rank"].unique().to_list())
+
+
+def in_steps(rows: pl.DataFrame, chosen: Choice, timed: Sequence[int] = ()) -> pl.DataFrame:
+    """Rows of the chosen steps; all rows of a rank if none of their steps is known, unless its steps have times."""
     wanted = parse_selection(chosen, "steps")
     if wanted is None:
-        return found
-    has_ranges = pl.col("rank").is_in(ranges["rank"].unique().to_list())
-    has_steps = has_ranges | pl.col("step").is_not_null().any().over("rank")
-    return found.filter(~has_steps | wanted.expression("step").fill_null(False))
+        return rows
+    has_steps = pl.col("rank").is_in(timed) | pl.col("step").is_not_null().any().over("rank")
+    return rows.filter(~has_steps | wanted.expression("step").fill_null(False))
 
 
 def count_steps() -> pl.Expr:
