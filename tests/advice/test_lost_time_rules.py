@@ -209,6 +209,20 @@ def test_a_pause_of_one_of_many_ranks_is_not_that_of_the_typical_rank() -> None:
     assert not [finding for finding in findings if finding.rule == "idle-time"]
 
 
+def test_of_two_ranks_each_loses_at_least_what_is_told() -> None:
+    (finding,), text = told(on_cpu(lambda _: 40 * MS), on_cpu(lambda _: 44 * MS))
+
+    assert text.startswith("Each of the two ranks does nothing that was recorded: at least 40.3 ms of a ")
+    assert worded(finding, "zh").summary.startswith("两个 rank 都没有任何被记录的活动：每步 62.3 ms 中至少有 40.3 ms")
+
+
+def test_of_two_ranks_one_without_steps_is_not_spoken_for() -> None:
+    (finding,), text = told(on_cpu(lambda _: 40 * MS), {"ranks": RANKS.frame(device_kind=["cpu"])})
+
+    assert text.startswith("The median rank does nothing that was recorded: 40.3 ms of a ")
+    assert worded(finding, "zh").summary.startswith("中位 rank ")
+
+
 def test_windows_of_other_lengths_do_not_make_another_rank_the_typical_one() -> None:
     """Of one step, ranks have windows that end with their own work: the greatest share is not the greatest loss."""
     lost = [(0, 6, 18), (1, 7, 11), (2, 9, 17), (3, 8, 11)]

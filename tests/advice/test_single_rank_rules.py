@@ -152,7 +152,8 @@ def test_behind_an_empty_host_queue_the_data_queue_is_only_evidence() -> None:
         ({"BatchOp_1": 0.3, "GeneratorOp_2": 0.2}, "generator", "MindRecord"),
         ({"BatchOp_1": 0.1, "MapOp_2": 0.1, "TFReaderOp_3": 0.9}, "map", "num_parallel_workers of the map"),
         ({"BatchOp_1": 0.1, "MapOp_2": 0.9, "TFReaderOp_3": 0.9}, "batch", "prefetch_size"),
-        ({"ShuffleOp_1": 0.1, "TFReaderOp_2": 0.9}, "other", "prefetch_size"),
+        ({"ShuffleOp_1": 0.1, "TFReaderOp_2": 0.9}, "shuffle", "smaller buffer_size"),
+        ({"SkipOp_1": 0.1, "TFReaderOp_2": 0.9}, "other", "prefetch_size"),
     ],
 )
 def test_each_kind_of_slow_operator_has_its_advice(usage: dict[str, float], kind: str, advice: str) -> None:
@@ -160,6 +161,18 @@ def test_each_kind_of_slow_operator_has_its_advice(usage: dict[str, float], kind
 
     assert finding.evidence["kind"] == kind
     assert advice in worded(finding).action
+
+
+@pytest.mark.parametrize("usage", [{"ShuffleOp_1": 0.1, "TFReaderOp_2": 0.9}, {"Shuffle_1": 0.1, "Map_2": 0.9}])
+def test_where_only_shuffling_holds_batches_up_no_workers_are_asked_for(usage: dict[str, float]) -> None:
+    held_up = chain(usage)
+    late = batches("dataset_iterator", [0] * 4)
+    tables = {**held_up, "input_pipeline": pl.concat([held_up["input_pipeline"], late])}
+
+    for rule in ("pipeline-bottleneck", "host-queue"):
+        (finding,) = found(tables, rule)
+        assert "smaller buffer_size" in worded(finding).action and "buffer_size" in worded(finding, "zh").action
+        assert "num_parallel_workers" not in worded(finding).action + worded(finding, "zh").action
 
 
 def test_operators_are_named_from_the_readers_to_the_root() -> None:

@@ -19,7 +19,7 @@ from tests.advice.test_platforms import NOT_EVERYWHERE, OF_DEVICES, PLATFORMS, m
 
 TEXTS = ("summary", "short", "cause", "action", "basis")
 ALL = [(rule, key) for rule in sorted(RULES) for key in RULES[rule].messages]
-COUNTS = (1, 3)
+COUNTS = (1, 2, 3)
 
 NAMES = {
     *("rank", "Python", "Tensor", "Cell", "loss", "py-spy", "worker", "x", "map", "batch"),
@@ -128,7 +128,7 @@ UNUSED: Mapping[str, set[str]] = {
     "idle-time": {"other/no function"},
     "pipeline-bottleneck": {
         f"{kind}/{place}"
-        for kind in ("reader", "generator", "map", "batch", "other")
+        for kind in ("reader", "generator", "map", "batch", "shuffle", "other")
         for place in ("last", "between", "waiting")
     },
 }

@@ -7,7 +7,7 @@ import pytest
 
 from stepscope.errors import Unavailable
 from stepscope.run import Run
-from stepscope.tables import OPERATORS, SLICES, STEPS
+from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
 
 MS = 1_000_000
 
@@ -91,6 +91,26 @@ def test_a_function_that_calls_itself_counts_once() -> None:
 def test_without_python_functions_the_remedy_is_named() -> None:
     with pytest.raises(Unavailable, match="--stacks"):
         run_of([call for call in CALLS if call[0] == "operator"]).analyse("functions")
+
+
+@pytest.mark.parametrize(
+    ("framework", "format_", "device", "reason"),
+    [
+        ("mindspore", "classic", "npu", "records none here"),
+        ("mindspore", "recording", "cpu", "records none here"),
+        ("mindspore", "ascend_text", "npu", "--stacks"),
+        ("pytorch", "kineto", "cpu", "--stacks"),
+        (None, None, None, "--stacks"),
+    ],
+)
+def test_the_remedy_is_one_that_the_framework_has(
+    framework: str | None, format_: str | None, device: str | None, reason: str
+) -> None:
+    told = RANKS.frame(framework=[framework], format=[format_], device_kind=[device])
+    slices = SLICES.frame(slice=[0], category=["operator"], name=["mm"], start_ns=[0], duration_ns=[MS])
+
+    with pytest.raises(Unavailable, match=reason):
+        Run.from_frames({0: {"slices": slices, "ranks": told}}).analyse("functions")
 
 
 def test_a_recording_without_any_ranges_says_what_to_record() -> None:

@@ -211,8 +211,8 @@ def test_help_loads_no_polars(words: list[str]) -> None:
     [
         ("{Input_0: {format: ND, data_type: FLOAT16, shape: 16,64}}", "FLOAT16[16,64]"),
         (
-            "{Input_0: {format: NC1HWC0, data_type: INT8, shape: 1,2}, Input_1: {format: ND, data_type: BOOL, shape: }}",
-            "INT8[1,2] NC1HWC0, BOOL[]",
+            "{Input_0: {format: NHWC, data_type: INT8, shape: 1,2}, Input_1: {format: ND, data_type: BOOL, shape: }}",
+            "INT8[1,2] NHWC, BOOL[]",
         ),
         ('["[32, 1]", "[4]"]', "[[32, 1], [4]]"),
         ("{a: 1}", "{a: 1}"),

@@ -77,9 +77,9 @@ def _at_the_start(value: int | Sequence[int], words: str, language: Language, pe
 
 
 def _one(value: Any, words: str, _: Language, __: Per) -> str:
-    """The first of two words if it is one, else the second: `{ranks:one waits|wait}`."""
-    one, several = words.split("|")
-    return one if (len(value) if isinstance(value, list) else value) == 1 else several
+    """The first word if it is one, the next if they are two..., else the last: `{ranks:one waits|wait}`."""
+    choices = words.split("|")
+    return choices[min(len(value) if isinstance(value, list) else value, len(choices)) - 1]
 
 
 def _windows(value: int, _: str, language: Language, per: Per) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -10,8 +12,11 @@ import polars as pl
 from stepscope.advice.finding import MINDSPORE, PYTORCH, Finding, per_of, saved
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.rules.pipeline_bottleneck import ACTIONS
 from stepscope.analysis.input.input_queues import FIRST
 from stepscope.analysis.input.input_stages import BOTTLENECK, PROCESSING
+
+_ONLY_SHUFFLES = re.compile(r"Shuffle\w*(/Shuffle\w*)*")
 
 MESSAGES = {
     "empty": Message(
@@ -47,6 +52,8 @@ MESSAGES = {
         },
     )
 }
+MESSAGES["shuffle"] = replace(MESSAGES["empty"], action=ACTIONS["shuffle"])
+"""If nothing but shuffling holds the pipeline up."""
 
 
 @rule("host-queue", MESSAGES, claim=Claim(Turn.HOST_QUEUE, "data_loading", yields=("data_loading",)))
@@ -76,7 +83,7 @@ def host_queue(
     chains = _chains(input_operators, late)
     yield Finding(
         rule="host-queue",
-        message="empty",
+        message="shuffle" if chains and all(map(_ONLY_SHUFFLES.fullmatch, chains)) else "empty",
         parameters={
             **{name: worst[name] for name in ("empty", "batches", "empty_ratio")},
             "operators": chains,

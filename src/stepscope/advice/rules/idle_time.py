@@ -89,7 +89,10 @@ def idle_time(
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
     per, device = per_of(breakdown), platform_of(ranks).device
-    job_ranks = lost_time["rank"].n_unique() if ranks is None else ranks.select(pl.len()).collect().item()
+    known_ranks = lost_time["rank"].n_unique()
+    job_ranks = known_ranks if ranks is None else ranks.select(pl.len()).collect().item()
+    if known_ranks < job_ranks:
+        job_ranks = max(job_ranks, 3)  # nothing is known of both
     for cause in CAUSES:
         if device == CPU and cause in OF_DEVICES:
             continue

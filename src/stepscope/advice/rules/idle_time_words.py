@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from stepscope.advice.finding import CPU, CUDA, MINDSPORE, PYTORCH
+from stepscope.advice.finding import CUDA, MINDSPORE, NPU, PYTORCH
 from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.rules.data_loader import ACTIONS
 
-_WHO = Text("{job_ranks:one This rank|The median rank} ", "{job_ranks:one 该 rank |中位 rank }")
+_WHO = Text(
+    "{job_ranks:one This rank|Each of the two ranks|The median rank} ",
+    "{job_ranks:one 该 rank |两个 rank 都|中位 rank }",
+)
 _HOW_MUCH = Text(
-    ": [{idle_ns:ms} of {step_ns:whole}][{lost_ns:ms} of {recorded_ns:ms}] ({ratio:percent})"
+    ": {job_ranks:one |at least |}[{idle_ns:ms} of {step_ns:whole}][{lost_ns:ms} of {recorded_ns:ms}] ({ratio:percent})"
     "[, most of it {mostly:when}][, {when:when}].",
-    "：[{step_ns:whole} 中有 {idle_ns:ms}][{recorded_ns:ms} 中有 {lost_ns:ms}]（{ratio:percent}）"
+    "：[{step_ns:whole} 中{job_ranks:one |至少|}有 {idle_ns:ms}]"
+    "[{recorded_ns:ms} 中{job_ranks:one |至少|}有 {lost_ns:ms}]（{ratio:percent}）"
     "[，大部分出现在{mostly:when}][，出现在{when:when}]。",
 )
 _RUNS = Text("[ It runs {functions:functions}.]", "[其间运行的是 {functions:functions}。]")
@@ -123,11 +127,17 @@ MESSAGES = {
         _OTHER,
         _NOTHING_RAN,
         {
-            (MINDSPORE, CPU): Text(
+            (MINDSPORE, NPU): Text(
+                "Record Python functions to see which one it is: `stepscope record --stacks` (with_stack=True of "
+                "MindSpore's profiler, if this version has it), then `stepscope functions`; or run a sampling profiler "
+                "such as py-spy on the job.",
+                "记录 Python 函数以查看是哪一个：`stepscope record --stacks`（MindSpore 分析器的 with_stack=True，"
+                "若该版本支持），然后运行 `stepscope functions`；或对训练任务运行 py-spy 之类的采样分析器。",
+            ),
+            (MINDSPORE, None): Text(
                 "Run a sampling profiler such as py-spy on the job to see which Python function it is: MindSpore "
-                "records no Python functions on a CPU.",
-                "对训练任务运行 py-spy 之类的采样分析器，查看是哪个 Python 函数："
-                "MindSpore 在 CPU 上不记录 Python 函数。",
+                "records none here.",
+                "对训练任务运行 py-spy 之类的采样分析器，查看是哪个 Python 函数：MindSpore 在此不记录它们。",
             ),
             (None, None): Text(
                 "Record Python functions to see which one it is: `stepscope record --stacks` (with_stack=True of the "
@@ -153,10 +163,23 @@ MESSAGES = {
             "Only the device was recorded: neither what its host ran nor when it launched work is known.",
             "只记录了设备：主机运行了什么、何时下发任务都未知。",
         ),
-        Text(
-            "Record the host as well, for a few steps: `stepscope record`, or the framework's profiler with "
-            "ProfilerActivity.CPU together with the device's activity.",
-            "对若干步同时记录主机：`stepscope record`，或在框架分析器中同时启用 ProfilerActivity.CPU 与设备活动。",
+        framed(
+            Text(
+                "Record the host as well, for a few steps: `stepscope record`, or ",
+                "对若干步同时记录主机：`stepscope record`，或",
+            ),
+            {
+                (MINDSPORE, None): Text(
+                    "MindSpore's profiler with profile_framework='all' or, in versions that have it, "
+                    "ProfilerActivity.CPU together with the device's activity.",
+                    "MindSpore 分析器的 profile_framework='all'，或（若该版本支持）同时启用 ProfilerActivity.CPU "
+                    "与设备活动。",
+                ),
+                (None, None): Text(
+                    "the framework's profiler with ProfilerActivity.CPU together with the device's activity.",
+                    "在框架分析器中同时启用 ProfilerActivity.CPU 与设备活动。",
+                ),
+            },
         ),
     ),
 }

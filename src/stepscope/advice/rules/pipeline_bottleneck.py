@@ -13,7 +13,7 @@ from stepscope.advice.registry import rule
 from stepscope.analysis.input.input_stages import HEALTHY, PROCESSING
 from stepscope.analysis.methods.pipeline_graph import IDLE, LIMITS
 
-_ACTIONS = {
+ACTIONS = {
     "reader": Text(
         "Raise num_parallel_workers of the reader, and read fewer, larger files from faster storage.",
         "增大读取算子的 num_parallel_workers，并从更快的存储读取更少、更大的文件。",
@@ -32,6 +32,12 @@ _ACTIONS = {
     "batch": Text(
         "Raise prefetch_size (mindspore.dataset.config), and num_parallel_workers of the batch.",
         "增大 prefetch_size（mindspore.dataset.config）以及 batch 的 num_parallel_workers。",
+    ),
+    "shuffle": Text(
+        "Give the shuffle a smaller buffer_size, shuffle earlier, while rows are small, or let the reader shuffle its "
+        "files only (shuffle=Shuffle.FILES), or cache the rows before it; it has no workers to add.",
+        "减小打乱算子的 buffer_size；在数据还小的时候尽早打乱，或让读取算子只打乱文件"
+        "（shuffle=Shuffle.FILES）；或缓存打乱之前的数据。该算子没有可增加的工作线程。",
     ),
     "other": Text(
         "Raise prefetch_size and the workers of the operator, and see whether it can come later in the pipeline.",
@@ -75,11 +81,17 @@ MESSAGES = {
         cause=cause,
         action=action,
     )
-    for kind, action in _ACTIONS.items()
+    for kind, action in ACTIONS.items()
     for place, cause in _CAUSES.items()
 }
 
-_KINDS = {"Generator": "generator", "Map": "map", "Batch": "batch", "BucketBatchByLength": "batch"}
+_KINDS = {
+    "Generator": "generator",
+    "Map": "map",
+    "Batch": "batch",
+    "BucketBatchByLength": "batch",
+    "Shuffle": "shuffle",
+}
 
 
 @rule("pipeline-bottleneck", MESSAGES)

@@ -89,7 +89,8 @@ def cpu_utilization(
     busy = pl.when(user.is_not_null() | system.is_not_null()).then(user.fill_null(0) + system.fill_null(0))
     stepped = _stepped(samples, input_pipeline, steps, ranks)
     return (
-        in_steps(stepped, chosen).with_columns(busy_processors=busy * pl.col("processors"))
+        in_steps(stepped, chosen)
+        .with_columns(busy_processors=busy * pl.col("processors"))
         .select(*columns[:2], "step", *columns[2:6], *SHARES, "busy_processors", *COUNTS)
         .sort("rank", "time_ns", IN_ORDER, "name", "process", nulls_last=True, maintain_order=True)
     )

@@ -15,6 +15,15 @@ from stepscope.tables.base import Column
 
 NO_FUNCTIONS = "no Python functions were recorded: record with `--stacks` (with_stack=True)"
 
+NEVER_RECORDED = (
+    "no Python functions were recorded: MindSpore's profiler records none here; py-spy, for one, shows them"
+)
+"""In formats and on devices for which that profiler has no such option."""
+
+_NEVER = (pl.col("framework") == "mindspore") & (
+    pl.col("format").is_in(["classic", "runtime_profiler"]) | (pl.col("device_kind") != "npu")
+)
+
 FUNCTION = ("function", "file", "line", "called_by")
 """Columns that identify a function."""
 
@@ -33,7 +42,7 @@ NOT_IDLE = ""
         "rank", Column("process", "string", "Process, as recorded."), Column("thread", "string", "Thread, as recorded.")
     ),
 )
-def python_threads(slices: pl.LazyFrame | None) -> pl.DataFrame:
+def python_threads(slices: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.DataFrame:
     """Find the threads with recorded Python functions: one row per thread, in order.
 
     The analyses of functions ask this first: most recordings have none, and the other tables are slow to read.
@@ -43,7 +52,8 @@ def python_threads(slices: pl.LazyFrame | None) -> pl.DataFrame:
     """
     found = None if slices is None else slices.filter(pl.col("category") == "python")
     if found is None or found.select("category").head(1).collect().is_empty():
-        raise Unavailable(NO_FUNCTIONS)
+        never = ranks is not None and ranks.select(_NEVER.any()).collect().item()
+        raise Unavailable(NEVER_RECORDED if never else NO_FUNCTIONS)
     places = found.filter(pl.col("duration_ns") > 0).select("rank", "process", "thread").unique()
     return places.sort("rank", "process", "thread", nulls_last=True).collect()
 

@@ -98,7 +98,7 @@ COLUMNS = columns(
     Column("stated_static_bytes", "int64", "Static part as stated.", importance=12),
     Column("stated_allocations", "int64", "Allocations as stated.", importance=10),
     Column("stated_deallocations", "int64", "Releases as stated.", importance=11),
-    Column("used_ratio", "float64", "Highest of peak, stated peak (unless steps are chosen) and reserved memory, divided by the capacity."),
+    Column("used_ratio", "float64", "Highest of peak, stated peak and reserved memory, divided by the capacity."),
     keep="peak_bytes used_ratio component device step phase time_ns name reserved_peak_bytes",
 )
 
@@ -119,7 +119,8 @@ def memory_peak(
     """Find the peak of each curve of `memory_usage`: one row per graph, or device and component, highest first.
 
     Args:
-        chosen: Only memory in use in these steps, e.g. `1-3`. Graphs and stated figures are of all steps.
+        chosen: Only memory in use in these steps, e.g. `1-3`. Graphs and stated figures are of all steps; the stated
+            peak then does not count for `used_ratio`.
 
     Raises:
         Unavailable: If no memory was recorded, or none in the chosen steps.
