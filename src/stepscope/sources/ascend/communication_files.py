@@ -14,22 +14,22 @@ from stepscope.sources.base import Sink
 from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
 from stepscope.sources.side_files import read_object
 
-_TIMES = {
+TIMES = {
     "start_us": "Start Timestamp(us)",
     "elapse_ms": "Elapse Time(ms)",
     "transit_ms": "Transit Time(ms)",
     "wait_ms": "Wait Time(ms)",
     "synchronization_ms": "Synchronization Time(ms)",
 }
-_MOVED = {"size_mb": "Transit Size(MB)", "time_ms": "Transit Time(ms)", "bandwidth": "Bandwidth(GB/s)"}
+MOVED = {"size_mb": "Transit Size(MB)", "time_ms": "Transit Time(ms)", "bandwidth": "Bandwidth(GB/s)"}
 """Columns to the recorded names of their figures."""
 _CALL = {"step": pl.Int64, "group": pl.String, "name": pl.String}
-CALLS: dict[str, type[pl.DataType]] = {**_CALL, **dict.fromkeys(_TIMES, pl.Float64)}
+CALLS: dict[str, type[pl.DataType]] = {**_CALL, **dict.fromkeys(TIMES, pl.Float64)}
 """One row per call. A start in floating microseconds is exact to a quarter of one only."""
 PACKETS: dict[str, type[pl.DataType]] = {
     **_CALL,
     "transport": pl.String,
-    **dict.fromkeys((*_MOVED, "packet_mb", "packets", "packets_ms"), pl.Float64),
+    **dict.fromkeys((*MOVED, "packet_mb", "packets", "packets_ms"), pl.Float64),
 }
 """One row per call, transport and packet size; the packet columns are null if none are listed."""
 LINKS: dict[str, type[pl.DataType]] = {
@@ -40,7 +40,7 @@ LINKS: dict[str, type[pl.DataType]] = {
     "source": pl.Int64,
     "destination": pl.Int64,
     "transport": pl.String,
-    **dict.fromkeys(_MOVED, pl.Float64),
+    **dict.fromkeys(MOVED, pl.Float64),
 }
 """One row per link; source and destination count within the group. `class` is like `allreduce-top1`."""
 
@@ -64,7 +64,7 @@ def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFra
         if not isinstance(times, dict):
             bad += 1
             continue
-        calls.append((step, group or None, name, *_figures(times, _TIMES)))
+        calls.append((step, group or None, name, *_figures(times, TIMES)))
         for transport, band in bands.items() if isinstance(bands, dict) else ():
             if isinstance(band, dict):
                 packets += _packets((step, group or None, name, transport), band)
@@ -105,7 +105,7 @@ def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
             if not isinstance(values, dict) or not (source.isdecimal() and destination.isdecimal()):
                 bad += 1
                 continue
-            moved = _figures(values, _MOVED)
+            moved = _figures(values, MOVED)
             if source == destination and not moved[0]:
                 continue  # shows which rank of its group wrote the file; a copy within the rank has a size
             name, transport = (
@@ -129,7 +129,7 @@ def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[
 def _packets(call: tuple[Any, ...], band: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     if not any(map(band.get, ("Transit Size(MB)", "Transit Time(ms)", "Size Distribution"))):
         return []  # most transports are not used
-    size, time, rate = _figures(band, _MOVED)
+    size, time, rate = _figures(band, MOVED)
     distribution = band.get("Size Distribution")
     rows = []
     for packet, parts in distribution.items() if isinstance(distribution, dict) else ():

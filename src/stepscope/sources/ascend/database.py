@@ -15,6 +15,7 @@ import polars as pl
 
 from stepscope.sources.ascend.database_access import Access, as_series, bounded, open_access
 from stepscope.sources.base import Sink
+from stepscope.sources.csv_files.layout import Field, bare_key, column_key
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
 
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
@@ -45,9 +46,16 @@ _SAMPLES = 500
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 
 
-Columns = Mapping[str, tuple[str, ...] | str]
-"""Our column to the recorded names it may have."""
+Columns = Mapping[str, Sequence[str] | str]
+"""Our column to the recorded names it may have, also as the text export spells them."""
 Types = Mapping[str, type[pl.DataType]]
+TEXT_ID = pl.Categorical
+"""Type of a column with numbers of texts, which are read as the texts; unknown ones and `N/A` are null."""
+
+
+def columns_of(fields: Iterable[Field]) -> dict[str, Sequence[str] | str]:
+    """The columns of a file of the text export, to be read from a table."""
+    return {field.column: field.headers for field in fields}
 
 
 class Database:
@@ -66,7 +74,7 @@ class Database:
         self._refused: dict[str, str] = {}
         """Upper-case names of views and virtual tables, and what they are; reported when the table is requested."""
         self.tables: dict[str, dict[str, str]] = {}
-        """Table name in upper case to its columns: name in lower case to the name as it stands."""
+        """Table name in upper case to its columns: `_key` of the name to the name as it stands."""
         self._strings: pl.DataFrame | None = None
 
     def load_schema(self) -> None:
@@ -83,23 +91,17 @@ class Database:
                 self._refused[name.upper()] = "a view" if kind == "view" else "a virtual table"
                 continue
             columns = self._access.all(f"PRAGMA table_info({_quoted(name)})")
-            self.tables[name.upper()] = {str(row[1]).lower(): str(row[1]) for row in columns}
+            self.tables[name.upper()] = {_key(str(row[1])): str(row[1]) for row in columns}
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether the database has the table, and all these columns of it."""
         if (kind := self._refused.pop(table.upper(), None)) is not None:
             self.report(table, f"is {kind}; only ordinary tables are read", "Export it again with the profiler's tool.")
         known = self.tables.get(table.upper())
-        return known is not None and all(column.lower() in known for column in columns)
+        return known is not None and all(_key(column) in known for column in columns)
 
     def read_batches(
-        self,
-        table: str,
-        wanted: Columns,
-        schema: Types | None = None,
-        *,
-        where: str = "",
-        needed: Sequence[str] = (),
+        self, table: str, wanted: Columns, schema: Types | None = None, *, where: str = "", needed: Sequence[str] = ()
     ) -> Iterator[pl.DataFrame]:
         """Columns of a table, at least one batch; missing ones are null, a missing or damaged table has no rows.
 
@@ -110,39 +112,38 @@ class Database:
             where: SQL condition on recorded names.
             needed: Columns that the table must have to be of use.
         """
-        types = {name: (schema or {}).get(name, pl.Int64) for name in wanted}
+        texts = [name for name, dtype in (schema or {}).items() if dtype is TEXT_ID]
+        types: dict[str, type[pl.DataType]] = {**dict.fromkeys(wanted, pl.Int64), **(schema or {})}
+        types.update(dict.fromkeys(texts, pl.Int64))
         known = self.tables[table.upper()] if self.has(table) else {}
         chosen: dict[str, str] = {}
         for name, spellings in wanted.items():
             options = (spellings,) if isinstance(spellings, str) else spellings
-            found = next((known[option.lower()] for option in options if option.lower() in known), None)
+            found = next((known[key] for key in map(_key, options) if key in known), None)
             if found:
                 chosen[name] = found
         missing = [name for name in needed if name not in chosen]
         if missing and known:
             self.report(table, f"has no column {', '.join(str(wanted[name]) for name in missing)}")
         if missing or not chosen:
-            yield pl.DataFrame(schema=types)
+            yield pl.DataFrame(schema={**types, **dict.fromkeys(texts, pl.String)})
             return
         columns = ", ".join(bounded(_quoted(column)) for column in chosen.values())
         query = f"SELECT {columns} FROM {_quoted(table)} {where and 'WHERE ' + where}"
         for frame in self._batches(table, query, {name: types[name] for name in chosen}):
-            yield frame.select(
+            rows = frame.select(
                 pl.col(name) if name in chosen else pl.lit(None, dtype).alias(name) for name, dtype in types.items()
             )
+            yield self._with_texts(rows, texts) if texts else rows
 
-    def read(self, table: str, wanted: Columns, schema: Types | None = None, *, where: str = "") -> pl.DataFrame:
+    def read(
+        self, table: str, wanted: Columns, schema: Types | None = None, *, where: str = "", needed: Sequence[str] = ()
+    ) -> pl.DataFrame:
         """All rows of `read_batches` in one frame."""
-        return pl.concat(self.read_batches(table, wanted, schema, where=where))
+        return pl.concat(self.read_batches(table, wanted, schema, where=where, needed=needed))
 
     def range_batches(
-        self,
-        table: str,
-        wanted: Columns,
-        schema: Types | None = None,
-        *,
-        where: str = "",
-        needed: Sequence[str] = (),
+        self, table: str, wanted: Columns, schema: Types | None = None, *, where: str = "", needed: Sequence[str] = ()
     ) -> Iterator[pl.DataFrame]:
         """Like `read_batches`, with `start_ns`, `end_ns` and `duration_ns` as well.
 
@@ -197,25 +198,21 @@ class Database:
         except DATABASE_ERRORS:
             return True  # reported when it is read
 
-    def named(self, table: str, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        """Rows of a table that have a name; the others are reported at the end, unless all names are missing."""
+    def named_ranges(self, table: str, wanted: Columns, schema: Types) -> Iterator[pl.DataFrame]:
+        """Rows of `range_batches` with a name; the others are reported at the end, unless all names are missing."""
         lost = 0
-        for rows in batches:
+        for rows in self.range_batches(table, wanted, schema, needed=("name",)):
             kept = rows.drop_nulls("name")
             lost += rows.height - kept.height
             yield kept
         if lost and self.is_filled("STRING_IDS"):
             self.report(table, f"has {lost} rows with names that are not in STRING_IDS; they are left out", lost=lost)
 
-    def query(self, table: str, query: str, schema: Types) -> pl.DataFrame:
-        """The rows of a query as columns; what was read before damage is kept.
+    def _batches(self, table: str, query: str, schema: Types) -> Iterator[pl.DataFrame]:
+        """The rows of a query as columns, at least one batch; what was read before damage is kept.
 
         Values that do not fit a column's type are null.
         """
-        return pl.concat(self._batches(table, query, schema))
-
-    def _batches(self, table: str, query: str, schema: Types) -> Iterator[pl.DataFrame]:
-        """The rows of a query, at least one batch."""
         yield pl.DataFrame(schema=schema)
         pieces, held, before = self._access.rows(query), [], self._access.given_bytes
         while True:
@@ -260,17 +257,13 @@ class Database:
         except (*DATABASE_ERRORS, pl.exceptions.PolarsError) as error:
             self.report(table, f"cannot be read completely: {error}")
 
-    def with_texts(self, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-        """Replace string ids by the strings; unknown ids and `N/A` are null."""
+    def _with_texts(self, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+        """Replace string ids by the strings."""
         if self._strings is None:
             strings = self.read("STRING_IDS", {"id": "id", "text": "value"}, {"text": pl.String})
             self._strings = strings.drop_nulls().filter(~pl.col("text").is_in(["N/A", ""])).unique("id")
         ids, texts = self._strings
-        return frame.with_columns(
-            pl.col(column).replace_strict(ids, texts, default=None, return_dtype=pl.String)
-            for column in columns
-            if frame.schema[column] != pl.String
-        )
+        return frame.with_columns(pl.col(columns).replace_strict(ids, texts, default=None, return_dtype=pl.String))
 
     def enumeration(self, table: str) -> dict[int, str]:
         """An `ENUM_` table: number to name."""
@@ -305,6 +298,11 @@ def _columns(rows: list[tuple[Any, ...]], schema: Types) -> pl.DataFrame:
     return pl.DataFrame(
         [as_series(name, values, dtype) for (name, dtype), values in zip(schema.items(), columns, strict=True)]
     )
+
+
+def _key(name: str) -> str:
+    """The form in which names of columns are compared: `transitSize` and `Transit Size(MB)` are `transitsize`."""
+    return bare_key(column_key(name))
 
 
 def _quoted(name: str) -> str:

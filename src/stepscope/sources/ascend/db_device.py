@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 import polars as pl
 
 from stepscope.sources.ascend.collective_tables import with_payload
-from stepscope.sources.ascend.database import CONNECTION, Database
+from stepscope.sources.ascend.database import CONNECTION, TEXT_ID, Database, Types, columns_of
 from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, TASKS, empty, first_of_each, shaped
 from stepscope.sources.ascend.groups import group_key
+from stepscope.sources.ascend.headers import KERNEL_DETAILS
 from stepscope.sources.ascend.pmu import COUNTERS, scaled
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
 from stepscope.sources.ascend.trace_view import MEMORY_TASK
@@ -23,22 +24,9 @@ _TASK = {
     "task_type": "taskType",
     "stream": "streamId",
 }
-_COMPUTE: dict[str, tuple[str, ...] | str] = {
-    "task": "globalTaskId",
-    "name": "name",
-    "block_dim": ("blockDim", "blockNum"),
-    "mix_block_dim": ("mixBlockDim", "mixBlockNum"),
-    "core": "taskType",
-    "type": "opType",
-    "input_formats": "inputFormats",
-    "input_types": "inputDataTypes",
-    "input_shapes": "inputShapes",
-    "output_formats": "outputFormats",
-    "output_types": "outputDataTypes",
-    "output_shapes": "outputShapes",
-    "state": "opState",
-}
-_COMPUTE_TEXTS = [name for name in _COMPUTE if name not in ("task", "block_dim", "mix_block_dim")]
+_LISTED = [field for field in KERNEL_DETAILS.fields if field.kind in ("text", "shape", "int")]
+"""What the file of kernels and the table of kernels both have; times are in the table of tasks."""
+_LISTED_TYPES: Types = {field.column: TEXT_ID for field in _LISTED if field.kind != "int"}
 _CALL = {
     "name": "opName",
     "correlation": "connectionId",
@@ -48,14 +36,15 @@ _CALL = {
     "type": "opType",
     "device": "deviceId",
 }
+_CALL_TYPES: Types = {"count": pl.Float64, **dict.fromkeys(("name", "communicator", "type"), TEXT_ID)}
 _NUMBERS = {"task": pl.Int64, "number": pl.Int64, "value": pl.Float64}
 _TASKS_AT_ONCE = 50_000
 
 
 def read_tasks(database: Database) -> pl.DataFrame:
     """All tasks of the device: times, stream, connection id and the name of their type."""
-    tasks = pl.concat(database.range_batches("TASK", _TASK))
-    return database.with_texts(tasks, ["task_type"]).with_columns(
+    tasks = pl.concat(database.range_batches("TASK", _TASK, {"task_type": TEXT_ID}))
+    return tasks.with_columns(
         correlation=CONNECTION,
         task_type=pl.col("task_type").fill_null(""),
     )
@@ -67,10 +56,10 @@ def read_compute(database: Database, tasks: pl.DataFrame, timeline: Timeline) ->
     columns = _counter_columns(database)
     kept = {**COMPUTE, **dict.fromkeys(columns.values(), pl.Float64())}
     for details, numbers in _by_task(database, columns):
-        details = database.with_texts(details, _COMPUTE_TEXTS).with_columns(  # noqa: PLW2901
-            pl.col("input_shapes", "output_shapes").str.strip_chars('"')
+        shapes = pl.col("input_shapes", "output_shapes").str.strip_chars('"')
+        rows = first_of_each(details.with_columns(shapes), "task").join(
+            waits, on="task", how="inner", maintain_order="left"
         )
-        rows = first_of_each(details, "task").join(waits, on="task", how="inner", maintain_order="left")
         rows = rows.join(scaled(_wide(numbers, columns)), on="task", how="left", maintain_order="left")
         timeline.add("compute", shaped(rows.with_columns(name=pl.coalesce("name", "type", pl.lit("unknown"))), kept))
 
@@ -86,7 +75,8 @@ def _by_task(database: Database, counters: dict[int, str]) -> Iterator[tuple[pl.
         for frame in frames:
             share_out(frame, bounds.search_sorted(frame["task"], side="right"), name, spool)
 
-    take(database.read_batches(table, _COMPUTE, needed=("task",)), "details")
+    wanted = {"task": "globalTaskId", **columns_of(_LISTED)}
+    take(database.read_batches(table, wanted, _LISTED_TYPES, needed=("task",)), "details")
     if counters:
         columns = {"task": "globalTaskId", "number": "name", "value": "value"}
         numbers = database.number_batches("TASK_PMU_INFO", columns, _NUMBERS)
@@ -108,8 +98,8 @@ def _counter_columns(database: Database) -> dict[int, str]:
     """Number of each known hardware counter to our column."""
     if not database.has("TASK_PMU_INFO", "globalTaskId", "name", "value"):
         return {}
-    names = database.query("TASK_PMU_INFO", "SELECT DISTINCT name FROM TASK_PMU_INFO", {"id": pl.Int64})
-    named = database.with_texts(names.with_columns(name="id"), ["name"]).drop_nulls()
+    wanted = {"number": "name", "name": "name"}
+    named = database.read("TASK_PMU_INFO", wanted, {"name": TEXT_ID}, where="TRUE GROUP BY name").drop_nulls()
     columns = {number: COUNTERS[key] for number, name in named.iter_rows() if (key := column_key(name)) in COUNTERS}
     unknown = [name for _, name in named.iter_rows() if column_key(name) not in COUNTERS]
     if unknown:
@@ -139,11 +129,9 @@ def read_other_tasks(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
     known = database.read("COMPUTE_TASK_INFO", {"task": "globalTaskId"})
     rest = tasks.join(known, on="task", how="anti")
     sizes = database.read("MEMCPY_INFO", {"task": "globalTaskId", "size_bytes": "size"}).unique("task", keep="first")
-    planes = database.read(
-        "COMMUNICATION_TASK_INFO", {"task": "globalTaskId", "plane": "planeId", "kind": "taskType"}
-    ).unique("task", keep="first")
+    wanted = {"task": "globalTaskId", "plane": "planeId", "kind": "taskType"}
+    planes = database.read("COMMUNICATION_TASK_INFO", wanted, {"kind": TEXT_ID}).unique("task", keep="first")
     rest = rest.join(sizes, on="task", how="left").join(planes, on="task", how="left")
-    rest = database.with_texts(rest, ["kind"])
     is_part = pl.col("plane").is_not_null()
     is_memory = pl.col("size_bytes").is_not_null() | pl.col("task_type").str.contains(MEMORY_TASK)
     is_mark = pl.col("task_type").str.starts_with("MSTX")
@@ -168,9 +156,7 @@ def read_other_tasks(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
 
 def read_calls(database: Database) -> pl.DataFrame:
     """Communication calls as rows of `COMMUNICATION`."""
-    batches = database.range_batches("COMMUNICATION_OP", _CALL, {"count": pl.Float64}, needed=("name",))
-    texts = (database.with_texts(batch, ["name", "communicator", "type"]) for batch in batches)
-    rows = pl.concat(database.named("COMMUNICATION_OP", texts))
+    rows = pl.concat(database.named_ranges("COMMUNICATION_OP", _CALL, _CALL_TYPES))
     communicators = rows["communicator"].drop_nulls().unique().to_list()
     keys = {text: text if text.isdecimal() else group_key(text) for text in communicators}
     elements = database.enumeration("ENUM_HCCL_DATA_TYPE")

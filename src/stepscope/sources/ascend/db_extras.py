@@ -6,10 +6,19 @@ import polars as pl
 
 from stepscope.json_files import value_in
 from stepscope.json_values import as_index
-from stepscope.sources.ascend.communication_files import CALLS, LINKS, PACKETS, step_number, timed_calls
-from stepscope.sources.ascend.database import Columns, Database, Types
+from stepscope.sources.ascend.communication_files import (
+    CALLS,
+    LINKS,
+    MOVED,
+    PACKETS,
+    TIMES,
+    step_number,
+    timed_calls,
+)
+from stepscope.sources.ascend.database import TEXT_ID, Columns, Database, Types, columns_of
 from stepscope.sources.ascend.exported_rank import shaped
 from stepscope.sources.ascend.groups import Groups
+from stepscope.sources.ascend.headers import MEMORY_RECORD, OPERATOR_MEMORY, STEP_TRACE_TIME
 from stepscope.sources.ascend.rank_info import RankInfo, read_metadata
 from stepscope.sources.csv_files.values import whole
 from stepscope.tables import ALLOCATIONS, COUNTERS, MEMORY_CURVE, STEP_TOTALS
@@ -41,15 +50,8 @@ def read_identity(database: Database, identity: RankInfo) -> Groups | None:
 
 def read_memory_curve(database: Database) -> pl.DataFrame:
     """Rows of `memory_curve` from the framework's and the modules' records."""
-    wanted: Columns = {
-        "component": "component",
-        "time_ns": ("timestamp", "timestampNs"),
-        "allocated_bytes": "totalAllocated",
-        "reserved_bytes": "totalReserved",
-        "active_bytes": "totalActive",
-        "device": "deviceId",
-    }
-    totals = database.with_texts(database.read("MEMORY_RECORD", wanted), ["component"])
+    wanted = {**columns_of(MEMORY_RECORD.fields), "time_ns": ("timestamp", "timestampNs")}
+    totals = database.read("MEMORY_RECORD", wanted, {"component": TEXT_ID})
     modules = database.read(
         "NPU_MODULE_MEM",
         {"module": "moduleId", "time_ns": "timestampNs", "reserved_bytes": "totalReserved", "device": "deviceId"},
@@ -66,17 +68,10 @@ def read_memory_curve(database: Database) -> pl.DataFrame:
 
 def read_allocations(database: Database) -> pl.DataFrame:
     """Rows of `allocations`."""
-    wanted = {
-        "name": "name",
-        "size_bytes": "size",
-        "allocation_ns": "allocationTime",
-        "release_ns": "releaseTime",
-        "active_release_ns": "activeReleaseTime",
-        "device": "deviceId",
-    }
-    rows = pl.concat(database.read_batches("OP_MEMORY", wanted, needed=("size_bytes", "allocation_ns")))
-    rows = database.timed("OP_MEMORY", database.with_texts(rows, ["name"]).drop_nulls("size_bytes"), "allocation_ns")
-    return shaped(rows, ALLOCATIONS.stored_schema)
+    needed = ("size_bytes", "allocation_ns")
+    rows = database.read("OP_MEMORY", columns_of(OPERATOR_MEMORY.fields), {"name": TEXT_ID}, needed=needed)
+    timed = database.timed("OP_MEMORY", rows.drop_nulls("size_bytes"), "allocation_ns")
+    return shaped(timed, ALLOCATIONS.stored_schema)
 
 
 def read_counters(database: Database) -> pl.DataFrame:
@@ -88,38 +83,16 @@ def read_counters(database: Database) -> pl.DataFrame:
     return shaped(named, COUNTERS.stored_schema)
 
 
-_MOVED = {"transport": "transport_type", "size_mb": "transit_size", "time_ms": "transit_time", "bandwidth": "bandwidth"}
-_CALLS = {
-    "group": "group_name",
-    "name": "hccl_op_name",
-    "start_us": "start_timestamp",
-    "elapse_ms": "elapse_time",
-    "transit_ms": "transit_time",
-    "wait_ms": "wait_time",
-    "synchronization_ms": "synchronization_time",
-}
-_PACKETS = {
-    "group": "group_name",
-    **_MOVED,
-    "name": "hccl_op_name",
-    "packet_mb": "package_size",
-    "packets": "count",
-    "packets_ms": "total_duration",
-}
-_LINKS = {
-    "group": "group_name",
-    **_MOVED,
-    "class": "hccl_op_name",
-    "name": "op_name",
-    "source": "src_rank",
-    "destination": "dst_rank",
-}
+_CALL = {"step": "step", "group": "group_name", "name": "hccl_op_name"}
+_BAND = {"transport": "transport_type", **MOVED}
+_PACKETS = {**_CALL, **_BAND, "packet_mb": "package_size", "packets": "count", "packets_ms": "total_duration"}
+_LINKS = {**_CALL, **_BAND, "class": "hccl_op_name", "name": "op_name", "source": "src_rank", "destination": "dst_rank"}
 
 
 def read_analysis(database: Database) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Calls, packets, links and `step_totals` from the analysis database."""
     one_call = ~pl.col("name").str.starts_with("Total Op Info")
-    calls = _analysed(database, "CommAnalyzerTime", _CALLS, CALLS).filter(one_call)
+    calls = _analysed(database, "CommAnalyzerTime", {**_CALL, **TIMES}, CALLS).filter(one_call)
     packets = _analysed(database, "CommAnalyzerBandwidth", _PACKETS, PACKETS).filter(one_call)
     links = _analysed(database, "CommAnalyzerMatrix", _LINKS, LINKS).with_columns(pl.col("name").replace("", None))
     timed = timed_calls(calls, database.path, database.sink, table="CommAnalyzerTime")
@@ -129,15 +102,14 @@ def read_analysis(database: Database) -> tuple[pl.DataFrame, pl.DataFrame, pl.Da
 def _step_totals(database: Database) -> pl.DataFrame:
     """Rows of `step_totals`; the database has microseconds, although its documentation differs."""
     names = [name for name in STEP_TOTALS.stored_schema if name != "step"]
-    wanted = {name: name.removesuffix("_ns") for name in names}
-    wanted["communication_not_overlapped_exclude_receive_ns"] = "communication_not_overlapped_and_exclude_receive"
-    rows = _analysed(database, "StepTraceTime", wanted, {"step": pl.Int64, **dict.fromkeys(names, pl.Float64)})
+    types = {"step": pl.Int64, **dict.fromkeys(names, pl.Float64)}
+    rows = _analysed(database, "StepTraceTime", columns_of(STEP_TRACE_TIME.fields), types)
     return shaped(rows.with_columns(whole(pl.col(name) * 1000) for name in names), STEP_TOTALS.stored_schema)
 
 
 def _analysed(database: Database, table: str, wanted: Columns, schema: Types) -> pl.DataFrame:
     """The columns of `schema` of a table whose steps are texts like `step10`."""
-    rows = database.read(table, {"step_text": "step", **wanted}, {**schema, "step_text": pl.String})
-    numbers = {text: step_number(text) for text in rows["step_text"].drop_nulls().unique().to_list()}
-    step = pl.col("step_text").replace_strict(numbers, default=None, return_dtype=pl.Int64)
-    return shaped(rows.with_columns(step=step), schema)
+    rows = database.read(table, wanted, {**schema, "step": pl.String})
+    numbers = {text: step_number(text) for text in rows["step"].drop_nulls().unique().to_list()}
+    step = pl.col("step").replace_strict(numbers, default=None, return_dtype=pl.Int64)
+    return shaped(rows.with_columns(step), schema)

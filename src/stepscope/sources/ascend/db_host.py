@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.database import CONNECTION, Database
+from stepscope.sources.ascend.database import CONNECTION, TEXT_ID, Database
 from stepscope.sources.ascend.exported_rank import HOST, OPERATOR_STARTS, empty, first_of_each, shaped
 from stepscope.sources.ascend.kernel_tables import API_WORDS
 from stepscope.sources.ascend.slice_tables import annotated
@@ -40,9 +40,8 @@ def read_operators(database: Database, timeline: Timeline) -> pl.DataFrame:
     kind = pl.col("kind").replace_strict(kinds, default="op", return_dtype=pl.String).fill_null("op")
     category = kind.replace_strict(_CATEGORIES, default="other", return_dtype=pl.String)
     began = [empty(OPERATOR_STARTS)]
-    texts = ["name", "input_types", "input_shapes"]
-    batches = database.range_batches("PYTORCH_API", _OPERATOR, needed=("name",))
-    for named in database.named("PYTORCH_API", (database.with_texts(batch, texts) for batch in batches)):
+    texts = dict.fromkeys(("name", "input_types", "input_shapes"), TEXT_ID)
+    for named in database.named_ranges("PYTORCH_API", _OPERATOR, texts):
         rows = named.join(stacks, on="chain", how="left", maintain_order="left")
         rows = _on_thread(rows).with_columns(
             category=annotated(category, pl.col("name")),
@@ -68,8 +67,7 @@ def read_api(database: Database, timeline: Timeline) -> None:
         if level in API_WORDS
     }
     word = pl.col("kind").replace_strict(words, default=None, return_dtype=pl.String)
-    batches = database.range_batches("CANN_API", _API, needed=("name",))
-    for rows in database.named("CANN_API", (database.with_texts(batch, ["name"]) for batch in batches)):
+    for rows in database.named_ranges("CANN_API", _API, {"name": TEXT_ID}):
         calls = _on_thread(rows).with_columns(
             category=pl.lit("runtime"),
             process=pl.lit("CANN"),
@@ -88,8 +86,8 @@ def read_collections(database: Database) -> pl.DataFrame:
 def read_marks(database: Database) -> pl.DataFrame:
     """Ranges that the user marked, as rows of `HOST`; instants are left out."""
     wanted = {**_THREAD, "name": "message", "correlation": "connectionId"}
-    rows = pl.concat(database.range_batches("MSTX_EVENTS", wanted, where="endNs IS NOT NULL"))
-    rows = _on_thread(database.with_texts(rows, ["name"]).drop_nulls("name")).filter(pl.col("duration_ns") > 0)
+    rows = pl.concat(database.range_batches("MSTX_EVENTS", wanted, {"name": TEXT_ID}, where="endNs IS NOT NULL"))
+    rows = _on_thread(rows.drop_nulls("name")).filter(pl.col("duration_ns") > 0)
     return shaped(
         rows.with_columns(
             category=pl.lit("annotation"),
@@ -107,6 +105,6 @@ def _on_thread(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _stacks(database: Database) -> pl.DataFrame:
     """Call stacks by number, one frame a line, innermost first."""
-    rows = database.read("PYTORCH_CALLCHAINS", {"chain": "id", "frame": "stack", "depth": "stackDepth"})
-    frames = database.with_texts(rows, ["frame"]).drop_nulls(["chain", "frame"])
+    wanted = {"chain": "id", "frame": "stack", "depth": "stackDepth"}
+    frames = database.read("PYTORCH_CALLCHAINS", wanted, {"frame": TEXT_ID}).drop_nulls(["chain", "frame"])
     return frames.sort("chain", "depth").group_by("chain").agg(stack=pl.col("frame").str.join("\n"))
