@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
 
+from stepscope.sources.ascend.collective_tables import described_calls
 from stepscope.sources.ascend.db import take_database
 from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.groups import Groups
-from stepscope.sources.ascend.merged_calls import MergedCalls, renumbered
 from stepscope.sources.ascend.rank_files import OUTPUT, RANK_DIRECTORY
 from stepscope.sources.ascend.rank_info import RankInfo
 from stepscope.sources.ascend.source import AscendDb, AscendText
@@ -22,7 +22,10 @@ from stepscope.sources.windows import around
 from stepscope.tables import OPERATOR_TOTALS
 
 _TOTALS_OF = ("unit", "level", "name", "core", "type", "full_name", "subgraph", "process")
+_TOTAL = pl.col("class").str.ends_with("-total")
+_LINK_FIGURES = ("size_mb", "time_ms", "bandwidth")
 _TIMES = {
+    "operator_starts": ("operator_start_ns",),
     "allocations": ("allocation_ns", "release_ns", "active_release_ns"),
     "memory_curve": ("time_ns",),
     "counters": ("time_ns",),
@@ -78,7 +81,7 @@ class Merging:
         self._merged = ExportedRank(identity, Groups(), Timeline(scratch), steps=ranges)
         self._ranges = ranges
         self._last_id = 0
-        self._calls = MergedCalls(ranges)
+        self._calls = 0
         self._parts: dict[str, list[pl.DataFrame]] = {}
 
     def add(self, found: ExportedRank, shift_ns: int, covered: pl.DataFrame) -> None:
@@ -90,13 +93,11 @@ class Merging:
             covered: Those of the steps that it covers.
         """
         numbers = _numbers_of(found, shift_ns, self._ranges, covered)
-        self._calls.add(found, shift_ns, self._last_id, numbers)
-        starts = found.operator_starts
-        self._keep("operator_starts", _moved(starts, ("operator_start_ns",), shift_ns, self._last_id))
+        self._take_calls(found, shift_ns, numbers)
         for name, times in _TIMES.items():
-            self._keep(name, _moved(getattr(found, name), times, shift_ns, 0))
+            self._keep(name, self._moved(getattr(found, name), times, shift_ns))
         only = covered["step"][0] if covered.height == 1 else None
-        totals = found.step_totals.with_columns(pl.coalesce(renumbered(numbers), pl.lit(only, pl.Int32)).alias("step"))
+        totals = found.step_totals.with_columns(pl.coalesce(_renumbered(numbers), pl.lit(only, pl.Int32)).alias("step"))
         self._keep("step_totals", totals.drop_nulls("step"))
         self._keep("totals", found.totals)
         self._merged.groups.take(found.groups)
@@ -105,16 +106,40 @@ class Merging:
     def _keep(self, name: str, frame: pl.DataFrame) -> None:
         self._parts.setdefault(name, []).append(frame)
 
-    def _take_events(self, timeline: Timeline, shift_ns: int, numbers: dict[int, int | None]) -> int:
+    def _moved(self, frame: pl.DataFrame, times: tuple[str, ...], shift_ns: int) -> pl.DataFrame:
+        """`frame` by another clock, with its ids behind those that are given away."""
+        ids = [pl.col("correlation") + self._last_id] if "correlation" in frame.columns else []
+        return frame.with_columns(pl.col(*times) + shift_ns, *ids)
+
+    def _take_calls(self, found: ExportedRank, shift_ns: int, numbers: Mapping[int, int | None]) -> None:
+        """Take communication. Each recording names its calls anew, so they are described here.
+
+        Packets and links get the number of their call (`collective`).
+        """
+        calls = described_calls(found.communication, found.calls, found.packets, found.groups)
+        calls = calls.with_columns(pl.col("collective").cast(pl.Int64) + self._calls)
+        self._calls += calls.height
+        ids = calls.select("name", "collective", step=pl.col("step_analysed").cast(pl.Int64))
+        ids = ids.unique(["name", "step"], keep="first", maintain_order=True)
+        for name, frame in (("packets", found.packets), ("links", found.links)):
+            tied = frame.join(ids, on=["name", "step"], how="left", nulls_equal=True, maintain_order="left")
+            self._keep(name, tied.with_columns(_renumbered(numbers).cast(pl.Int64)))
+        calls = self._moved(calls, ("start_ns",), shift_ns)
+        # calls that only the analysis has have no launch: their start gives the step
+        late = step_at(calls["start_ns"], self._ranges, inside=False).cast(pl.Int64) if self._ranges.height else None
+        analysed = pl.coalesce(_renumbered(numbers, "step_analysed").cast(pl.Int64), pl.lit(late))
+        self._keep("described", calls.with_columns(_renumbered(numbers), analysed))
+
+    def _take_events(self, timeline: Timeline, shift_ns: int, numbers: Mapping[int, int | None]) -> int:
         """Take all events; returns the largest id among them."""
         largest = 0
         for kind in KINDS:
             for frame in timeline.taken(kind):
-                rows = _moved(frame, ("start_ns",), shift_ns, self._last_id)
+                rows = self._moved(frame, ("start_ns",), shift_ns)
                 if kind == "host":
                     rows = rows.filter(~pl.col("name").str.contains(STEP_NAME))
                 if "step" in rows.columns:
-                    rows = rows.with_columns(renumbered(numbers))
+                    rows = rows.with_columns(_renumbered(numbers))
                 largest = max(largest, int(frame["correlation"].max() or 0))  # type: ignore[arg-type]
                 self._merged.timeline.add(kind, rows)
         return largest
@@ -132,11 +157,11 @@ class Merging:
         whole = self._merged
         whole.timeline.add("host", host)
         for name, frames in self._parts.items():
-            setattr(whole, name, pl.concat(frames))
+            setattr(whole, name, pl.concat(frames, how="vertical_relaxed"))
         whole.memory_curve = whole.memory_curve.sort("time_ns", "component", nulls_last=True)
         whole.totals = _summed(whole.totals)
-        whole.described, whole.packets, whole.links = self._calls.merged()
-        whole.groups.mention(whole.described["group"])
+        if "collective" in whole.links.columns:
+            whole.links = _summed_links(whole.links)
         return whole
 
 
@@ -168,10 +193,18 @@ def _numbers_of(
     return dict(zip(stated, covered["step"].to_list(), strict=True)) if len(stated) == covered.height else {}
 
 
-def _moved(frame: pl.DataFrame, times: tuple[str, ...], shift_ns: int, first_id: int) -> pl.DataFrame:
-    """`frame` by another clock, with its ids behind those that are given away."""
-    ids = [pl.col("correlation") + first_id] if "correlation" in frame.columns else []
-    return frame.with_columns(pl.col(*times) + shift_ns, *ids)
+def _renumbered(numbers: Mapping[int, int | None], column: str = "step") -> pl.Expr:
+    """`column` by the numbers that all recordings share; null if unknown."""
+    return pl.col(column).replace_strict(dict(numbers), default=None, return_dtype=pl.Int32)
+
+
+def _summed_links(links: pl.DataFrame) -> pl.DataFrame:
+    """Links of all recordings: totals belong to no call, and those of several steps are summed up."""
+    links = links.with_columns(collective=pl.when(~_TOTAL).then("collective"))
+    nowhere = _TOTAL & pl.col("step").is_null()
+    keys = [name for name in links.columns if name not in _LINK_FIGURES]
+    sums = links.filter(nowhere).group_by(keys, maintain_order=True).agg(pl.sum("size_mb", "time_ms"))
+    return pl.concat([links.filter(~nowhere), sums], how="diagonal")
 
 
 def _summed(totals: pl.DataFrame) -> pl.DataFrame:
