@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import polars as pl
 
@@ -30,40 +30,30 @@ from stepscope.tables import (
 )
 
 
-class ExportSupplement:
-    """What is known about a rank in addition to its export; nothing for a plain export."""
-
-    def calls(self, found: pl.DataFrame) -> pl.DataFrame:
-        """Rows of `collectives`, given those of the export."""
-        return found
-
-    def steps(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows of `steps`, given those that the export allows."""
-        return rows
-
-
-@dataclass(frozen=True)
-class WrittenRank:
-    """What a recording amounts to."""
-
-    computed: Busy
-    """What its kernels add up to."""
-    span: tuple[int, int] | None
-    """First start and last end of its events, in ns."""
+def _as_exported(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows
 
 
 def write_tables(
-    recording: ExportedRank, files: ExportFiles, sink: Sink, supplement: ExportSupplement | None = None
-) -> WrittenRank:
+    recording: ExportedRank,
+    files: ExportFiles,
+    sink: Sink,
+    *,
+    known_calls: Callable[[pl.DataFrame], pl.DataFrame] = _as_exported,
+    known_steps: Callable[[pl.DataFrame], pl.DataFrame] = _as_exported,
+) -> tuple[Busy, tuple[int, int] | None]:
     """Write all tables of `recording` but `ranks` to `sink`, empty ones not at all.
 
     Args:
         recording: What was recorded; its events are used up.
         files: Where it was read, for issues.
         sink: Takes the rows.
-        supplement: What else is known about the rank.
+        known_calls: Makes the rows of `collectives` from those of the export, if more is known about the rank.
+        known_steps: Makes the rows of `steps`, likewise.
+
+    Returns:
+        What its kernels add up to; first start and last end of its events, in ns.
     """
-    supplement = supplement or ExportSupplement()
     ranges, identity = recording.steps, recording.identity
     stated = recording.stated_steps() if ranges.is_empty() else set()
     calls = recording.described
@@ -91,8 +81,8 @@ def write_tables(
     matrix = files.texts.get("matrix") or files.analysis or files.path
     if not recording.device_is_lost:  # a rank of which only the host is known is not to be compared with others
         device_calls = collective_rows.filter("on_device")
-        write(STEPS, supplement.steps(steps_table(ranges, pl.concat([*events.busy, step_spans(device_calls)]), span)))
-    write(COLLECTIVES, supplement.calls(collective_rows))
+        write(STEPS, known_steps(steps_table(ranges, pl.concat([*events.busy, step_spans(device_calls)]), span)))
+    write(COLLECTIVES, known_calls(collective_rows))
     write(GROUPS, recording.groups.frame())
     write(TRANSPORTS, transports(of_calls(recording.packets, collective_rows), analysed, sink))
     write(LINKS, links(of_calls(recording.links, collective_rows), recording.groups, matrix, sink))
@@ -101,7 +91,7 @@ def write_tables(
     write(ALLOCATIONS, recording.allocations)
     write(MEMORY_CURVE, recording.memory_curve)
     write(COUNTERS, recording.counters)
-    return WrittenRank(events.computed, span)
+    return events.computed, span
 
 
 def _only_step(ranges: pl.DataFrame, stated: set[int], calls: pl.DataFrame) -> int | None:

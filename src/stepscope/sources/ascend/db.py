@@ -26,8 +26,8 @@ from stepscope.tables import RANKS
 def read_database(item: Input, sink: Sink) -> None:
     """Read the database export of one rank."""
     recording, files = take_database(item, sink)
-    written = write_tables(recording, files, sink)
-    sink.write(RANKS, recording.identity.frame(written.span))
+    _, span = write_tables(recording, files, sink)
+    sink.write(RANKS, recording.identity.frame(span))
     write_data_preparation(files, sink)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.ascend.assemble import ExportSupplement, write_tables
+from stepscope.sources.ascend.assemble import write_tables
 from stepscope.sources.ascend.exported_rank import STEPS, ExportedRank, shaped
 from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.rank_files import ExportFiles
@@ -36,17 +36,6 @@ _NUMBER = r"-op\d+$"
 """Behind the type of an operator in its name."""
 _CALL_NUMBER = r"(-op\d+)_\d+$"
 """A call's position among those of its operator."""
-
-
-class _Stated(ExportSupplement):
-    """Steps of a step trace, which are used unchanged."""
-
-    def __init__(self, steps: pl.DataFrame) -> None:
-        self._steps = steps
-
-    def steps(self, rows: pl.DataFrame) -> pl.DataFrame:  # noqa: ARG002
-        """Rows of `steps`."""
-        return self._steps
 
 
 def write_iterations(
@@ -83,7 +72,7 @@ def write_iterations(
     recording.timeline.add("communication", recording.communication)
     stated = steps if steps is not None and steps.height >= len(spans) else None
     ranges = recording.steps = shaped(stated, STEPS) if stated is not None else _steps(spans)
-    write_tables(recording, ExportFiles(path=path), sink, None if stated is None else _Stated(stated))
+    write_tables(recording, ExportFiles(path=path), sink, known_steps=lambda rows: rows if stated is None else stated)
     return ranges
 
 

@@ -33,9 +33,9 @@ COMMUNICATION_CORES = ("COMMUNICATION", "HCCL")
 def read_text(item: Input, sink: Sink) -> None:
     """Read the text export of one rank."""
     recording, view, files = take_text(item, sink)
-    written = write_tables(recording, files, sink)
-    sink.write(RANKS, recording.identity.frame(written.span))
-    check_text(recording, written.computed, view, files, sink)
+    computed, span = write_tables(recording, files, sink)
+    sink.write(RANKS, recording.identity.frame(span))
+    check_text(recording, computed, view, files, sink)
     write_data_preparation(files, sink)
 
 

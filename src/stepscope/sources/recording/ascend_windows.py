@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from functools import partial
 
 import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.recording_format.about import About
 from stepscope.recording_format.layout import COMPLETE, WINDOWS
-from stepscope.sources.ascend.assemble import ExportSupplement, write_tables
+from stepscope.sources.ascend.assemble import write_tables
 from stepscope.sources.ascend.exported_rank import HOST, shaped
 from stepscope.sources.ascend.merging import Merging, find_export, rank_directories, read_export, span_of_events
 from stepscope.sources.ascend.rank_files import ExportFiles
@@ -101,9 +102,26 @@ class AscendWindows:
         for group in group_rows(self._about):
             recording.groups.names.setdefault(group["group"], group["name"])
             recording.groups.members.setdefault(group["group"], group["members"])
-        files = ExportFiles(path=self._about.directory)
-        written = write_tables(recording, files, self._sink, _MarkSupplement(known, self._steps, self._events))
-        return self._steps, written.span
+        _, span = write_tables(
+            recording,
+            ExportFiles(path=self._about.directory),
+            self._sink,
+            known_calls=partial(self._calls, known),
+            known_steps=partial(self._with_phases, known),
+        )
+        return self._steps, span
+
+    def _calls(self, known: RecordingSupplement, found: pl.DataFrame) -> pl.DataFrame:
+        """Calls of the windows, and marks of those that no window shows."""
+        # numbers that restart in each window do not identify calls
+        recorded = pl.when(pl.col("sequence").is_unique().all().over("group", "on_device")).then("sequence")
+        found = found.with_columns(recorded=recorded).drop("collective", "sequence")
+        return numbered(known.calls(found, self._steps))
+
+    def _with_phases(self, known: RecordingSupplement, steps: pl.DataFrame) -> pl.DataFrame:
+        phases = known.phases(self._steps, self._events)
+        rows = steps.drop("forward_start_ns", "backward_end_ns", strict=False)
+        return rows if phases is None else rows.join(phases, on="step", how="left", maintain_order="left")
 
     def _ranges(self, name: str, category: str, process: str) -> pl.DataFrame:
         """The events of a class, as `HOST`."""
@@ -152,23 +170,3 @@ def _check_clock(span: tuple[int, int] | None, window: Window, export: Input) ->
         times = f"{span[0]} to {span[1]} ns, not {window.start_ns} to {window.end_ns} ns"
         remedy = "Check that the directory belongs to this window and that no clock was set while the job ran"
         raise UnreadableInput(export.path, f"covers another time than window {window.number} ({times})", remedy)
-
-
-class _MarkSupplement(ExportSupplement):
-    """What marks know of calls and steps."""
-
-    def __init__(self, known: RecordingSupplement, steps: Steps, events: Events) -> None:
-        self._known, self._steps, self._events = known, steps, events
-
-    def calls(self, found: pl.DataFrame) -> pl.DataFrame:
-        """Calls of the windows, and marks of those that no window shows."""
-        # numbers that restart in each window do not identify calls
-        recorded = pl.when(pl.col("sequence").is_unique().all().over("group", "on_device")).then("sequence")
-        found = found.with_columns(recorded=recorded).drop("collective", "sequence")
-        return numbered(self._known.calls(found, self._steps))
-
-    def steps(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Steps with their phases."""
-        phases = self._known.phases(self._steps, self._events)
-        rows = rows.drop("forward_start_ns", "backward_end_ns", strict=False)
-        return rows if phases is None else rows.join(phases, on="step", how="left", maintain_order="left")
