@@ -39,6 +39,7 @@ from stepscope.sources.native import library  # noqa: E402
 from stepscope.sources.trace_events.base import Layout  # noqa: E402
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder  # noqa: E402
 from stepscope.sources.trace_events.reader import TraceEvents  # noqa: E402
+from stepscope.store import MemorySink  # noqa: E402
 
 CORPUS = TESTS / "fuzz" / "corpus"
 EXAMPLE = min((TESTS.parent / "examples").glob("*/*.json.gz"))
@@ -93,9 +94,9 @@ def own_events(layout: Layout = KINETO) -> list[bytes]:
 
 def seen(decoded: Decoded) -> object:
     """All that a decoder gives, in a form that can be compared."""
-    frames = {name: (frame.schema, frame.rows()) for name, frame in sorted(decoded.batch.frames.items())}
-    problems = {text: (one.count, one.place) for text, one in decoded.batch.problems.items()}
-    return repr(frames), decoded.batch.skipped, problems, decoded.ended, decoded.rest
+    frames = {name: (frame.schema, frame.rows()) for name, frame in sorted(decoded.frames.items())}
+    problems = {text: (one.count, one.place) for text, one in decoded.problems.items()}
+    return repr(frames), problems, decoded.ended, decoded.rest
 
 
 @cache
@@ -136,17 +137,13 @@ def files(source: random.Random) -> Case:
 
 def whole(path: Path, chunk_bytes: int, workers: int) -> object:
     """All that reading a file gives: rows, keys, and what is reported."""
-    issues: list[object] = []
-
-    def report(severity: str, file: Path, problem: str, remedy: str, **more: object) -> None:
-        issues.append((severity, problem, more))
-
+    sink = MemorySink("fuzz", workers)
     try:
-        trace = TraceEvents(path, KINETO, report=report, workers=workers, chunk_bytes=chunk_bytes)
-        batches = [{name: frame.rows() for name, frame in batch.frames.items()} for batch in trace]
+        trace = TraceEvents(path, KINETO, sink, chunk_bytes=chunk_bytes)
+        batches = [{name: frame.rows() for name, frame in frames.items()} for frames in trace]
     except StepscopeError as error:
         return str(error)
-    return repr(batches), trace.skipped, repr(trace.header), issues
+    return repr(batches), repr(trace.header), [frame.rows() for frame in sink.close().values()]
 
 
 def tables(source: random.Random) -> Case:

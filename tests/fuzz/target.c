@@ -90,17 +90,16 @@ static void run_events(const uint8_t *text, int64_t length, int last) {
     static const uint8_t names[] = "aten::addhcom_allReduce_";
     static const int32_t name_ends[] = {9, 24};
     int32_t firsts[PAIRS], class_of[PAIRS], known, *pairs;
-    int64_t counts[CLASSES], left[PAIRS], from = 0;
+    int64_t counts[CLASSES], from = 0;
     scan *s = ss_scan(text, length, words, ends, 5, last);
     if (!s) return;
     require(last ? ss_end(s) > 0 && ss_end(s) <= length : ss_end(s) == -1, "the array ends outside the text");
     pairs = malloc(sizeof *pairs * (size_t)(ss_count(s) + 1));
     known = ss_pairs(s, text, pairs, firsts, PAIRS);
     for (int32_t i = 0; i < PAIRS; i++) class_of[i] = i % CLASSES - 1;
-    if (known >= 0 && ss_sort(s, text, pairs, known, class_of, CLASSES, names, name_ends, rule_pair, rule_class, 2, counts,
-                              left) == DONE) {
+    if (known >= 0 && ss_sort(s, text, pairs, class_of, CLASSES, names, name_ends, rule_pair, rule_class, 2, counts) == DONE) {
         for (int c = 0; c < CLASSES; from += counts[c++]) run_columns(s, text, from, counts[c]);
-        for (int32_t i = 0; i < known; i++) from += left[i];
+        for (int64_t i = 0; i < ss_count(s); i++) from += pairs[i] < 0;
         require(from == ss_count(s), "events are lost");
     }
     free(pairs);

@@ -17,9 +17,8 @@ scan *ss_table(const uint8_t *, int64_t, const int32_t *columns, int32_t width);
 int64_t ss_count(const scan *);
 int64_t ss_end(const scan *);
 int32_t ss_pairs(const scan *, const uint8_t *, int32_t *pairs, int32_t *firsts, int32_t most);
-int32_t ss_sort(scan *, const uint8_t *, int32_t *pairs, int32_t, const int32_t *class_of, int32_t, const uint8_t *words,
-                const int32_t *ends, const int32_t *rule_pair, const int32_t *rule_class, int32_t, int64_t *counts,
-                int64_t *left);
+int32_t ss_sort(scan *, const uint8_t *, int32_t *pairs, const int32_t *class_of, int32_t, const uint8_t *words,
+                const int32_t *ends, const int32_t *rule_pair, const int32_t *rule_class, int32_t, int64_t *counts);
 int32_t ss_column(const scan *, const uint8_t *, int32_t field, int64_t from, int64_t rows, int32_t kind,
                   struct ArrowArray *, struct ArrowSchema *);
 int32_t ss_nest(struct ArrowArrayStream *, struct ArrowArrayStream *, struct ArrowArrayStream *, int64_t, int64_t,

@@ -51,10 +51,10 @@ def test_events_are_the_same_however_they_are_written(
     decoded = compiled._decode_clean(text, last=False)
 
     assert decoded is not None
-    expected = plain.decode(text).batch
-    assert decoded.batch.frames.keys() == expected.frames.keys()
+    expected = plain.decode(text)
+    assert decoded.frames.keys() == expected.frames.keys()
     for name, frame in expected.frames.items():
-        assert decoded.batch.frames[name].rows() == frame.rows()
+        assert decoded.frames[name].rows() == frame.rows()
 
 
 FIELDS = {

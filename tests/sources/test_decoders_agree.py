@@ -71,8 +71,8 @@ def test_an_argument_that_is_not_json_costs_its_event_only(key: bytes, value: by
     read = [decoder.decode(event % (key, value) + b"," + event % (key, b"[3]")) for decoder in (compiled, plain)]
 
     assert differential.seen(read[0]) == differential.seen(read[1])
-    assert read[0].batch.frames["operator"].height == 1
-    assert [problem.count for problem in read[0].batch.problems.values()] == [1]
+    assert read[0].frames["operator"].height == 1
+    assert [problem.count for problem in read[0].problems.values()] == [1]
 
 
 @pytest.mark.parametrize("layout", [KINETO, ASCEND], ids=["kineto", "ascend"])
@@ -87,8 +87,8 @@ def test_an_event_reads_the_same_in_any_company(layout: Layout) -> None:
             events = msgspec.json.decode(b"[" + text + b"]", type=list[msgspec.Raw])
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-        alone = [decoder.decode(bytes(event)).batch.frames for event in events]
-        together = decoder.decode(text).batch.frames
+        alone = [decoder.decode(bytes(event)).frames for event in events]
+        together = decoder.decode(text).frames
         for name in {name for frames in alone for name in frames} | set(together):
             parts = [frames[name] for frames in alone if name in frames]
             joined = pl.concat(parts) if parts else together[name].clear()

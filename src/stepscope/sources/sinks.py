@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +82,11 @@ class CountingSink(_ForwardingSink):
         self._sink.issue(severity, file, problem, remedy, **more)
 
 
+@dataclass
 class SilentSink:
     """Takes rows and issues, and keeps none of them: another part reads the same file, and reports its damage."""
 
-    workers = 1
+    workers: int = 1
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
         """See `Sink`."""

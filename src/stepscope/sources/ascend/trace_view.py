@@ -49,8 +49,8 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
         with_cpu_operators: Whether to take MindSpore's operators on the CPU; False if another file has more about them.
     """
     raw = EventSpool(sink.scratch, MEMORY_BYTES)
-    for batch in TraceEvents(path, layout.LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
-        for name, frame in batch.frames.items():
+    for batch in TraceEvents(path, layout.LAYOUT, sink):
+        for name, frame in batch.items():
             if not frame.is_empty():
                 raw.add(name, frame)
     report_strays(raw.drop_strays(), sink.issue, path)

@@ -81,8 +81,8 @@ def _steps(timeline: Path | None, workers: int) -> pl.DataFrame:
         return STEPS.frame()
     bars: list[pl.DataFrame] = []
     try:
-        for batch in TraceEvents(timeline, _EVENTS, report=SilentSink().issue, workers=workers):
-            if (events := batch.frames.get("events")) is not None:
+        for batch in TraceEvents(timeline, _EVENTS, SilentSink(workers)):
+            if (events := batch.get("events")) is not None:
                 bars.append(step_bars(events))
     except UnreadableInput:
         return STEPS.frame()

@@ -127,10 +127,10 @@ def _moved(file: Path) -> pl.DataFrame | None:
     tracks: list[pl.DataFrame] = []
     tasks: list[pl.DataFrame] = []
     try:
-        for batch in TraceEvents(file, _LAYOUT, report=SilentSink().issue, workers=1):
-            if (named := batch.frames.get("metadata")) is not None:
+        for batch in TraceEvents(file, _LAYOUT, SilentSink()):
+            if (named := batch.get("metadata")) is not None:
                 tracks.append(named.filter(name="thread_name").select("process", "thread", "label"))
-            if (found := batch.frames.get("tasks")) is not None:
+            if (found := batch.get("tasks")) is not None:
                 tasks.append(found)
     except UnreadableInput:
         return None

@@ -185,11 +185,11 @@ def _marks(path: Path, sink: Sink) -> pl.DataFrame | None:
     frames: list[pl.DataFrame] = []
     names: dict[str, int] = {}
     try:
-        for batch in TraceEvents(path, _EVENTS, report=sink.issue, workers=sink.workers):
-            if (named := batch.frames.get("metadata")) is not None:
+        for batch in TraceEvents(path, _EVENTS, sink):
+            if (named := batch.get("metadata")) is not None:
                 found = named.filter(name="thread_name").select("thread", model=pl.col("label").str.extract(_MODEL))
                 names |= {thread: int(model) for thread, model in found.drop_nulls().iter_rows()}
-            if (marks := batch.frames.get("marks")) is not None:
+            if (marks := batch.get("marks")) is not None:
                 frames.append(marks.select("name", "thread", "start_ns", "duration_ns", *_POINTS.values()))
     except UnreadableInput as error:
         sink.issue("error", path, error.problem, error.remedy)

@@ -120,8 +120,8 @@ def read_display(path: Path, sink: Sink) -> Display:
     spool = EventSpool(sink.scratch)
     bars: list[pl.DataFrame] = []
     operations_ns = 0
-    for batch in TraceEvents(path, _LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
-        events = batch.frames.get("ranges")
+    for batch in TraceEvents(path, _LAYOUT, sink):
+        events = batch.get("ranges")
         if events is None or events.is_empty():
             continue
         bars.append(step_bars(events))

@@ -25,9 +25,9 @@ def read_trace(item: Input, sink: Sink) -> None:
         UnreadableInput: If the file cannot be opened or holds no list of events.
     """
     events = Events(sink.scratch)
-    decoded = TraceEvents(item.path, LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance)
+    decoded = TraceEvents(item.path, LAYOUT, sink)
     for batch in decoded:
-        for name, frame in batch.frames.items():
+        for name, frame in batch.items():
             events.add(name, frame)
     header = decoded.header
     events.base_ns = head.base_ns(header, item.path, sink.issue)

@@ -53,10 +53,10 @@ static inline int find_class(const routing *r, const uint8_t *text, span name, i
 }
 
 /* Sort events by class, in file order within a class. `pairs` has the pair of each event and gets its class; `counts`
- * gets the size of each class, `left` the events of no class by pair. */
-EXPORT int32_t ss_sort(scan *s, const uint8_t *text, int32_t *pairs, int32_t pair_count, const int32_t *class_of,
-                       int32_t classes, const uint8_t *words, const int32_t *ends, const int32_t *rule_pair,
-                       const int32_t *rule_class, int32_t rules, int64_t *counts, int64_t *left) {
+ * gets the size of each class. */
+EXPORT int32_t ss_sort(scan *s, const uint8_t *text, int32_t *pairs, const int32_t *class_of, int32_t classes,
+                       const uint8_t *words, const int32_t *ends, const int32_t *rule_pair,
+                       const int32_t *rule_class, int32_t rules, int64_t *counts) {
     routing r = {class_of, {words, ends, rules}, rule_pair, rule_class};
     int64_t *next = calloc((size_t)classes + 1, sizeof *next);
     free(s->order);
@@ -66,15 +66,13 @@ EXPORT int32_t ss_sort(scan *s, const uint8_t *text, int32_t *pairs, int32_t pai
         return NO_MEMORY;
     }
     memset(counts, 0, (size_t)classes * sizeof *counts);
-    memset(left, 0, (size_t)pair_count * sizeof *left);
     for (int64_t i = 0; i < s->count; i++) {
         int32_t class;
         if (!find_class(&r, text, s->spans[i * s->fields + F_NAME], pairs[i], &class)) {
             free(next);
             return REFUSED;
         }
-        if (class < 0) left[pairs[i]]++;
-        else counts[class]++;
+        if (class >= 0) counts[class]++;
         pairs[i] = class;
     }
     for (int32_t c = 0; c < classes; c++) next[c + 1] = next[c] + counts[c];

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 PATH = Path(__file__).with_name("_native.so")
-_VERSION = 7
+_VERSION = 8
 
 _new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -53,8 +53,8 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_end": (long, [pointer]),
         "ss_where": (None, [pointer, long, number, pointer]),
         "ss_pairs": (number, [pointer, ctypes.c_char_p, pointer, pointer, number]),
-        "ss_sort": (number, [pointer, ctypes.c_char_p, pointer, number, pointer, number, ctypes.c_char_p, pointer,
-                             pointer, pointer, number, pointer, pointer]),
+        "ss_sort": (number, [pointer, ctypes.c_char_p, pointer, pointer, number, ctypes.c_char_p, pointer, pointer,
+                             pointer, number, pointer]),
         "ss_column": (number, [pointer, ctypes.c_char_p, number, long, long, number, pointer, pointer]),
         "ss_nest": (number, [pointer, pointer, pointer, long, long, pointer, pointer, pointer, pointer]),
         "ss_inside": (number, [pointer, pointer, pointer, long, pointer, pointer]),

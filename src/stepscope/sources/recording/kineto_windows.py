@@ -49,10 +49,10 @@ class KinetoWindows:
     def _add_trace(self, file: Path, window: Window) -> None:
         sink = self._sink
         waiting: Spool[str] = Spool(sink.scratch)  # the base comes after the events, so they wait for it
-        decoded = TraceEvents(file, LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance)
+        decoded = TraceEvents(file, LAYOUT, sink)
         last, first_ns = 0, None
         for batch in decoded:
-            for name, frame in batch.frames.items():
+            for name, frame in batch.items():
                 waiting.add(name, frame)
                 first_ns = _least(first_ns, frame["start_ns"])
                 last = max(last, *(_largest(frame[column]) for column in _IDS if column in frame.columns), 0)

@@ -103,8 +103,8 @@ def read_json_events(path: Path, sink: Sink) -> Iterator[pl.DataFrame]:
         UnreadableInput: If the file holds no list of events.
     """
     parts = pl.col("name").str.splitn("::", 3).struct
-    for batch in TraceEvents(path, _LAYOUT, report=sink.issue, workers=sink.workers, advance=sink.advance):
-        if (events := batch.frames.get("events")) is None:
+    for batch in TraceEvents(path, _LAYOUT, sink):
+        if (events := batch.get("events")) is None:
             continue
         rows = events.drop_nulls(["start_ns", "duration_ns", "name"])
         named = [parts.field(f"field_{at}").alias(name) for at, name in enumerate(("module", "event", "operator"))]

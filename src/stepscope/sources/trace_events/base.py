@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    import polars as pl
+from typing import Literal, NamedTuple
 
 ArgKind = Literal["int", "float", "text", "json"]
 """How an argument is kept: int64, float64, string, or the JSON text as it is written (shapes, lists)."""
@@ -24,10 +21,15 @@ class Arg:
 
 @dataclass(frozen=True)
 class EventClass:
-    """Events that are kept together, in one frame with the same columns.
+    """Events that are kept together, in frames with the same columns.
+
+    Each frame has `phase`, `name` ("" if absent), `category`, `process`, `thread` (strings, null if absent),
+    `start_ns` (int64, exact, without the trace's base; null if absent), `duration_ns` (int64, null if absent), `id`
+    (string: flow or async id), and a column for each `Arg` of its class. Complete events (phase X) without a
+    usable start and duration are left out.
 
     Args:
-        name: Key of the frame in a batch.
+        name: Key of its frames.
         phases: Values of `ph` that belong to it.
         categories: Values of `cat` that belong to it, in lower case ("" if an event has none); None takes
             what no other class takes.
@@ -44,7 +46,7 @@ class EventClass:
 
 @dataclass(frozen=True)
 class Layout:
-    """The event classes of a format; events of no class are only counted, by phase and category."""
+    """The event classes of a format; events of no class are left out."""
 
     classes: tuple[EventClass, ...]
 
@@ -61,15 +63,14 @@ class Layout:
             if names is None:
                 return Route(by_name, index)
             by_name = dict.fromkeys(names, index) | by_name
-        return Route(by_name, None)
+        return Route(by_name, -1)
 
 
-@dataclass(frozen=True)
-class Route:
-    """Where events of one phase and category go: to a class by name, else to `any_name` (None: nowhere)."""
+class Route(NamedTuple):
+    """Where events of one phase and category go: to a class by name, else to `any_name` (-1: to none)."""
 
     by_name: dict[str, int]
-    any_name: int | None
+    any_name: int
 
 
 @dataclass
@@ -78,20 +79,3 @@ class Problem:
 
     count: int = 0
     place: str | None = None
-
-
-@dataclass
-class Batch:
-    """Some events of a trace as columns, in file order.
-
-    Each frame has `phase`, `name` ("" if absent), `category`, `process`, `thread` (strings, null if absent),
-    `start_ns` (int64, exact, without the trace's base; null if absent), `duration_ns` (int64, null if absent), `id`
-    (string: flow or async id), and a column for each `Arg` of its class. Complete events (phase X) without a
-    usable start and duration are left out and counted in `problems`.
-    """
-
-    frames: dict[str, pl.DataFrame]
-    skipped: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Events of no class: (phase, category) to count."""
-    problems: dict[str, Problem] = field(default_factory=dict)
-    """Damaged events by what is wrong with them."""

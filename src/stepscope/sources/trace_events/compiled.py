@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate
@@ -34,25 +33,24 @@ class CompiledDecoder:
         self._field = {key: len(_BASE) + n for n, key in enumerate(keys)}
         self._words, self._ends = _word_list(keys)
 
-    def decode(self, text: bytes, *, last: bool) -> tuple[dict[str, pl.DataFrame], dict[tuple[str, str], int], int]:
+    def decode(self, text: bytes, *, last: bool) -> tuple[dict[str, pl.DataFrame], int]:
         """Decode a chunk.
 
         Returns:
-            Raw frames by class (`phase`, the base columns with `duration_us`, the arguments), events of no class by
-            phase and category, and where the text after the array begins (-1 unless `last`).
+            Raw frames by class (`phase`, the base columns with `duration_us`, the arguments), and where the text after
+            the array begins (-1 unless `last`).
 
         Raises:
             Refused: If anything in it is not clean JSON of the usual shape.
         """
         with self._scanned(text, last=last) as scan:
-            counts, left = self._sort(scan, text)
             frames: dict[str, pl.DataFrame] = {}
             start = 0
-            for cls, count in zip(self._layout.classes, counts, strict=True):
+            for cls, count in zip(self._layout.classes, self._sort(scan, text), strict=True):
                 if count:
                     frames[cls.name] = self._frame(scan, text, cls, start, count)
                 start += count
-            return frames, left, self._library.ss_end(scan)
+            return frames, self._library.ss_end(scan)
 
     @contextmanager
     def _scanned(self, text: bytes, *, last: bool) -> Iterator[int]:
@@ -64,28 +62,26 @@ class CompiledDecoder:
         finally:
             self._library.ss_free(scan)
 
-    def _sort(self, scan: int, text: bytes) -> tuple[list[int], dict[tuple[str, str], int]]:
-        """Sort the events into classes; returns the size of each class, and the events of no class."""
+    def _sort(self, scan: int, text: bytes) -> list[int]:
+        """Sort the events into classes; returns the size of each class."""
         pairs = (ctypes.c_int32 * max(self._library.ss_count(scan), 1))()
         firsts = (ctypes.c_int32 * _MOST_PAIRS)()
         known = self._library.ss_pairs(scan, text, pairs, firsts, _MOST_PAIRS)
         if known < 0:
             raise Refused
-        labels = [(self._label(scan, text, first, 0), self._label(scan, text, first, 2)) for first in firsts[:known]]
-        routes = [self._layout.route(phase or "", category) for phase, category in labels]
-        defaults = [-1 if one.any_name is None else one.any_name for one in routes]
+        routes = [
+            self._layout.route(self._label(scan, text, first, 0) or "", self._label(scan, text, first, 2))
+            for first in firsts[:known]
+        ]
+        defaults = [one.any_name for one in routes]
         rules = [(n, name, cls) for n, one in enumerate(routes) for name, cls in one.by_name.items()]
         words, ends = _word_list([name for _, name, _ in rules])
         classes = len(self._layout.classes)
-        counts, left = (ctypes.c_int64 * classes)(), (ctypes.c_int64 * max(known, 1))()
+        counts = (ctypes.c_int64 * classes)()
         by_name = (words, ends, int32s([n for n, _, _ in rules]), int32s([cls for _, _, cls in rules]), len(rules))
-        if self._library.ss_sort(scan, text, pairs, known, int32s(defaults), classes, *by_name, counts, left) < 0:
+        if self._library.ss_sort(scan, text, pairs, int32s(defaults), classes, *by_name, counts) < 0:
             raise Refused
-        skipped: Counter[tuple[str, str]] = Counter()
-        for (phase, category), count in zip(labels, left, strict=False):
-            if count:
-                skipped[phase or "", category or ""] += count
-        return list(counts), skipped
+        return list(counts)
 
     def _label(self, scan: int, text: bytes, event: int, field: int) -> str | None:
         where = (ctypes.c_int64 * 3)()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
-from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -15,9 +15,9 @@ import polars as pl
 
 from stepscope.sources.native.library import Refused
 from stepscope.sources.trace_events import columns
-from stepscope.sources.trace_events.base import Arg, Batch, EventClass, Layout, Problem, Route
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout, Problem
 from stepscope.sources.trace_events.compiled import CompiledDecoder
-from stepscope.sources.trace_events.salvage import DECODE_ERRORS, salvage
+from stepscope.sources.trace_events.salvage import DECODE_ERRORS, Salvaged, salvage
 
 _NO_RAW = msgspec.Raw(b"")
 _ARRAY_END = re.compile(rb"\}\s*(\])\s*(?:,\s*\"|\}|\Z)")
@@ -29,13 +29,17 @@ _COLUMNS = {"int": columns.integers, "float": columns.floats, "text": columns.te
 class Decoded:
     """What one chunk contains."""
 
-    batch: Batch
+    frames: dict[str, pl.DataFrame]
+    """The events by class."""
+    problems: dict[str, Problem]
+    """Damaged events by what is wrong with them."""
     ended: bool = False
     """True if the array of events ends in this chunk."""
     rest: bytes = b""
     """The text after the array if it ends in this chunk, or else an event that goes on in the next chunk."""
 
     def __post_init__(self) -> None:
+        self.frames = {name: frame for name, frame in self.frames.items() if frame.height}
         if not self.rest.strip():
             self.rest = b""
 
@@ -49,7 +53,6 @@ class EventDecoder:
         self._event = msgspec.json.Decoder(event)
         self._events = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
         self._no_args = msgspec.json.decode(b"{}", type=_args_type(layout)[0])
-        self._routes: dict[tuple[str, str | None], Route] = {}
         try:
             self._compiled: CompiledDecoder | None = CompiledDecoder(layout)
         except Refused:
@@ -81,7 +84,7 @@ class EventDecoder:
         if self._compiled is None:
             return None
         try:
-            raw, skipped, end = self._compiled.decode(text, last=last)
+            raw, end = self._compiled.decode(text, last=last)
         except Refused:
             return None
         rest = text[end:] if last else b""
@@ -90,46 +93,36 @@ class EventDecoder:
         problems: dict[str, Problem] = {}
         phases = {cls.name: cls.phases for cls in self._layout.classes}
         frames = {name: columns.usable(frame, phases[name], problems) for name, frame in raw.items()}
-        return Decoded(Batch({n: f for n, f in frames.items() if f.height}, skipped, problems), ended=last, rest=rest)
+        return Decoded(frames, problems, ended=last, rest=rest)
 
     def _decode(self, text: bytes, *, last: bool, offset: int) -> Decoded:
         end, rest = _array_end(text) if last else (len(text), b"")
         if end is not None:
-            try:
+            with suppress(*DECODE_ERRORS):
                 events = self._events.decode(b"[" + text[:end] + b"]")
-            except DECODE_ERRORS:
-                pass
-            else:
-                return Decoded(self._batch(events, {}), ended=last, rest=rest)
-        saved = salvage(text, self._event.decode, last=last, offset=offset)
-        return Decoded(self._batch(saved.events, saved.problems), ended=saved.ended, rest=saved.rest)
+                return self._sorted(Salvaged(events, ended=last, rest=rest))
+        return self._sorted(salvage(text, self._event.decode, last=last, offset=offset))
 
-    def _batch(self, events: Iterable[Any], problems: dict[str, Problem]) -> Batch:
-        buckets: list[list[Any]] = [[] for _ in self._layout.classes]
-        unclaimed: dict[tuple[str, str | None], list[Any]] = {}
+    def _sorted(self, found: Salvaged) -> Decoded:
+        buckets: list[list[Any]] = [[] for _ in (*self._layout.classes, None)]  # the last one is for events of no class
         targets: dict[tuple[str, str | None], tuple[dict[Any, Any], Any]] = {}
-        for event in events:
+        for event in found.events:
             key = (event.ph, event.cat)
             target = targets.get(key)
             if target is None:
-                known = self._routes.get(key) or self._routes.setdefault(key, self._layout.route(*key))
-                other = unclaimed.setdefault(key, []) if known.any_name is None else buckets[known.any_name]
-                named = {name: buckets[index].append for name, index in known.by_name.items()}
-                target = targets[key] = (named, other.append)
+                by_name, any_name = self._layout.route(*key)
+                named = {name: buckets[index].append for name, index in by_name.items()}
+                target = targets[key] = (named, buckets[any_name].append)
             named, append = target
             if named:
                 append = named.get(event.name, append)
             append(event)
         frames = {
-            cls.name: self._frame(cls, bucket, problems)
-            for cls, bucket in zip(self._layout.classes, buckets, strict=True)
+            cls.name: self._frame(cls, bucket, found.problems)
+            for cls, bucket in zip(self._layout.classes, buckets, strict=False)
             if bucket
         }
-        skipped: Counter[tuple[str, str]] = Counter()
-        for (phase, category), left in unclaimed.items():
-            if left:
-                skipped[phase, category or ""] += len(left)
-        return Batch({n: f for n, f in frames.items() if f.height}, skipped, problems)
+        return Decoded(frames, found.problems, found.ended, found.rest)
 
     def _frame(self, cls: EventClass, events: list[Any], problems: dict[str, Problem]) -> pl.DataFrame:
         count, only_ranges = len(events), cls.phases == {"X"}

@@ -1,19 +1,21 @@
-"""`TraceEvents`: a trace file as batches of columns, several chunks at a time."""
+"""`TraceEvents`: a trace file as columns, several chunks at a time."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from stepscope.present import plural
-from stepscope.sources.base import Report
+from stepscope.sources.base import Sink
 from stepscope.sources.native import library
-from stepscope.sources.trace_events.base import Batch, Layout, Problem
+from stepscope.sources.trace_events.base import Layout, Problem
 from stepscope.sources.trace_events.chunks import CHUNK_BYTES, MAX_HEADER_BYTES, Chunk, Chunker, trailing_members
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder
 from stepscope.sources.trace_events.salvage import BETWEEN, CUT_OFF
@@ -23,23 +25,18 @@ _LARGE_BYTES = 256 << 20
 """From this (inflated) size on, memory is given back after reading rather than kept for the next trace."""
 
 
-def unwatched(count: int) -> None:
-    """Nobody watches how far reading has come."""
-
-
 @dataclass
 class TraceEvents:
-    """The events of a trace file, plain or gzip, as batches of columns in file order, to be iterated once.
+    """The events of a trace file, plain or gzip, in file order: frames by class, to be iterated once.
 
     Memory holds a few chunks only.
 
     Args:
         path: The file: `{"traceEvents": [...], ...}` or a bare list of events.
         layout: Which events are wanted, as which frames.
-        report: Called for each kind of damage once the events are read; usually `sink.issue`.
-        workers: Chunks that are decoded at a time, each by a thread.
+        sink: It takes the progress and, once all is read, an issue for each kind of damage. As many chunks as it has
+            workers are decoded at a time, each by a thread.
         chunk_bytes: Text that is decoded at once, roughly.
-        advance: Called with the number of bytes read since the last call; usually `sink.advance`.
 
     Raises:
         UnreadableInput: While iterating, if the file cannot be opened or holds no list of events.
@@ -47,19 +44,14 @@ class TraceEvents:
 
     path: Path
     layout: Layout
-    _: KW_ONLY
-    report: Report
-    workers: int = 1
+    sink: Sink
     chunk_bytes: int = CHUNK_BYTES
-    advance: Callable[[int], None] = unwatched
     header: dict[str, Any] = field(default_factory=dict, init=False)
     """The other keys of the JSON object, none of a bare list; complete when the iteration has ended."""
-    skipped: Counter[tuple[str, str]] = field(default_factory=Counter, init=False)
-    """Events of no class by phase and category; complete when the iteration has ended."""
     _problems: dict[str, Problem] = field(default_factory=dict, init=False)
     _read_bytes: int = field(default=0, init=False)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[dict[str, pl.DataFrame]]:
         stream = open_stream(self.path)
         try:
             chunker = Chunker(stream, self.path, self.chunk_bytes)
@@ -68,10 +60,11 @@ class TraceEvents:
                 self._report_keys("before", chunker.header_problem)
             ended, read = False, 0
             for decoded in self._decoded(chunker):
-                self._account(decoded.batch)
-                self.advance(stream.position - read)
+                for text, problem in decoded.problems.items():
+                    self._problems.setdefault(text, Problem(place=problem.place)).count += problem.count
+                self.sink.advance(stream.position - read)
                 read = stream.position
-                yield decoded.batch
+                yield decoded.frames
                 if decoded.ended:
                     ended = True
                     if not chunker.is_list:
@@ -113,17 +106,17 @@ class TraceEvents:
 
         Threads are enough: the compiled decoder and Polars work without the interpreter's lock.
         """
-        if self.workers < 2 or not library.is_available():
+        if self.sink.workers < 2 or not library.is_available():
             for chunk in chunks:
                 yield chunk, None
             return
-        threads = ThreadPoolExecutor(self.workers)
+        threads = ThreadPoolExecutor(self.sink.workers)
         try:
             waiting: deque[tuple[Chunk, Future[Decoded]]] = deque()
             for chunk in chunks:
                 decoded = threads.submit(decoder.decode, chunk.text, last=chunk.last, offset=chunk.offset)
                 waiting.append((chunk, decoded))
-                if len(waiting) > self.workers:
+                if len(waiting) > self.sink.workers:
                     done, future = waiting.popleft()
                     yield done, future.result()
             while waiting:
@@ -131,12 +124,6 @@ class TraceEvents:
                 yield done, future.result()
         finally:
             threads.shutdown(cancel_futures=True)
-
-    def _account(self, batch: Batch) -> None:
-        self.skipped.update(batch.skipped)
-        for text, problem in batch.problems.items():
-            known = self._problems.setdefault(text, Problem(place=problem.place))
-            known.count += problem.count
 
     def _trailing(self, text: bytes) -> dict[str, Any]:
         """The keys after the list of events."""
@@ -146,7 +133,7 @@ class TraceEvents:
         return found or {}
 
     def _report_keys(self, where: str, problem: str) -> None:
-        self.report(
+        self.sink.issue(
             "warning",
             self.path,
             f"the keys {where} the list of events cannot be read ({problem}); rank, groups and devices may be unknown",
@@ -159,18 +146,18 @@ class TraceEvents:
         for text, found in self._problems.items():
             if text == BETWEEN:
                 problem, after = f"{text} is left out", "No event is lost by it."
-                self.report("note", self.path, problem, after, place=found.place, lost=0)
+                self.sink.issue("note", self.path, problem, after, place=found.place, lost=0)
                 continue
             problem = f"{plural(found.count, 'event')} left out: {text}"
-            self.report("warning", self.path, problem, remedy, place=found.place, lost=found.count)
+            self.sink.issue("warning", self.path, problem, remedy, place=found.place, lost=found.count)
 
     def _report_end(self, damage: str | None, *, cut: bool) -> None:
         if damage is not None:
             problem = f"{damage}; events up to there are read"
-            self.report("error", self.path, problem, "Copy or record the file again.")
+            self.sink.issue("error", self.path, problem, "Copy or record the file again.")
         elif cut:
             problem = "the file ends inside the list of events; complete events are read"
-            self.report("error", self.path, problem, "Let the profiler finish writing before the file is copied.")
+            self.sink.issue("error", self.path, problem, "Let the profiler finish writing before the file is copied.")
 
 
 def _joined(texts: Iterable[bytes]) -> bytes:
