@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -292,12 +293,25 @@ def test_ids_of_kernels_that_only_repeat_the_correlation_are_replaced(tmp_path: 
     assert tables["kernels"]["external_id"].to_list() == [12]
 
 
-@pytest.mark.parametrize("base", [True, [1], 10**25, 1.7e18, "soon"], ids=str)
+@pytest.mark.parametrize("base", [True, [1], 10**25, 1.7e18, "soon", nan, -inf], ids=str)
 def test_a_time_base_that_is_no_whole_number_is_reported(tmp_path: Path, base: object) -> None:
     tables = Trace(baseTimeNanoseconds=base).add("cpu_op", "a", 1, 1).read(tmp_path)
 
     assert tables["operators"]["start_ns"].to_list() == [1000]
     assert "is not a whole number of ns in 64 bits; 0 is used" in tables.problems()[0]
+    assert tables["issues"]["file"].to_list() == [str(tmp_path / "trace.json")]
+
+
+@pytest.mark.parametrize("written", ["NaN", "nan", "-Infinity"])
+def test_a_time_base_behind_the_events_that_is_no_number_is_reported(tmp_path: Path, written: str) -> None:
+    text = json.dumps({"traceEvents": Trace().add("cpu_op", "a", 1, 1).events})
+    (tmp_path / "trace.json").write_text(f'{text[:-1]}, "baseTimeNanoseconds": {written}}}')
+
+    tables = Tables(tmp_path / "trace.json")
+
+    assert tables["operators"]["start_ns"].to_list() == [1000]
+    problem = "the time base of the trace, 'NaN', is not a whole number of ns in 64 bits; 0 is used"
+    assert tables["issues"].select("problem", "place").rows() == [(problem, "baseTimeNanoseconds")]
 
 
 @pytest.mark.parametrize("base", [{}, {"baseTimeNanoseconds": None}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from math import nan
 from pathlib import Path
 
 import polars as pl
@@ -120,6 +121,22 @@ def test_windows_that_cannot_be_read_do_not_hide_the_others(tmp_path: Path) -> N
     assert tables["operators"].filter(pl.col("name") == "aten::mm").height == 1
     assert 0 < tables["operators"].filter(pl.col("name") == "aten::add").height < 3000
     assert [severity for severity, *_ in issues(tables)] == [*["error"] * 4, "warning", "warning"]
+
+
+def test_a_window_whose_time_base_is_no_number_begins_with_its_first_event(tmp_path: Path) -> None:
+    raw = Raw(tmp_path)
+    for number in (0, 1):
+        trace = {"baseTimeNanoseconds": nan, "traceEvents": [op("aten::mm", 5 + 10 * number, 2)]}
+        raw.window(number, 10_000 * number, 10_000 * (number + 1), "kineto", {"trace.json": json.dumps(trace).encode()})
+
+    tables, _ = read(raw)
+
+    assert tables["operators"]["start_ns"].to_list() == [EPOCH_NS, EPOCH_NS + 10_000]
+    problem = (
+        "the time base of the trace, 'NaN', is not a whole number of ns in 64 bits; it is guessed from the windows"
+    )
+    assert tables["issues"]["problem"].to_list() == [problem] * 2
+    assert {Path(file).name for file in tables["issues"]["file"]} == {"trace.json"}
 
 
 def test_a_damaged_recording_json_is_told(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ _RANK_IN_NAME = re.compile(
     r"(?<![a-z0-9])(?:(?:rank|worker)[-_]?(\d{1,6})(?!\d)|r[-_]?(\d{1,6})(?![a-z0-9]))", re.IGNORECASE
 )
 _LOCAL = re.compile(r"local[-_]?rank[-_]?\d+", re.IGNORECASE)
-_BASE = "baseTimeNanoseconds"
+BASE = "baseTimeNanoseconds"
 _OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
 _VERSIONS = (
     *("cuda_runtime_version", "cuda_driver_version", "cupti_version"),
@@ -30,14 +30,14 @@ def distributed(header: Mapping[str, Any]) -> Mapping[str, Any]:
     return info if isinstance(info, dict) else {}
 
 
-def base_ns(header: Mapping[str, Any], path: Path, report: Report) -> int:
-    """What is added to all times of the trace; reported if it is not a whole number."""
-    stated = header.get(_BASE)
+def base_ns(header: Mapping[str, Any], path: Path, report: Report, otherwise: str = "0 is used") -> int:
+    """What is added to all times of the trace; if it is not a whole number, 0, and an issue with what follows."""
+    stated = header.get(BASE)
     base = whole_number(stated)
     if base is None and stated is not None:
-        problem = f"the time base of the trace, {stated!r:.40}, is not a whole number of ns in 64 bits; 0 is used"
+        problem = f"the time base of the trace, {stated!r:.40}, is not a whole number of ns in 64 bits; {otherwise}"
         remedy = "Record again: times of this file cannot be compared with those of other files."
-        report("warning", path, problem, remedy, place=_BASE)
+        report("warning", path, problem, remedy, place=BASE)
     return base or 0
 
 

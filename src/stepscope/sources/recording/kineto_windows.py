@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.events import Events
-from stepscope.sources.kineto.header import base_ns
+from stepscope.sources.kineto.header import BASE, base_ns
 from stepscope.sources.kineto.layout import LAYOUT
 from stepscope.sources.kineto.steps import STEP_PREFIX
 from stepscope.sources.plausible import FIRST_EPOCH_NS
@@ -56,21 +56,22 @@ class KinetoWindows:
                 waiting.add(name, frame)
                 first_ns = _least(first_ns, frame["start_ns"])
                 last = max(last, *(_largest(frame[column]) for column in _IDS if column in frame.columns), 0)
-        base = base_ns(decoded.header, file, self._sink.issue)
+        base = base_ns(decoded.header, file, sink.issue, "it is guessed from the windows")
         if not base and first_ns is not None and first_ns < FIRST_EPOCH_NS:
-            base = self._guessed_base(file, window, first_ns)
+            base = self._guessed_base(file, window, first_ns, is_truncated=decoded.header.get(BASE) is None)
         self._base_ns = base
         for name in waiting.keys():  # noqa: SIM118 - a spool is not a dict
             for frame in waiting.taken(name):
                 self._events.add(name, self._adapted(name, frame, base + self._shift_ns, window.number))
         self._last_id += last
 
-    def _guessed_base(self, file: Path, window: Window, first_ns: int) -> int:
-        """The base of a trace that is truncated before it: that of the previous trace, the same in a process."""
+    def _guessed_base(self, file: Path, window: Window, first_ns: int, *, is_truncated: bool) -> int:
+        """The base of a trace without a usable one: that of the previous trace, the same in a process."""
         if self._base_ns is not None:
             return self._base_ns
-        problem = "the trace is truncated before its time base; its first event is taken as the start of the window"
-        self._sink.issue("warning", file, problem, "Copy the recording again")
+        if is_truncated:
+            problem = "the trace is truncated before its time base; its first event is taken as the start of the window"
+            self._sink.issue("warning", file, problem, "Copy the recording again")
         return window.start_ns - first_ns
 
     def _adapted(self, name: str, frame: pl.DataFrame, shift_ns: int, number: int) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,9 +155,13 @@ def trailing_members(text: bytes) -> dict[str, Any] | None:
 
 
 def _object(before: bytes, text: bytes, after: bytes) -> tuple[dict[str, Any] | None, str | None]:
-    """The object that `text` completes, without its empty key; if it cannot be read, None and why."""
+    """The object that `text` completes, without its empty key; if it cannot be read, None and why.
+
+    A value that is NaN or infinite is the text `NaN`, so that it is not taken for one that is missing.
+    """
     problem = None
-    for clean in (bytes, cleaned) if len(text) <= _CLEANED_BYTES else (bytes,):
+    repaired = partial(cleaned, not_a_number=b'"NaN"')
+    for clean in (bytes, repaired) if len(text) <= _CLEANED_BYTES else (bytes,):
         try:
             found = msgspec.json.decode(before + clean(text) + after)
         except RecursionError:

@@ -141,23 +141,20 @@ def object_end(text: bytes, start: int, limit: int) -> int | None:
     return None
 
 
-def cleaned(text: bytes) -> bytes:
+def cleaned(text: bytes, not_a_number: bytes = b"null") -> bytes:
     """JSON text with the usual dirt of hand-written writers repaired.
 
-    NaN and infinities become null, trailing commas go, raw control characters and bad escapes in strings are
+    NaN and infinities become `not_a_number`, trailing commas go, raw control characters and bad escapes in strings are
     escaped, bytes that are not UTF-8 and halves of surrogate pairs become the replacement character.
     """
-    utf8 = text.decode("utf-8", "replace").encode()
-    return _DIRT.sub(_clean_token, utf8)
 
+    def clean(match: re.Match[bytes]) -> bytes:
+        token = match[0]
+        if token.startswith(b'"'):
+            return _SPECIAL.sub(_clean_character, token)
+        return b"" if token == b"," else not_a_number
 
-def _clean_token(match: re.Match[bytes]) -> bytes:
-    token = match[0]
-    if token == b",":
-        return b""
-    if not token.startswith(b'"'):
-        return b"null"
-    return _SPECIAL.sub(_clean_character, token)
+    return _DIRT.sub(clean, text.decode("utf-8", "replace").encode())
 
 
 def _clean_character(match: re.Match[bytes]) -> bytes:
