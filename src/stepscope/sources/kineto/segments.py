@@ -6,8 +6,8 @@ goes on into the next one and becomes rows where it is over, so the rows are tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -32,47 +32,44 @@ class Segment:
     Args:
         parts: The frames of each class.
         end_ns: Where the next chunk begins; None for the last one.
-        first_slice: Number of its first new range in `slices`.
-        carried: Ranges of earlier chunks that are not over, by class, with their number in `slices` and the
-            `spent_ns` of their children so far.
     """
 
     parts: dict[str, list[pl.DataFrame]]
     end_ns: int | None
     first_slice: int = 0
-    carried: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """Number of its first new range in `slices`."""
+    next_slice: int = 0
+    """Number behind its last new range."""
+
+    def begin(self, carried: Mapping[str, pl.DataFrame], first_slice: int) -> None:
+        """Give ranges of the host their number in `slices` and the `spent_ns` of their children so far.
+
+        Args:
+            carried: Ranges of earlier chunks that are not over, by class; they have both, and come first.
+            first_slice: Number of the first new range; classes are numbered one behind the other.
+        """
+        self.first_slice = self.next_slice = first_slice
+        for name in HOST_CLASSES:
+            frames = [carried[name]] if name in carried else []
+            for frame in self.parts[name]:
+                first, self.next_slice = self.next_slice, self.next_slice + frame.height
+                numbers = pl.int_range(first, self.next_slice, dtype=pl.Int64, eager=True).alias("slice")
+                frames.append(frame.with_columns(numbers, spent_ns=pl.lit(0, pl.Int64)))
+            self.parts[name] = frames
 
     def rows(self, name: str) -> int:
         """How many rows a class has, with those carried over."""
-        return self._new_rows(name) + (self.carried[name].height if name in self.carried else 0)
-
-    def _new_rows(self, *names: str) -> int:
-        return sum(frame.height for name in names for frame in self.parts.get(name, ()))
+        return sum(frame.height for frame in self.parts[name])
 
     def frames(self, name: str, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
-        """The frames of a class, those carried over first; ranges of the host have `slice` and `spent_ns`."""
-        if (carried := self.carried.get(name)) is not None:
-            yield carried if columns is None else carried.select(columns)
-        on_host = name in HOST_CLASSES
-        if on_host:  # numbered one class behind the other
-            number = self.first_slice + self._new_rows(*HOST_CLASSES[: HOST_CLASSES.index(name)])
-        for frame in self.parts.get(name, ()):
-            if on_host:
-                size = frame.height
-                numbers = pl.int_range(number, number + size, dtype=pl.Int64, eager=True).alias("slice")
-                frame = frame.with_columns(numbers, spent_ns=pl.lit(0, pl.Int64))  # noqa: PLW2901
-                number += size
+        """The frames of a class, those carried over first."""
+        for frame in self.parts[name]:
             yield frame if columns is None else frame.select(columns)
 
     def whole(self, name: str, columns: list[str] | None = None) -> pl.DataFrame | None:
         """All rows of a class in one frame; None if there are none."""
         frames = list(self.frames(name, columns))
         return pl.concat(frames) if frames else None
-
-    @property
-    def next_slice(self) -> int:
-        """Number behind its last new range."""
-        return self.first_slice + self._new_rows(*HOST_CLASSES)
 
 
 def segments(events: Events, scratch: Callable[[], Path]) -> Iterator[Segment]:

@@ -98,7 +98,7 @@ def _write_tables(path: Path, events: Events, sink: Sink, supplement: TraceSuppl
     carried: dict[str, pl.DataFrame] = {}
     number = 0
     for segment in segments(events, sink.scratch):
-        segment.carried, segment.first_slice = carried, number
+        segment.begin(carried, number)
         tree = HostTree(segment)
         work = device_work(segment, tree, facts, events.base_ns, counts)
         carried = slices.write_host(segment, tree)
