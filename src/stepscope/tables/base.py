@@ -117,23 +117,15 @@ class Table:
         if self.columns[0].name != RANK.name:
             object.__setattr__(self, "columns", (RANK, *self.columns))
 
-    @property
-    def schema(self) -> dict[str, pl.DataType]:
-        """Column name to Polars type, in order, with `rank`."""
-        return dict(self._types)
-
-    @property
-    def stored_schema(self) -> dict[str, pl.DataType]:
-        """The schema without `rank`."""
-        return dict(self._stored_types)
-
     @cached_property
-    def _types(self) -> dict[str, pl.DataType]:
+    def schema(self) -> Mapping[str, pl.DataType]:
+        """Column name to Polars type, in order, with `rank`."""
         return schema_of(self.columns)
 
     @cached_property
-    def _stored_types(self) -> dict[str, pl.DataType]:
-        return {name: dtype for name, dtype in self._types.items() if name != "rank"}
+    def stored_schema(self) -> Mapping[str, pl.DataType]:
+        """The schema without `rank`."""
+        return schema_of(self.columns[1:])
 
     def frame(self, **columns: Any) -> pl.DataFrame:
         """Build a frame of this table from whole columns; columns not given are null.
@@ -173,7 +165,7 @@ class Table:
         Raises:
             ValueError: For an unknown column.
         """
-        cells, strays = self._cells(frame, self._schema(frame))
+        cells, strays = self._cells(frame)
         return cells.with_columns(frame[name] for name in strays)
 
     def fitting(self, frame: pl.DataFrame) -> Fitting:
@@ -182,7 +174,7 @@ class Table:
         Raises:
             ValueError: For an unknown column.
         """
-        cells, strays = self._cells(frame, self._schema(frame))
+        cells, strays = self._cells(frame)
         refused = dict(strays)
         for column in self.columns:
             if not column.nullable and column.name in cells.columns and cells[column.name].null_count():
@@ -198,21 +190,19 @@ class Table:
         Raises:
             ValueError: For an unknown column.
         """
-        cells, strays = self._cells(frame, self._schema(frame, with_rank="rank" in frame.columns))
+        cells, strays = self._cells(frame, with_rank="rank" in frame.columns)
         return Fitting(cells, sum(int(stray.sum()) for stray in strays.values()), _example(frame, strays))
 
-    def _schema(self, frame: pl.DataFrame, *, with_rank: bool = False) -> dict[str, pl.DataType]:
-        schema = self._types if with_rank else self._stored_types
+    def _schema(self, frame: pl.DataFrame, *, with_rank: bool) -> Mapping[str, pl.DataType]:
+        schema = self.schema if with_rank else self.stored_schema
         unknown = set(frame.columns) - set(schema)
         if unknown:
             raise ValueError(f"table {self.name} has no column {sorted(unknown)}; it has {list(schema)}")
         return schema
 
-    def _cells(
-        self, frame: pl.DataFrame, schema: Mapping[str, pl.DataType]
-    ) -> tuple[pl.DataFrame, dict[str, pl.Series]]:
-        """The columns of `schema`, null if a value does not fit, and a mask of those values by column."""
-        cells = with_schema(frame, schema, strict=False)
+    def _cells(self, frame: pl.DataFrame, *, with_rank: bool = False) -> tuple[pl.DataFrame, dict[str, pl.Series]]:
+        """The columns of the table, null if a value does not fit, and a mask of those values by column."""
+        cells = with_schema(frame, self._schema(frame, with_rank=with_rank), strict=False)
         given = {column.name: column for column in frame.get_columns()}
         strays = {
             name: given[name].is_not_null() & cells[name].is_null()
@@ -280,11 +270,6 @@ def _cast_or_null(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> 
 
 def schema_of(columns: Iterable[Column]) -> dict[str, pl.DataType]:
     """Column name to Polars type, in order."""
-    return {column.name: polars_type(column.dtype) for column in columns}
-
-
-def polars_type(dtype: DType) -> pl.DataType:
-    """The Polars type of a column type."""
     import polars as pl  # noqa: PLC0415 - see the module's first lines
 
     types: dict[str, pl.DataType] = {
@@ -297,4 +282,4 @@ def polars_type(dtype: DType) -> pl.DataType:
         "list[int32]": pl.List(pl.Int32()),
         "list[string]": pl.List(pl.String()),
     }
-    return types[dtype]
+    return {column.name: types[column.dtype] for column in columns}
