@@ -123,31 +123,21 @@ def printable(text: str) -> str:
 
 def _read(task: ReadTask, sink: Sink) -> Issue | None:
     """Let the source read; None on success, otherwise the issue, in printable characters."""
-    problem = _problem(task, sink)
-    if problem is None:
-        return None
-    names = ("file", "problem", "remedy", "trace")
-    texts: dict[str, Any] = {name: printable(text) for name in names if (text := getattr(problem, name)) is not None}
-    return replace(problem, **texts)
-
-
-def _problem(task: ReadTask, sink: Sink) -> Issue | None:
     path = task.item.path
     try:
         task.source.read(task.item, sink)
+        return None
     except StoreError:
         raise
     except UnreadableInput as error:
-        return unread(error)
+        problem = unread(error)
     except MemoryError:
-        return Issue(
-            "error",
-            str(path),
-            "needs more memory than is available",
-            "Set STEPSCOPE_WORKERS=1 to read one input at a time, or use a machine with more memory",
-        )
+        remedy = "Set STEPSCOPE_WORKERS=1 to read one input at a time, or use a machine with more memory"
+        problem = Issue("error", str(path), "needs more memory than is available", remedy)
     except OSError as error:
-        return unreadable(Path(error.filename) if isinstance(error.filename, str) else path, error)
+        problem = unreadable(Path(error.filename) if isinstance(error.filename, str) else path, error)
     except (Exception, pl.exceptions.PanicException) as error:
-        return internal_error(path, error, task.source.name)
-    return None
+        problem = internal_error(path, error, task.source.name)
+    names = ("file", "problem", "remedy", "trace")
+    texts: dict[str, Any] = {name: printable(text) for name in names if (text := getattr(problem, name)) is not None}
+    return replace(problem, **texts)
