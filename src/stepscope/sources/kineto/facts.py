@@ -61,12 +61,8 @@ def gather_facts(events: Events) -> Facts:
 
 
 def _device_starts(events: Events) -> tuple[int, int] | None:
-    timed = pl.col("start_ns") > events.base_ns
-    found = [
-        frame.select(first=pl.col("start_ns").filter(timed).min(), last=pl.col("start_ns").filter(timed).max()).row(0)
-        for frame in events.frames("device", ["start_ns"])
-    ]
-    return around([None if first is None else (first, last) for first, last in found])
+    timed = (frame.filter(pl.col("start_ns") > events.base_ns) for frame in events.frames("device", ["start_ns"]))
+    return around([span_of(frame.with_columns(duration_ns=0)) for frame in timed])
 
 
 def _ids_are_correlations(events: Events) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.json_files import value_in
-from stepscope.json_values import json_text, small_number, whole_number
+from stepscope.json_values import json_text, list_of, object_of, small_number, whole_number
 from stepscope.sources.base import Report
 
 _RANK_IN_NAME = re.compile(
@@ -26,8 +26,7 @@ _AMD_WORDS = ("amd", "instinct", "radeon")
 
 def distributed(header: Mapping[str, Any]) -> Mapping[str, Any]:
     """The `distributedInfo` object; empty if it is missing or has another form."""
-    info = header.get("distributedInfo")
-    return info if isinstance(info, dict) else {}
+    return object_of(header, "distributedInfo")
 
 
 def base_ns(header: Mapping[str, Any], path: Path, report: Report, otherwise: str = "0 is used") -> int:
@@ -55,9 +54,8 @@ def rank_of(header: Mapping[str, Any], path: Path) -> tuple[int | None, str | No
 
 def groups_of(header: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows of `groups` that the header lists."""
-    config = distributed(header).get("pg_config")
     rows = []
-    for entry in config if isinstance(config, list) else ():
+    for entry in list_of(distributed(header), "pg_config"):
         if isinstance(entry, dict) and entry.get("pg_name") is not None:
             description = entry.get("pg_desc")
             name = None if description in (None, "", "undefined") else str(description)
@@ -103,5 +101,4 @@ def options_json(header: Mapping[str, Any]) -> str | None:
 
 
 def _devices(header: Mapping[str, Any]) -> list[dict[str, Any]]:
-    listed = header.get("deviceProperties")
-    return [d for d in listed if isinstance(d, dict)] if isinstance(listed, list) else []
+    return [entry for entry in list_of(header, "deviceProperties") if isinstance(entry, dict)]

@@ -50,12 +50,13 @@ class KinetoWindows:
         sink = self._sink
         waiting: Spool[str] = Spool(sink.scratch)  # the base comes after the events, so they wait for it
         decoded = TraceEvents(file, LAYOUT, sink)
-        last, first_ns = 0, None
+        ids, starts = [0], []
         for batch in decoded:
             for name, frame in batch.items():
                 waiting.add(name, frame)
-                first_ns = _least(first_ns, frame["start_ns"])
-                last = max(last, *(_largest(frame[column]) for column in _IDS if column in frame.columns), 0)
+                starts.append(frame.select(pl.min("start_ns")).item())
+                ids += [frame.select(pl.max(column)).item() or 0 for column in _IDS if column in frame.columns]
+        first_ns = min((start for start in starts if start is not None), default=None)
         base = base_ns(decoded.header, file, sink.issue, "it is guessed from the windows")
         if not base and first_ns is not None and first_ns < FIRST_EPOCH_NS:
             base = self._guessed_base(file, window, first_ns, is_truncated=decoded.header.get(BASE) is None)
@@ -63,7 +64,7 @@ class KinetoWindows:
         for name in waiting.keys():  # noqa: SIM118 - a spool is not a dict
             for frame in waiting.taken(name):
                 self._events.add(name, self._adapted(name, frame, base + self._shift_ns, window.number))
-        self._last_id += last
+        self._last_id += max(ids)
 
     def _guessed_base(self, file: Path, window: Window, first_ns: int, *, is_truncated: bool) -> int:
         """The base of a trace without a usable one: that of the previous trace, the same in a process."""
@@ -84,15 +85,3 @@ class KinetoWindows:
         ]
         flow = pl.format("{}.{}", pl.lit(number), "id").alias("id")
         return frame.with_columns(pl.col("start_ns") + shift_ns, flow, *ids)
-
-
-def _least(known: int | None, times: pl.Series) -> int | None:
-    least = times.min()
-    if not isinstance(least, int):
-        return known
-    return least if known is None else min(known, least)
-
-
-def _largest(ids: pl.Series) -> int:
-    largest = ids.max()
-    return largest if isinstance(largest, int) else 0

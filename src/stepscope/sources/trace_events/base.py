@@ -30,7 +30,7 @@ class EventClass:
 
     Args:
         name: Key of its frames.
-        phases: Values of `ph` that belong to it.
+        phases: Values of `ph` that belong to it: `X` alone, or others.
         categories: Values of `cat` that belong to it, in lower case ("" if an event has none); None takes
             what no other class takes.
         args: Arguments that become columns. Two entries may share a column (spellings of one key).

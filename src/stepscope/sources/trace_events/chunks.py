@@ -24,6 +24,7 @@ _CLEANED_BYTES = 4 << 20
 """Up to this size, keys that are not clean JSON are repaired and read, which takes forty times as much memory."""
 
 _ARRAY_START = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BOM = b"\xef\xbb\xbf"
 _TAIL_BYTES = 1 << 16
 _READ_BYTES = 1 << 20
 _MOST_TRIES = 100
@@ -75,8 +76,8 @@ class Chunker:
         while True:
             more = self._stream.read(_READ_BYTES)
             text += more
-            start = _document_start(text)
-            if start is None:
+            start = len(text) - len(text.removeprefix(_BOM).lstrip(b" \t\r\n"))
+            if start == len(text):
                 if not more or len(text) > MAX_HEADER_BYTES:
                     raise UnreadableInput(self._path, self._stream.damage or "the file is empty", _ADVICE)
                 continue
@@ -188,9 +189,3 @@ class _Depth:
             self._depth += {0x7B: 1, 0x5B: 1, 0x7D: -1, 0x5D: -1}.get(text[match.start()], 0)
             self._end = match.end()
         return self._depth if text.find(b'"', self._end, place) < 0 else None
-
-
-def _document_start(text: bytes) -> int | None:
-    start = 3 if text.startswith(b"\xef\xbb\xbf") else 0  # a byte order mark
-    start += len(text) - start - len(text[start:].lstrip(b" \t\r\n"))
-    return start if start < len(text) else None

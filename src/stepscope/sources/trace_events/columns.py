@@ -26,11 +26,7 @@ def times_ns(raw: Sequence[bytes]) -> pl.Series:
 
     They are parsed as text, because a float64 holds only a quarter of a us at today's epoch.
     """
-    try:
-        text = pl.Series("text", raw, dtype=pl.Binary).cast(pl.String, strict=False)
-    except pl.exceptions.ComputeError:  # one of them is not UTF-8
-        text = pl.Series("text", [value.decode("utf-8", "replace") for value in raw], dtype=pl.String)
-    text = text.str.strip_chars('" ')
+    text = _decoded("text", raw).str.strip_chars('" ')
     both = pl.col("text").str.split_exact(".", 1).struct
     whole = both.field("field_0").cast(pl.Int64, strict=False)
     part = both.field("field_1").fill_null("").str.slice(0, 3).str.pad_end(3, "0").cast(pl.Int64, strict=False)
@@ -84,32 +80,33 @@ def _column(
 
 def json_texts(name: str, values: list[Any]) -> pl.Series:
     """Arguments kept as their JSON text; a JSON string gives its content, absent and null give null."""
-    raw = list(map(bytes, values))
-    try:
-        series = pl.Series(name, raw, dtype=pl.Binary).cast(pl.String)
-    except pl.exceptions.PolarsError:
-        series = pl.Series(name, [value.decode("utf-8", "replace") for value in raw], dtype=pl.String)
     known = pl.when(~pl.col(name).is_in(["", "null"])).then(pl.col(name)).alias(name)
-    kept: pl.Series = series.to_frame().select(known).to_series()
+    kept: pl.Series = _decoded(name, list(map(bytes, values))).to_frame().select(known).to_series()
     quoted = kept.str.starts_with('"').arg_true()
     if quoted.len():
         kept = kept.scatter(quoted, [_unquoted(kept[i]) for i in quoted.to_list()])
     return kept
 
 
+def _decoded(name: str, raw: Sequence[bytes]) -> pl.Series:
+    """JSON texts as strings; bytes that are not UTF-8 become replacement characters."""
+    try:
+        text: pl.Series = pl.Series(name, raw, dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.PolarsError:
+        text = pl.Series(name, [value.decode("utf-8", "replace") for value in raw], dtype=pl.String)
+    return text
+
+
 def usable(frame: pl.DataFrame, phases: frozenset[str], problems: dict[str, Problem]) -> pl.DataFrame:
     """Leave out complete events that cannot be used, and give the others whole nanoseconds."""
     if phases == {"X"}:
-        frame = complete_only(frame, problems)
-    elif "X" in phases:
-        ranges = complete_only(frame.filter(pl.col("phase") == "X"), problems)
-        frame = pl.concat([ranges, frame.filter(pl.col("phase") != "X")])
+        frame = _complete_only(frame, problems)
     duration_ns = (frame["duration_us"] * 1000).round().cast(pl.Int64, strict=False)
     kept = [column for column in frame.get_columns() if column.name != "duration_us"]
     return pl.DataFrame([*kept, duration_ns.alias("duration_ns")])
 
 
-def complete_only(frame: pl.DataFrame, problems: dict[str, Problem]) -> pl.DataFrame:
+def _complete_only(frame: pl.DataFrame, problems: dict[str, Problem]) -> pl.DataFrame:
     """Drop complete events (phase X) without a usable start or duration, and count them by reason."""
     if _is_clean(frame["start_ns"], frame["duration_us"]):
         return frame

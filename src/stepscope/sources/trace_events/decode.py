@@ -125,19 +125,17 @@ class EventDecoder:
         return Decoded(frames, found.problems, found.ended, found.rest)
 
     def _frame(self, cls: EventClass, events: list[Any], problems: dict[str, Problem]) -> pl.DataFrame:
-        count, only_ranges = len(events), cls.phases == {"X"}
+        # the format gives complete events no id
+        ids = [None] * len(events) if cls.phases == {"X"} else _each("id", events)
         series = [
-            pl.repeat("X", count, eager=True).alias("phase") if only_ranges else _strings("phase", "ph", events),
+            pl.Series("phase", _each("ph", events), dtype=pl.String),
             columns.texts("name", _each("name", events)).fill_null(""),
             pl.Series("category", _each("cat", events), dtype=pl.String),
             columns.texts("process", _each("pid", events)),
             columns.texts("thread", _each("tid", events)),
             columns.times_ns(list(map(bytes, _each("ts", events)))),
             columns.floats("duration_us", _each("dur", events)),
-            # the format gives complete events none
-            pl.repeat(None, count, dtype=pl.String, eager=True).alias("id")
-            if only_ranges
-            else columns.texts("id", _each("id", events)),
+            columns.texts("id", ids),
         ]
         if cls.args:
             none = self._no_args
@@ -155,10 +153,6 @@ class EventDecoder:
 def _each(field: str, objects: list[Any]) -> list[Any]:
     """One field of many objects, without calling a Python function for each."""
     return list(map(attrgetter(field), objects))
-
-
-def _strings(name: str, field: str, objects: list[Any]) -> pl.Series:
-    return pl.Series(name, _each(field, objects), dtype=pl.String)
 
 
 def _args_type(layout: Layout) -> tuple[type[msgspec.Struct], dict[str, str]]:
