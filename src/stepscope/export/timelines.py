@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import polars as pl
 
@@ -31,31 +31,27 @@ def overlaps(activity: pl.DataFrame, windows: pl.LazyFrame) -> dict[str, pl.Data
     return {part: union(cut.filter(where)).collect() for part, where in OVERLAPS.items()}
 
 
-class CappedList:
-    """The text of a JSON list that ends before it grows beyond a limit, and is valid JSON in any case. Iterate it once.
+def capped(
+    entries: Iterable[str], limit: int, note: Callable[[int, int], None], opening: str = "[", closing: str = "]"
+) -> Iterator[str]:
+    """The text of a JSON list that ends before it grows beyond a limit, and is valid JSON in any case.
 
     Args:
         entries: The entries, each as JSON.
         limit: Most bytes of the text; an empty list is always written.
+        note: Called at the end if entries did not fit: how many were written, and how many were not.
         opening: What the list begins with.
         closing: What it ends with.
     """
-
-    def __init__(self, entries: Iterable[str], limit: int, opening: str = "[", closing: str = "]") -> None:
-        self.written = 0
-        """Entries written so far."""
-        self.cut = 0
-        """Entries that did not fit."""
-        self._entries, self._limit = entries, limit
-        self._opening, self._closing = opening, closing
-
-    def __iter__(self) -> Iterator[str]:
-        left = self._limit - len(self._opening) - len(self._closing)
-        for entry in self._entries:
-            left -= 0 if self.cut else len(entry.encode()) + len(SEPARATOR)
-            if left < 0:
-                self.cut += 1
-                continue
-            yield (SEPARATOR if self.written else self._opening) + entry
-            self.written += 1
-        yield self._closing if self.written else "[]"
+    left = limit - len(opening) - len(closing)
+    written = cut = 0
+    for entry in entries:
+        left -= 0 if cut else len(entry.encode()) + len(SEPARATOR)
+        if left < 0:
+            cut += 1
+            continue
+        yield (SEPARATOR if written else opening) + entry
+        written += 1
+    yield closing if written else "[]"
+    if cut:
+        note(written, cut)

@@ -18,7 +18,7 @@ from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.communication import named_calls
 from stepscope.export.formatting import us_text
 from stepscope.export.rank_export import RankExport
-from stepscope.export.timelines import SEPARATOR, CappedList, overlaps
+from stepscope.export.timelines import SEPARATOR, capped, overlaps
 from stepscope.sources.ascend.collective_tables import ELEMENT_BYTES
 from stepscope.tables.steps import WHOLE_RECORDING
 
@@ -71,11 +71,7 @@ ELEMENT_TYPES = {
 
 def trace_view(export: RankExport) -> Iterator[str]:
     """The file, in parts. What explains the job comes first, so that a timeline that is cut still shows the steps;
-    the names of a track stand before the first event on it.
-
-    Raises:
-        Unavailable: If there is nothing to show.
-    """
+    the names of a track stand before the first event on it."""
     tracks = Tracks(export)
     kinds = (_step_events, _overlap_events, _communication_events, _kernel_events, _counter_events, _host_events)
     events = chain.from_iterable(make(export, tracks) for make in kinds)
@@ -86,16 +82,13 @@ def trace_view(export: RankExport) -> Iterator[str]:
         SEPARATOR.join(msgspec.json.encode(each).decode() for each in (*tracks.new_names(), event))
         for event in chain([first], events)
     )
-    return _with_note(export, CappedList(entries, export.timeline_limit_bytes))
 
-
-def _with_note(export: RankExport, text: CappedList) -> Iterator[str]:
-    """The text; notes afterwards what did not fit."""
-    yield from text
-    if text.cut:
+    def note(written: int, cut: int) -> None:
         limit = f"timeline_limit ({export.timeline_limit_bytes} bytes)"
-        reason = f"holds the first {text.written} of {text.written + text.cut} events, as many as {limit} allows"
+        reason = f"holds the first {written} of {written + cut} events, as many as {limit} allows"
         export.leave_out("trace_view.json", reason)
+
+    return capped(entries, export.timeline_limit_bytes, note)
 
 
 def _step_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:

@@ -20,7 +20,7 @@ from stepscope.export.classic.gpu_operators import owned_kernels
 from stepscope.export.classic.operator_names import named_operators
 from stepscope.export.formatting import ms, us_text
 from stepscope.export.rank_export import RankExport
-from stepscope.export.timelines import CappedList, overlaps
+from stepscope.export.timelines import capped, overlaps
 from stepscope.recording_format.rows import MARKS
 
 _PHASES = ("data", "forward", "backward", "optimizer", "validation", "compile", "checkpoint", "epoch", "range")
@@ -52,11 +52,12 @@ def write_timeline(export: RankExport) -> None:
         return
     indent = "    " if export.pretty else ""  # each event is one line in any case
     lines = (indent + line for line in _lines(export, steps, operators))
-    written = CappedList(lines, export.timeline_limit_bytes, "[\n", "\n]")
-    export.write(display, written)
-    if written.cut:
+
+    def note(_: int, cut: int) -> None:
         limit = f"{export.timeline_limit_bytes / (1 << 20):g} MB (timeline_limit)"
-        export.leave_out(f"{display} (events)", f"the last {written.cut} events: the file would be larger than {limit}")
+        export.leave_out(f"{display} (events)", f"the last {cut} events: the file would be larger than {limit}")
+
+    export.write(display, capped(lines, export.timeline_limit_bytes, note, "[\n", "\n]"))
     export.write_json(f"{kind}_timeline_summary_{export.rank}.json", _summary(export, operators))
 
 
