@@ -1,4 +1,4 @@
-"""How exported files write times, shares and rows."""
+"""How exported files write times, shares and rows, and in which order they list sums."""
 
 from __future__ import annotations
 
@@ -56,3 +56,10 @@ def microseconds(column: str | pl.Expr) -> pl.Expr:
 def instants(column: str) -> pl.Expr:
     """Times of a CSV file, with the tab behind them that keeps spreadsheets from rounding them."""
     return microseconds(column) + "\t"
+
+
+def largest_first(rows: pl.LazyFrame, *by: str, **sums: pl.Expr) -> pl.DataFrame:
+    """Sums of rows by some columns, those with the largest first sum first, equal ones in the order of the columns."""
+    order = [next(iter(sums)), *by]
+    descending = [name in sums for name in order]
+    return rows.group_by(by).agg(**sums).sort(order, descending=descending).collect()

@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.communication import named_calls
-from stepscope.export.formatting import instants, microseconds
+from stepscope.export.formatting import instants, largest_first, microseconds
 from stepscope.export.rank_export import RankExport
 from stepscope.tables.steps import WHOLE_RECORDING
 
@@ -26,25 +26,12 @@ _STEP_COLUMNS = {
 }
 """Header to column of `breakdown`."""
 CUBE_CORES = ("AI_CORE", "MIX_AIC")
-CALL_CORE = "COMMUNICATION"
-"""Core of rows that are communication calls."""
-_SHAPES = {
-    "Input Shapes": "input_shapes",
-    "Input Data Types": "input_types",
-    "Input Formats": "input_formats",
-    "Output Shapes": "output_shapes",
-    "Output Data Types": "output_types",
-    "Output Formats": "output_formats",
-}
 
 
 def step_trace_time(export: RankExport) -> str:
     """The file, in microseconds, from our own breakdown; the format's `Free` contains memory operations.
 
     `Preparing` is left out if no step has it: it ends with a step's first device task, which a host does not have.
-
-    Raises:
-        Unavailable: If the steps cannot be split, with the reason.
     """
     parts: pl.DataFrame = export.run.analyse("breakdown")
     rows = parts.with_columns(free_ns=pl.col("free_ns") + pl.col("memory_not_overlapped_ns"))
@@ -57,9 +44,6 @@ def operator_details(export: RankExport) -> str:
     """The file. Time on the device is the kernels that an operator (total: or one inside it) launched; 0 on a host.
 
     The columns `With AICore` hold the part of it that ran on cube cores, and are 0 for other kernels.
-
-    Raises:
-        Unavailable: If no operators, or no shapes, were recorded.
     """
     operators = export.rows("operators")
     if operators.is_empty():
@@ -111,13 +95,10 @@ def _with_totals(thread: pl.DataFrame) -> pl.DataFrame:
 
 
 def kernel_details(export: RankExport) -> str:
-    """Compute kernels and communication calls of the device, in order of start.
-
-    Raises:
-        Unavailable: If nothing ran on a device.
-    """
-    calls = named_calls(export).filter("on_device")
-    rows = pl.concat([_compute(export), _calls(calls)], how="diagonal")
+    """Compute kernels and communication calls of the device, in order of start."""
+    names = {"name": pl.col("call"), "type": pl.format("hcom_{}_", "word"), "core": pl.lit("COMMUNICATION")}
+    calls = named_calls(export).filter("on_device").with_columns(**names)
+    rows = pl.concat([_compute(export), calls], how="diagonal")
     if rows.is_empty():
         raise Unavailable(export.run.missing("kernels") or "no kernels in the wanted steps")
     step = pl.col("step") if export.has_steps else pl.lit(None, pl.Int32)
@@ -134,17 +115,17 @@ def kernel_details(export: RankExport) -> str:
         microseconds("wait_ns").alias("Wait Time(us)"),
         pl.col("block_dim").alias("Block Dim"),
         pl.col("mix_block_dim").alias("Mix Block Dim"),
-        *(pl.col(name).alias(title) for title, name in _SHAPES.items()),
+        *(
+            pl.col(f"{side}_{what}").alias(f"{side.title()} {title}")
+            for side in ("input", "output")
+            for what, title in (("shapes", "Shapes"), ("types", "Data Types"), ("formats", "Formats"))
+        ),
     )
     return rows.write_csv(null_value="N/A")
 
 
 def op_statistic(export: RankExport) -> str:
-    """Totals of device work by type if the source states one, else by name; on a host, of operators.
-
-    Raises:
-        Unavailable: If there is neither.
-    """
+    """Totals of device work by type if the source states one, else by name; on a host, of operators."""
     if export.run.has("kernels"):
         work = _compute(export).select(pl.coalesce("type", "name").alias("type"), "core", "duration_ns")
     else:
@@ -152,7 +133,7 @@ def op_statistic(export: RankExport) -> str:
         work = export.rows("operators").select(pl.col("name").alias("type"), pl.lit("CPU").alias("core"), spent)
     if work.is_empty():
         raise Unavailable("neither kernels nor operators were recorded")
-    totals = _totals(work, ["type", "core"])
+    totals = _totals(work, "type", "core")
     ratio = 100 * pl.col("total_ns") / pl.col("total_ns").sum()
     return totals.select(
         pl.lit(export.facts.get("device")).alias("Device_id"),
@@ -168,16 +149,12 @@ def op_statistic(export: RankExport) -> str:
 
 
 def api_statistic(export: RankExport) -> str:
-    """Totals of the calls into the driver and its runtime.
-
-    Raises:
-        Unavailable: If none were recorded, as on a host alone.
-    """
+    """Totals of the calls into the driver and its runtime."""
     calls = export.rows("slices").filter(pl.col("category") == "runtime")
     if calls.is_empty():
         raise Unavailable("no calls into a device's runtime were recorded")
     return (
-        _totals(calls, ["name"])
+        _totals(calls, "name")
         .select(
             pl.lit("host").alias("Device_id"),
             pl.lit("runtime").alias("Level"),
@@ -199,31 +176,16 @@ def _compute(export: RankExport) -> pl.DataFrame:
     return rows.with_columns(pl.col("core").fill_null(kind))
 
 
-def _calls(calls: pl.DataFrame) -> pl.DataFrame:
-    return calls.select(
-        "start_ns",
-        "duration_ns",
-        "wait_ns",
-        "stream",
-        "step",
-        name="call",
-        type=pl.format("hcom_{}_", "word"),
-        core=pl.lit(CALL_CORE),
-    )
-
-
-def _totals(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+def _totals(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     """Sums of `duration_ns`, largest first."""
     duration = pl.col("duration_ns")
-    return (
-        rows.group_by(by)
-        .agg(
-            count=pl.len(),
-            total_ns=duration.sum(),
-            min_ns=duration.min(),
-            mean_ns=duration.mean(),
-            max_ns=duration.max(),
-            variance=duration.cast(pl.Float64).var(ddof=0),
-        )
-        .sort("total_ns", *by, descending=[True, *(False for _ in by)])
+    return largest_first(
+        rows.lazy(),
+        *by,
+        total_ns=duration.sum(),
+        count=pl.len(),
+        min_ns=duration.min(),
+        mean_ns=duration.mean(),
+        max_ns=duration.max(),
+        variance=duration.cast(pl.Float64).var(ddof=0),
     )

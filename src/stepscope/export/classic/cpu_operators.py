@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.export.classic.operator_names import named_operators
-from stepscope.export.formatting import csv_text, ms, ratio
+from stepscope.export.formatting import csv_text, largest_first, ms, ratio
 from stepscope.export.rank_export import RankExport
 from stepscope.json_files import value_in
 
@@ -25,6 +25,7 @@ DETAIL_HEADER = (
     "total_proportion,subgraph,pid"
 )
 NO_OPERATORS = "no operators were recorded (op_time is off, or no window of operators was finished)"
+_NAMES = ("full_name", "op_type", "op_name", "subgraph")
 _PART = 100_000
 NO_SHAPE = "NoShape"
 _NO_TENSOR = ("", "Scalar", "ScalarList")
@@ -38,47 +39,23 @@ def write_cpu_operators(export: RankExport) -> None:
         for name in (types, details):
             export.leave_out(name, not_of_gpus if export.run.has("operators") else NO_OPERATORS)
         return
-    totals = (
-        named_operators(export)
-        .group_by("op_type", "op_name", "full_name", "subgraph")
-        .agg(count=pl.len(), total_ns=pl.coalesce("self_ns", "duration_ns").sum())
-        .sort("total_ns", "full_name", descending=[True, False])
-        .collect()
-    )
-    export.write(types, csv_text(TYPE_HEADER, _type_rows(totals, step_count(export))))
-    export.write(details, csv_text(DETAIL_HEADER, _detail_rows(totals, export.facts["process"])))
-
-
-def step_count(export: RankExport) -> int:
-    """Steps that were recorded; 1 if none is known, so that figures for each step are totals."""
-    return max(export.numbered_steps.height, 1)
-
-
-def per_step(count: int, steps: int) -> int:
-    """A count for each step, rounded, as readers take whole numbers only; at least 1."""
-    return max((2 * count + steps) // (2 * steps), 1)
-
-
-def _type_rows(totals: pl.DataFrame, steps: int) -> list[tuple[object, ...]]:
-    whole = int(totals["total_ns"].sum())
-    types = (
-        totals.group_by("op_type")
-        .agg(pl.col("count").sum(), pl.col("total_ns").sum())
-        .sort("total_ns", "op_type", descending=[True, False])
-    )
-    return [
-        (op_type, count, per_step(count, steps), ms(total), ms(total / count), ratio(total, whole))
-        for op_type, count, total in types.iter_rows()
+    spent = pl.coalesce("self_ns", "duration_ns")
+    by_name = largest_first(named_operators(export), *_NAMES, total=spent.sum(), count=pl.len())
+    by_type = largest_first(by_name.lazy(), "op_type", total=pl.col("total").sum(), count=pl.col("count").sum())
+    whole = int(by_type["total"].sum())
+    # Readers take whole numbers only. If no step is known, the number for each step is that of all calls.
+    steps = max(export.numbered_steps.height, 1)
+    type_rows = [
+        (kind, count, max((2 * count + steps) // (2 * steps), 1), ms(total), ms(total / count), ratio(total, whole))
+        for kind, total, count in by_type.iter_rows()
     ]
-
-
-def _detail_rows(totals: pl.DataFrame, process: int | None) -> list[tuple[object, ...]]:
-    whole = int(totals["total_ns"].sum())
-    columns = totals.select("op_type", "op_name", "full_name", "subgraph", "count", "total_ns")
-    return [
-        ("Host", kind, name, full, count, ms(total), ms(total / count), ratio(total, whole), subgraph, process or 0)
-        for kind, name, full, subgraph, count, total in columns.iter_rows()
+    export.write(types, csv_text(TYPE_HEADER, type_rows))
+    process = export.facts["process"] or 0
+    detail_rows = [
+        ("Host", kind, name, full, count, ms(total), ms(total / count), ratio(total, whole), subgraph, process)
+        for full, kind, name, subgraph, total, count in by_name.iter_rows()
     ]
+    export.write(details, csv_text(DETAIL_HEADER, detail_rows))
 
 
 def write_launches(export: RankExport) -> None:

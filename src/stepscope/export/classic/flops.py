@@ -6,8 +6,6 @@ operators are matrix work, so the columns of the vector unit are 0. The time is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from stepscope.analysis.flops.flops import KEYS
@@ -15,7 +13,7 @@ from stepscope.analysis.methods.flop_formulas import COUNTED
 from stepscope.errors import Unavailable
 from stepscope.export.classic.gpu_operators import owned_kernels
 from stepscope.export.classic.operator_names import named_operators
-from stepscope.export.formatting import csv_text
+from stepscope.export.formatting import csv_text, largest_first
 from stepscope.export.rank_export import RankExport
 
 HEADER = "full_kernel_name,MFLOPs(10^6 cube),GFLOPS(10^9 cube),MFLOPs(10^6 vector),GFLOPS(10^9 vector)"
@@ -41,7 +39,11 @@ def write_flops(export: RankExport) -> None:
         export.leave_out(summary, export.left_out[table])
         return
     totals = _by_operator(export, known)
-    export.write(table, csv_text(HEADER, _rows(totals)))
+    rows = (
+        (name, round(whole / calls / 1e6, 6), round(whole / spent_ns, 6) if spent_ns else 0.0, 0.0, 0.0)
+        for name, whole, calls, spent_ns in totals.iter_rows()
+    )
+    export.write(table, csv_text(HEADER, rows))
     whole, spent_ns = int(totals["whole"].sum()), int(totals["spent_ns"].sum())
     rate = round(whole / spent_ns, 6) if spent_ns else 0.0
     content = {"cube_FLOPs": round(whole / 1e6, 6), "cube_FLOPS": rate, "vec_FLOPs": 0.0, "vec_FLOPS": 0.0}
@@ -52,7 +54,7 @@ def _uncounted(export: RankExport, counted: pl.DataFrame) -> list[str]:
     """Which calls of operators that count are missing, and why."""
     reasons = []
     bare = named_operators(export).filter(pl.col("op_type").is_in(list(COUNTED)) & pl.col("input_shapes").is_null())
-    kinds = bare.group_by("op_type").agg(calls=pl.len()).sort("calls", "op_type", descending=[True, False]).collect()
+    kinds = largest_first(bare, "op_type", calls=pl.len())
     if kinds.height:
         names = ", ".join(kinds["op_type"].head(MAX_NAMED)) + (", ..." if kinds.height > MAX_NAMED else "")
         reasons.append(f"{kinds['calls'].sum()} calls of {names} have no recorded shapes, so they are not counted")
@@ -63,18 +65,14 @@ def _uncounted(export: RankExport, counted: pl.DataFrame) -> list[str]:
 
 
 def _by_operator(export: RankExport, counted: pl.DataFrame) -> pl.DataFrame:
-    """`full_name`, `calls`, `whole` (operations of all calls), `spent_ns`, most operations first.
+    """`full_name`, `whole` (operations of all calls), `calls`, `spent_ns`, most operations first.
 
     The device's time is that of all work launched by the operator or by those it calls.
     """
     calls = named_operators(export).select("full_name", "duration_ns", *KEYS)
-    totals = (
-        calls.join(counted.lazy().select("flops", *KEYS), on=KEYS, nulls_equal=True)
-        .group_by("full_name")
-        .agg(calls=pl.len(), whole=pl.col("flops").sum(), spent_ns=pl.col("duration_ns").sum())
-        .sort("whole", "full_name", descending=[True, False])
-        .collect()
-    )
+    known = calls.join(counted.lazy().select("flops", *KEYS), on=KEYS, nulls_equal=True)
+    sums = {"whole": pl.col("flops").sum(), "calls": pl.len(), "spent_ns": pl.col("duration_ns").sum()}
+    totals = largest_first(known, "full_name", **sums)
     if not export.on_gpu:
         return totals
     device = owned_kernels(export).group_by("full_name").agg(ns=pl.col("duration_ns").sum()).collect().rows()
@@ -82,8 +80,3 @@ def _by_operator(export: RankExport, counted: pl.DataFrame) -> pl.DataFrame:
         sum(ns for owner, ns in device if owner == name or owner.startswith(f"{name}/")) for name in totals["full_name"]
     ]
     return totals.with_columns(spent_ns=pl.Series(spent, dtype=pl.Int64))
-
-
-def _rows(totals: pl.DataFrame) -> Iterator[tuple[object, ...]]:
-    for name, calls, whole, spent_ns in totals.select("full_name", "calls", "whole", "spent_ns").iter_rows():
-        yield (name, round(whole / calls / 1e6, 6), round(whole / spent_ns, 6) if spent_ns else 0.0, 0.0, 0.0)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.export.classic.operator_names import named_operators
-from stepscope.export.formatting import csv_text, ratio, us
+from stepscope.export.formatting import csv_text, largest_first, ratio, us
 from stepscope.export.rank_export import RankExport
 
 TYPE_HEADER = "op_type,type_occurrences,total_time(us),total_proportion,avg_time(us)"
@@ -33,30 +33,23 @@ def write_gpu_operators(export: RankExport) -> None:
     if not export.on_gpu:
         return
     owned = owned_kernels(export)
-    activity = (
-        owned.group_by("name", "kind", "full_name", "stream", "block", "grid")
-        .agg(
-            pl.len().alias("count"),
-            total=pl.col("duration_ns").sum(),
-            longest=pl.col("duration_ns").max(),
-            shortest=pl.col("duration_ns").min(),
-        )
-        .sort("total", "name", descending=[True, False])
-        .collect()
-    )
+    time = pl.col("duration_ns")
+    sums = {"total": time.sum(), "count": pl.len(), "longest": time.max(), "shortest": time.min()}
+    activity = largest_first(owned, "name", "full_name", "kind", "stream", "block", "grid", **sums)
     export.write(f"gpu_activity_data_{export.rank}.csv", csv_text(ACTIVITY_HEADER, _activity_rows(activity)))
-    details = (
-        owned.group_by("op_type", "op_name", "full_name")
-        .agg(
-            calls=CALLS,
-            total=pl.col("duration_ns").sum(),
-            kernels=pl.len(),
-        )
-        .sort("total", "full_name", descending=[True, False])
-        .collect()
-    )
-    export.write(f"gpu_op_detail_info_{export.rank}.csv", csv_text(DETAIL_HEADER, _detail_rows(details)))
-    export.write(f"gpu_op_type_info_{export.rank}.csv", csv_text(TYPE_HEADER, _type_rows(details)))
+    sums = {"total": time.sum(), "calls": CALLS, "kernels": pl.len()}
+    details = largest_first(owned, "full_name", "op_type", "op_name", **sums)
+    whole = int(details["total"].sum())
+    detail_rows = [
+        ("Device", kind, name, full, calls, us(total), us(total / calls), ratio(total, whole), us(total), kernels)
+        for full, kind, name, total, calls, kernels in details.iter_rows()
+    ]
+    export.write(f"gpu_op_detail_info_{export.rank}.csv", csv_text(DETAIL_HEADER, detail_rows))
+    types = largest_first(details.lazy(), "op_type", total=pl.col("total").sum(), calls=pl.col("calls").sum())
+    type_rows = [
+        (kind, calls, us(total), ratio(total, whole), us(total / calls)) for kind, total, calls in types.iter_rows()
+    ]
+    export.write(f"gpu_op_type_info_{export.rank}.csv", csv_text(TYPE_HEADER, type_rows))
 
 
 def owned_kernels(export: RankExport) -> pl.LazyFrame:
@@ -91,17 +84,3 @@ def _activity_rows(activity: pl.DataFrame) -> Iterator[tuple[object, ...]]:
 def _dim(text: str | None) -> str:
     """`256,1,1`, whatever brackets and blanks the source has around it."""
     return (text or "").strip("[]() ").replace(" ", "")
-
-
-def _detail_rows(details: pl.DataFrame) -> Iterator[tuple[object, ...]]:
-    whole = int(details["total"].sum())
-    for kind, name, full, calls, total, kernels in details.iter_rows():
-        times = (us(total), us(total / calls), ratio(total, whole), us(total))
-        yield ("Device", kind, name, full, calls, *times, kernels)
-
-
-def _type_rows(details: pl.DataFrame) -> Iterator[tuple[object, ...]]:
-    whole = int(details["total"].sum())
-    types = details.group_by("op_type").agg(pl.col("calls").sum(), pl.col("total").sum())
-    for kind, calls, total in types.sort("total", "op_type", descending=[True, False]).iter_rows():
-        yield (kind, calls, us(total), ratio(total, whole), us(total / calls))

@@ -16,7 +16,7 @@ from stepscope.errors import StepscopeError
 from stepscope.export.classic.cpu_operators import parsed_shapes
 from stepscope.export.classic.gpu_operators import CALLS, owned_kernels
 from stepscope.export.classic.operator_names import named_operators
-from stepscope.export.formatting import us
+from stepscope.export.formatting import largest_first, us
 from stepscope.export.rank_export import open_recording
 from stepscope.run import Run, open_run
 
@@ -61,10 +61,8 @@ def _of_one(name: str, sides: dict[str, pl.LazyFrame]) -> list[dict[str, Any]]:
     for side, rows in sides.items():
         mine = rows.filter((pl.col("op_type") == name) | (pl.col("op_name") == name) | (pl.col("full_name") == name))
         calls = pl.len() if side == "Host" else CALLS
-        totals = mine.group_by("input_shapes").agg(calls=calls, total=pl.col("duration_ns").sum())
-        for shapes, count, total in (
-            totals.sort("total", "input_shapes", descending=[True, False]).collect().iter_rows()
-        ):
+        totals = largest_first(mine, "input_shapes", total=pl.col("duration_ns").sum(), calls=calls)
+        for shapes, total, count in totals.iter_rows():
             shape = ",".join(json.dumps(one) for one in parsed_shapes(shapes))
             times = {"op_total_time(us)": us(total), "op_avg_time(us)": us(total / count)}
             found.append({"op_side": side, "input_shape": shape, "op_occurrences": count, **times})
