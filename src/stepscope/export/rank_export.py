@@ -62,20 +62,12 @@ class RankExport:
     """What could not be made, by file name, and why."""
     began_ns: int = field(default_factory=time.time_ns)
     """When the export began."""
-    kept: dict[str, pl.DataFrame] = field(default_factory=dict)
-    """Frames that several exporters need and that take long to compute."""
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         """The rank's row of `ranks`; what is missing there is taken from `recording.json`."""
         stated = {**self.about, "process": self.about.get("pid"), "device": self.about.get("device_id")}
         return {name: stated.get(name) if value is None else value for name, value in self.run.ranks[0].facts.items()}
-
-    @property
-    def world_size(self) -> int | None:
-        """Ranks in the job; None if unknown."""
-        size: int | None = self.facts["world_size"]
-        return size
 
     @property
     def recorded_steps(self) -> frozenset[int]:
@@ -96,11 +88,6 @@ class RankExport:
     def has_steps(self) -> bool:
         """Whether the recording has steps, and not only one window around all of it."""
         return bool((self.rows("steps")["window"] != WHOLE_RECORDING).any())
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of the `Profiler` that recorded."""
-        return self.about.get("options") or {}
 
     @property
     def is_mindspore(self) -> bool:
@@ -152,15 +139,11 @@ class RankExport:
 
     def write_json(self, name: str, content: Any) -> None:
         """Write one JSON file, indented with `pretty`."""
-        self.write(name, json.dumps(content, indent=self._indent, ensure_ascii=False))
+        self.write(name, json.dumps(content, indent=4 if self.pretty else None, ensure_ascii=False))
 
     def json_text(self, content: Any) -> str:
         """JSON, indented with `pretty`; a value that JSON does not know becomes text."""
-        return json.dumps(content, indent=self._indent, default=str)
-
-    @property
-    def _indent(self) -> int | None:
-        return 4 if self.pretty else None
+        return json.dumps(content, indent=4 if self.pretty else None, default=str)
 
     def copy(self, name: str, source: Path) -> None:
         """Copy a file of the recording; raises `OSError` if it cannot be read or written."""

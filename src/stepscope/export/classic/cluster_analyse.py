@@ -23,7 +23,7 @@ _PIPELINE = "pipeline-parallel"
 
 def write_cluster_analyse(export: RankExport) -> None:
     """Write it for a GPU job of several ranks; other devices have no such page."""
-    ranks = export.world_size or 1
+    ranks = export.facts["world_size"] or 1
     if not export.on_gpu or ranks < 2:
         return
     mode, stages = _mode(export)

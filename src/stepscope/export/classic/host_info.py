@@ -23,12 +23,11 @@ _KB = 1024  # kB as the kernel counts memory
 
 def write_host_info(export: RankExport) -> None:
     """Write the rows, the timeline, the rows with memory, and the totals of the data set."""
-    wanted = export.options.get("profile_framework", "all")
-    rank = export.rank
-    names = [f"host_info/{name}" for name in (f"host_info_{rank}.csv", f"timeline_{rank}.json")]
-    names += [f"host_info/host_memory_{rank}.csv", f"host_info/dataset_{rank}.csv"]
+    wanted = (export.about.get("options") or {}).get("profile_framework", "all")
+    kinds = ("host_info_{}.csv", "timeline_{}.json", "host_memory_{}.csv", "dataset_{}.csv")
+    table, timeline, host_memory, dataset = (f"host_info/{kind.format(export.rank)}" for kind in kinds)
     if wanted not in ("all", "time", "memory"):
-        for name in names:
+        for name in (table, timeline, host_memory, dataset):
             export.leave_out(name, "profile_framework is off")
         return
     marks = export.within(_marks(export), "start_ns") if wanted != "memory" else _marks(export).clear()
@@ -36,7 +35,6 @@ def write_host_info(export: RankExport) -> None:
     if wanted == "time":
         memory = memory.clear()
     rows = _rows(export, marks, memory)
-    table, timeline, host_memory, dataset = names
     export.write(table, csv_text(HEADER, rows.iter_rows()))
     export.write_json(timeline, _timeline(rows, marks, export))
     with_memory = rows.filter(pl.col("memory_kb") > 0)

@@ -29,12 +29,13 @@ def named_operators(export: RankExport) -> pl.LazyFrame:
         number) and `subgraph`.
     """
     operators = export.lazy("operators")
-    if export.is_mindspore:
-        named = operators.with_columns(full_name=pl.col("name"))
+    own = pl.col("name") if export.is_mindspore else "Default/" + pl.col("name")
+    if export.is_mindspore or not export.run.has("slices"):
+        named = operators.with_columns(full_name=own)
     else:
-        named = operators.join(_names(export), on="slice", how="left", maintain_order="left").with_columns(
-            full_name=pl.col("full_name").fill_null("Default/" + pl.col("name"))
-        )
+        names = export.run.analyse(_full_names).lazy()
+        named = operators.join(names, on="slice", how="left", maintain_order="left")
+        named = named.with_columns(pl.col("full_name").fill_null(own))
     full_name = pl.col("full_name").str.replace_all(";", ",", literal=True)
     op_name = full_name.str.split("/").list.last() if export.is_mindspore else pl.col("name")
     first = full_name.str.split("/").list.first()
@@ -46,30 +47,20 @@ def named_operators(export: RankExport) -> pl.LazyFrame:
     )
 
 
-def _names(export: RankExport) -> pl.LazyFrame:
-    """`slice` and `full_name` of the operators."""
-    if "paths" not in export.kept or "path_names" not in export.kept:
-        export.kept["paths"], export.kept["path_names"] = _paths(export)
-    return export.kept["paths"].lazy().join(export.kept["path_names"].lazy(), on="path", how="left").drop("path")
-
-
-def _paths(export: RankExport) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """`slice` and `path` of each operator, from the outside one depth after the other; `full_name` of each `path`."""
-    slices = (
-        export.lazy("slices")
-        .filter(pl.col("depth").is_not_null())
-        .select("slice", "parent", "depth", "name", "category")
-        .collect()
+def _full_names(slices: pl.LazyFrame) -> pl.DataFrame:
+    """`slice` and `full_name` of the operators, from the outside one depth after the other."""
+    ranges = (
+        slices.filter(pl.col("depth").is_not_null()).select("slice", "parent", "depth", "name", "category").collect()
     )
     paths = list(_SUBGRAPHS[:1])
     outer = pl.DataFrame(schema={"slice": pl.Int64, "path": pl.Int64})
     found = [outer]
-    for _, level in sorted(slices.partition_by("depth", as_dict=True).items()):
+    for _, level in sorted(ranges.partition_by("depth", as_dict=True).items()):
         inner = _extended(level, outer, paths)
         outer = inner.select("slice", "path")
         found.append(inner.filter(pl.col("category") == "operator").select("slice", "path"))
-    names = pl.DataFrame({"path": range(len(paths)), "full_name": paths}, schema_overrides={"path": pl.Int64})
-    return pl.concat(found), names
+    named = pl.concat(found)
+    return named.select("slice", full_name=pl.Series(paths).gather(named["path"]))
 
 
 def _extended(level: pl.DataFrame, outer: pl.DataFrame, paths: list[str]) -> pl.DataFrame:

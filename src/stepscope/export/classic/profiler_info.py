@@ -15,7 +15,7 @@ def write_profiler_info(export: RankExport) -> None:
     """Write it, with the end of the export as the time at which its analysis ended."""
     about, facts = export.about, export.facts
     parallel: dict[str, Any] = about.get("parallel") or {}
-    size = export.world_size or 1
+    size = facts["world_size"] or 1
     spans = about.get("spans") or []
     start = about.get("started_ns") or (spans[0][0] if spans else facts["start_ns"])
     ends = [end for _, end in spans if end is not None]
