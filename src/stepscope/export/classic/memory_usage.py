@@ -84,14 +84,16 @@ def _thinned(curve: pl.DataFrame) -> pl.DataFrame:
 
 def _graph(export: RankExport, nodes: pl.DataFrame, device: Any, static: int) -> dict[str, Any]:
     blocks = export.allocator_rows("allocations").filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)))
-    blocks = blocks.sort("size_bytes", descending=True).with_row_index("number")
-    times = nodes["time_ns"].to_list()
-    names = dict(blocks.select("allocation_ns", "name").iter_rows())
-    live = [_live(blocks, at, nodes["time_ns"]) for at in times]
-    steps = export.numbered_steps.head(1)
-    forward, backward = (
-        steps[column][0] if steps.height else None for column in ("forward_start_ns", "backward_end_ns")
+    times, last = nodes["time_ns"], nodes.height - 1
+    lives = {"life_start": blocks["allocation_ns"], "life_end": blocks["release_ns"].fill_null(times[last] + 1)}
+    blocks = (
+        blocks.with_columns(times.search_sorted(at).clip(upper_bound=last).alias(name) for name, at in lives.items())
+        .sort("size_bytes", descending=True)
+        .with_row_index("number")
     )
+    names = dict(blocks.select("allocation_ns", "name").iter_rows())
+    points = export.numbered_steps.select("forward_start_ns", "backward_end_ns")
+    forward, backward = next(points.iter_rows(), (None, None))
     columns = nodes.select("time_ns", "change_bytes", "allocated_bytes").iter_rows()
     return {
         "graph_id": _GRAPH,
@@ -109,21 +111,17 @@ def _graph(export: RankExport, nodes: pl.DataFrame, device: Any, static: int) ->
             }
             for number, (at, change, allocated) in enumerate(columns)
         ],
-        "fp_start": _node_at(times, forward, 0),
-        "bp_end": _node_at(times, backward, len(times) - 1),
+        "fp_start": 0 if forward is None else min((times <= forward).sum(), last),
+        "bp_end": last if backward is None else min((times <= backward).sum(), last),
         "lines": [_gib(allocated) for allocated in nodes["allocated_bytes"]],
-        "breakdowns": live,  # last, since one reader looks for it there
+        "breakdowns": [_live(blocks, at) for at in times],  # last, since one reader looks for it there
     }
 
 
-def _node_at(times: list[int], at: int | None, otherwise: int) -> int:
-    return otherwise if at is None else min(sum(time <= at for time in times), len(times) - 1)
-
-
-def _live(blocks: pl.DataFrame, at: int, nodes: pl.Series) -> list[dict[str, Any]]:
+def _live(blocks: pl.DataFrame, at: int) -> list[dict[str, Any]]:
     """The largest blocks that are held at a moment, with the nodes of their lives."""
     held = (pl.col("allocation_ns") <= at) & (pl.col("release_ns").fill_null(at + 1) > at)
-    columns = ("number", "name", "size_bytes", "allocation_ns", "release_ns")
+    columns = ("number", "name", "size_bytes", "life_start", "life_end")
     return [
         {
             "tensor_name": name or f"block-{number}",
@@ -134,8 +132,8 @@ def _live(blocks: pl.DataFrame, at: int, nodes: pl.Series) -> list[dict[str, Any
             "format": "",
             "data_type": "",
             "life_long": "LifeLongNone",
-            "life_start": min(int(nodes.search_sorted(start)), len(nodes) - 1),
-            "life_end": len(nodes) - 1 if end is None else min(int(nodes.search_sorted(end)), len(nodes) - 1),
+            "life_start": start,
+            "life_end": end,
         }
         for number, name, size, start, end in blocks.filter(held).head(MAX_BLOCKS).select(columns).iter_rows()
     ]

@@ -9,7 +9,7 @@ mean, as it does in other tools that write this file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import islice
 
 import polars as pl
 
@@ -21,6 +21,8 @@ from stepscope.export.formatting import TICK_NS, csv_text
 from stepscope.export.rank_export import RankExport
 
 Row = list[int]
+Call = dict[int, tuple[int, int]]
+"""Start and end in ticks of one call in each step that has it."""
 
 TRAINING = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
 INFERENCE = "step_num,start_point,end_point,total,fp_point,iteration_interval,fp"
@@ -42,17 +44,20 @@ def write_step_trace(export: RankExport) -> None:
     reduces = _reduces(export)
     if len(reduces) > MAX_REDUCES:
         export.leave_out(f"{trace} (reduce columns)", f"{len(reduces) - MAX_REDUCES} of {len(reduces)} calls in a step")
-        reduces = reduces[:MAX_REDUCES]
-    header = ",".join([TRAINING if training else INFERENCE, *(reduce.header for reduce in reduces)])
+        reduces = dict(islice(reduces.items(), MAX_REDUCES))
+    columns = (f"{name},{name}_start_point,{name}_end_point" for name in reduces)
+    header = ",".join([TRAINING if training else INFERENCE, *columns])
     # the steps whose predecessor was recorded, wanted or not; without any, all but the first
     counted = [row for row in rows if row[0] - 1 in export.recorded_steps] or rows[1:] or rows
     average = [_rounded_mean(column) for column in list(zip(*counted, strict=True))[1:]]  # without the step's number
-    numbered = [
-        [number, *row[1:], *(cell for reduce in reduces for cell in reduce.cells(row[0], row[2]))]
-        for number, row in enumerate(rows, 1)
-    ]
-    last = [cell for reduce in reduces for cell in reduce.mean({row[0]: row[1] for row in counted}, *average[:2])]
-    export.write(trace, csv_text(header, [*numbered, ["-", *average, *last]]))
+    lines: list[list[object]] = []
+    for number, (step, start, step_end, *rest) in enumerate(rows, 1):
+        # a step without a call has it, without length, at its end: readers take whole numbers only
+        times = (calls.get(step, (step_end, step_end)) for calls in reduces.values())
+        lines.append([number, start, step_end, *rest, *(cell for at, end in times for cell in (end - at, at, end))])
+    starts = {row[0]: row[1] for row in counted}
+    last = [cell for calls in reduces.values() for cell in _mean_call(calls, starts, *average[:2])]
+    export.write(trace, csv_text(header, [*lines, ["-", *average, *last]]))
     named = {
         "fp_start": _operator_at(export, points, "forward_start"),
         "bp_end": _operator_at(export, points, "backward_end"),
@@ -110,41 +115,22 @@ def _operator_at(export: RankExport, points: pl.DataFrame, point: str) -> str:
     return next(iter(found.collect()["full_name"]), str(name))
 
 
-@dataclass(frozen=True)
-class _Reduce:
-    """One call, by the name of its columns, with its start and end in ticks in each step that has it."""
-
-    name: str
-    calls: Mapping[int, tuple[int, int]]
-
-    @property
-    def header(self) -> str:
-        """The names of its three columns."""
-        return f"{self.name},{self.name}_start_point,{self.name}_end_point"
-
-    def cells(self, step: int, step_end: int) -> list[int]:
-        """Length, start and end in a step. A step without the call has it, without length, at its end: readers take
-        whole numbers only."""
-        start, end = self.calls.get(step, (step_end, step_end))
-        return [end - start, start, end]
-
-    def mean(self, starts: Mapping[int, int], mean_start: int, mean_end: int) -> list[int]:
-        """Length, start and end in the average step, from those that have the call and count (`starts`)."""
-        mine = [(at - starts[step], end - at) for step, (at, end) in self.calls.items() if step in starts]
-        if not mine:
-            return [0, mean_end, mean_end]
-        start = mean_start + _rounded_mean([offset for offset, _ in mine])
-        length = _rounded_mean([length for _, length in mine])
-        return [length, start, start + length]
+def _mean_call(calls: Call, starts: Mapping[int, int], mean_start: int, mean_end: int) -> list[int]:
+    """Length, start and end of a call in the average step, from the steps that have it and count (`starts`)."""
+    mine = [(at - starts[step], end - at) for step, (at, end) in calls.items() if step in starts]
+    if not mine:
+        return [0, mean_end, mean_end]
+    offset, length = (_rounded_mean(column) for column in zip(*mine, strict=True))
+    return [length, mean_start + offset, mean_start + offset + length]
 
 
-def _reduces(export: RankExport) -> list[_Reduce]:
-    """The calls, in the order in which they come in a step."""
-    found: dict[str, dict[int, tuple[int, int]]] = {}
+def _reduces(export: RankExport) -> dict[str, Call]:
+    """The calls by the names of their columns, in the order in which they come in a step."""
+    found: dict[str, Call] = {}
     calls = named_reduces(export, export.rows("collectives")).select("reduce", "step", "start_ns", "duration_ns")
     for name, step, start_ns, ns in calls.iter_rows():
         found.setdefault(name, {})[step] = (start_ns // TICK_NS, (start_ns + ns) // TICK_NS)
-    return [_Reduce(name, calls) for name, calls in found.items()]
+    return found
 
 
 def named_reduces(export: RankExport, collectives: pl.DataFrame) -> pl.DataFrame:
