@@ -90,7 +90,10 @@ def publish(export: RankExport, home: Path) -> None:
     _write_list(export, dict.fromkeys([*export.written, *sorted(before)]), complete=False)
     for file in export.written:
         _move(staged / file, home / file)
-    _remove(export, before - set(export.written))
+    gone = before.difference(export.written)
+    for file in gone:
+        (home / file).unlink(missing_ok=True)
+    _remove_empty(home, gone)
     _write_list(export, export.written, complete=True)
 
 
@@ -142,14 +145,6 @@ def _set_aside(directory: Path, files: Iterable[str], earlier: Path) -> None:
             make_private((earlier / file).parent)
             shutil.move(directory / file, earlier / file)
     _remove_empty(directory, files)
-
-
-def _remove(export: RankExport, files: Iterable[str]) -> None:
-    """Remove files of an earlier export that are no longer made."""
-    gone = list(files)
-    for file in gone:
-        (export.directory / file).unlink(missing_ok=True)
-    _remove_empty(export.directory, gone)
 
 
 def _remove_empty(directory: Path, files: Iterable[str]) -> None:

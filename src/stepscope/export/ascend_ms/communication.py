@@ -39,14 +39,12 @@ def communication(export: RankExport) -> str:
 
     A call's bandwidth entry is named after the library that ran it, and holds the payload over the time of the
     call (while others were waited for, too), since what went over which link is not recorded.
-
-    Raises:
-        Unavailable: If no calls were recorded.
     """
     steps: defaultdict[str, dict[str, dict[str, Entry]]] = defaultdict(lambda: {"p2p": {}, "collective": {}})
     for row in _stepped_calls(export).iter_rows(named=True):
         kind = "p2p" if row["operation"] in POINT_TO_POINT else "collective"
-        steps[row["step_key"]][kind][_full_name(row["call"], row)] = {TIMES: _times(row), BANDS: _bands(row)}
+        bands = {} if row["size_bytes"] is None else {row["transport"]: {**_moved(row), PACKETS: {}}}
+        steps[row["step_key"]][kind][_full_name(row["call"], row)] = {TIMES: _times(row), BANDS: bands}
     for kinds in steps.values():
         for entries in kinds.values():
             if entries:
@@ -55,11 +53,7 @@ def communication(export: RankExport) -> str:
 
 
 def _stepped_calls(export: RankExport) -> pl.DataFrame:
-    """`named_calls` in steps, with the key of the step (`step_key`; without a number if the recording has no steps).
-
-    Raises:
-        Unavailable: If there are none.
-    """
+    """`named_calls` in steps, with the key of the step (`step_key`; without a number if the recording has no steps)."""
     calls = named_calls(export)
     if calls.is_empty():
         raise Unavailable(export.run.missing("collectives") or "no communication calls in the wanted steps")
@@ -81,17 +75,12 @@ def _times(row: Entry) -> Entry:
 
 def _ratios(times: Entry) -> Entry:
     """Waiting as a share of waiting and transmitting, if both are known."""
-    titles = {WAIT: "Wait Time Ratio", SYNCHRONISATION: "Synchronization Time Ratio"}
-    both = {
-        title: (times[part], times[part] + times[TRANSIT])
-        for part, title in titles.items()
-        if {part, TRANSIT} <= times.keys()
-    }
-    return {title: round(part / whole, 4) if whole else 0.0 for title, (part, whole) in both.items()}
-
-
-def _bands(row: Entry) -> Entry:
-    return {} if row["size_bytes"] is None else {row["transport"]: {**_moved(row), PACKETS: {}}}
+    ratios = {}
+    for part, title in ((WAIT, "Wait Time Ratio"), (SYNCHRONISATION, "Synchronization Time Ratio")):
+        if {part, TRANSIT} <= times.keys():
+            whole = times[part] + times[TRANSIT]
+            ratios[title] = round(times[part] / whole, 4) if whole else 0.0
+    return ratios
 
 
 def _moved(row: Entry) -> Entry:
@@ -127,14 +116,11 @@ def communication_matrix(export: RankExport) -> str:
     """Links between ranks, counted within their group: those of sends and receives, whose other side is recorded.
 
     Which ranks a collective moves data between is the library's choice and not recorded, so it has no links here.
-
-    Raises:
-        Unavailable: If no calls were recorded.
     """
     calls = _stepped_calls(export)
-    steps: dict[str, dict[str, dict[str, dict[str, Entry]]]] = {}
-    for row in calls.iter_rows(named=True):
-        steps.setdefault(row["step_key"], {"p2p": {}, "collective": {}})
+    steps: dict[str, dict[str, dict[str, dict[str, Entry]]]] = {
+        step: {"p2p": {}, "collective": {}} for step in calls["step_key"].unique(maintain_order=True)
+    }
     for (step, _, link, here), rows in _by_link(export, calls).items():
         word = rows[0]["word"].lower()
         for place, entry in _picked(rows).items():

@@ -14,11 +14,7 @@ _COMPONENTS = {"pytorch": "PyTorch", "mindspore": "MindSpore"}
 
 
 def operator_memory(export: RankExport) -> str:
-    """Blocks in order of allocation, with what was in use when each was allocated and released, as far as known.
-
-    Raises:
-        Unavailable: If memory was not recorded.
-    """
+    """Blocks in order of allocation, with what was in use when each was allocated and released, as far as known."""
     blocks = export.allocator_rows("allocations").sort("allocation_ns")
     if blocks.is_empty():
         raise Unavailable(export.run.missing("allocations") or "no memory blocks in the wanted steps")
@@ -44,11 +40,7 @@ def operator_memory(export: RankExport) -> str:
 
 
 def memory_record(export: RankExport) -> str:
-    """The curve of memory in use and held.
-
-    Raises:
-        Unavailable: If memory was not recorded.
-    """
+    """The curve of memory in use and held."""
     curve = export.allocator_rows("memory_curve").sort("time_ns")
     if curve.is_empty():
         raise Unavailable(export.run.missing("memory_curve") or "no memory was recorded")

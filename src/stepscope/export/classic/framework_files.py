@@ -14,7 +14,7 @@ PIPELINE = "pipeline_profiling"
 CPU = "minddata_cpu_utilization"
 ITERATOR = "dataset_iterator_profiling"
 _NAME = re.compile(
-    rf"({PIPELINE}|{CPU}|{ITERATOR}|device_queue_profiling|minddata_aicpu|minddata_getnext_profiling)_\d+"
+    rf"(?:{PIPELINE}|{CPU}|{ITERATOR}|device_queue_profiling|minddata_aicpu|minddata_getnext_profiling)_\d+"
 )
 
 
@@ -23,17 +23,16 @@ def write_minddata(export: RankExport) -> None:
 
     Spans are not joined: there are gaps between them, which these files cannot express.
     """
-    spans = [
-        span
+    files = (
+        [file for file in span.iterdir() if _NAME.fullmatch(file.stem)]
         for span in minddata_directories(export.recording)
-        if any(_NAME.fullmatch(file.stem) for file in span.iterdir())
-    ]
+    )
+    spans = [span for span in files if span]
     if not spans:
         return
-    for file in sorted(spans[-1].iterdir()):
-        known = _NAME.fullmatch(file.stem)
-        if known and file.is_file():
-            export.copy(f"{known.group(1)}_{export.rank}{file.suffix}", file)
+    for file in sorted(spans[-1]):
+        if file.is_file():
+            export.copy(f"{file.stem.rpartition('_')[0]}_{export.rank}{file.suffix}", file)
     if export.steps is not None:
         export.leave_out(
             f"{PIPELINE}_{export.rank}.json (steps)", "MindData samples by time: its files cover all steps"

@@ -150,18 +150,16 @@ def advise(nodes: Sequence[Node], limits: Limits) -> dict[str, list[str]]:
     """What `pipeline_graph` observes in the words of MindSpore's own summary, by its keys, as far as there is any."""
     by_name = {node.name: node for node in nodes}
     observed = {node.name: observations(node, nodes, limits) for node in nodes}
-    details = {
+    nearest_first = sorted(nodes, key=lambda node: node.number)  # to the training loop
+    suggested = ((node.name, text) for node in nearest_first if (text := _suggestion(node, observed[node.name])))
+    warning, suggestion = next(suggested, ("", ""))
+    texts = {
         "cpu_analysis_details": [_about_cpu(node, observed[node.name]) for node in nodes],
         "queue_analysis_details": [_about_queues(node, observed[node.name], by_name) for node in nodes],
+        "bottleneck_warning": [warning],
+        "bottleneck_suggestion": [suggestion],
     }
-    known = {key: [text for text in texts if text] for key, texts in details.items()}
-    nearest_first = sorted(nodes, key=lambda node: node.number)  # to the training loop
-    found = next(
-        ((node.name, text) for node in nearest_first if (text := _suggestion(node, observed[node.name]))), None
-    )
-    if found:
-        known |= {"bottleneck_warning": [found[0]], "bottleneck_suggestion": [found[1]]}
-    return {key: texts for key, texts in known.items() if texts}
+    return {key: known for key, of_key in texts.items() if (known := [text for text in of_key if text])}
 
 
 def percent(ratio: float) -> float:
