@@ -42,7 +42,19 @@ def write_pipeline_summary(export: RankExport) -> None:
     limits: Limits = export.run.limits.get("input_operators", LIMITS)
     samples = _cpu_samples(export)
     busy = {number: round(sum(values) / len(values), 2) for number, values in samples.items()}
-    summary = _operators(operators)
+    known = {number: cpu for number, cpu in busy.items() if len(samples[number]) >= limits.min_cpu_samples}
+    nodes = [_node(operator, known.get(operator.number), operators) for operator in operators]
+    summary: dict[str, list[Any]] = {
+        "pipeline_ops": [node.name for node in nodes],
+        "op_names": [node.kind for node in nodes],
+        "op_ids": [node.number for node in nodes],
+        "num_workers": [node.workers for node in nodes],
+        "queue_average_size": [NONE if one.average is None else round(one.average, 2) for one in operators],
+        "queue_utilization_pct": [NONE if node.usage is None else percent(node.usage) for node in nodes],
+        "queue_empty_freq_pct": [NONE if node.empty is None else percent(node.empty) for node in nodes],
+        "children_ids": [one.children for one in operators],
+        "parent_id": [NONE if one.parent is None else one.parent for one in operators],
+    }
     # the order of the keys is the one in which readers of the CSV know them
     if busy:
         summary["avg_cpu_pct"] = [busy.get(operator.number, float(NONE)) for operator in operators]
@@ -52,46 +64,26 @@ def write_pipeline_summary(export: RankExport) -> None:
             round(busy[operator.number] / (operator.workers or 1), 2) if operator.number in busy else NONE
             for operator in operators
         ]
-    known = {number: cpu for number, cpu in busy.items() if len(samples[number]) >= limits.min_cpu_samples}
-    summary |= advise([_node(operator, known.get(operator.number), operators) for operator in operators], limits)
+    summary |= advise(nodes, limits)
     export.write_json(f"minddata_pipeline_summary_{export.rank}.json", summary)
     export.write(
         f"minddata_pipeline_summary_{export.rank}.csv", row_lines([k, *values] for k, values in summary.items())
     )
 
 
-def _operators(operators: list[Operator]) -> dict[str, list[Any]]:
-    return {
-        "pipeline_ops": [_label(one) for one in operators],
-        "op_names": [one.type.removesuffix("Op") for one in operators],
-        "op_ids": [one.number for one in operators],
-        "num_workers": [one.workers or 1 for one in operators],
-        "queue_average_size": [NONE if one.average is None else round(one.average, 2) for one in operators],
-        "queue_utilization_pct": [NONE if (use := _use(one)) is None else percent(use) for one in operators],
-        "queue_empty_freq_pct": [NONE if one.empty is None else percent(one.empty) for one in operators],
-        "children_ids": [one.children for one in operators],
-        "parent_id": [NONE if one.parent is None else one.parent for one in operators],
-    }
-
-
 def _label(operator: Operator) -> str:
     return f"{operator.type.removesuffix('Op')}(id={operator.number})"
 
 
-def _use(operator: Operator) -> float | None:
-    """Use of its queue, of the rounded mean size as readers know it; None without a queue."""
-    return None if operator.average is None or not operator.capacity else round(operator.average, 2) / operator.capacity
-
-
 def _node(operator: Operator, cpu: float | None, operators: list[Operator]) -> Node:
     """One of all operators as analyses know it; `cpu` is in percent of a processor, None if unknown."""
-    workers = operator.workers or 1
+    workers, mean = operator.workers or 1, operator.average
     return Node(
         name=_label(operator),
         kind=operator.type.removesuffix("Op"),
         number=operator.number,
         workers=workers,
-        usage=_use(operator),
+        usage=None if mean is None or not operator.capacity else round(mean, 2) / operator.capacity,  # readers round it
         empty=operator.empty,
         worker_cpu=None if cpu is None else cpu / workers / 100,
         children=tuple(_label(one) for one in operators if one.number in operator.children),
