@@ -25,8 +25,7 @@ from stepscope.sources.ascend.rank_files import OUTPUT
 
 _log = logging.getLogger("stepscope")
 
-Content = str | bytes | Iterable[str]
-FILES: dict[str, Callable[[RankExport], Content]] = {
+FILES: dict[str, Callable[[RankExport], str | Iterable[str]]] = {
     "step_trace_time.csv": step_trace_time,
     "trace_view.json": trace_view,
     "kernel_details.csv": kernel_details,
@@ -65,7 +64,15 @@ def write_ascend_ms(export: RankExport) -> None:
     export.write(f"{root}/profiler_info_{export.rank}.json", _profiler_info(export))
     export.write(f"{root}/profiler_metadata.json", _profiler_metadata(export))
     for name, make in FILES.items():
-        _write(export, f"{root}/{OUTPUT}", name, make)
+        try:
+            export.write(f"{root}/{OUTPUT}/{name}", make(export))
+        except Unavailable as reason:
+            export.leave_out(name, str(reason))
+        except OSError:
+            raise
+        except Exception as error:  # one file that fails must not take the others with it
+            _log.warning("%s could not be made", name, exc_info=True)
+            export.leave_out(name, f"{type(error).__name__}: {error}")
     for name, source in COPIES.items():
         made = source.format(rank=export.rank)
         if made in export.written:  # files of earlier exports are left alone
@@ -76,18 +83,6 @@ def directory_name(export: RankExport) -> str:
     """`rank-<R>_<YYYYmmddHHMMSS>_ascend_ms`, with the local time at which the recording began."""
     started_ns = export.about.get("started_ns") or export.facts.get("start_ns") or 0
     return f"rank-{export.rank}_{datetime.fromtimestamp(started_ns / 1e9):%Y%m%d%H%M%S}_ascend_ms"
-
-
-def _write(export: RankExport, folder: str, name: str, make: Callable[[RankExport], Content]) -> None:
-    try:
-        export.write(f"{folder}/{name}", make(export))
-    except Unavailable as reason:
-        export.leave_out(name, str(reason))
-    except OSError:
-        raise
-    except Exception as error:  # one file that fails must not take the others with it
-        _log.warning("%s could not be made", name, exc_info=True)
-        export.leave_out(name, f"{type(error).__name__}: {error}")
 
 
 def _profiler_info(export: RankExport) -> str:

@@ -49,21 +49,14 @@ def _on_host(calls: pl.DataFrame) -> dict[str, Any]:
     by_step = calls.group_by("op_type", "full_name", "step", maintain_order=True).agg(
         mean=pl.col("duration_ns").mean(), shapes=pl.col("input_shapes").unique(maintain_order=True).str.join("; ")
     )
+    by_name = by_step.sort("step", maintain_order=True).group_by("op_type", "full_name", maintain_order=True)
     found: dict[str, Any] = {}
-    for (kind, full), rows in by_step.sort("step", maintain_order=True).group_by(
-        "op_type", "full_name", maintain_order=True
-    ):
-        one = {
-            "op_exe_time": [ms(mean) for mean in rows["mean"]],
-            "op_shape": rows["shapes"].to_list(),
-            "op_exe_occurrences": rows.height,
-        }
-        found.setdefault(str(kind), []).append({str(full): one})
+    for kind, full, means, shapes in by_name.agg("mean", "shapes").iter_rows():
+        one = {"op_exe_time": list(map(ms, means)), "op_shape": shapes, "op_exe_occurrences": len(means)}
+        found.setdefault(kind, []).append({full: one})
     types = calls.group_by("op_type", "step").agg(mean=pl.col("duration_ns").mean()).sort("op_type", "step")
-    means: dict[str, list[float]] = {}
-    for kind, _, mean in types.iter_rows():
-        means.setdefault(kind, []).append(ms(mean))
-    return {**found, "op_type": means}
+    by_type = types.group_by("op_type", maintain_order=True).agg("mean")
+    return {**found, "op_type": {kind: list(map(ms, means)) for kind, means in by_type.iter_rows()}}
 
 
 def _on_gpu(export: RankExport, calls: pl.DataFrame) -> dict[str, Any]:

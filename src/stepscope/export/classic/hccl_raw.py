@@ -27,6 +27,7 @@ MAX_CELL = 131_072
 Entry = tuple[float, float, dict[str, dict[str, list[float]]]]
 """Cost and waiting in ms, and by link and library the time (ms), size (KB) and bandwidth (KB/s), in a step."""
 
+_UNMATCHED = "the calls of the other ranks were not all recorded, or do not match"
 _ALONE = "this needs the recordings of other ranks; analyse all ranks together (Profiler.offline_analyse)"
 
 
@@ -39,16 +40,10 @@ def write_hccl_raw(export: RankExport) -> None:
     if calls.is_empty():
         export.leave_out(name, "no communication was recorded in any step")
         return
-    unknown = calls["wait_ns"].null_count()
-    if unknown:
-        why = (
-            _ALONE
-            if export.arrivals() is None
-            else "the calls of the other ranks were not all recorded, or do not match"
-        )
-        export.leave_out(
-            f"{name} (wait_cost)", f"{unknown} of {calls.height} calls count as if they did not wait: {why}"
-        )
+    if unknown := calls["wait_ns"].null_count():
+        why = _ALONE if export.arrivals() is None else _UNMATCHED
+        reason = f"{unknown} of {calls.height} calls count as if they did not wait: {why}"
+        export.leave_out(f"{name} (wait_cost)", reason)
     lines, cut = _lines(calls, steps)
     export.write(name, csv_text(HEADER, lines))
     if cut:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -68,10 +69,7 @@ def _lines(export: RankExport, steps: pl.DataFrame, operators: pl.DataFrame) -> 
     yield from _metadata(export, threads.values(), streams)
     for step, start, end in steps.select("step", "start_ns", "end_ns").iter_rows():
         yield _event(str(step), 0, STEPS, start, end - start)
-    for part, ranges in _overlaps(export).items():
-        name, thread, _ = OVERLAPS[part]
-        for start, end in ranges.iter_rows():
-            yield _event(name, OVERLAP, thread, start, end - start)
+    yield from _overlap_events(export)
     marks = export.within(export.raw(MARKS).filter(pl.col("kind").is_in(_PHASES)), "start_ns").sort("start_ns")
     for kind, name, start, end in marks.select("kind", "name", "start_ns", "end_ns").iter_rows():
         yield _event(kind, HOST, HOST_THREAD, start, end - start, args={"name": name})
@@ -94,15 +92,15 @@ def _work_events(work: pl.DataFrame, process: int, track: Callable[[Any], int | 
             yield _event(name, process, track(place), start, ns, more=_work(kind, full))
 
 
-def _overlaps(export: RankExport) -> dict[str, pl.DataFrame]:
+def _overlap_events(export: RankExport) -> Iterator[str]:
     """What was going on in the steps; nothing if that is unknown."""
     if not export.run.has("operators") and not export.run.has("kernels"):
-        return {}
-    try:
-        activity = export.run.analyse("activity")
-    except Unavailable:
-        return {}
-    return overlaps(activity, step_windows(export.lazy("steps")).lazy())
+        return
+    with suppress(Unavailable):
+        found = overlaps(export.run.analyse("activity"), step_windows(export.lazy("steps")).lazy())
+        for part, (name, thread, _) in OVERLAPS.items():
+            for start, end in found[part].iter_rows():
+                yield _event(name, OVERLAP, thread, start, end - start)
 
 
 def _summary(export: RankExport, operators: pl.DataFrame) -> dict[str, float | int]:
@@ -118,7 +116,7 @@ def _summary(export: RankExport, operators: pl.DataFrame) -> dict[str, float | i
         "num_of_streams": stream.n_unique(),
         "num_of_ops": name.n_unique(),
         "op_exe_times": time.len(),
-        "max_scope_name_num": scope_depth(operators),
+        "max_scope_name_num": max(operators["full_name"].str.count_matches("/") + 1, default=0),
     }
 
 
@@ -180,11 +178,6 @@ def _level(parts: pl.DataFrame, level: int) -> pl.DataFrame:
         )
         .select(list(SCOPES))
     )
-
-
-def scope_depth(operators: pl.DataFrame) -> int:
-    """The most parts that a full name has, its last among them."""
-    return int(operators["full_name"].str.count_matches("/").max() or 0) + 1 if operators.height else 0  # type: ignore[arg-type]
 
 
 def _event(
