@@ -15,7 +15,9 @@ from stepscope.export.classic.dynamic_shapes import write_dynamic_shapes
 from stepscope.export.classic.flops import write_flops
 from stepscope.export.classic.gpu_operators import write_gpu_operators
 from stepscope.export.classic.operator_query import analyse_operators
+from stepscope.export.classic.timeline import write_timeline
 from stepscope.run import Run
+from unordered import shuffled_polars
 
 ADDMM = "Default/Net_0/aten::linear/aten::addmm"
 
@@ -64,6 +66,26 @@ def gpu_frames() -> dict[str, pl.DataFrame]:
     ranks = frames["ranks"].with_columns(device_kind=pl.lit("cuda"))
     types = {"step": pl.Int32, "stream": pl.Int32, "external_id": pl.Int64}
     return {**frames, "kernels": pl.DataFrame(kernels, schema_overrides=types), "ranks": ranks}
+
+
+def test_equal_times_of_kernels_are_always_in_the_same_order(tmp_path: Path) -> None:
+    frames = gpu_frames()
+    streams = [
+        frames["kernels"].with_columns(pl.col("kernel") + 10 * n, pl.lit(n, pl.Int32).alias("stream")) for n in range(6)
+    ]
+    frames["kernels"] = pl.concat(streams)
+    per_step = pl.format("[[{}, 8]]", "step")
+    frames["operators"] = frames["operators"].with_columns(input_shapes=per_step)
+    names = ("gpu_activity_data_1.csv", "gpu_timeline_display_1.json", "dynamic_shape_info_1.json")
+
+    texts = []
+    for seed in range(3):
+        with shuffled_polars(seed):
+            export = make_export(tmp_path / str(seed), frames, device_kind="cuda")
+            exported(export, write_gpu_operators, write_timeline, write_dynamic_shapes)
+        texts.append([read(export, name) for name in names])
+
+    assert texts[0] == texts[1] == texts[2]
 
 
 def test_times_of_operators_count_once(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def write_dynamic_shapes(export: RankExport) -> None:
         export.leave_out(name, "no operator's shapes differ between steps")
         return
     rows = calls.select("step", "op_type", "op_name", "full_name", "duration_ns", "input_shapes", "start_ns")
-    found = rows.sort("start_ns").collect()
+    found = rows.sort("start_ns", maintain_order=True).collect()
     export.write_json(name, _on_gpu(export, found) if export.on_gpu else _on_host(found))
 
 
@@ -62,7 +62,8 @@ def _on_host(calls: pl.DataFrame) -> dict[str, Any]:
 def _on_gpu(export: RankExport, calls: pl.DataFrame) -> dict[str, Any]:
     """Operators and kernels of each step, one by one; steps count from 1, times are in us."""
     numbers = {step: number for number, step in enumerate(export.step_numbers, 1)}
-    kernels = owned_kernels(export).filter(pl.col("step").is_in(list(numbers))).sort("start_ns").collect()
+    owned = owned_kernels(export).filter(pl.col("step").is_in(list(numbers)))
+    kernels = owned.sort("start_ns", maintain_order=True).collect()
     operator: dict[str, list[dict[str, Any]]] = {}
     for row in calls.iter_rows(named=True):
         operator_of = {"op_side": "gpu", "op_type": row["op_type"], "op_name": row["op_name"]}

@@ -76,7 +76,8 @@ def _lines(export: RankExport, steps: pl.DataFrame, operators: pl.DataFrame) -> 
     calls = export.rows("collectives").sort("start_ns")
     for group, name, start, ns, size in calls.select("group", "operation", *_TIME, "size_bytes").iter_rows():
         yield _event(name, COMMUNICATION, str(group), start, ns, args={"size_bytes": size})
-    kernels = owned_kernels(export).select("name", "full_name", "op_type", "stream", *_TIME).sort("start_ns").collect()
+    owned = owned_kernels(export).select("name", "full_name", "op_type", "stream", *_TIME)
+    kernels = owned.sort("start_ns", maintain_order=True).collect()
     yield from _work_events(kernels, ACTIVITY, lambda stream: stream or 0)
     for level, name, start, end in scopes(operators).select(*SCOPES).iter_rows():
         yield _event(name, 0, SCOPE_NAMES, start, end - start, more=f',"scope_level":{level}')
