@@ -224,9 +224,7 @@ class Tracks:
         if name not in self._seen:
             self._seen.add(name)
             label = "CPU" if name in _ON_HOST else self._label
-            details = {"name": name}, {"labels": label}, {"sort_index": _ORDER[name]}
-            for event, args in zip(("process_name", "process_labels", "process_sort_index"), details, strict=True):
-                self._names.append({"ph": "M", "name": event, "pid": pid, "tid": 0, "args": args})
+            self._name("process", pid, 0, name=name, labels=label, sort_index=_ORDER[name])
         return pid
 
     def thread(self, process: str, thread: str, title: str | None = None) -> tuple[int, int]:
@@ -236,11 +234,12 @@ class Tracks:
             others = sum(of == process for of, _ in self._threads)
             tid = int(thread) if thread.isdecimal() and len(thread) < 16 else _FIRST_NAMED_THREAD + others
             self._threads[key] = tid
-            named = {"name": title or f"Thread {thread}"}
-            self._names.append({"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": named})
-            order = {"sort_index": others}
-            self._names.append({"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": order})
+            self._name("thread", pid, tid, name=title or f"Thread {thread}", sort_index=others)
         return pid, self._threads[key]
+
+    def _name(self, what: str, pid: int, tid: int, **facts: str | int) -> None:
+        for key, value in facts.items():
+            self._names.append({"ph": "M", "name": f"{what}_{key}", "pid": pid, "tid": tid, "args": {key: value}})
 
     def new_names(self) -> list[Event]:
         """The events that name what was given out since the last call."""

@@ -20,7 +20,7 @@ from stepscope.export.communication_calls import WORDS
 from stepscope.export.formatting import TICK_NS, csv_text
 from stepscope.export.rank_export import RankExport
 
-Row = list[int]
+Row = tuple[int, ...]
 Call = dict[int, tuple[int, int]]
 """Start and end in ticks of one call in each step that has it."""
 
@@ -78,17 +78,12 @@ def _rows(steps: pl.DataFrame, points: pl.DataFrame) -> tuple[list[Row], bool]:
         pl.coalesce(f"{name}_found", name).alias(name) for name in ("forward_start_ns", "backward_end_ns")
     )
     training = bool(known["backward_end_ns"].count())
-    columns = known.select("step", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns")
-    return [_row(training, *values) for values in columns.iter_rows()], training
-
-
-def _row(training: bool, step: int, start_ns: int, end_ns: int, forward_ns: int | None, backward_ns: int | None) -> Row:
-    start, end = start_ns // TICK_NS, end_ns // TICK_NS
-    first = min(max((start_ns if forward_ns is None else forward_ns) // TICK_NS, start), end)
-    if not training:
-        return [step, start, end, end - start, first, first - start, end - first]
-    last = min(max((end_ns if backward_ns is None else backward_ns) // TICK_NS, first), end)
-    return [step, start, end, end - start, first, last, first - start, last - first, end - last]
+    start, end = (pl.col(name) // TICK_NS for name in ("start_ns", "end_ns"))
+    first = (pl.coalesce("forward_start_ns", "start_ns") // TICK_NS).clip(start, end)
+    last = (pl.coalesce("backward_end_ns", "end_ns") // TICK_NS).clip(first, end)
+    parts = [first, last, first - start, last - first, end - last] if training else [first, first - start, end - first]
+    cells = enumerate((pl.col("step"), start, end, end - start, *parts))
+    return known.select(cell.alias(str(place)) for place, cell in cells).rows(), training
 
 
 def _rounded_mean(values: Sequence[int]) -> int:

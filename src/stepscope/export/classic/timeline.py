@@ -127,17 +127,14 @@ def _metadata(export: RankExport, threads: Iterable[int], streams: Iterable[int]
     labels[ACTIVITY] = "Activity Op"
     first = f"GPU {export.rank}" if export.on_gpu else "Host CPU OP"
     for order, (pid, label) in enumerate({0: first, **labels}.items()):
-        yield _meta("process_labels", pid, None, {"labels": label})
-        yield _meta("process_name", pid, None, {"name": label})
-        yield _meta("process_sort_index", pid, None, {"sort_index": 10 * order})
+        yield from _meta("process", {"pid": pid}, labels=label, name=label, sort_index=10 * order)
     names: list[tuple[int, int | str, str, int]] = [(0, STEPS, "Steps", -4), (0, SCOPE_NAMES, "Scope Name", -3)]
     names += [(OVERLAP, tid, label, tid) for _, tid, label in OVERLAPS.values()]
     names += [(0, f"HostCpuOps{number}", f"HostCpuOps{number}", number) for number in threads]
     names += [(ACTIVITY, stream, f"Stream {stream}", stream) for stream in streams]
     names += [(HOST, HOST_THREAD, "Phases", HOST_THREAD)]
     for pid, tid, name, order in names:
-        yield _meta("thread_name", pid, tid, {"name": name})
-        yield _meta("thread_sort_index", pid, tid, {"sort_index": order})
+        yield from _meta("thread", {"pid": pid, "tid": tid}, name=name, sort_index=order)
 
 
 def scopes(operators: pl.DataFrame) -> pl.DataFrame:
@@ -200,6 +197,8 @@ def _work(kind: str, full: str) -> str:
     return f',"args":{{"type":{json.dumps(kind)},"fullname":{json.dumps(full)}}}'
 
 
-def _meta(name: str, pid: int, tid: int | str | None, args: dict[str, Any]) -> str:
-    thread = {} if tid is None else {"tid": tid}
-    return json.dumps({"name": name, "ph": "M", "pid": pid, **thread, "args": args}, separators=(",", ":"))
+def _meta(what: str, place: dict[str, int | str], **facts: int | str) -> Iterator[str]:
+    """What is known of a process or thread, an event a fact."""
+    for key, value in facts.items():
+        event = {"name": f"{what}_{key}", "ph": "M", **place, "args": {key: value}}
+        yield json.dumps(event, separators=(",", ":"))
