@@ -25,7 +25,6 @@ from stepscope.sources.mindspore_cpu.memory import read_memory
 from stepscope.sources.mindspore_cpu.totals import read_totals
 from stepscope.sources.plausible import FIRST_EPOCH_NS, WEEK_NS
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS
-from stepscope.tables.base import with_schema
 
 DATA_PREPROCESS = FileLayout(
     fields=(
@@ -93,10 +92,9 @@ def write_data_preparation(files: ExportFiles, sink: Sink) -> None:
 
 def _read_preprocess(path: Path, sink: Sink) -> pl.DataFrame:
     """Rows of `operator_totals` of the list `AI_CPU`."""
-    read = read_csv(path, DATA_PREPROCESS, sink)
-    if read is None:
+    given = read_csv(path, DATA_PREPROCESS, sink)
+    if given is None:
         return OPERATOR_TOTALS.frame()
-    given = with_schema(read, {"name": pl.String, "total_ns": pl.Int64, "wait_ns": pl.Int64})
     possible = pl.all_horizontal(pl.col("total_ns", "wait_ns").is_between(0, WEEK_NS).fill_null(value=True))
     rows = given.filter(possible)
     if lost := given.height - rows.height:

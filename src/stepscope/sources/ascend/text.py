@@ -127,8 +127,7 @@ def _take_tables(recording: ExportedRank, files: ExportFiles, sink: Sink) -> Non
     """Take totals, allocations and memory, which the files list as the tables do."""
 
     def rows(table: Table, part: str, layout: FileLayout) -> pl.DataFrame:
-        path = files.texts.get(part)
-        frame = read_csv(path, layout, sink) if path else None
+        frame = read_csv(files.texts.get(part), layout, sink)
         return table.frame() if frame is None else shaped(frame, table.stored_schema)
 
     recording.step_totals = rows(STEP_TOTALS, "step_totals", headers.STEP_TRACE_TIME)

@@ -19,7 +19,6 @@ from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.csv_files.values import whole
 from stepscope.sources.kineto.communication import operation_of
 from stepscope.tables import COMMUNICATION_TOTALS, LINKS
-from stepscope.tables.base import with_schema
 
 HCCL_RAW = FileLayout(
     fields=(
@@ -34,7 +33,6 @@ HCCL_RAW = FileLayout(
         order("step_num,communication_cost,wait_cost,link_info"),
     ),
 )
-_ROWS = {"step": pl.String, "cost": pl.Float64, "wait": pl.Float64, "links": pl.String, "operators": pl.String}
 _AVERAGE = "-"
 _TOLERANCE = 0.01
 _ROUNDING = 1e-4
@@ -58,12 +56,10 @@ def write_calls(files: RankFiles, sink: Sink) -> None:
         UnreadableInput: If the file has no row that can be read.
     """
     path = files.one("calls")
-    if path is None:
-        return
     rows = read_csv(path, HCCL_RAW, sink)
-    if rows is None:
+    if path is None or rows is None:
         return
-    rows = _marked(with_schema(rows, _ROWS))
+    rows = _marked(rows)
     steps = _steps(rows, path, sink)
     if steps.is_empty():
         raise UnreadableInput(path, "has no row for a step", "Run the profiler's analysis of this rank again")

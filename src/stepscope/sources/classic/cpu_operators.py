@@ -24,7 +24,6 @@ from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.sources.windows import span_of
 from stepscope.tables import MEMORY_CURVE, OPERATOR_TOTALS, OPERATORS, SLICES, STEPS
 
-_KINDS = ("cpu_types", "cpu_operators", "cpu_times", "cpu_framework", "cpu_memory")
 _EVENTS = Layout((EventClass("events", frozenset({"X"}), None),))
 
 
@@ -34,7 +33,7 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
     Times are by the clock of the files: the host's monotonic one until MindSpore 2.5. Only a job without a device has
     steps by that clock; host operators of a device job have none. Steps are those of the step trace, if there is one.
     """
-    found = CpuFiles.among(file for kind in _KINDS for file in files.all(kind))
+    found = CpuFiles.among(files.every)
     if not found.all:
         return
     unit: Unit = "HOST_CPU" if device_kind(files) in ("npu", "cuda") else "CPU"

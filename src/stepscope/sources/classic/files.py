@@ -123,6 +123,11 @@ class RankFiles:
     kinds: Mapping[str, list[Path]] = field(default_factory=dict)
     seat: Seat | None = None
 
+    @property
+    def every(self) -> list[Path]:
+        """The files of all kinds."""
+        return [file for kind in self.kinds.values() for file in kind]
+
     def one(self, kind: str) -> Path | None:
         """The file of a kind, the last (newest by name) of several; None if there is none."""
         found = self.kinds.get(kind)

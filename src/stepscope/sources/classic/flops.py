@@ -20,7 +20,6 @@ from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.side_files import read_object
 from stepscope.tables import FLOP_SCOPES
-from stepscope.tables.base import with_schema
 
 _MEGA, _GIGA = 1e6, 1e9
 _LAYOUT = FileLayout(
@@ -41,7 +40,6 @@ _LAYOUT = FileLayout(
         order("op_full_name,mflops(10^6),gflops(10^9),flops_utilization"),
     ),
 )
-_COLUMNS = {field.column: pl.String if field.kind == "text" else pl.Float64 for field in _LAYOUT.fields}
 _AGREES = 0.01
 
 
@@ -56,10 +54,9 @@ def read_flops(path: Path | None, sink: Sink) -> pl.DataFrame | None:
         `full_name`, `cube_flops`, `vector_flops` (of one call), and the stated `cube_rate` and `vector_rate` (1e9 a
         second), each operator once; null if the file does not have it. None if there is nothing to read.
     """
-    read = None if path is None else read_csv(path, _LAYOUT, sink)
-    if read is None or path is None:
+    rows = read_csv(path, _LAYOUT, sink)
+    if rows is None or path is None:
         return None
-    rows = with_schema(read, _COLUMNS)
     if not any("10^6" in header for header in header_of(path, _LAYOUT)):
         problem = "does not give the unit of its operations; they are read as millions, as in later files"
         sink.issue("note", path, problem, "Nothing to do.", place="line 1")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
-from stepscope.sources.classic.operator_rows import check_shares, write_operators, write_types
+from stepscope.sources.classic.operator_rows import write_list
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
-from stepscope.sources.csv_files.reading import read_csv
 
 _TYPES = FileLayout(
     fields=(
@@ -66,13 +65,6 @@ _ACTIVITIES = FileLayout(
 
 def write_gpu_operators(files: RankFiles, sink: Sink) -> None:
     """Write operators by type and by place in the model, and the kernels that they launched."""
-    write_types(files.one("gpu_types"), "GPU", sink, _TYPES)
-    for kind, layout, unit, level in (
-        ("gpu_operators", _OPERATORS, "GPU", "operator"),
-        ("gpu_activities", _ACTIVITIES, "CUDA", "activity"),
-    ):
-        path = files.one(kind)
-        rows = None if path is None else read_csv(path, layout, sink)
-        if rows is not None and path is not None:
-            check_shares(path, rows, sink)
-            write_operators(path, rows, unit, level, sink)
+    write_list(files.one("gpu_types"), _TYPES, "GPU", "type", sink)
+    write_list(files.one("gpu_operators"), _OPERATORS, "GPU", "operator", sink)
+    write_list(files.one("gpu_activities"), _ACTIVITIES, "CUDA", "activity", sink)

@@ -16,7 +16,6 @@ from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.minddata.pipeline import read_stages
 from stepscope.tables import HOST_EVENTS, OPERATOR_TOTALS
-from stepscope.tables.base import with_schema
 
 _EVENTS = FileLayout(
     fields=(
@@ -36,26 +35,23 @@ _EVENTS = FileLayout(
     report_empty=True,
     orders=(order("tid,pid,parent_pid,module_name,event,stage,level,start_end,custom_info,memory_usage,time_stamp"),),
 )
-_COLUMNS = {field.column: pl.String if field.kind == "text" else pl.Int64 for field in _EVENTS.fields}
 _SAME = ("process", "thread", "module", "event", "stage")
 _START, _END, _POINT = 0, 1, 2
 
 
 def write_host_info(files: RankFiles, sink: Sink) -> None:
     """Write `host_events`, and the totals of dataset stages in `operator_totals` if there are no such events."""
-    file = files.one("host_info")
-    has_dataset = _write_events(file, sink) if file is not None else False
+    has_dataset = _write_events(files.one("host_info"), sink)
     stages = files.one("host_dataset")
     if stages is not None and not has_dataset:
         sink.write(OPERATOR_TOTALS, read_stages(stages, sink))
 
 
-def _write_events(file: Path, sink: Sink) -> bool:
+def _write_events(file: Path | None, sink: Sink) -> bool:
     """Write the events; returns whether any belongs to the dataset."""
     rows = read_csv(file, _EVENTS, sink)
-    if rows is None:
+    if file is None or rows is None:
         return False
-    rows = with_schema(rows, _COLUMNS)
     sampled = pl.when(pl.col("memory") > 0).then("memory").alias("memory")  # 0 where memory was not recorded
     known = rows.filter(pl.col("edge").is_in([_START, _END, _POINT])).with_columns(sampled)
     if lost := rows.height - known.height:

@@ -42,15 +42,17 @@ def type_of(name: pl.Expr) -> pl.Expr:
     return name.str.replace(_NUMBER, "")
 
 
-def write_types(path: Path | None, unit: str, sink: Sink, layout: FileLayout = TYPES) -> pl.DataFrame | None:
-    """Write a list of types, and give its rows back with `type`; None if there is none that can be read."""
-    types = None if path is None else read_csv(path, layout, sink)
-    if types is None or path is None:
+def write_list(path: Path | None, layout: FileLayout, unit: str, level: str, sink: Sink) -> pl.DataFrame | None:
+    """Write a list of types, operators or kernels, and give its rows back; None if there is none that can be read."""
+    rows = read_csv(path, layout, sink)
+    if rows is None or path is None:
         return None
-    check_shares(path, types, sink)
-    types = types.with_columns(type="name")
-    write_operators(path, types, unit, "type", sink)
-    return types
+    if "share" in rows.columns:
+        _check_shares(path, rows, sink)
+    if level == "type":
+        rows = rows.with_columns(type="name")
+    write_operators(path, rows, unit, level, sink)
+    return rows
 
 
 def with_counts(path: Path, rows: pl.DataFrame, types: pl.DataFrame | None, sink: Sink) -> pl.DataFrame:
@@ -61,11 +63,11 @@ def with_counts(path: Path, rows: pl.DataFrame, types: pl.DataFrame | None, sink
 
     Args:
         path: The file, for notes.
-        rows: Operators with `type`, `mean_ms`, and `count` if it is recorded.
+        rows: Operators with `type`, `mean_ms`, and `count` (null if it is not recorded).
         types: The list of types: `type`, `count`; None if there is none.
         sink: Takes a note if counts are not recorded.
     """
-    if "count" not in rows.columns:
+    if rows["count"].null_count():
         rows = _counted_by_type(rows, types)
         lacking = rows["count"].null_count()
         problem = "has average times only; counts of operators are taken from their types"
@@ -78,16 +80,16 @@ def with_counts(path: Path, rows: pl.DataFrame, types: pl.DataFrame | None, sink
 
 def _counted_by_type(rows: pl.DataFrame, types: pl.DataFrame | None) -> pl.DataFrame:
     if types is None:
-        return rows.with_columns(count=pl.lit(None, pl.Int64))
+        return rows
     counts = types.group_by("type").agg(ran=pl.sum("count"))
     each = pl.col("ran") / pl.len().over("type")
     counted = rows.join(counts, on="type", how="left", maintain_order="left")
     return counted.with_columns(count=pl.when(each >= 1).then(whole(each))).drop("ran")
 
 
-def check_shares(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
+def _check_shares(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
     """Note shares, as fractions or in %, that do not match the totals in the same file."""
-    if "share" not in rows.columns or not rows["share"].count() or not (whole := rows["total_ns"].sum()):
+    if not rows["share"].count() or not (whole := rows["total_ns"].sum()):
         return
     shares = float(rows["share"].sum())
     unit = min(_ROUNDING, key=lambda one: abs(shares - one))

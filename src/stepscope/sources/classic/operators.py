@@ -14,7 +14,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import check_rates, read_flops
-from stepscope.sources.classic.operator_rows import short_name, type_of, with_counts, write_operators, write_types
+from stepscope.sources.classic.operator_rows import TYPES, short_name, type_of, with_counts, write_list, write_operators
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
 
@@ -89,11 +89,11 @@ _AI_CPU = FileLayout(
 
 def write_device_operators(files: RankFiles, sink: Sink) -> None:
     """Write operators of the device by type and by place in the model."""
-    types = write_types(files.one("device_types"), "AI_CORE", sink)
+    types = write_list(files.one("device_types"), TYPES, "AI_CORE", "type", sink)
     path, flops_path = files.one("device_operators"), files.one("flops")
     if path is None and files.one("cpu_operators") is not None:
         return  # they have the operations, if any are known
-    details = None if path is None else read_csv(path, _DETAILS, sink)
+    details = read_csv(path, _DETAILS, sink)
     flops = read_flops(flops_path, sink)
     if details is None or path is None:
         if flops is not None and flops.height and flops_path is not None:
@@ -113,9 +113,9 @@ def write_device_operators(files: RankFiles, sink: Sink) -> None:
 
 def write_pynative(files: RankFiles, sink: Sink) -> None:
     """Write operators of PyNative mode by type and by place in the model."""
-    types = write_types(files.one("pynative_types"), "PYNATIVE", sink)
+    types = write_list(files.one("pynative_types"), TYPES, "PYNATIVE", "type", sink)
     path = files.one("pynative_operators")
-    rows = None if path is None else read_csv(path, _PYNATIVE, sink)
+    rows = read_csv(path, _PYNATIVE, sink)
     if rows is not None and path is not None:
         write_operators(path, with_counts(path, _described(rows), types, sink), "PYNATIVE", "operator", sink)
 
@@ -132,13 +132,12 @@ def write_ai_cpu(path: Path, sink: Sink) -> None:
     if lost := rows.height - sound.height:
         problem = f"{lost} of {rows.height} executions have a negative duration and are left out"
         sink.issue("error", path, problem, "The file is damaged; copy it again.", lost=lost)
-    wait = pl.col("wait_ns") if "wait_ns" in rows.columns else pl.lit(None, pl.Int64)
     totals = sound.group_by("name", maintain_order=True).agg(
         count=pl.len(),
         total_ns=pl.sum("duration_ns"),
         min_ns=pl.min("duration_ns"),
         max_ns=pl.max("duration_ns"),
-        wait_ns=pl.when(wait.count() > 0).then(wait.sum()),
+        wait_ns=pl.when(pl.col("wait_ns").count() > 0).then(pl.sum("wait_ns")),
     )
     described = totals.with_columns(type=type_of(pl.col("name")), core=pl.lit("AI_CPU"))
     write_operators(path, described, "AI_CPU", "operator", sink)
@@ -146,12 +145,11 @@ def write_ai_cpu(path: Path, sink: Sink) -> None:
 
 def _read_framework(path: Path | None, sink: Sink) -> pl.DataFrame | None:
     """The framework's data about each operator, one row each: it lists an operator once for each of its tasks."""
-    framework = None if path is None else read_csv(path, _FRAMEWORK, sink)
+    framework = read_csv(path, _FRAMEWORK, sink)
     if framework is None:
         return None
-    if "framework_name" in framework.columns:  # up to 2.0 it is the short one, which the full name ends with
-        is_full = pl.col("framework_name").str.contains("/", literal=True)
-        framework = framework.with_columns(framework_name=pl.when(is_full).then("framework_name"))
+    is_full = pl.col("framework_name").str.contains("/", literal=True)  # up to 2.0 it may be the short one
+    framework = framework.with_columns(framework_name=pl.when(is_full).then("framework_name"))
     return framework.unique("full_name", keep="first", maintain_order=True)
 
 

@@ -79,9 +79,8 @@ def device_kind(files: RankFiles) -> str | None:
 
     Null where only files exist that all devices have: dataset profiling, host, step trace.
     """
-    names = [file.name for kind in files.kinds.values() for file in kind]
     for device, prefix, kinds in _DEVICES:
-        if files.kinds.keys() & kinds or any(name.startswith(prefix) for name in names):
+        if files.kinds.keys() & kinds or any(file.name.startswith(prefix) for file in files.every):
             return device
     return "npu" if files.kinds.keys() & _FIRST_OF_NPU else None
 

@@ -88,22 +88,22 @@ def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
     if not read:
         return None
     calls = [call for path in paths for call in _reduces(path)]
-    return _trace_of(pl.concat(read, how="diagonal"), calls, paths[0], sink)
+    return _trace_of(pl.concat(read), calls, paths[0], sink)
 
 
 def _trace_of(rows: pl.DataFrame, calls: list[_Call], path: Path, sink: Sink) -> StepTrace | None:
     """The steps and calls of iterations; None if none is left.
 
     Args:
-        rows: `iteration`, `end_ns`, and as far as they are known `forward_start_ns`, `backward_end_ns`, `before_ns`
+        rows: `iteration`, `end_ns`, and null where they are unknown `forward_start_ns`, `backward_end_ns`, `before_ns`
             (from the end of the iteration before to the start of forward), `took_ns` and `graph`; some may come again.
         calls: What communicated, of any iteration.
         path: Where they were read, for issues.
         sink: Takes an issue about rows with impossible times.
     """
-    optional = ("forward_start_ns", "backward_end_ns", "before_ns", "took_ns", "graph")
-    rows = rows.with_columns(pl.lit(None, pl.Int64).alias(name) for name in optional if name not in rows.columns)
-    points = (pl.when(pl.col(name) > 0).then(name) for name in optional[:2])  # 0 is a missing point
+    points = (
+        pl.when(pl.col(name) > 0).then(name) for name in ("forward_start_ns", "backward_end_ns")
+    )  # 0 is a missing point
     begins = pl.col("forward_start_ns") - pl.col("before_ns").fill_null(0)
     placed = rows.with_columns(points).with_columns(start_ns=pl.coalesce(begins, pl.col("end_ns") - pl.col("took_ns")))
     times = Times()

@@ -53,16 +53,7 @@ def _write_data_preparation(files: RankFiles, sink: Sink) -> None:
 
     Their times keep the host's monotonic clock: nothing in a classic profile relates it to the epoch.
     """
-    found = MinddataFiles(
-        pipeline_raw=files.one("pipeline_raw"),
-        pipeline=files.one("pipeline"),
-        usage=files.one("cpu_usage"),
-        device_queue=files.one("device_queue"),
-        iterator=files.one("iterator"),
-        ai_cpu=files.one("ai_cpu_queue"),
-        get_next=files.one("get_next"),
-    )
-    write_minddata(found, Clock(), sink)
+    write_minddata(MinddataFiles.among(files.every), Clock(), sink)
 
 
 PARTS: Sequence[Part] = (

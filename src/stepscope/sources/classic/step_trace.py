@@ -90,9 +90,9 @@ def read_step_trace(path: Path, rank: int, sink: Sink) -> StepTrace | None:
     rows = read_csv(path, layout, sink)
     if rows is None:
         return None
-    if missing := [name for name in _ENDS if name not in rows.columns]:
+    if missing := [name for name in _ENDS if rows.height and not rows[name].count()]:
         named = ", ".join(name.replace("_ns", "_point") for name in missing)
-        sink.issue("error", path, f"has no column {named}", _REMEDY, place="line 1")
+        sink.issue("error", path, f"has no readable {named}", _REMEDY, place="line 1")
         return None
     at = find_average(rows, _ENDS, _ROUNDING_NS)
     average = None if at is None else rows.slice(at, 1)
@@ -146,12 +146,7 @@ def _known_steps(path: Path, rows: pl.DataFrame, sink: Sink) -> pl.DataFrame:
 
 def _lengths(steps: pl.DataFrame) -> dict[str, pl.Expr]:
     """Recorded length to the length between its points, if the file has both."""
-    present = set(steps.columns)
-    return {
-        name: pl.col(last) - pl.col(first)
-        for name, (first, last) in _PHASES.items()
-        if {name, first, last} <= present and steps[name].count()
-    }
+    return {name: pl.col(last) - pl.col(first) for name, (first, last) in _PHASES.items() if steps[name].count()}
 
 
 def _check_average(
@@ -170,18 +165,15 @@ def _check_average(
 def _steps(path: Path, steps: pl.DataFrame, sink: Sink) -> pl.DataFrame:
     """Rows of `steps`; a point outside its step is unknown."""
     points = {"forward_start_ns": "fp_point", "backward_end_ns": "bp_point"}
-    first, last = (pl.col(name) if name in steps.columns else pl.lit(None, pl.Int64) for name in points)
-    marked = steps.with_columns(forward_start_ns=first, backward_end_ns=last)
     earliest = ("start_ns", pl.max_horizontal("start_ns", "forward_start_ns"))
     known = {}
     for (name, header), begin in zip(points.items(), earliest, strict=True):
         inside = pl.col(name).is_between(begin, "end_ns")
         known[name] = pl.when(inside).then(name)
-        if outside := marked.filter(~inside & (pl.col(name) != 0)).height:  # 0 means that there is none
+        if outside := steps.filter(~inside & (pl.col(name) != 0)).height:  # 0 means that there is none
             problem = f"{outside} of {steps.height} steps have a {header} outside the step; it is treated as unknown"
             sink.issue("warning", path, problem, "Check that the file is complete and belongs to one profile.")
-    columns = [name for name in marked.columns if name in STEPS.stored_schema and name not in known]
-    return stated_steps(marked.select(*columns, **known))
+    return stated_steps(steps.select("step", "start_ns", "end_ns", "graph", **known))
 
 
 def stated_steps(rows: pl.DataFrame) -> pl.DataFrame:

@@ -17,18 +17,23 @@ from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.decoding import decode, unreadable_cells
 from stepscope.sources.csv_files.heading import HEADER_LIMIT, Heading, heading_of, report_order
 from stepscope.sources.csv_files.layout import Field, FileLayout, bare_key, column_key
-from stepscope.sources.csv_files.values import EXACT
+from stepscope.sources.csv_files.values import EXACT, KEPT_AS
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
 from stepscope.sources.side_files import report_unreadable
+from stepscope.tables.base import with_schema
 
 PART_BYTES = 16 << 20
 """A larger file is read in parts of that size."""
 
 
-def read_csv(path: Path, layout: FileLayout, sink: Sink) -> pl.DataFrame | None:
-    """All rows of `read_csv_parts` in one frame; None if nothing can be read."""
-    frames = list(read_csv_parts(path, layout, sink))
-    return pl.concat(frames) if frames else None
+def read_csv(path: Path | None, layout: FileLayout, sink: Sink) -> pl.DataFrame | None:
+    """All rows of `read_csv_parts` with all columns of `layout`; None if nothing can be read, or there is no file."""
+    frames = [] if path is None else list(read_csv_parts(path, layout, sink))
+    if not frames:
+        return None
+    rows = pl.concat(frames)
+    known = {field.column: KEPT_AS.get(field.kind, pl.Int64) for field in layout.fields}
+    return with_schema(rows, {**known, **rows.schema})
 
 
 def read_csv_parts(path: Path, layout: FileLayout, sink: Sink) -> Iterator[pl.DataFrame]:

@@ -18,6 +18,12 @@ READ_AS: dict[Kind, type[pl.DataType]] = {
     **dict.fromkeys(EXACT, pl.String),
 }
 """How a kind is read; all others are read as float64, which holds every integer that occurs."""
+KEPT_AS: dict[Kind, type[pl.DataType]] = {
+    **dict.fromkeys(("text", "shape"), pl.String),
+    **dict.fromkeys(("device", "small"), pl.Int32),
+    "float": pl.Float64,
+}
+"""The type of the values of a kind; all others are whole numbers of 64 bits."""
 
 
 def in_our_unit(column: pl.Expr, field: Field) -> pl.Expr:

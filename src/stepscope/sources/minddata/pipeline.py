@@ -145,20 +145,13 @@ def _from_csv(file: Path, sink: Sink) -> list[Operator]:
         if row["number"] < 0:
             nameless += 1
             continue
-        listed = value_in(row.get("sizes"))
+        listed = value_in(row["sizes"])
         is_list = isinstance(listed, list)
-        damaged += not is_list and row.get("sizes") is not None
-        operator = Operator(
-            row["number"],
-            row["type"],
-            row.get("workers"),
-            row.get("parent"),
-            row.get("capacity"),
-            [whole_number(size) for size in listed] if is_list else [],
-            _interval_ns(row.get("interval")),
-        )
-        operators.append(operator)
-        wrong += _differs(operator, row.get("mean"), row.get("usage"))
+        damaged += not is_list and row["sizes"] is not None
+        sizes = [whole_number(size) for size in listed] if is_list else []
+        facts = (row[name] for name in ("number", "type", "workers", "parent", "capacity"))
+        operators.append(Operator(*facts, sizes, _interval_ns(row["interval"])))
+        wrong += _differs(operators[-1], row["mean"], row["usage"])
     if nameless:
         problem = f"{nameless} operators have a negative number and are left out"
         sink.issue("error", file, problem, AGAIN, place="op_id", lost=nameless)

@@ -6,15 +6,16 @@ number of processors. Times are ms of the host's monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from stepscope.json_values import list_of, small_number, whole_number
+from stepscope.json_values import as_amount, list_of, small_number, whole_number
 from stepscope.sources.base import Sink
+from stepscope.sources.csv_files.values import whole
 from stepscope.sources.minddata.files import Clock
 from stepscope.sources.minddata.pipeline import Pipeline
 from stepscope.sources.side_files import AGAIN, peek_object, read_object
@@ -23,7 +24,6 @@ from stepscope.tables import HOST_USAGE
 _MS = 1_000_000
 _LATEST_MS = 9_000_000_000_000
 _MIB = 1 << 20
-Values = Sequence[float | None]
 Keys = Mapping[str, tuple[str, ...]]
 """Column to the names that its list may have."""
 _CPU: Keys = {"user_ratio": ("user_utilization",), "system_ratio": ("sys_utilization",)}
@@ -95,30 +95,34 @@ def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, w
         return
     time_ns = pl.Series("time_ns", usage.times_ns, dtype=pl.Int64) + clock.shift_ns
 
-    def write(scope: str, name: str | None, columns: Mapping[str, Values]) -> None:
-        rows = pl.DataFrame([time_ns, *(pl.Series(key, values, pl.Float64) for key, values in columns.items())])
-        known = pl.any_horizontal(pl.col(list(columns)).is_not_null())
-        counts = [pl.col(key).round().cast(pl.Int64) for key in columns if not key.endswith("_ratio")]
+    def write(scope: str, name: str | None, samples: pl.DataFrame) -> None:
+        known = pl.any_horizontal(pl.col(samples.columns).is_not_null())
+        counts = [whole(pl.col(key)) for key in samples.columns if not key.endswith("_ratio")]
         texts = {"scope": pl.lit(scope), "name": pl.lit(name, pl.String), "processors": pl.lit(processors, pl.Int32)}
-        sink.write(HOST_USAGE, rows.filter(known).with_columns(*counts, **texts))
+        sink.write(HOST_USAGE, samples.with_columns(time_ns).filter(known).with_columns(*counts, **texts))
 
     percent, of_host = 1 / (100 * processors), 1 / 100
-    process, host = _Part(content.get("process_info"), count), _Part(content.get("device_info"), count)
-    empty = host.measured_nothing(_HOST_CPU)
-    nothing = [empty[0] or process.lacks_first(_CPU), *empty[1:]]
+    host = content.get("device_info")
+    of_machine = _samples(host, _HOST_CPU, count, of_host)
+    own = _samples(content.get("process_info"), _CPU, count, percent)
+    # A machine is busy or idle: if all its shares are zero, nothing was measured. A first sample has no interval.
+    is_empty = of_machine.select(
+        (pl.sum_horizontal(pl.all().is_not_null()) > 2) & pl.all_horizontal(pl.all().fill_null(0) == 0)
+    ).to_series()
+    lacks_first = any(of_key[0] is None and of_key.count() for of_key in own)
+    nothing = is_empty | (pl.int_range(count, eager=True) == 0) if lacks_first else is_empty
     for entry in list_of(content, "op_info"):
         number = small_number(entry.get("op_id")) if isinstance(entry, dict) else None
         if number is not None and number >= 0:  # -1: threads that belong to no operator
             name = pipeline.name(number) or f"Operator_{number}"
-            operator = _Part(entry.get("metrics"), count)
-            write("operator", name, _without_zeros(operator.take(_CPU, percent), nothing))
+            write("operator", name, _without_zeros(_samples(entry.get("metrics"), _CPU, count, percent), nothing))
     if with_host:
-        resident = _Part(content.get("process_memory_info"), count).take(_PROCESS_MEMORY, _MIB)
-        write("process", None, _without_zeros(process.take(_CPU, percent), nothing) | resident)
-        memory = _Part(content.get("system_memory_info"), count).take(_HOST_MEMORY, _MIB)
-        used = host.take(_HOST_CPU, of_host) | host.take(_HOST_COUNTS)
-        write("host", None, _without_zeros(used, empty) | memory)
-        if host.is_doubled:
+        resident = _samples(content.get("process_memory_info"), _PROCESS_MEMORY, count, _MIB)
+        write("process", None, pl.concat([_without_zeros(own, nothing), resident], how="horizontal"))
+        memory = _samples(content.get("system_memory_info"), _HOST_MEMORY, count, _MIB)
+        used = pl.concat([of_machine, _samples(host, _HOST_COUNTS, count)], how="horizontal")
+        write("host", None, pl.concat([_without_zeros(used, is_empty), memory], how="horizontal"))
+        if _is_doubled(host, count):
             problem = (
                 "values of the host are written twice or followed by a zero, and some lists end early; the first of "
                 "each pair is used"
@@ -127,55 +131,27 @@ def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, w
             sink.issue("note", usage.path, problem, remedy, place="device_info")
 
 
-class _Part:
-    """Lists of one part of the file, as one value for each time, null if there is none.
+def _is_doubled(part: Any, count: int) -> bool:
+    """Whether a part has each value twice, or with a zero behind it, as MindSpore 2.0 to 2.10 writes the machine's."""
+    lists = [value for value in part.values() if isinstance(value, list)] if isinstance(part, dict) else []
+    return max(map(len, lists), default=0) >= 2 * count > 2
 
-    A list shorter than the times lacks the first sample, which has no interval. MindSpore 2.0 to 2.10 writes each
-    value of the machine twice, or with a zero behind it, and cuts some lists off where the times end.
 
-    Args:
-        part: The JSON object.
-        count: How many times there are.
+def _samples(part: Any, keys: Keys, count: int, factor: float = 1) -> pl.DataFrame:
+    """Numbers of one part of the file times a factor, one for each of `count` times, null if there is none.
+
+    Each column has the first list that is there. A list shorter than the times lacks the first sample, which has no
+    interval; but doubled ones are cut off where the times end.
     """
-
-    def __init__(self, part: Any, count: int) -> None:
-        self._part = part
-        self._count = count
-        lists = [value for value in part.values() if isinstance(value, list)] if isinstance(part, dict) else []
-        longest = max(map(len, lists), default=0)
-        self.is_doubled = longest >= 2 * count > 2
-
-    def take(self, keys: Keys, factor: float = 1) -> dict[str, Values]:
-        """Numbers times a factor, of the first list that is there for each column."""
-        return {column: self._values(names, factor) for column, names in keys.items()}
-
-    def measured_nothing(self, keys: Keys) -> list[bool]:
-        """For each time whether all shares are zero: those of a machine, which is busy or idle, never are all zero.
-
-        The first sample has no interval to measure.
-        """
-        samples = [[v for v in sample if v is not None] for sample in zip(*self.take(keys).values(), strict=True)]
-        return [len(known) > 2 and not any(known) for known in samples]
-
-    def lacks_first(self, keys: Keys) -> bool:
-        """Whether there are values, but none for the first time."""
-        return any(any(v is not None for v in of_key) and of_key[0] is None for of_key in self.take(keys).values())
-
-    def _values(self, names: tuple[str, ...], factor: float) -> Values:
-        values = next((found for name in names if (found := list_of(self._part, name))), [])
-        values = values[:: 2 if self.is_doubled else 1]
-        missing = 1 if len(values) < self._count and not self.is_doubled else 0
-        numbers = [value * factor if _is_number(value) else None for value in values]
-        return ([None] * missing + numbers + [None] * self._count)[: self._count]
+    is_doubled = _is_doubled(part, count)
+    columns = {}
+    for column, names in keys.items():
+        values = next((found for name in names if (found := list_of(part, name))), [])[:: 2 if is_doubled else 1]
+        missing = [None] if len(values) < count and not is_doubled else []
+        columns[column] = ([*missing, *map(as_amount, values)] + [None] * count)[:count]
+    return pl.DataFrame(columns, schema=dict.fromkeys(keys, pl.Float64)) * factor
 
 
-def _without_zeros(values: Mapping[str, Values], nothing: Sequence[bool]) -> dict[str, Values]:
-    """The values; zeros are unknown at times when nothing was measured."""
-    return {
-        name: [None if unknown and not value else value for value, unknown in zip(of_key, nothing, strict=True)]
-        for name, of_key in values.items()
-    }
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**62
+def _without_zeros(samples: pl.DataFrame, nothing: pl.Series) -> pl.DataFrame:
+    """The samples; zeros are unknown at times when nothing was measured."""
+    return samples.select(pl.when(~(pl.lit(nothing) & (pl.all() == 0))).then(pl.all()))
