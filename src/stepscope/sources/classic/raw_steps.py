@@ -11,7 +11,6 @@ span forward and backward, and each call of communication.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -22,7 +21,7 @@ from stepscope.sources.classic.step_trace import StepTrace, stated_steps
 from stepscope.sources.csv_files.heading import header_of, raw_rows
 from stepscope.sources.csv_files.layout import Field, FileLayout, column_key, order
 from stepscope.sources.csv_files.reading import read_csv
-from stepscope.sources.csv_files.values import whole
+from stepscope.sources.csv_files.values import nanoseconds, whole
 from stepscope.sources.plausible import Times, sort_out
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 from stepscope.sources.trace_events.reader import TraceEvents
@@ -71,8 +70,7 @@ _ITERATION = r"^Iteration (\d{1,9})$"
 _FORWARD_BACKWARD = r"^FP_BP Time (\d{1,9})$"
 _REDUCE = r"^Reduce_(\d{1,9})_(\d{1,9})$"
 _KEY = ("graph", "iteration")
-_Call = tuple[int, int, str]
-"""Start, length (both in ns) and name of a call."""
+_CALLS = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "name": pl.String}
 
 
 def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
@@ -87,23 +85,21 @@ def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
     read = [rows for path in paths if (rows := read_csv(path, _LAYOUT, sink)) is not None and rows.height]
     if not read:
         return None
-    calls = [call for path in paths for call in _reduces(path)]
-    return _trace_of(pl.concat(read), calls, paths[0], sink)
+    return _trace_of(pl.concat(read), pl.concat(map(_reduces, paths)), paths[0], sink)
 
 
-def _trace_of(rows: pl.DataFrame, calls: list[_Call], path: Path, sink: Sink) -> StepTrace | None:
+def _trace_of(rows: pl.DataFrame, calls: pl.DataFrame, path: Path, sink: Sink) -> StepTrace | None:
     """The steps and calls of iterations; None if none is left.
 
     Args:
         rows: `iteration`, `end_ns`, and null where they are unknown `forward_start_ns`, `backward_end_ns`, `before_ns`
             (from the end of the iteration before to the start of forward), `took_ns` and `graph`; some may come again.
-        calls: What communicated, of any iteration.
+        calls: What communicated, of any iteration: `start_ns`, `duration_ns`, `name`; some may come again.
         path: Where they were read, for issues.
         sink: Takes an issue about rows with impossible times.
     """
-    points = (
-        pl.when(pl.col(name) > 0).then(name) for name in ("forward_start_ns", "backward_end_ns")
-    )  # 0 is a missing point
+    stated = pl.col("forward_start_ns", "backward_end_ns")
+    points = pl.when(stated > 0).then(stated)  # 0 is a missing point
     begins = pl.col("forward_start_ns") - pl.col("before_ns").fill_null(0)
     placed = rows.with_columns(points).with_columns(start_ns=pl.coalesce(begins, pl.col("end_ns") - pl.col("took_ns")))
     times = Times()
@@ -125,14 +121,13 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     return stated_steps(rows.select(*kept, step=number))
 
 
-def _calls(found: list[_Call], steps: pl.DataFrame) -> pl.DataFrame:
+def _calls(found: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """Rows of `collectives`: calls of one name in each step; the operation is not recorded."""
-    schema = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "name": pl.String}
-    calls = pl.DataFrame(found, schema=schema, orient="row").unique().sort("start_ns")
     ranges = steps.select("step", "end_ns", at="start_ns")
+    calls = found.unique().sort("start_ns", "name")
     placed = calls.join_asof(ranges, left_on="start_ns", right_on="at").filter(pl.col("start_ns") <= pl.col("end_ns"))
     rows = placed.select(
-        *schema,
+        *_CALLS,
         "step",
         operation=pl.lit("unknown"),
         group="name",
@@ -142,25 +137,16 @@ def _calls(found: list[_Call], steps: pl.DataFrame) -> pl.DataFrame:
     return COLLECTIVES.shaped(rows.with_row_index("collective"))
 
 
-def _reduces(path: Path) -> Iterator[_Call]:
+def _reduces(path: Path) -> pl.DataFrame:
     """The calls, of pairs of columns that all have the same two headers: the k-th pair is the k-th call of a step."""
     headers = [column_key(header) for header in header_of(path, _LAYOUT)]
     pairs = [at for at, header in enumerate(headers[:-1]) if (header, headers[at + 1]) == _PAIR]
-    if not pairs:
-        return
-    for row in raw_rows(path, _LAYOUT):
-        for number, at in enumerate(pairs):
-            start, length = (_nanoseconds(cell) for cell in [*row, "", "", ""][at : at + 2])
-            if start is not None and length is not None and start > 0:
-                yield start, length, f"Reduce_{number}"
-
-
-def _nanoseconds(cell: str) -> int | None:
-    """us as text in ns."""
-    units, _, part = cell.strip().partition(".")
-    if not units.isdecimal() or len(units) > 16 or (part and not part.isdecimal()):
-        return None
-    return int(units) * 1000 + int((part + "000")[:3])
+    cells: list[tuple[str, ...]] = []
+    for row in raw_rows(path, _LAYOUT) if pairs else ():
+        cells += [(*row[at : at + 2], f"Reduce_{number}") for number, at in enumerate(pairs) if at + 1 < len(row)]
+    calls = pl.DataFrame(cells, schema=dict.fromkeys(_CALLS, pl.String), orient="row")
+    times = calls.with_columns(nanoseconds(pl.col(name)).alias(name) for name in ("start_ns", "duration_ns"))
+    return times.filter(pl.col("start_ns") > 0, pl.col("duration_ns") >= 0)
 
 
 def read_step_events(paths: list[Path], sink: Sink) -> StepTrace | None:
@@ -227,8 +213,8 @@ def _by_iteration(marks: pl.DataFrame, pattern: str) -> pl.DataFrame:
     return found.unique(_KEY, keep="first", maintain_order=True)
 
 
-def _marked_calls(marks: pl.DataFrame) -> list[_Call]:
+def _marked_calls(marks: pl.DataFrame) -> pl.DataFrame:
     """The calls: the k-th of each iteration has the same name."""
     number = pl.col("name").str.extract(_REDUCE, 2)
     found = marks.with_columns(number=number).drop_nulls("number")
-    return found.select("start_ns", "duration_ns", pl.format("Reduce_{}", "number")).unique().sort("start_ns").rows()
+    return found.select("start_ns", "duration_ns", name=pl.format("Reduce_{}", "number"))
