@@ -32,15 +32,9 @@ _LINK = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
 def read_cells(steps: pl.DataFrame, path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Calls and links of all steps.
+    """Calls and links of all steps, with the columns of `CALLS` and `LINKS`.
 
-    Args:
-        steps: `step`, and the texts `links` and `operators`, null if a file has none.
-        path: The file, for issues.
-        sink: Takes an issue about cells and entries that cannot be read.
-
-    Returns:
-        Frames with the columns of `CALLS` and `LINKS`.
+    `steps` has `step`, and the texts `links` and `operators`, null if a file has none.
     """
     calls: list[dict[str, Any] | None] = []
     links: list[dict[str, Any] | None] = []

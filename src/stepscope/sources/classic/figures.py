@@ -56,11 +56,7 @@ def write_flops_summary(path: Path, sink: Sink) -> None:
 def write_timeline_summary(path: Path, operations_ns: int, steps: pl.DataFrame | None, sink: Sink) -> None:
     """Write how much a timeline holds, from `timeline_summary`: its total is in us up to 1.x and in ms later.
 
-    Args:
-        path: The file.
-        operations_ns: Sum of the operations that were read, which gives the unit of the total; 0 if none were.
-        steps: Rows of `steps`, which give it otherwise; None if unknown.
-        sink: Takes the rows, and a note if the unit is uncertain.
+    The sum of the operations that were read (0 if none were) gives the unit of the total, otherwise rows of `steps` do.
     """
     content = {key: value for key, value in (read_object(path, sink) or {}).items() if value is not None}
     figures = _amounts(content, _TIMELINE, path, sink)

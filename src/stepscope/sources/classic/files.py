@@ -153,12 +153,9 @@ def is_known(name: str) -> bool:
 
 
 def sort_files(files: Iterable[tuple[str, Path]]) -> dict[int, list[tuple[str, Path]]]:
-    """Sort the files of a profile by the number in their names, in the order of numbers.
+    """Sort the files of a profile (by names relative to it) by the number in their names, in the order of numbers.
 
     Files without a number belong to every number without one of its own.
-
-    Args:
-        files: Name relative to the profile, and the file.
     """
     numbered: dict[int, list[tuple[str, Path]]] = defaultdict(list)
     shared: list[tuple[str, Path]] = []
@@ -173,14 +170,7 @@ def sort_files(files: Iterable[tuple[str, Path]]) -> dict[int, list[tuple[str, P
 
 
 def rank_files(path: Path, rank: int, named: Iterable[tuple[str, Path]], seat: Seat | None = None) -> RankFiles:
-    """The files of one rank, with any number in their names.
-
-    Args:
-        path: The profile.
-        rank: The rank.
-        named: Name relative to the profile, and the file.
-        seat: The rank of the files, if names have device numbers.
-    """
+    """The files of one rank, by names relative to the profile, with any number in them."""
     kinds: dict[str, list[Path]] = defaultdict(list)
     for name, file in sorted(named, key=lambda one: natural(one[0])):
         if found := kind_of(name):

@@ -46,10 +46,6 @@ _AGREES = 0.01
 def read_flops(path: Path | None, sink: Sink) -> pl.DataFrame | None:
     """Operations by operator.
 
-    Args:
-        path: The file; None if the profile has none.
-        sink: Takes issues about damage.
-
     Returns:
         `full_name`, `cube_flops`, `vector_flops` (of one call), and the stated `cube_rate` and `vector_rate` (1e9 a
         second), each operator once; null if the file does not have it. None if there is nothing to read.
@@ -70,13 +66,7 @@ def read_flops(path: Path | None, sink: Sink) -> pl.DataFrame | None:
 
 
 def check_rates(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
-    """Note stated rates that are not operations over time.
-
-    Args:
-        path: The file.
-        rows: Operators with what `read_flops` gives, `total_ns` and `count`.
-        sink: Takes the note.
-    """
+    """Note stated rates that are not operations over time, of operators with `total_ns` and `count`."""
     seconds = pl.col("total_ns") / pl.col("count") / 1e9
     off = []
     for unit in ("cube", "vector"):

@@ -29,11 +29,7 @@ Device = tuple[int, int]
 
 @dataclass(frozen=True)
 class Cluster:
-    """The folders of all hosts of a job.
-
-    Args:
-        path: `cluster_profiler`.
-    """
+    """The folders of all hosts of a job, in `path` (`cluster_profiler`)."""
 
     path: Path
 

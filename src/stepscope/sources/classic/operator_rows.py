@@ -56,16 +56,10 @@ def write_list(path: Path | None, layout: FileLayout, unit: str, level: str, sin
 
 
 def with_counts(path: Path, rows: pl.DataFrame, types: pl.DataFrame | None, sink: Sink) -> pl.DataFrame:
-    """Rows with `count` and `total_ns`.
+    """Rows of operators, which have `type`, `mean_ms` and perhaps `count`, with `count` and `total_ns`.
 
     Without a recorded count, as in 1.0, all operators of a type are assumed to run equally often, by the list of types;
     an operator of no such type counts once.
-
-    Args:
-        path: The file, for notes.
-        rows: Operators with `type`, `mean_ms`, and `count` (null if it is not recorded).
-        types: The list of types: `type`, `count`; None if there is none.
-        sink: Takes a note if counts are not recorded.
     """
     if rows["count"].null_count():
         rows = _counted_by_type(rows, types)
@@ -102,12 +96,7 @@ def _check_shares(path: Path, rows: pl.DataFrame, sink: Sink) -> None:
 def write_operators(path: Path, rows: pl.DataFrame, unit: str, level: str, sink: Sink) -> None:
     """Write rows of `operator_totals`; unknown columns are left out, impossible rows are reported.
 
-    Args:
-        path: The file.
-        rows: `name`, `count`, `total_ns`, and more of the table's columns.
-        unit: The list that they are in.
-        level: What a row is.
-        sink: Takes the rows.
+    They have `name`, `count`, `total_ns`, and more of the table's columns.
     """
     sound = rows.filter(pl.col("count") >= 0, pl.col("total_ns").is_between(0, _LONGEST_NS))
     if lost := rows.height - sound.height:

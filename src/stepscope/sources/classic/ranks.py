@@ -117,13 +117,7 @@ def offset_of(files: RankFiles, links: pl.DataFrame, path: Path, sink: Sink) -> 
     """Offset from the numbers at the ends of links to ranks of the job; None if unknown.
 
     A rank's own file holds its own links, so its number is at one end of each. If it is not, but its number in its
-    pipeline stage, or that of its device on its host, is, links count within those.
-
-    Args:
-        files: The rank.
-        links: `source` and `destination` of each link.
-        path: The file, for issues.
-        sink: Takes an issue if numbers are not ranks.
+    pipeline stage, or that of its device on its host, is, links (`source`, `destination`) count within those.
     """
     ends = [set(pair) for pair in links.select("source", "destination").unique().iter_rows()]
     common = set[int].intersection(*ends) if ends else {files.rank}

@@ -25,17 +25,9 @@ def is_raw(name: str) -> bool:
 def newest_by_rank(
     directory: Path, names: Sequence[str], ranks: Collection[int] = ()
 ) -> dict[int, list[tuple[str, Path]]]:
-    """The files of the newest raw profile of each rank, by the times in their names.
+    """Rank to the files of its newest raw profile, by the times in their names, with names relative to `directory`.
 
-    The rank is that of `info.json`; otherwise see `_ranks_of`.
-
-    Args:
-        directory: Their directory.
-        names: The names there.
-        ranks: Those that MindSpore's own files there name.
-
-    Returns:
-        Rank to files, with their names relative to `directory`.
+    The rank is that of `info.json`; otherwise see `_ranks_of`, to which MindSpore's own files there name `ranks`.
     """
     newest: dict[_Device, list[tuple[str, Path]]] = {}
     for name in sorted(filter(is_raw, names), key=_age):

@@ -74,13 +74,9 @@ _CALLS = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "name": pl.String}
 
 
 def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
-    """The steps and calls of some of these files; None if they hold none.
+    """The steps and calls of files of one profile, each with other iterations; None if they hold none.
 
     A step begins where the previous one ended, `Data Aug Bound` ahead of the forward pass.
-
-    Args:
-        paths: The files of one profile; several hold different iterations.
-        sink: Takes issues about damage.
     """
     read = [rows for path in paths if (rows := read_csv(path, _LAYOUT, sink)) is not None and rows.height]
     if not read:
@@ -89,12 +85,12 @@ def read_raw_steps(paths: list[Path], sink: Sink) -> StepTrace | None:
 
 
 def _trace_of(rows: pl.DataFrame, calls: pl.DataFrame, path: Path, sink: Sink) -> StepTrace | None:
-    """The steps and calls of iterations; None if none is left.
+    """The steps and calls of iterations; None if none is left. Rows and calls may come again.
 
     Args:
         rows: `iteration`, `end_ns`, and null where they are unknown `forward_start_ns`, `backward_end_ns`, `before_ns`
-            (from the end of the iteration before to the start of forward), `took_ns` and `graph`; some may come again.
-        calls: What communicated, of any iteration: `start_ns`, `duration_ns`, `name`; some may come again.
+            (from the end of the iteration before to the start of forward), `took_ns` and `graph`.
+        calls: What communicated, of any iteration: `start_ns`, `duration_ns`, `name`.
         path: Where they were read, for issues.
         sink: Takes an issue about rows with impossible times.
     """
@@ -150,13 +146,9 @@ def _reduces(path: Path) -> pl.DataFrame:
 
 
 def read_step_events(paths: list[Path], sink: Sink) -> StepTrace | None:
-    """The steps and calls that these files mark; None if they mark none.
+    """The steps and calls that the files of one device mark; None if they mark none.
 
     A step begins where the previous iteration ended; the first one with its own first task.
-
-    Args:
-        paths: The files of one device.
-        sink: Takes issues about damage.
     """
     read = [marks for path in paths if (marks := _marks(path, sink)) is not None and marks.height]
     if not read:

@@ -19,7 +19,6 @@ from stepscope.sources.csv_files.heading import header_of
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.plausible import Times, sort_out
-from stepscope.sources.side_files import report_unreadable
 from stepscope.sources.sinks import SilentSink
 from stepscope.tables import COLLECTIVES, STEPS
 
@@ -61,12 +60,7 @@ _REMEDY = "The file is truncated or damaged; copy it again, or run the profiler'
 
 @dataclass(frozen=True)
 class StepTrace:
-    """The steps of a rank and their communication.
-
-    Args:
-        steps: Rows of `steps`, in order of start.
-        calls: Rows of `collectives`.
-    """
+    """The steps of a rank, in order of start, and their communication: rows of `steps` and `collectives`."""
 
     steps: pl.DataFrame
     calls: pl.DataFrame
@@ -75,17 +69,9 @@ class StepTrace:
 def read_step_trace(path: Path, rank: int, sink: Sink) -> StepTrace | None:
     """Read a step trace of any generation, of training or inference; None if it has no steps that can be read.
 
-    Args:
-        path: The file.
-        rank: Whose it is.
-        sink: Takes issues about damage, and about figures of the file that differ from what its points give.
+    Figures of the file that differ from what its points give become issues, too.
     """
-    try:
-        headers = header_of(path, _LAYOUT)
-    except OSError as error:
-        report_unreadable(error, path, sink)
-        return None
-    reduces = find_reduces(headers)
+    reduces = find_reduces(header_of(path, _LAYOUT))
     layout = replace(_LAYOUT, fields=(*_LAYOUT.fields, *reduces.points), ignored=reduces.lengths)
     rows = read_csv(path, layout, sink)
     if rows is None:

@@ -50,12 +50,9 @@ def find_reduces(headers: Sequence[str]) -> Reduces:
 
 
 def calls_of(steps: pl.DataFrame, reduces: Reduces, rank: int) -> pl.DataFrame:
-    """The calls in order of start, with the columns of `collectives` but for `collective`.
+    """The calls of a rank in order of start, with the columns of `collectives` but for `collective`.
 
-    Args:
-        steps: `step`, and the columns of the calls' points.
-        reduces: The calls.
-        rank: Whose they are.
+    `steps` has `step`, and the columns of the calls' points.
     """
     names = [name for name in reduces.names if {name + end for end in _ENDS} <= set(steps.columns)]
     numbered = steps.with_row_index("sequence")

@@ -18,7 +18,6 @@ from stepscope.sources.csv_files.heading import header_of
 from stepscope.sources.csv_files.layout import Field, FileLayout, column_key, order
 from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.csv_files.values import whole
-from stepscope.sources.side_files import report_unreadable
 from stepscope.tables import STEP_TOTALS
 
 COMPUTING, COMMUNICATION, STAGE = "computing_and_free_ns", "communication_not_overlapped_ns", "stage_ns"
@@ -63,11 +62,8 @@ _PARTS = (_FORMS[2], (COMPUTING, COMMUNICATION))
 def write_step_totals(path: Path, steps: pl.DataFrame | None, sink: Sink) -> None:
     """Write the rows of steps.
 
-    Args:
-        path: The file.
-        steps: Rows of `steps` in order, if known: decides whether a row is the average, what the steps' numbers
-            are, and the unit if nothing else does.
-        sink: Takes the rows.
+    The rows of `steps` in order, if known, decide whether a row is the average, what the steps' numbers are, and the
+    unit if nothing else does.
     """
     rows = _read(path, steps, sink)
     if rows is None:
@@ -93,11 +89,7 @@ def write_step_totals(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Non
 
 def _read(path: Path, steps: pl.DataFrame | None, sink: Sink) -> pl.DataFrame | None:
     """The rows with our columns in ns; None if none of its columns is known."""
-    try:
-        headers = header_of(path, _KNOWN)
-    except OSError as error:
-        report_unreadable(error, path, sink)
-        return None
+    headers = header_of(path, _KNOWN)
     meant = _meant(path, headers, sink)
     if headers and not meant:
         problem = f"has none of the expected columns: {', '.join(_ORDERS[0])}"
@@ -169,11 +161,9 @@ def _average_place(rows: pl.DataFrame, steps: pl.Series | None) -> int | None:
     """Position of the average, the last or the first row: by the number of steps, otherwise by its values."""
     if rows.height < 2 or (steps is not None and len(steps) == rows.height):
         return None
-    places = (rows.height - 1, 0)
-    fitting = [at for at in places if _is_average(rows, at)]
-    if fitting:
-        return fitting[0]
-    return places[0] if steps is not None and len(steps) == rows.height - 1 else None
+    last = rows.height - 1
+    by_number = last if steps is not None and len(steps) == last else None
+    return next((at for at in (last, 0) if _is_average(rows, at)), by_number)
 
 
 def _is_average(rows: pl.DataFrame, at: int) -> bool:

@@ -64,10 +64,7 @@ class Display:
     ) -> str | None:
         """Write what ran on the device; returns why nothing was written, None if all is well.
 
-        Args:
-            rows: Takes the kernels.
-            steps: Rows of `steps` of the step trace, if there is one.
-            calls: Its rows of `collectives`.
+        `steps` and `calls` are those of the step trace, if there is one.
         """
         shift = 0
         if steps is not None and not self._is_within(steps):
@@ -109,10 +106,6 @@ class Display:
 
 def read_display(path: Path, sink: Sink) -> Display:
     """Read a timeline.
-
-    Args:
-        path: The file.
-        sink: Takes issues about damage.
 
     Raises:
         UnreadableInput: If it holds no list of events.

@@ -6,7 +6,6 @@ found by what fits: the steps, or else that kernels of a stream run one after th
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from itertools import islice, pairwise
 from math import isfinite
@@ -31,12 +30,7 @@ _TO_NS: dict[Kind, float] = {"time": 1e3, "time_ms": 1e6}
 
 
 class KernelRows:
-    """Writes kernels as they come.
-
-    Args:
-        steps: Rows of `steps` in order of start; None if there are none.
-        sink: Takes the rows.
-    """
+    """Writes kernels as they come; `steps` in order of start, None if there are none, give them theirs."""
 
     def __init__(self, steps: pl.DataFrame | None, sink: Sink) -> None:
         self._steps = None if steps is None else steps.select("step", first_ns="start_ns", last_ns="end_ns")
@@ -85,27 +79,14 @@ def whole_recording(span: tuple[int, int]) -> pl.DataFrame:
 
 
 def read_kernels(path: Path, steps: pl.DataFrame | None, rows: KernelRows, sink: Sink) -> None:
-    """Read `output_timeline_data` into `rows`.
-
-    Args:
-        path: The file.
-        steps: Rows of `steps`, if known.
-        rows: Takes the kernels.
-        sink: Takes issues about damage, and about a unit other than that of the header.
-    """
-    try:
-        unit = _unit(path, steps, sink)
-    except (OSError, csv.Error) as error:
-        sink.issue("error", path, f"cannot be read: {error}", "Copy the file again.")
-        return
+    """Read `output_timeline_data` into `rows`; a unit other than that of the header becomes an issue."""
+    unit = _unit(path, steps, sink)
     if unit is None:
         problem = "its clock differs from that of the step trace, so its kernels are left out"
         sink.issue("note", path, problem, "Nothing to do if both belong to one profile.", place="kernels")
         return
     for part in read_csv_parts(path, _layout(unit), sink):
         rows.add(part)
-    if not rows.rows:
-        sink.issue("error", path, "holds no kernels", "Copy the file again, or run the profiler's analysis again.")
 
 
 def _layout(unit: Kind) -> FileLayout:
@@ -117,6 +98,7 @@ def _layout(unit: Kind) -> FileLayout:
             Field("duration_ns", "ms", ("duration",), required=True),
         ),
         report_cells=True,
+        report_empty=True,
         orders=(order("kernel_name,stream_id,start_time,duration"),),
     )
 

@@ -45,16 +45,16 @@ class Heading:
 
 
 def header_of(path: Path, layout: FileLayout | None = None) -> list[str]:
-    """The headers of a CSV file.
+    """The headers of a CSV file; none if it cannot be opened, which the one who reads its rows reports.
 
     Args:
         path: The file.
         layout: Its columns, by which a file without a header is known.
-
-    Raises:
-        OSError: If it cannot be opened.
     """
-    return heading_of(path, layout or FileLayout(())).headers
+    try:
+        return heading_of(path, layout or FileLayout(())).headers
+    except OSError:
+        return []
 
 
 def heading_of(path: Path, layout: FileLayout) -> Heading:
@@ -77,14 +77,9 @@ def heading_of(path: Path, layout: FileLayout) -> Heading:
 
 
 def raw_rows(path: Path, layout: FileLayout) -> Iterator[list[str]]:
-    """The rows below the heading as text, as far as they can be separated.
-
-    Raises:
-        OSError: If the file cannot be read.
-    """
-    start = heading_of(path, layout).start
-    with path.open("rb") as file, suppress(csv.Error):
-        file.seek(start)
+    """The rows below the heading as text, as far as they can be read and separated."""
+    with suppress(csv.Error, OSError), path.open("rb") as file:
+        file.seek(heading_of(path, layout).start)
         yield from csv.reader(line.decode("utf-8", "replace") for line in file)
 
 

@@ -35,13 +35,7 @@ thousand is closer to the next unit."""
 
 
 def write_batches(operator: str, file: Path, clock: Clock, sink: Sink) -> int | None:
-    """Write the batches of the host in one file.
-
-    Args:
-        operator: What the rows are called: `device_queue` or `dataset_iterator`.
-        file: The file.
-        clock: Converts its times to those of the table.
-        sink: Takes the rows and issues.
+    """Write the batches of the host in one file, as rows of `operator` (`device_queue` or `dataset_iterator`).
 
     Returns:
         The usual time from one batch to the next in ns; None if unknown.
@@ -61,12 +55,7 @@ def write_batches(operator: str, file: Path, clock: Clock, sink: Sink) -> int | 
 def write_get_next(file: Path, unit_ns: int, pace_ns: int | None, clock: Clock, sink: Sink) -> None:
     """Write the batches of the device in one file, numbered as they come.
 
-    Args:
-        file: The file.
-        unit_ns: What its times usually are in, in ns.
-        pace_ns: The usual time from batch to batch on the host, which settles the unit; None if unknown.
-        clock: Converts its times to those of the table.
-        sink: Takes the rows and issues.
+    Its times are usually in units of `unit_ns`; the usual time from batch to batch on the host settles it, if known.
     """
     lines = _read_lines(file, ("start", "end", "queue_size"), sink, has_word=True)
     rows = lines.filter(pl.col("word").str.starts_with("GetNext"))

@@ -120,13 +120,7 @@ class Pipeline:
 
 
 def read_pipeline(raw: Path | None, profiled: Path | None, sink: Sink) -> Pipeline:
-    """The pipelines of one rank.
-
-    Args:
-        raw: `minddata_pipeline_raw_N.csv`.
-        profiled: `pipeline_profiling_N.json`, read if the other has nothing.
-        sink: Takes issues about damage.
-    """
+    """The pipelines of one rank, of `minddata_pipeline_raw_N.csv`, or of `pipeline_profiling_N.json` if it has none."""
     operators = _from_csv(raw, sink) if raw is not None else []
     if profiled is not None and (value := read_object(profiled, sink)) is not None:
         listed = _from_json(value, profiled, sink)
@@ -149,8 +143,8 @@ def _from_csv(file: Path, sink: Sink) -> list[Operator]:
         is_list = isinstance(listed, list)
         damaged += not is_list and row["sizes"] is not None
         sizes = [whole_number(size) for size in listed] if is_list else []
-        facts = (row[name] for name in ("number", "type", "workers", "parent", "capacity"))
-        operators.append(Operator(*facts, sizes, _interval_ns(row["interval"])))
+        place = (row["workers"], row["parent"], row["capacity"])
+        operators.append(Operator(row["number"], row["type"], *place, sizes, _interval_ns(row["interval"])))
         wrong += _differs(operators[-1], row["mean"], row["usage"])
     if nameless:
         problem = f"{nameless} operators have a negative number and are left out"

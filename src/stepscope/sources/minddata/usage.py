@@ -76,15 +76,7 @@ def first_sample_ns(file: Path | None) -> int | None:
 
 
 def write_usage(usage: Usage, pipeline: Pipeline, clock: Clock, sink: Sink, *, with_host: bool) -> None:
-    """Write the rows of `host_usage`.
-
-    Args:
-        usage: The file.
-        pipeline: Names the operators.
-        clock: Converts its times to those of the table.
-        sink: Takes the rows and issues.
-        with_host: Whether to write host and process too.
-    """
+    """Write the rows of `host_usage`: of the operators of the dataset, and with `with_host` of host and process too."""
     content, count = usage.content, len(usage.times_ns)
     processors = small_number(content.get("cpu_processor_num"))
     if not count or usage.path is None:
