@@ -95,35 +95,29 @@ _STEP = ["of", "step"]
 
 def _judged(marks: pl.DataFrame) -> pl.DataFrame:
     """The candidates: `mark`, `purpose` (null: part of the training step)."""
-    by_step = marks.group_by(_STEP).agg(
-        has_backward=(pl.col("kind") == BACKWARD).any(),
-        has_training=(pl.col("pass_") == "train").any(),
-    )
-    known = marks.join(by_step, on=_STEP, how="left", maintain_order="left")
+
+    def of_step(value: pl.Expr) -> pl.Expr:
+        """A value of all marks of a step, for each of them; null outside of steps."""
+        return pl.when(pl.col("step").is_not_null()).then(value.over(_STEP))
+
+    start_ns, trains, is_backward = pl.col("start_ns"), pl.col("pass_") == "train", pl.col("kind") == BACKWARD
     # a model that is trained in evaluation mode, for the sake of its frozen parts, trains nevertheless
-    trains = (pl.col("pass_") == "train") | (
-        (pl.col("pass_") == EVALUATES) & pl.col("has_backward") & ~pl.col("has_training")
+    trains |= (pl.col("pass_") == EVALUATES) & of_step(is_backward.any() & ~trains.any())
+    loads = (pl.col("kind") == DATA) & (start_ns < pl.col("first_ns"))
+    known = (
+        marks.with_columns(trains=trains.fill_null(False))
+        .with_columns(first_ns=of_step(start_ns.filter(pl.col("trains") | is_backward).min()))
+        .with_columns(loaded_ns=of_step(start_ns.filter(loads).max()))
     )
-    known = known.with_columns(trains=trains.fill_null(False))
-    begins = known.filter(pl.col("trains") | (pl.col("kind") == BACKWARD))
-    first = begins.group_by(_STEP).agg(first_ns=pl.col("start_ns").min())
-    known = known.join(first, on=_STEP, how="left", maintain_order="left")
-    loads = known.filter((pl.col("kind") == DATA) & (pl.col("start_ns") < pl.col("first_ns")))
-    loaded = loads.group_by(_STEP).agg(loaded_ns=pl.col("start_ns").max())
-    known = known.join(loaded, on=_STEP, how="left", maintain_order="left")
-    before = pl.col("start_ns") < pl.coalesce("first_ns", pl.lit(2**62))
+    before = start_ns < pl.coalesce("first_ns", pl.lit(2**62))
     found = known.filter(pl.col("pass_").is_not_null() & ~pl.col("trains") & before)
-    trained = marks.filter(known["trains"])["name"].unique()
-    if trained.is_empty() and not by_step["has_backward"].any():
+    training = known.filter(pl.col("trains") | is_backward)
+    if training.is_empty():
         return found.select("mark", purpose=pl.lit(None, pl.String))  # inference: nothing here trains
-    return _with_purpose(found, _is_regular(found, first), trained)
-
-
-def _is_regular(found: pl.DataFrame, training_steps: pl.DataFrame) -> bool:
-    """Whether most steps that train have such passes."""
-    count = training_steps.height
-    having = found.select(_STEP).unique().join(training_steps, on=_STEP, how="semi").height
-    return count >= _FEW and having >= _REGULAR * count
+    steps = training.select(_STEP).unique()
+    having = steps.join(found, on=_STEP, how="semi")
+    is_regular = steps.height >= _FEW and having.height >= _REGULAR * steps.height
+    return _with_purpose(found, is_regular, known.filter("trains")["name"].unique())
 
 
 def _with_purpose(found: pl.DataFrame, regular: bool, trained: pl.Series) -> pl.DataFrame:
@@ -141,10 +135,10 @@ def _with_purpose(found: pl.DataFrame, regular: bool, trained: pl.Series) -> pl.
 
 def _runs(named: pl.DataFrame) -> pl.DataFrame:
     """One mark for all of the validation of a step: from the loading of its first batch to its last pass."""
-    passes = named.filter((pl.col("kind") == VALIDATION) & pl.col("pass_").is_not_null())
+    passes = named.filter(pl.col("kind") == VALIDATION).drop_nulls(["pass_", "step"])
     if not passes.height:
         return named.clear()
-    spans = passes.group_by(_STEP, maintain_order=True).agg(pl.col("start_ns").min(), pl.col("end_ns").max())
+    spans = passes.group_by(_STEP, maintain_order=True).agg(pl.min("start_ns"), pl.max("end_ns"), pl.first("thread"))
     loads = named.filter(pl.col("kind") == DATA).select(*_STEP, load_ns="start_ns", loaded_ns="end_ns")
     inside = spans.join(loads, on=_STEP)
     # where several batches were loaded in a run, the one right before its first pass is its first
@@ -155,9 +149,6 @@ def _runs(named: pl.DataFrame) -> pl.DataFrame:
         .group_by(_STEP)
         .agg(pl.col("load_ns").max())
     )
-    begun = spans.join(begins, on=_STEP, how="left", maintain_order="left").with_columns(
-        start_ns=pl.coalesce("load_ns", "start_ns")
-    )
-    thread = passes.group_by(_STEP).agg(pl.col("thread").first())
-    made = begun.join(thread, on=_STEP, maintain_order="left").with_columns(kind=pl.lit(VALIDATION))
+    begun = spans.join(begins, on=_STEP, how="left", maintain_order="left")
+    made = begun.with_columns(start_ns=pl.coalesce("load_ns", "start_ns"), kind=pl.lit(VALIDATION))
     return pl.concat([named.clear(), made.select(c for c in made.columns if c in named.columns)], how="diagonal")
