@@ -16,11 +16,7 @@ _WITH_PHASE = ("flow",)
 
 
 class Events:
-    """Takes decoded frames, and gives them back with one number (`place`) for process and thread.
-
-    Args:
-        scratch: Gives the directory for what does not fit memory.
-    """
+    """Takes decoded frames, and gives them back with one number (`place`) for process and thread."""
 
     def __init__(self, scratch: Callable[[], Path]) -> None:
         self._spool = EventSpool(scratch)

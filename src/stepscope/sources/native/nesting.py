@@ -10,10 +10,7 @@ from stepscope.sources.native.library import GivenColumns, NewColumn, Refused, l
 def nest(threads: pl.Series, starts: pl.Series, durations: pl.Series) -> pl.DataFrame:
     """`parent` (row of the enclosing range, null at the top) and `depth` of ranges in any order.
 
-    Args:
-        threads: Int64, small numbers from 0 on.
-        starts: Int64.
-        durations: Int64.
+    All columns are Int64; `threads` are small numbers from 0 on.
 
     Raises:
         Refused: If there is not enough memory, or the columns are anything else.
@@ -31,10 +28,7 @@ def nest(threads: pl.Series, starts: pl.Series, durations: pl.Series) -> pl.Data
 def time_inside(starts: pl.Series, durations: pl.Series, parents: pl.Series) -> pl.Series:
     """Time of each range that its direct children take, as far as they lie in it.
 
-    Args:
-        starts: Int64.
-        durations: Int64.
-        parents: Int64, row of the enclosing range, or null.
+    All columns are Int64; `parents` are as `nest` gives them.
 
     Raises:
         Refused: If there is not enough memory, or the columns are anything else.

@@ -19,11 +19,7 @@ _SPANS = {"step": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64}
 
 
 class RuntimeTables:
-    """Writes events as they come.
-
-    Args:
-        sink: Takes the rows.
-    """
+    """Writes events as they come."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
