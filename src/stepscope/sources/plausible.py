@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -33,37 +34,30 @@ class Times:
     """The times of a recording read in parts: its middle, and whether any are far from it."""
 
     def __init__(self) -> None:
-        self._medians: list[tuple[int, int]] = []
-        self._first: int | None = None
-        self._last: int | None = None
+        self._parts: list[tuple[Any, ...]] = []
+        """Median, number of rows, first and last of each part."""
 
     def add(self, starts: pl.Series) -> None:
         """Take in some starts (ns); nulls do not count."""
         known = starts.drop_nulls() if starts.null_count() else starts
-        first, middle, last = known.min(), known.quantile(0.5, "lower"), known.max()
-        if not isinstance(first, int) or middle is None or not isinstance(last, int):  # there are none
-            return
-        self._medians.append((int(middle), len(known)))
-        self._first = first if self._first is None else min(self._first, first)
-        self._last = last if self._last is None else max(self._last, last)
+        if (middle := known.quantile(0.5, "lower")) is not None:
+            self._parts.append((int(middle), len(known), known.min(), known.max()))
 
     @property
     def middle_ns(self) -> int | None:
         """The median of the parts' medians, each counted by its rows; to a microsecond."""
-        rows = sum(count for _, count in self._medians)
-        for middle, count in sorted(self._medians):
+        rows = sum(count for _, count, *_ in self._parts)
+        for middle, count, *_ in sorted(self._parts):
             rows -= 2 * count
             if rows <= 0:
-                return middle
+                return int(middle)
         return None
 
     @property
     def has_strays(self) -> bool:
         """Whether any start lies more than a week from the middle."""
-        middle = self.middle_ns
-        if middle is None or self._first is None or self._last is None:
-            return False
-        return self._first < middle - WEEK_NS or self._last > middle + WEEK_NS
+        middle = self.middle_ns or 0
+        return any(first < middle - WEEK_NS or last > middle + WEEK_NS for *_, first, last in self._parts)
 
 
 def is_near(start: pl.Expr, middle_ns: int | None) -> pl.Expr:
