@@ -50,9 +50,9 @@ class EventDecoder:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         event, self._fields = _event_type(layout)
-        self._event = msgspec.json.Decoder(event)
+        self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
         self._events = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
-        self._no_args = msgspec.json.decode(b"{}", type=_args_type(layout)[0])
+        self._no_args = self._event.decode(b'{"args":{}}').args
         try:
             self._compiled: CompiledDecoder | None = CompiledDecoder(layout)
         except Refused:
@@ -155,8 +155,8 @@ def _each(field: str, objects: list[Any]) -> list[Any]:
     return list(map(attrgetter(field), objects))
 
 
-def _args_type(layout: Layout) -> tuple[type[msgspec.Struct], dict[str, str]]:
-    """The type of `args`, with a field for each key that the layout uses, and key to field name."""
+def _event_type(layout: Layout) -> tuple[type[msgspec.Struct], dict[str, str]]:
+    """The type of events, with a field in `args` for each key that the layout uses, and key to name of that field."""
     kinds = {arg.key: arg.kind for cls in layout.classes for arg in cls.args}
     fields = {key: f"a{number}" for number, key in enumerate(kinds)}
     # `Any` takes every value, so that an argument of an unusual kind does not break a whole chunk
@@ -165,11 +165,7 @@ def _args_type(layout: Layout) -> tuple[type[msgspec.Struct], dict[str, str]]:
         for key, kind in kinds.items()
     ]
     names = {field: key for key, field in fields.items()}
-    return msgspec.defstruct("Args", types, gc=False, rename=names), fields
-
-
-def _event_type(layout: Layout) -> tuple[type[msgspec.Struct], dict[str, str]]:
-    args, fields = _args_type(layout)
+    args = msgspec.defstruct("Args", types, gc=False, rename=names)
     label = int | float | str | None
     event = msgspec.defstruct(
         "Event",
