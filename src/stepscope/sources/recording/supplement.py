@@ -114,13 +114,6 @@ def _marks_around(found: pl.DataFrame, marks: pl.DataFrame) -> pl.Series:
 def _with_details(found: pl.DataFrame, marks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """Calls with group, size and peer from their marks."""
     details = ["group", "size_bytes", "element_type", "group_size", "peer"]
-    for name in details:
-        if name not in found.columns:
-            found = found.with_columns(pl.lit(None, CALLS[name]).alias(name))
-    known = known.join(marks.select("mark", *(pl.col(name).alias(f"{name}_mark") for name in details)), on="mark")
-    rows = found.with_row_index("call").join(known.drop("mark"), on="call", how="left", maintain_order="left")
-    return (
-        rows.select(*found.columns, "call", *(f"{name}_mark" for name in details))
-        .with_columns(pl.coalesce(f"{name}_mark", name).alias(name) for name in details)
-        .select(found.columns)
-    )
+    known = known.join(marks.select("mark", *details), on="mark")
+    rows = found.with_row_index("call").join(known, on="call", how="left", suffix="_mark", maintain_order="left")
+    return rows.with_columns(pl.coalesce(f"{name}_mark", name).alias(name) for name in details).select(found.columns)
