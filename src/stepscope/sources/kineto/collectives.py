@@ -11,7 +11,7 @@ from stepscope.sources.kineto import communication as comm
 from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.host import HostTree
-from stepscope.sources.kineto.layout import COMM_COLUMNS
+from stepscope.sources.kineto.layout import COMM_COLUMNS, event_frame
 from stepscope.sources.kineto.segments import Segment
 from stepscope.sources.kineto.steps import Steps
 from stepscope.tables.communication import POINT_TO_POINT
@@ -157,11 +157,7 @@ def _device_calls(
 def _recorded_calls(segment: Segment | None, first_row: int) -> pl.DataFrame:
     """The framework's records of calls (`record_param_comms`) in a segment, whose rows begin at `first_row`."""
     calls = None if segment is None else segment.whole("call", ["external_id", *COMM_COLUMNS])
-    if calls is None:
-        texts = ("comm_name", "comm_group", "comm_group_name", "comm_members", "comm_type")
-        small = ("comm_group_size", "comm_source", "comm_destination")
-        schema = {c: pl.String() if c in texts else pl.Int32() if c in small else pl.Int64() for c in COMM_COLUMNS}
-        return pl.DataFrame(schema={**schema, "call_id": pl.Int64(), "call_row": pl.Int64()})
+    calls = event_frame("call", pl.DataFrame()) if calls is None else calls
     return calls.select(
         *COMM_COLUMNS,
         call_id="external_id",

@@ -13,7 +13,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.device import LAUNCH
 from stepscope.sources.kineto.events import Events
-from stepscope.sources.kineto.layout import COUNTER_COLUMNS
+from stepscope.sources.kineto.layout import COUNTER_COLUMNS, event_frame
 from stepscope.tables import COUNTERS, KERNELS
 
 
@@ -43,6 +43,6 @@ def write_counter_ranges(events: Events, path: Path, sink: Sink) -> int:
 
 def _sorted(events: Events, name: str, columns: list[str]) -> pl.DataFrame:
     """Events of a class in order of time."""
-    schema = dict.fromkeys(columns, pl.Float64) | {"start_ns": pl.Int64, "device": pl.Int32, "name": pl.String}
-    empty = pl.DataFrame(schema={column: schema[column] for column in ["start_ns", *columns]})
-    return pl.concat([empty, *events.frames(name, ["start_ns", *columns])]).sort("start_ns", maintain_order=True)
+    columns = ["start_ns", *columns]
+    empty = event_frame(name, pl.DataFrame()).select(columns)
+    return pl.concat([empty, *events.frames(name, columns)]).sort("start_ns", maintain_order=True)

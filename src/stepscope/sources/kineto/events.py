@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.sources.kineto.layout import SMALL
 from stepscope.sources.spool import EventSpool
 from stepscope.sources.stacks import OWN_FRAME, OWN_THREAD
 
-_SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
 _WITH_CATEGORY = ("device", "other")
 _WITH_PHASE = ("flow",)
 
@@ -30,7 +30,7 @@ class Events:
         said |= set() if name in _WITH_CATEGORY else {"category"}
         said |= set() if name in _WITH_PHASE else {"phase", "id"}
         columns = [column for column in frame if column.name not in said]
-        columns = [c.cast(pl.Int32, strict=False) if c.name in _SMALL else c for c in columns]
+        columns = [c.cast(pl.Int32, strict=False) if c.name in SMALL else c for c in columns]
         self._spool.add(name, pl.DataFrame([*columns, self._placed(frame)]))
 
     def _placed(self, frame: pl.DataFrame) -> pl.Series:

@@ -124,11 +124,13 @@ DEVICE_CLASSES = ("device", "device_annotation")
 
 _BASE = ("phase", "name", "category", "process", "thread", "start_ns", "id")
 _KINDS = {"int": pl.Int64, "float": pl.Float64, "text": pl.String, "json": pl.String}
+SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
+"""Columns of numbers that fit 32 bits, or are damaged."""
 
 
 def event_frame(name: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Events of a class as the decoder gives them, from the columns that are known of them; the others are null."""
+    """Events of a class, from the columns that are known of them; the others are null."""
     args = next(cls.args for cls in LAYOUT.classes if cls.name == name)
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(_BASE, pl.String)
-    schema |= {arg.column: _KINDS[arg.kind] for arg in args}
+    schema |= {arg.column: pl.Int32 if arg.column in SMALL else _KINDS[arg.kind] for arg in args}
     return with_schema(frame, {**schema, "start_ns": pl.Int64, "duration_ns": pl.Int64})

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.json_values import small_number
+from stepscope.json_values import as_text, small_number
 from stepscope.sources.base import Input, Sink
 from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
@@ -39,20 +39,18 @@ def _rank_row(path: Path, values: Mapping[str, Any], written: Written, base_ns: 
     counts, span = written.counts, written.span
     rank, origin = head.rank_of(values, path)
     info = head.distributed(values)
-    host = values.get("host_name")
-    backend = info.get("backend")
     row = {
         "rank": rank,
         "rank_origin": origin,
         "world_size": small_number(info.get("world_size")),
-        "host": host if isinstance(host, str) else None,
+        "host": as_text(values.get("host_name")),
         "process": written.facts.process,
         "device_kind": head.device_kind(values, counts.used_device),
         "device": counts.main_device,
         "device_name": head.device_name(values, counts.main_device),
         "framework": "pytorch",
         "format": "kineto",
-        "backend": backend if isinstance(backend, str) else None,
+        "backend": as_text(info.get("backend")),
         "base_ns": base_ns,
         "start_ns": span[0] if span else None,
         "end_ns": span[1] if span else None,
