@@ -16,7 +16,6 @@ import polars as pl
 from stepscope.paths import shown
 from stepscope.store.manifest import StoredPart, StoredTable
 from stepscope.tables import ISSUES, RANKS, Table
-from stepscope.tables.base import Fitting
 from stepscope.tables.issues import Issue, Severity, issue_rows
 
 Advance = Callable[[int], None]
@@ -46,7 +45,8 @@ class _Sink:
         self.facts["format"] = source
         self._issues: list[Issue] = []
         self._unlisted = 0
-        self._refused: dict[str, Fitting] = {}
+        self._refused: dict[str, tuple[int, str]] = {}
+        """How many rows of a table did not fit, and what is wrong with one of them."""
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
         """Add rows to `table`. Those that it refuses are left out, and one issue at the end counts them.
@@ -54,15 +54,17 @@ class _Sink:
         Raises:
             ValueError: For a column that the table does not have.
         """
-        if table.name == RANKS.name:
-            facts = table.facts(frame)
-            self._learn(facts.rows)
-            self._count(table, facts)
-        elif frame.height:
-            fitting = table.fitting(frame)
-            self._count(table, fitting)
-            if fitting.rows.height:
-                self._add(table, fitting.rows)
+        if frame.is_empty():
+            return
+        is_rank = table.name == RANKS.name
+        fitting = table.facts(frame) if is_rank else table.fitting(frame)
+        if fitting.lost:  # the first refused row is the example
+            lost, example = self._refused.get(table.name, (0, fitting.example))
+            self._refused[table.name] = (lost + fitting.lost, example)
+        if is_rank:
+            self._learn(fitting.rows)
+        elif fitting.rows.height:
+            self._add(table, fitting.rows)
 
     def issue(
         self,
@@ -95,23 +97,16 @@ class _Sink:
         for directory in self._scratch:
             shutil.rmtree(directory, ignore_errors=True)
 
-    def _count(self, table: Table, fitting: Fitting) -> None:
-        """Count the rows of a table that it refused; the first of them is the example."""
-        if fitting.lost:
-            before = self._refused.get(table.name, fitting)
-            lost = fitting.lost if before is fitting else before.lost + fitting.lost
-            self._refused[table.name] = Fitting(fitting.rows.clear(), lost, before.example)
-
     def _write_issues(self) -> None:
-        for name, refused in self._refused.items():
+        for name, (lost, example) in self._refused.items():
             what = "values" if name == RANKS.name else "rows"
             self.issue(
                 "error",
                 self._path,
-                f"{refused.lost} {what} do not match the table `{name}` and are left out ({refused.example})",
+                f"{lost} {what} do not match the table `{name}` and are left out ({example})",
                 "Copy the file again, or record again; everything else is read.",
                 place=name,
-                lost=refused.lost,
+                lost=lost,
             )
         self._refused = {}
         if self._unlisted:
