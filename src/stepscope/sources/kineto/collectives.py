@@ -11,7 +11,7 @@ from stepscope.sources.kineto import communication as comm
 from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.host import HostTree
-from stepscope.sources.kineto.layout import COMM_COLUMNS, event_frame
+from stepscope.sources.kineto.layout import COMM_COLUMNS
 from stepscope.sources.kineto.segments import Segment
 from stepscope.sources.kineto.steps import Steps
 from stepscope.tables.communication import POINT_TO_POINT
@@ -25,7 +25,7 @@ class Calls:
         """Rows of `groups` that the recording lists."""
         self._steps = steps
         self._parts: list[pl.DataFrame] = []
-        self._by_id = _recorded_calls(None, 0).drop("call_row")
+        self._by_id = _recorded_calls(Segment({"call": []}, None), 0).drop("call_row")
 
     def add(self, segment: Segment, tree: HostTree, work: pl.DataFrame | None) -> None:
         """Take in the calls of one more segment."""
@@ -154,10 +154,9 @@ def _device_calls(
     )
 
 
-def _recorded_calls(segment: Segment | None, first_row: int) -> pl.DataFrame:
+def _recorded_calls(segment: Segment, first_row: int) -> pl.DataFrame:
     """The framework's records of calls (`record_param_comms`) in a segment, whose rows begin at `first_row`."""
-    calls = None if segment is None else segment.whole("call", ["external_id", *COMM_COLUMNS])
-    calls = event_frame("call", pl.DataFrame()) if calls is None else calls
+    calls = segment.whole("call", ["external_id", *COMM_COLUMNS])
     return calls.select(
         *COMM_COLUMNS,
         call_id="external_id",

@@ -66,7 +66,7 @@ def device_work(
     """
     work = segment.whole("device")
     launches = _launches(segment, tree)
-    if work is None or not work.height:
+    if not work.height:
         _count_launches(segment, None, counts)
         return None
     copies = pl.col("category").str.to_lowercase().str.contains("memcpy|memset")
@@ -95,9 +95,6 @@ def write_kernels(work: pl.DataFrame, sink: Sink) -> None:
 def _launches(segment: Segment, tree: HostTree) -> pl.DataFrame:
     """For each correlation the host call that launched its work."""
     calls = segment.whole("runtime", ["start_ns", "duration_ns", "correlation"])
-    if calls is None:
-        schema = ("correlation", "launch_start_ns", "launch_end_ns", "launch_row")
-        return pl.DataFrame(schema=dict.fromkeys(schema, pl.Int64))
     first = tree.offsets["runtime"]
     return (
         calls.select(

@@ -27,20 +27,18 @@ class MemoryWriter:
 
     def add(self, segment: Segment, tree: HostTree) -> None:
         """Write a segment's part of the curve, and the blocks whose next event it holds; the last one ends them all."""
-        events = segment.whole("memory")
-        addressed = None
-        if events is not None:
-            on_device = (pl.col("device_type") != _CPU) & (pl.col("device") >= 0)
-            events = (
-                events.drop_nulls(["start_ns", "change_bytes"])
-                .with_columns(device=pl.when(on_device).then("device"))
-                .sort("start_ns", maintain_order=True)
-            )
-            events = self._outside.with_component(events)
-            columns = ("component", "device", "change_bytes", "allocated_bytes", "reserved_bytes")
-            self._sink.write(MEMORY_CURVE, events.select(*columns, time_ns="start_ns"))
-            addressed = _named(events.drop_nulls("address"), segment, tree)
-        blocks = _blocks(self._live if addressed is None else pl.concat([self._live, addressed]))
+        if not segment.rows("memory") and self._live.is_empty():
+            return
+        on_device = (pl.col("device_type") != _CPU) & (pl.col("device") >= 0)
+        events = self._outside.with_component(
+            segment.whole("memory")
+            .drop_nulls(["start_ns", "change_bytes"])
+            .with_columns(device=pl.when(on_device).then("device"))
+            .sort("start_ns", maintain_order=True)
+        )
+        columns = ("component", "device", "change_bytes", "allocated_bytes", "reserved_bytes")
+        self._sink.write(MEMORY_CURVE, events.select(*columns, time_ns="start_ns"))
+        blocks = _blocks(pl.concat([self._live, _named(events.drop_nulls("address"), segment, tree)]))
         if segment.end_ns is not None:
             self._live = blocks.filter("is_last").select(*_BLOCK)
             blocks = blocks.filter(~pl.col("is_last"))

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.kineto.events import Events
-from stepscope.sources.kineto.layout import HOST_CLASSES
+from stepscope.sources.kineto.layout import HOST_CLASSES, event_frame
 from stepscope.sources.spool import Spool, quantiles, share_out
 
 SEGMENT_ROWS = 100_000
@@ -66,10 +66,10 @@ class Segment:
         for frame in self.parts[name]:
             yield frame if columns is None else frame.select(columns)
 
-    def whole(self, name: str, columns: list[str] | None = None) -> pl.DataFrame | None:
-        """All rows of a class in one frame; None if there are none."""
+    def whole(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """All rows of a class in one frame."""
         frames = list(self.frames(name, columns))
-        return pl.concat(frames) if frames else None
+        return pl.concat(frames) if frames else event_frame(name, pl.DataFrame()).select(columns or pl.all())
 
 
 def segments(events: Events, scratch: Callable[[], Path]) -> Iterator[Segment]:
