@@ -47,8 +47,6 @@ def read_into_store(
     """Read one input into the store.
 
     Args:
-        task: The input.
-        store: Where its rows go.
         workers: How many processes or threads the source may use.
         advance: Called with the number of bytes read since the last call.
 

@@ -97,7 +97,6 @@ def sort_out(rows: pl.DataFrame, middle_ns: int | None, *, start: pl.Expr, end: 
     """Leave out rows whose times cannot be true.
 
     Args:
-        rows: The rows.
         middle_ns: Middle of the recording; None if it is not known.
         start: Start of a row in ns, or its only time; null if it could not be read.
         end: End of a row in ns, likewise.

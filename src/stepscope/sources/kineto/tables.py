@@ -66,7 +66,6 @@ def write_events(path: Path, events: Events, sink: Sink, supplement: TraceSupple
     Args:
         path: What a user would call the recording, for issues.
         events: All events, complete.
-        sink: Takes the rows.
         supplement: What else is known.
     """
     events.drop_own_frames(supplement.own_threads)

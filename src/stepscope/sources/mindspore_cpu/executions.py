@@ -32,7 +32,6 @@ def read_executions(times: Path, launches: Path | None, sink: Sink) -> pl.DataFr
     Args:
         times: `cpu_op_execute_timestamp`.
         launches: `cpu_framework`; needed for shapes.
-        sink: Takes issues about damage.
 
     Returns:
         A frame with the columns of `EXECUTIONS`.

@@ -64,7 +64,6 @@ def read_totals(files: CpuFiles, unit: Unit, sink: Sink) -> pl.DataFrame:
     Args:
         files: The files of a rank.
         unit: The list that the rows are in.
-        sink: Takes issues about damage.
     """
     types = _read(files.types, TYPES, sink)
     details = _read(files.details, DETAILS, sink)

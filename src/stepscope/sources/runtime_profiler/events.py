@@ -42,10 +42,6 @@ _MOST_BLOCKS = 4
 def read_detail(path: Path, sink: Sink) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Events and lengths of steps, in parts of whole steps unless these are very large.
 
-    Args:
-        path: The file.
-        sink: Takes an issue about lines that cannot be read.
-
     Returns:
         Frames with the columns of `EVENTS` (in the order of the file) and of `STATED`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Literal, NamedTuple
 
 ArgKind = Literal["int", "float", "text", "json"]
@@ -53,16 +52,13 @@ class Layout:
     def route(self, phase: str, category: str | None) -> Route:
         """Where events of a phase and category go."""
         lowered = (category or "").lower()
-        fitting = [
-            (cls.categories is None, index, cls.names)  # the class of what no other one takes comes last
-            for index, cls in enumerate(self.classes)
-            if phase in cls.phases and (cls.categories is None or lowered in cls.categories)
-        ]
         by_name: dict[str, int] = {}
-        for _, index, names in sorted(fitting, key=itemgetter(0)):
-            if names is None:
-                return Route(by_name, index)
-            by_name = dict.fromkeys(names, index) | by_name
+        # the class of what no other one takes comes last
+        for index, cls in sorted(enumerate(self.classes), key=lambda one: one[1].categories is None):
+            if phase in cls.phases and (cls.categories is None or lowered in cls.categories):
+                if cls.names is None:
+                    return Route(by_name, index)
+                by_name = dict.fromkeys(cls.names, index) | by_name
         return Route(by_name, -1)
 
 

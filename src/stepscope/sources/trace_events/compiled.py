@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import accumulate
 
 import polars as pl
@@ -43,7 +41,10 @@ class CompiledDecoder:
         Raises:
             Refused: If anything in it is not clean JSON of the usual shape.
         """
-        with self._scanned(text, last=last) as scan:
+        scan = self._library.ss_scan(text, len(text), self._words, self._ends, len(self._field), last)
+        if not scan:
+            raise Refused
+        try:
             frames: dict[str, pl.DataFrame] = {}
             start = 0
             for cls, count in zip(self._layout.classes, self._sort(scan, text), strict=True):
@@ -51,14 +52,6 @@ class CompiledDecoder:
                     frames[cls.name] = self._frame(scan, text, cls, start, count)
                 start += count
             return frames, self._library.ss_end(scan)
-
-    @contextmanager
-    def _scanned(self, text: bytes, *, last: bool) -> Iterator[int]:
-        scan = self._library.ss_scan(text, len(text), self._words, self._ends, len(self._field), last)
-        if not scan:
-            raise Refused
-        try:
-            yield scan
         finally:
             self._library.ss_free(scan)
 
