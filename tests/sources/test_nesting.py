@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.sources import nesting
 from stepscope.sources.native import library
 from stepscope.sources.native import nesting as compiled_nesting
 from stepscope.sources.nesting import enclosing, nest, time_in_children
@@ -79,13 +78,10 @@ def test_a_parent_that_is_no_row_is_an_error() -> None:
         time_in_children(ranges, pl.Series([None, 2]))
 
 
-@given(ranges=st.lists(RANGE, max_size=40), block_rows=st.integers(1, 50))
+@given(ranges=st.lists(RANGE, max_size=40))
 @settings(max_examples=200, deadline=None)
-def test_nesting_is_that_of_a_simple_search(ranges: list[tuple[int, int, str | None]], block_rows: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nesting, "_BLOCK_ROWS", block_rows)
-
-        nested = nest(frame(ranges))
+def test_nesting_is_that_of_a_simple_search(ranges: list[tuple[int, int, str | None]]) -> None:
+    nested = nest(frame(ranges))
 
     assert nested["parent"].to_list() == [simple_parent(ranges, row) for row in range(len(ranges))]
     durations = [duration for _, duration, _ in ranges]

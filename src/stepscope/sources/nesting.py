@@ -9,7 +9,6 @@ import polars as pl
 from stepscope.sources.native import nesting as compiled
 from stepscope.sources.native.library import Refused
 
-_BLOCK_ROWS = 50_000
 _MOST_NUMBERS_PER_ROW = 4
 _PLACES = {"parent": pl.Int64, "depth": pl.Int32}
 
@@ -66,12 +65,7 @@ def enclosing(ranges: pl.DataFrame) -> pl.DataFrame:
     try:
         return compiled.nest(threads, ranges["start_ns"], ranges["duration_ns"])
     except Refused:
-        row = pl.int_range(ranges.height, dtype=pl.Int64, eager=True).alias("row")
-        rows = pl.DataFrame([row, threads.alias("thread"), ranges["start_ns"], ranges["duration_ns"]])
-        rows = rows.sort("start_ns", "duration_ns", "row", descending=[False, True, False])
-        stacks: _Stacks = defaultdict(list)
-        walked = pl.concat([_walk(block, stacks) for block in rows.iter_slices(_BLOCK_ROWS)])
-        return walked.sort("row").drop("row")
+        return _walked(ranges.select("start_ns", "duration_ns", thread=threads))
 
 
 def time_in_children(ranges: pl.DataFrame, parent: pl.Series, counted: pl.Series | None = None) -> pl.Series:
@@ -93,8 +87,8 @@ def time_in_children(ranges: pl.DataFrame, parent: pl.Series, counted: pl.Series
             "row", ns=pl.min_horizontal("end", "outer") - start
         )
         children = inside.drop_nulls("row").group_by("row").agg(pl.sum("ns"))
-        rows = pl.DataFrame({"row": pl.int_range(len(parent), dtype=pl.Int64, eager=True)})
-        return rows.join(children, on="row", how="left", maintain_order="left")["ns"].fill_null(0)
+        none = pl.zeros(len(parent), dtype=pl.Int64, eager=True)
+        return none.scatter(children["row"], children["ns"]).alias("ns")
 
 
 def _numbers(thread: pl.Series) -> pl.Series:
@@ -123,20 +117,19 @@ def _bounds(values: pl.Series) -> tuple[int, int]:
     return 1, 0
 
 
-_Stacks = defaultdict[int, list[tuple[int, int]]]
-"""Row and end of the ranges that are open, by thread."""
-
-
-def _walk(block: pl.DataFrame, stacks: _Stacks) -> pl.DataFrame:
-    """`row`, `parent` and `depth` of rows in walking order; what stays open is left in the stacks for later blocks."""
-    parents: list[int | None] = []
-    depths: list[int] = []
-    columns = (block[name].to_list() for name in ("row", "thread", "start_ns", "duration_ns"))
+def _walked(ranges: pl.DataFrame) -> pl.DataFrame:
+    """`parent` and `depth` of ranges, without a compiled decoder."""
+    parents: list[int | None] = [None] * ranges.height
+    depths = [0] * ranges.height
+    stacks: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # row and end of the ranges that are open
+    rows = ranges.with_row_index("row").sort("start_ns", "duration_ns", "row", descending=[False, True, False])
+    columns = (rows[name].to_list() for name in ("row", "thread", "start_ns", "duration_ns"))
     for row, thread, start, duration in zip(*columns, strict=True):
         stack = stacks[thread]
         while stack and stack[-1][1] <= start:
             stack.pop()
-        parents.append(stack[-1][0] if stack else None)
-        depths.append(len(stack))
+        if stack:
+            parents[row] = stack[-1][0]
+        depths[row] = len(stack)
         stack.append((row, start + duration))
-    return pl.DataFrame([block["row"], pl.Series("parent", parents, pl.Int64), pl.Series("depth", depths, pl.Int32)])
+    return pl.DataFrame({"parent": parents, "depth": depths}, schema=_PLACES)
