@@ -135,7 +135,7 @@ class Table:
         """
         import polars as pl  # noqa: PLC0415 - see the module's first lines
 
-        frame = pl.DataFrame({name: pl.Series(name, values) for name, values in columns.items()} if columns else {})
+        frame = pl.DataFrame({name: pl.Series(name, values) for name, values in columns.items()})
         return self.conform(frame, with_rank="rank" in columns)
 
     def unchecked(self, **columns: Any) -> pl.DataFrame:

@@ -10,19 +10,15 @@ from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.heading import is_data
 from stepscope.sources.csv_files.layout import Field, FileLayout, column_key
 from stepscope.sources.side_files import report_unreadable
+from stepscope.tables.base import with_schema
 
-MEMORY = {
-    "time_ns": pl.Int64,
-    "allocated_bytes": pl.Int64,
-    "reserved_bytes": pl.Int64,
-    "active_bytes": pl.Int64,
-}
 _HEADERS = {
     "timestamp": "time_ns",
     "total_allocated": "allocated_bytes",
     "total_reserved": "reserved_bytes",
     "total_active": "active_bytes",
 }
+MEMORY = dict.fromkeys(_HEADERS.values(), pl.Int64)
 _LAYOUT = FileLayout(tuple(Field(column, "int", (header,)) for header, column in _HEADERS.items()))
 
 
@@ -58,4 +54,4 @@ def read_memory(file: Path, sink: Sink) -> pl.DataFrame:
         sink.issue("warning", file, problem, "The rest is complete. Copy the file again if you need them", lost=lost)
     elif sound.is_empty():
         sink.issue("warning", file, "has a header but no rows", "Copy the file again, or record again")
-    return sound.select(pl.col(name) if name in named else pl.lit(None, pl.Int64).alias(name) for name in MEMORY)
+    return with_schema(sound, MEMORY)
