@@ -10,7 +10,7 @@ from typing import Any
 import recorded
 
 import stepscope
-from stepscope.record.backend import Surroundings
+from stepscope.record.backend import Surroundings, Written
 from stepscope.record.environment import Identity
 from stepscope.record.options import Options, Target
 from stepscope.record.steps import StepTracker
@@ -19,9 +19,9 @@ from stepscope.record.steps import StepTracker
 class StandIn:
     """Writes `trace.json` for each window; `train` plays a training loop."""
 
-    window_kind = "kineto"
+    kind = "kineto"
     counts_events = False
-    window_events = 0
+    window_events: int | None = None
 
     def __init__(self, root: Path, target: Target = "cpu", rank: int | None = 0) -> None:
         self.root = root
@@ -32,7 +32,8 @@ class StandIn:
         self.write_fails: Exception | None = None
         self.loses: Exception | None = None
         self.worker = False
-        self.window_cut: tuple[int, int] | None = None
+        self.windows = self
+        self.cut: tuple[int, int] | None = None
         self.steps: StepTracker | None = None
 
     def profiler(self, **options: Any) -> stepscope.Profiler:
@@ -50,7 +51,7 @@ class StandIn:
     def directory(self) -> Path:
         """The latest recording."""
         assert self.steps is not None
-        recorder: Any = self.steps._listener
+        recorder: Any = self.steps._step_ended.__self__  # type: ignore[attr-defined]
         assert recorder.session.directory is not None
         return recorder.session.directory
 
@@ -84,21 +85,21 @@ class StandIn:
     def stopped(self, directory: Path) -> None:
         self.calls.append("stopped")
 
-    def begin_window(self, directory: Path) -> None:
+    def begin(self, directory: Path) -> None:
         if self.refuses is not None:
             raise self.refuses
         self.calls.append("begin")
 
-    def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
+    def end(self, directory: Path) -> Callable[[], Written] | None:
         self.calls.append("end")
         if self.loses is not None:
             raise self.loses
 
-        def write() -> list[str]:
+        def write() -> Written:
             if self.write_fails is not None:
                 raise self.write_fails
             (directory / "trace.json").write_text("{}")
-            return ["trace.json"]
+            return ["trace.json"], self.window_events
 
         return write
 

@@ -236,7 +236,7 @@ from stepscope.record.steps import StepTracker
 
 kept = [[] for _ in range(500_000)]
 hook = sys.unraisablehook
-steps = StepTracker(MarkBuffer(), None)
+steps = StepTracker(MarkBuffer(), None, None, None)
 steps.begin()
 marks = GarbageMarks(steps)
 marks.begin()

@@ -17,7 +17,7 @@ import stepscope
 from stepscope.record import session as session_module
 from stepscope.record import window_timing
 from stepscope.record import windows as windows_module
-from stepscope.record.backend import WindowLost
+from stepscope.record.backend import WindowLost, Written
 from stepscope.recording_format.rows import HOST
 
 
@@ -109,9 +109,9 @@ def test_a_range_of_epochs(backend: StandIn) -> None:
     profiler = backend.profiler(epochs=(2, 3))
     assert backend.steps is not None
     for epoch in range(1, 5):
-        backend.steps.epoch_began(epoch)
+        backend.steps.epoch_began(epoch, time.perf_counter_ns())
         backend.train(2)
-        backend.steps.epoch_ended(epoch, time.perf_counter_ns(), time.perf_counter_ns())
+        backend.steps.epoch_ended(epoch)
     profiler.stop()
     assert backend.recorded_steps() == [3, 4, 5, 6]
     assert [m["name"] for m in backend.rows(kind="epoch")] == ["2", "3"]
@@ -133,14 +133,14 @@ def test_windows_end_with_steps(backend: StandIn, monkeypatch: pytest.MonkeyPatc
 
 def slow_writing(backend: StandIn, monkeypatch: pytest.MonkeyPatch, wait: Callable[[], object]) -> None:
     """Windows whose writing waits."""
-    end = backend.end_window
+    end = backend.end
 
-    def slow(directory: Path) -> Callable[[], list[str]] | None:
+    def slow(directory: Path) -> Callable[[], Written] | None:
         job = end(directory)
         assert job is not None
         return lambda: (job(), wait())[0]
 
-    monkeypatch.setattr(backend, "end_window", slow)
+    monkeypatch.setattr(backend, "end", slow)
 
 
 def test_windows_that_the_disk_does_not_take_are_left_out(
@@ -229,7 +229,7 @@ def test_a_hook_that_meets_a_broken_session_is_not_harmed(
     def broken(directory: Path) -> None:
         raise ValueError("no such thing")
 
-    monkeypatch.setattr(backend, "end_window", broken)
+    monkeypatch.setattr(backend, "end", broken)
     backend.train(3)
     profiler.stop()
     assert "ValueError: no such thing" in caplog.text
@@ -391,7 +391,7 @@ def test_a_sampler_that_fails_ends_alone(backend: StandIn, caplog: Any) -> None:
 def test_a_window_that_had_to_end_early_says_so(backend: StandIn, caplog: Any) -> None:
     profiler = backend.profiler()
     backend.train(3)
-    backend.window_cut = (2, time.perf_counter_ns())
+    backend.cut = (2, time.perf_counter_ns())
     backend.train(3)
     profiler.stop()
     assert [window["last_step"] for window in backend.rows("windows.csv")] == ["2"]
@@ -405,7 +405,7 @@ def test_a_profiler_that_takes_over_is_told_once(
     monkeypatch.setattr(windows_module, "MOST_WAITING", 100)
     profiler = backend.profiler(window_seconds=1e-9)
     for cut in ((1, 0), None, (7, 0)):
-        backend.window_cut = cut
+        backend.cut = cut
         backend.refuses = RuntimeError("another profiler is active") if cut else None
         backend.train(3)
     profiler.stop()
@@ -418,7 +418,7 @@ def test_a_profiler_that_takes_over_is_told_once(
 def test_a_window_that_is_lost_is_told_once_and_entered(backend: StandIn, caplog: Any) -> None:
     profiler = backend.profiler()
     backend.train(3)
-    backend.window_cut, backend.loses = (2, time.perf_counter_ns()), WindowLost("another took it away")
+    backend.cut, backend.loses = (2, time.perf_counter_ns()), WindowLost("another took it away")
     profiler.stop()
     (window,) = backend.rows("windows.csv")
     assert (window["last_step"], window["state"], window["files"]) == ("2", "failed", "")
@@ -428,15 +428,15 @@ def test_a_window_that_is_lost_is_told_once_and_entered(backend: StandIn, caplog
 
 def costly(backend: StandIn, monkeypatch: pytest.MonkeyPatch, cost_s: float, events: int) -> None:
     """Windows that take long to end, and of which the number of events is known."""
-    end = backend.end_window
+    end = backend.end
 
-    def slow(directory: Path) -> Callable[[], list[str]] | None:
+    def slow(directory: Path) -> Callable[[], Written] | None:
         until = time.thread_time() + cost_s
         while time.thread_time() < until:
             pass
         return end(directory)
 
-    monkeypatch.setattr(backend, "end_window", slow)
+    monkeypatch.setattr(backend, "end", slow)
     backend.counts_events, backend.window_events = True, events
 
 
@@ -476,13 +476,13 @@ def test_where_steps_were_asked_for_training_waits_for_the_disk(
 def test_waiting_for_the_processor_is_no_reason_to_record_less(
     backend: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end = backend.end_window
+    end = backend.end
 
-    def waits(directory: Path) -> Callable[[], list[str]] | None:
+    def waits(directory: Path) -> Callable[[], Written] | None:
         time.sleep(0.1)
         return end(directory)
 
-    monkeypatch.setattr(backend, "end_window", waits)
+    monkeypatch.setattr(backend, "end", waits)
     backend.record(5, before=lambda _: time.sleep(0.01), window_seconds=0.01)
     assert missing(backend.about()) == []
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from stepscope.record.environment import Identity
 from stepscope.record.options import Options, Target
@@ -33,18 +33,40 @@ class WindowLost(Exception):
     """The data of a window is lost; the message gives the reason. Recording continues."""
 
 
-class OperatorWindows(Protocol):
+Written = tuple[list[str], "int | None"]
+"""Names of a window's files, and the number of its events if known."""
+
+
+class OperatorWindows(ABC):
     """Records operators with a profiler of the framework."""
 
-    @property
-    def cut(self) -> tuple[int, int] | None:
-        """See `Backend.window_cut`."""
+    kind: str
+    """`kind` in `windows.csv`."""
+    cut: tuple[int, int] | None = None
+    """Last completed step and time (`time.perf_counter_ns`) at which the last window ended early because another
+    profiler began; None if it did not."""
 
+    @abstractmethod
     def begin(self, directory: Path) -> None:
-        """See `Backend.begin_window`."""
+        """Begin recording operators. `directory` exists and is empty.
 
-    def end(self, directory: Path) -> Callable[[], list[str]] | None:
-        """See `Backend.end_window`."""
+        Raises:
+            RuntimeError: If another profiler is active, or this process cannot record.
+        """
+
+    @abstractmethod
+    def end(self, directory: Path) -> Callable[[], Written] | None:
+        """Stop recording operators, as fast as possible.
+
+        Returns:
+            A function to call on another thread: it writes the files into `directory`. None if the window is empty.
+
+        Raises:
+            WindowLost: If its data is lost.
+        """
+
+    def in_child(self) -> None:  # noqa: B027 - not every framework has something to do
+        """In a forked child: stop recording."""
 
 
 class Backend(ABC):
@@ -52,13 +74,9 @@ class Backend(ABC):
 
     target: Target
     """Device of the operators; decides which options are valid."""
-    window_kind: str
-    """`kind` in `windows.csv`."""
     counts_events = False
-    """Whether writing a window sets `window_events`."""
-    window_events = 0
-    """Number of events in the window written last."""
-    windows: OperatorWindows | None = None
+    """Whether the number of events of a window is known once it is written."""
+    windows: OperatorWindows
     """Set by `attach`."""
 
     @abstractmethod
@@ -86,34 +104,6 @@ class Backend(ABC):
 
     def stopped(self, directory: Path) -> None:  # noqa: B027
         """`stop()` was called: stop what `started` began and write it below `directory`."""
-
-    @property
-    def window_cut(self) -> tuple[int, int] | None:
-        """Last completed step and time (`time.perf_counter_ns`) at which the last window ended early because another
-        profiler began; None if it did not."""
-        return None if self.windows is None else self.windows.cut
-
-    def begin_window(self, directory: Path) -> None:
-        """Begin recording operators. `directory` exists and is empty.
-
-        Raises:
-            RuntimeError: If another profiler is active.
-        """
-        assert self.windows is not None, "attach() comes first"
-        self.windows.begin(directory)
-
-    def end_window(self, directory: Path) -> Callable[[], list[str]] | None:
-        """Stop recording operators, as fast as possible.
-
-        Returns:
-            A function to call on another thread: it writes the files into `directory` and returns their names.
-            None if the window is empty.
-
-        Raises:
-            WindowLost: If its data is lost.
-        """
-        assert self.windows is not None, "attach() comes first"
-        return self.windows.end(directory)
 
     @abstractmethod
     def worker_pids(self) -> dict[int, str]:

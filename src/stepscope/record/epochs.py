@@ -21,7 +21,6 @@ class Epochs:
         self._dataset: Callable[[], Any] | None = None
         self._latest: tuple[Callable[[], Any], int] | None = None
         self._number = 0
-        self._began_ns: int | None = None
 
     def begins(self, dataset: Any) -> None:
         """A loader is about to return the first batch of a pass over `dataset`."""
@@ -45,14 +44,12 @@ class Epochs:
 
     def _begin(self, now_ns: int) -> None:
         self._number += 1
-        self._began_ns = now_ns
         if not self._steps.epochs_reported:
-            self._steps.epoch_began(self._number)
+            self._steps.epoch_began(self._number, now_ns)
 
     def _end(self) -> None:
-        began_ns, self._began_ns = self._began_ns, None
-        if began_ns is not None and not self._steps.epochs_reported:
-            self._steps.epoch_ended(self._number, began_ns, perf_counter_ns())
+        if not self._steps.epochs_reported:
+            self._steps.epoch_ended(self._number)
 
 
 def _weakly(dataset: Any) -> Callable[[], Any]:

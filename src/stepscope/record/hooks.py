@@ -35,6 +35,14 @@ class Switch:
             self.off = True
             log.warning("Profiler: %s are no longer recorded (%s: %s)", self.subject, type(error).__name__, error)
 
+    def attempt(self, action: Callable[..., object], *arguments: object) -> None:
+        """Call `action` as the hook's own code, unless the hook is off."""
+        if not self.off:
+            try:
+                action(*arguments)
+            except Exception as error:
+                self.failed(error)
+
 
 class Hooks(Patches):
     """Patches that call one function before, and another after, what they replace."""

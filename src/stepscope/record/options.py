@@ -28,7 +28,6 @@ _ASCEND: frozenset[Target] = frozenset({"ascend"})
 _GPU: frozenset[Target] = frozenset({"gpu"})
 _CPU: frozenset[Target] = frozenset({"cpu"})
 _NOWHERE: frozenset[Target] = frozenset()
-_LEVELS = ("Level0", "Level1", "Level2")
 _MOST_SECONDS = 86_400
 
 
@@ -53,55 +52,27 @@ class Spec:
     instead: str = ""
 
 
-def _kind(kind: type, expected: str) -> Check:
+def _check(expected: str, fits: Callable[[Any], bool], use: Callable[[Any], Any] = lambda value: value) -> Check:
+    """Accepts the values that fit, and passes them on as `use` returns them."""
+
     def check(value: Any) -> Any:
-        if not isinstance(value, kind):
+        if not fits(value):
             raise ValueError(expected)
-        return value
+        return use(value)
 
     return check
 
 
 def _one_of(values: tuple[str | None, ...], expected: str) -> Check:
-    def check(value: Any) -> Any:
-        if value not in values:
-            raise ValueError(expected)
-        return value
-
-    return check
+    return _check(expected, lambda value: value in values)
 
 
-def _number(expected: str, least: float, most: float = float("inf"), *, whole: bool = True) -> Check:
-    """A number from `least` to `most`; one that need not be whole must be above `least`."""
-
-    def check(value: Any) -> Any:
-        fits = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if not fits or not least <= value <= most or (value == least and not whole):
-            raise ValueError(expected)
-        return value if whole else float(value)
-
-    return check
+def _integer(expected: str, least: int, most: float = float("inf")) -> Check:
+    return _check(expected, lambda value: _is_integer(value) and least <= value <= most)
 
 
-def _path(value: Any) -> str | None:
-    if value is not None and not isinstance(value, (str, os.PathLike)):
-        raise ValueError("must be a path")
-    return None if value is None else os.fspath(value)
-
-
-def _level(value: Any) -> str | None:
-    if not value:
-        return None
-    name = getattr(value, "name", value)
-    if name not in _LEVELS:
-        raise ValueError("must be Level0, Level1 or Level2")
-    return str(name)
-
-
-def _callable(value: Any) -> Any:
-    if value is not None and not callable(value):
-        raise ValueError("must be a function that takes the profiler")
-    return value
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _range(value: Any) -> tuple[int, int] | None:
@@ -110,16 +81,29 @@ def _range(value: Any) -> tuple[int, int] | None:
     pair = tuple(value) if isinstance(value, (tuple, list, range)) else ()
     if isinstance(value, range) and len(pair) > 1:
         pair = (pair[0], pair[-1])
-    if (
-        len(pair) != 2
-        or any(isinstance(n, bool) or not isinstance(n, int) for n in pair)
-        or not 1 <= pair[0] <= pair[1]
-    ):
+    if len(pair) != 2 or not all(map(_is_integer, pair)) or not 1 <= pair[0] <= pair[1]:
         raise ValueError("must be (first, last), integers with 1 <= first <= last")
     return (pair[0], pair[1])
 
 
-_bool = _kind(bool, "must be True or False")
+_bool = _check("must be True or False", lambda value: isinstance(value, bool))
+_text = _check("must be a string", lambda value: isinstance(value, str))
+_path = _check(
+    "must be a path",
+    lambda value: value is None or isinstance(value, (str, os.PathLike)),
+    lambda value: None if value is None else os.fspath(value),
+)
+_level = _check(  # from its name, or from an enum of a framework
+    "must be Level0, Level1 or Level2",
+    lambda value: not value or getattr(value, "name", value) in ("Level0", "Level1", "Level2"),
+    lambda value: str(getattr(value, "name", value)) if value else None,
+)
+_function = _check("must be a function that takes the profiler", lambda value: value is None or callable(value))
+_seconds = _check(
+    "must be a number of seconds above 0 and at most a day",
+    lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= _MOST_SECONDS,
+    float,
+)
 
 
 def _option(
@@ -143,7 +127,7 @@ class Options:
     """Start recording on construction instead of with `start()`."""
     op_time: bool = _option(True, _bool, alone=True)
     """Record operators; if False, only marks and samples."""
-    timeline_limit: int = _option(500, _number("must be a positive integer (MB)", 1))
+    timeline_limit: int = _option(500, _integer("must be a positive integer (MB)", 1))
     """Largest timeline file in MB (2^20 bytes)."""
     profile_framework: str | None = _option(
         "all", _one_of(("all", "time", "memory", None), 'must be "all", "time", "memory" or None'), alone=True
@@ -160,7 +144,7 @@ class Options:
     parallel_strategy: bool = _option(True, _bool, _ASCEND, alone=True, instead="process groups are always recorded")
     """Ascend: record the parallel strategy of the graph."""
     aicore_metrics: int = _option(
-        0, _number("must be an integer from -1 to 6", -1, 6), _ASCEND, instead="there are no AI cores"
+        0, _integer("must be an integer from -1 to 6", -1, 6), _ASCEND, instead="there are no AI cores"
     )
     """Ascend: metric set of the AI cores, -1 (none) to 6."""
     l2_cache: bool = _option(False, _bool, _ASCEND, alone=True, instead="its cache cannot be measured here")
@@ -177,13 +161,11 @@ class Options:
     """Leave out files that can be derived from the others."""
     host_stack: bool = _option(True, _bool, _ASCEND, _CPU | _GPU)
     """Record Python stacks; on CPU and GPU only if given explicitly."""
-    ascend_job_id: str = _option(
-        "", _kind(str, "must be a string"), _ASCEND, alone=True, instead="analyse recordings with offline_analyse"
-    )
+    ascend_job_id: str = _option("", _text, _ASCEND, alone=True, instead="analyse recordings with offline_analyse")
     """Ascend: directory of an earlier collection."""
     schedule: Callable[[int], Action] | None = _option(None, as_schedule, raises=True, alone=True)
     """Steps to record, see `stepscope.schedule`."""
-    on_trace_ready: Callable[[Any], object] | None = _option(None, _callable, raises=True, alone=True)
+    on_trace_ready: Callable[[Any], object] | None = _option(None, _function, raises=True, alone=True)
     """Called with the profiler at the end of each cycle of the schedule, or of the recording."""
     steps: tuple[int, int] | None = _option(None, _range, raises=True, alone=True)
     """First and last step to record, counted from 1."""
@@ -191,12 +173,12 @@ class Options:
     """First and last epoch to record, counted from 1."""
     record_shapes: bool = _option(True, _bool)
     """Record input shapes of operators."""
-    window_seconds: float = _option(
-        5.0, _number("must be a number of seconds above 0 and at most a day", 0, _MOST_SECONDS, whole=False)
-    )
+    window_seconds: float = _option(5.0, _seconds)
     """Maximum length of the windows in which operators are written to disk (a window ends with a step)."""
     sampling_interval: int = _option(
-        1000, _number("must be an integer number of milliseconds, from 1 to a day", 1, 1000 * _MOST_SECONDS), alone=True
+        1000,
+        _integer("must be an integer number of milliseconds, from 1 to a day", 1, 1000 * _MOST_SECONDS),
+        alone=True,
     )
     """Time between samples of host and device, ms."""
     runtime_detail: bool = _option(False, _bool, alone=True)

@@ -40,9 +40,7 @@ class ProcessFacts:
         """Query the backend again."""
         self._stated = stated_identity(quiet=True)
         for name, value in {**vars(self._backend.identity()), **vars(self._backend.surroundings())}.items():
-            if value in (None, [], {}):
-                self._found.setdefault(name, value)
-            else:
+            if value not in (None, [], {}) or name not in self._found:
                 self._found[name] = value
 
     @property

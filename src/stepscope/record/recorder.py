@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter_ns, thread_time_ns
 
@@ -47,7 +48,7 @@ class Recorder:
         marks = MarkBuffer()
         self.options = options
         self.backend = backend
-        self.steps = StepTracker(marks, self)
+        self.steps = StepTracker(marks, self.step_ended, self.epoch, self.identity_changed)
         self._garbage = GarbageMarks(self.steps)
         self.running = False
         """Between `start` and `stop`."""
@@ -104,7 +105,7 @@ class Recorder:
             self._turn(Action.NONE)
         except Exception as error:
             self.session.problem(f"the last window is lost ({type(error).__name__}: {error})")
-        try:
+        with self._failing("stopping failed"):
             steps = self.steps.number - self._first_number
             if not self.session.has_spans:
                 self.session.problem(f"nothing was recorded: {self._plan} never began; {self.steps.number} steps ended")
@@ -113,8 +114,6 @@ class Recorder:
             for text in (*self._missing.messages(steps), *self._garbage.messages(self.session.recorded_ns)):
                 self.session.problem(text)
             self.session.close()
-        except Exception as error:
-            self._fail("stopping failed", error)
         if self._saves and self._unsaved:
             self._unsaved = False
             self._cycle_over()
@@ -127,22 +126,18 @@ class Recorder:
 
     def _attach(self) -> None:
         self._attached = True
-        try:
+        with self._failing("its hooks could not be installed"):
             self.backend.attach(self.steps, self.options)
             for name, reason in self.backend.lacks(self.options).items():
                 self.session.problem(f"{name} has no effect here: {reason}")
-        except Exception as error:
-            self._fail("its hooks could not be installed", error)
 
     def detach(self) -> None:
         """Remove the hooks."""
         if not self._attached:
             return
         self._attached = False
-        try:
+        with self._failing("its hooks could not be removed"):
             self.backend.detach()
-        except Exception as error:
-            self._fail("its hooks could not be removed", error)
 
     def step_ended(self, number: int, now_ns: int) -> None:
         """Step `number` is over: continue, roll the window, or do what the plan requires for the next step."""
@@ -163,28 +158,25 @@ class Recorder:
             elif following.records:
                 self._roll(number, now_ns)
             self._action = following
-        except Exception as error:
-            self._fail("recording a step failed", error)
+        except Exception:
+            with self._failing("recording a step failed"):  # entered here, not above: that would cost every step time
+                raise
 
-    def epoch(self, number: int, *, over: bool) -> None:
+    def epoch(self, number: int, over: bool) -> None:
         """Epoch `number` begins, or is over."""
         self._plan.epoch(number, over=over)
         if self.running and self.session.is_open and self.options.epochs is not None:
-            try:
+            with self._failing("recording an epoch failed"):
                 following = self._plan.action(self.steps.number + 1)
                 if following.records != self._action.records:
                     self._turn(following)
                     if not following.records:
                         self._save()
-            except Exception as error:
-                self._fail("recording an epoch failed", error)
 
     def identity_changed(self) -> None:
         """The process group was created or destroyed: store the new rank and groups."""
-        try:
+        with self._failing("the process group could not be inspected"):
             self.session.look_again()
-        except Exception as error:
-            self._fail("the process group could not be inspected", error)
 
     def forget(self) -> None:
         """In a forked child: the recording belongs to the parent process."""
@@ -215,13 +207,12 @@ class Recorder:
         self._turn(first, begun=first.records)
 
     def _open(self) -> None:
-        try:
-            self.session.open()
-            self._garbage.begin()
-        except OSError as error:
-            self.session.fail(f"{error.filename or self.session.root} is not writable ({error.strerror})")
-        except Exception as error:
-            self._fail("recording could not begin", error)
+        with self._failing("recording could not begin"):
+            try:
+                self.session.open()
+                self._garbage.begin()
+            except OSError as error:
+                self.session.fail(f"{error.filename or self.session.root} is not writable ({error.strerror})")
 
     def _turn(self, action: Action, *, begun: bool = False) -> None:
         """End the current span or window, and begin what `action` requires."""
@@ -306,9 +297,14 @@ class Recorder:
         self.steps.active = False
         self._garbage.end()
 
-    def _fail(self, what: str, error: Exception) -> None:
-        log.debug("Profiler: %s", what, exc_info=error)
-        self.session.fail(f"{what} ({type(error).__name__}: {error})")
+    @contextmanager
+    def _failing(self, what: str) -> Iterator[None]:
+        """If the block fails, the recording ends; training goes on."""
+        try:
+            yield
+        except Exception as error:
+            log.debug("Profiler: %s", what, exc_info=error)
+            self.session.fail(f"{what} ({type(error).__name__}: {error})")
 
 
 def _in_child() -> None:

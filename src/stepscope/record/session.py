@@ -54,15 +54,18 @@ class Session:
         counted: Callable[[int, int], None],
     ) -> None:
         self.root = root
-        self.directory: Path | None = None
-        self.windows: Windows | None = None
-        self.failed = False
         self._on_failure = failed
         self._counted = counted
         self._backend = backend
-        self._facts = ProcessFacts(backend)
         self._options = options
         self._marks = marks
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self.directory: Path | None = None
+        self.windows: Windows | None = None
+        self.failed = False
+        self._facts = ProcessFacts(self._backend)
         self._spans: list[Span] = []
         self._problems: list[str] = []
         self._state = RECORDING
@@ -148,11 +151,7 @@ class Session:
     def forget(self) -> None:
         """In a forked child: the recording belongs to the parent, and copies of its locks may never be released."""
         self._marks.forget()
-        self.directory = self.windows = self._thread = None
-        self._spans, self._problems, self._samplers = [], [], []
-        self._lock, self._wake = threading.Lock(), threading.Event()
-        self._facts = ProcessFacts(self._backend)
-        self.failed = False
+        self._begin_anew()
 
     def _describe(self, directory: Path) -> None:
         """Write `recording.json` with the current state."""

@@ -5,23 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Protocol
 
 from stepscope.record.marks import MarkBuffer
 from stepscope.recording_format.marks import EPOCH, GARBAGE, STEP, MarkKind
-
-
-class StepListener(Protocol):
-    """Notified of events that may begin or end a recorded window. Called on the training thread."""
-
-    def step_ended(self, number: int, now_ns: int) -> None:
-        """Step `number` is over."""
-
-    def epoch(self, number: int, *, over: bool) -> None:
-        """Epoch `number` begins, or is over."""
-
-    def identity_changed(self) -> None:
-        """The process group was created or destroyed."""
 
 
 class StepTracker:
@@ -32,10 +18,18 @@ class StepTracker:
 
     Args:
         marks: Receives the marks while recording.
-        listener: Notified of the end of every step, recorded or not.
+        step_ended: Called with the number of every step that ends, recorded or not, and the time.
+        epoch: Called with the number of every epoch, and whether it is over or begins.
+        identity_changed: To be called by hooks when the process group was created or destroyed.
     """
 
-    def __init__(self, marks: MarkBuffer, listener: StepListener) -> None:
+    def __init__(
+        self,
+        marks: MarkBuffer,
+        step_ended: Callable[[int, int], None],
+        epoch: Callable[[int, bool], None],
+        identity_changed: Callable[[], None],
+    ) -> None:
         self.active = False
         """Whether marks are kept now; if false, hooks may skip their work, but must call `ended`."""
         self.number = 0
@@ -46,7 +40,9 @@ class StepTracker:
         self.on_activity: Callable[[], None] | None = None
         """Called at the first activity after `begin`, or after an interruption."""
         self._add, self._add_batch = marks.add, marks.add_batch
-        self._listener = listener
+        self._step_ended, self._epoch = step_ended, epoch
+        self.identity_changed = identity_changed
+        self._epoch_began_ns: int | None = None
         self._began_ns: int | None = None
         self._pending_ns: int | None = None
         self._resumed_ns: int | None = None
@@ -132,26 +128,26 @@ class StepTracker:
         if self.active:
             self._add_batch((now_ns, pipeline, number, self.number + 1, wait_ns, *queue))
 
-    def epoch_began(self, number: int) -> None:
+    def epoch_began(self, number: int, now_ns: int) -> None:
         """Epoch `number` begins."""
-        self._listener.epoch(number, over=False)
+        self._epoch_began_ns = now_ns
+        self._epoch(number, False)
 
-    def epoch_ended(self, number: int, start_ns: int, now_ns: int) -> None:
-        """Epoch `number` is over."""
+    def epoch_ended(self, number: int) -> None:
+        """Epoch `number` is over. Ignored if none has begun."""
+        began_ns, self._epoch_began_ns = self._epoch_began_ns, None
+        if began_ns is None:
+            return
         if self.active:  # not part of a step, and does not begin one
-            self._add((EPOCH, str(number), start_ns, now_ns, self.number, get_ident(), ""))
-        self._listener.epoch(number, over=True)
-
-    def identity_changed(self) -> None:
-        """The process group was created or destroyed."""
-        self._listener.identity_changed()
+            self._add((EPOCH, str(number), began_ns, perf_counter_ns(), self.number, get_ident(), ""))
+        self._epoch(number, True)
 
     def _end(self, now_ns: int, number: int | None) -> None:
         if self._pending_ns is not None:
             self._settle()
         self.number = self.number + 1 if number is None else number
         self._pending_ns = now_ns if self.active and self._began_ns is not None else None
-        self._listener.step_ended(self.number, now_ns)
+        self._step_ended(self.number, now_ns)
 
     def _step_goes_on(self, start_ns: int) -> None:
         """An activity of the current step began, or of the next step if the last one has ended."""

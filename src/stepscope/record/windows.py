@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.record.backend import Backend, WindowLost
+from stepscope.record.backend import Backend, WindowLost, Written
 from stepscope.record.files import append_text, make_private
 from stepscope.record.marks import epoch_shift_ns
 from stepscope.record.process_facts import own_thread
@@ -27,8 +27,8 @@ PATIENCE_S = 30.0
 _POLL_S = 0.01
 
 
-_Job = Callable[[], list[str]] | WindowLost
-"""Writes a window's files and returns their names; for a lost window, why."""
+_Job = Callable[[], Written] | WindowLost
+"""Writes a window's files; for a lost window, why."""
 
 
 @dataclass
@@ -67,7 +67,6 @@ class Windows:
         self._next = 0
         self._open: _Window | None = None
         self._discards = False
-        self._skipped = False
         self._gave_way = False
         """The last window ended early, which was reported."""
         self._jobs: queue.Queue[tuple[_Window, _Job] | None] = queue.Queue()
@@ -93,14 +92,12 @@ class Windows:
         while self._waiting > MOST_WAITING and time.monotonic() < give_up:
             time.sleep(_POLL_S)
         if self._waiting > MOST_WAITING:
-            if not self._skipped:
-                self._problem("operators are recorded faster than the disk can write them; some windows are left out")
-            self._skipped = True
+            self._problem("operators are recorded faster than the disk can write them; some windows are left out")
             return
         directory = window_directory(self._directory, self._next)
         make_private(directory)
         try:
-            self._backend.begin_window(directory)
+            self._backend.windows.begin(directory)
         except Exception as error:  # e.g. another profiler is active; it may be gone by the next window
             shutil.rmtree(directory)
             if not self._gave_way:
@@ -122,12 +119,12 @@ class Windows:
         if window is None:
             return step
         try:
-            job: _Job | None = self._backend.end_window(window.directory)
+            job: _Job | None = self._backend.windows.end(window.directory)
         except WindowLost as error:
             job = error
         lost = isinstance(job, WindowLost)
         window.end_ns, window.last_step = time.perf_counter_ns(), step
-        if (cut := self._backend.window_cut) is not None:
+        if (cut := self._backend.windows.cut) is not None:
             window.last_step, window.end_ns = cut
             self._gave_way = True
             if not lost:
@@ -168,9 +165,10 @@ class Windows:
             try:
                 if isinstance(write, WindowLost):  # listed and reported in turn, after those still being written
                     raise write
-                files, state = write(), COMPLETE
-                if self._backend.counts_events:
-                    self._counted(self._backend.window_events, window.last_step - window.first_step + 1)
+                files, events = write()
+                state = COMPLETE
+                if events is not None:
+                    self._counted(events, window.last_step - window.first_step + 1)
             except Exception as error:
                 files, state = [], FAILED
                 self._problem(f"a window of operators is lost: {error}")
@@ -185,5 +183,5 @@ class Windows:
         shift = epoch_shift_ns()
         times = (window.start_ns + shift, window.end_ns + shift)
         steps = (window.first_step, window.last_step)
-        row = (window.number, *times, *steps, self._backend.window_kind, state, ";".join(files))
+        row = (window.number, *times, *steps, self._backend.windows.kind, state, ";".join(files))
         append_text(self._directory / WINDOWS.name, WINDOWS.header, row_lines([row]))

@@ -26,7 +26,7 @@ def added(directory: Path) -> int:
 
 def begins(recorder: Attached, directory: Path) -> bool:
     try:
-        recorder.backend.begin_window(directory)
+        recorder.backend.windows.begin(directory)
     except RuntimeError:
         return False
     return True
@@ -34,7 +34,7 @@ def begins(recorder: Attached, directory: Path) -> bool:
 
 def loses(recorder: Attached, directory: Path) -> str:
     with pytest.raises(WindowLost) as raised:
-        recorder.backend.end_window(directory)
+        recorder.backend.windows.end(directory)
     return str(raised.value)
 
 
@@ -57,7 +57,7 @@ def script(text: str, directory: Path) -> subprocess.CompletedProcess[str]:
 
 def test_another_thread_may_train_or_end_the_window(tmp_path: Path) -> None:
     with attached() as recorder:
-        in_thread(lambda: recorder.backend.begin_window(tmp_path))
+        in_thread(lambda: recorder.backend.windows.begin(tmp_path))
         in_thread(lambda: train(*make(), batches(2)))
         train(*make(), batches(1))
         recorder.finish(tmp_path)
@@ -70,11 +70,11 @@ def test_a_window_that_a_thread_left_open_harms_nobody(tmp_path: Path, memory: b
         from pathlib import Path
         recorder = Attached(Options(profile_memory={memory}))
         def work():
-            recorder.backend.begin_window(None)
+            recorder.backend.windows.begin(None)
             train(*make(), batches(2))
         for _ in range(2):
             in_thread(work)
-            recorder.backend.end_window(Path(sys.argv[1]))()
+            recorder.backend.windows.end(Path(sys.argv[1]))()
         in_thread(work)
     """
     done = script(text, tmp_path)
@@ -84,7 +84,7 @@ def test_a_window_that_a_thread_left_open_harms_nobody(tmp_path: Path, memory: b
 
 def test_memory_is_recorded_where_asked_for(tmp_path: Path) -> None:
     with attached(Options(profile_memory=True)) as recorder:
-        recorder.backend.begin_window(tmp_path)
+        recorder.backend.windows.begin(tmp_path)
         train(*make(), batches(1))
         recorder.finish(tmp_path)
     assert b'"[memory]"' in gzip.decompress((tmp_path / "trace.json.gz").read_bytes())
@@ -99,13 +99,13 @@ def test_it_gives_way_to_a_profiler_of_another_thread(tmp_path: Path) -> None:
         counts.append(sum(event.name == "aten::addmm" for event in profile.events()))
 
     with attached() as recorder:
-        recorder.backend.begin_window(tmp_path)
+        recorder.backend.windows.begin(tmp_path)
         train(*make(), batches(2))
-        assert recorder.backend.window_cut is None
+        assert recorder.backend.windows.cut is None
         in_thread(theirs)
         train(*make(), batches(1))
-        assert recorder.backend.window_cut is not None
-        assert recorder.backend.window_cut[0] == 2
+        assert recorder.backend.windows.cut is not None
+        assert recorder.backend.windows.cut[0] == 2
         recorder.finish(tmp_path)
     assert added(tmp_path) == 4
     assert counts == [6]
@@ -120,13 +120,13 @@ def test_with_memory_it_loses_what_it_has_to_a_profiler_of_another_thread(tmp_pa
             print(sum(event.name == "aten::addmm" for event in profile.events()))
         for _ in range(2):
             try:
-                recorder.backend.begin_window(None)
+                recorder.backend.windows.begin(None)
             except RuntimeError:
                 print("no")
             train(*make(), batches(2))
             in_thread(theirs)
             try:
-                print(recorder.backend.end_window(None))
+                print(recorder.backend.windows.end(None))
             except WindowLost as error:
                 print("took over" in str(error))
     """
@@ -138,13 +138,13 @@ def test_with_memory_only_a_living_thread_can_end_its_window(tmp_path: Path) -> 
     lost: list[str] = []
     begun: list[bool] = []
     with attached(Options(profile_memory=True)) as recorder:
-        recorder.backend.begin_window(tmp_path)
+        recorder.backend.windows.begin(tmp_path)
         in_thread(lambda: lost.append(loses(recorder, tmp_path)))
         in_thread(lambda: begun.append(begins(recorder, tmp_path)))
     assert begun == [False]
     assert "only the thread that started" in lost[0]
     with attached() as recorder:
-        recorder.backend.begin_window(tmp_path)
+        recorder.backend.windows.begin(tmp_path)
         train(*make(), batches(1))
         recorder.finish(tmp_path)
     assert added(tmp_path) == 2
@@ -154,7 +154,7 @@ def test_a_forked_child_ends_well_with_its_status_and_output() -> None:
     text = """
         import atexit
         recorder = Attached()
-        recorder.backend.begin_window(None)
+        recorder.backend.windows.begin(None)
         train(*make(), batches(1))
         atexit.register(lambda: print("exit handler of", "child" if os.getpid() == child_pid else "parent"))
         if os.fork() == 0:
@@ -164,7 +164,7 @@ def test_a_forked_child_ends_well_with_its_status_and_output() -> None:
             sys.exit(7)
         child_pid = 0
         print("status", os.waitstatus_to_exitcode(os.wait()[1]))
-        recorder.backend.end_window(None)
+        recorder.backend.windows.end(None)
     """
     done = script(text, Path())
     assert done.returncode == 0, done.stderr
@@ -177,17 +177,17 @@ def test_a_forked_child_may_record_itself(tmp_path: Path, memory: bool) -> None:
         from pathlib import Path
         options = Options(profile_memory={memory})
         recorder = Attached(options)
-        recorder.backend.begin_window(None)
+        recorder.backend.windows.begin(None)
         train(*make(), batches(3))
         if os.fork() == 0:
             recorder.backend.detach()
             own = Attached(options)
-            own.backend.begin_window(None)
+            own.backend.windows.begin(None)
             train(*make(), batches(1))
-            own.backend.end_window(Path(sys.argv[1]))()
+            own.backend.windows.end(Path(sys.argv[1]))()
             sys.exit(0)
         print("status", os.waitstatus_to_exitcode(os.wait()[1]))
-        recorder.backend.end_window(None)
+        recorder.backend.windows.end(None)
     """
     done = script(text, tmp_path)
     assert (done.returncode, done.stdout.split()) == (0, ["status", "0"]), done.stderr

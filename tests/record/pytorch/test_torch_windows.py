@@ -25,7 +25,7 @@ from stepscope.run import open_run  # noqa: E402
 
 def window(recorder: Attached, directory: Path, steps: int = 3) -> list[str]:
     """Record a window and have it written."""
-    recorder.backend.begin_window(directory)
+    recorder.backend.windows.begin(directory)
     train(*make(), batches(steps))
     return recorder.finish(directory)
 
@@ -74,18 +74,18 @@ def test_many_short_windows_that_end_within_the_optimizer(tmp_path: Path) -> Non
         def step_ended(self, number: int, now_ns: int) -> None:
             directory = tmp_path / str(number)
             directory.mkdir()
-            jobs.append(self.backend.end_window(directory))
-            self.backend.begin_window(directory)
+            jobs.append(self.backend.windows.end(directory))
+            self.backend.windows.begin(directory)
 
     recorder = Rolling()
     try:
         recorder.steps.begin()
         with torch.autograd.profiler.record_function("the whole epoch"):
             train(*make(), batches(40))
-        recorder.backend.end_window(tmp_path)
+        recorder.backend.windows.end(tmp_path)
     finally:
         recorder.backend.detach()
-    written = [job() for job in jobs if job is not None]
+    written = [job()[0] for job in jobs if job is not None]
     assert written == [["trace.json.gz"]] * 39
     for number in range(3, 40):
         assert names(tmp_path / str(number)).count("aten::addmm") == 2
@@ -95,14 +95,14 @@ def test_it_does_not_begin_beside_another_profiler(tmp_path: Path) -> None:
     with attached() as recorder:
         theirs = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
         with theirs, pytest.raises(RuntimeError, match="another torch"):
-            recorder.backend.begin_window(tmp_path)
+            recorder.backend.windows.begin(tmp_path)
         assert window(recorder, tmp_path) == ["trace.json.gz"]
 
 
 def test_it_gives_way_to_the_scripts_own_profiler(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model, optimizer = make()
     with attached() as recorder:
-        recorder.backend.begin_window(tmp_path)
+        recorder.backend.windows.begin(tmp_path)
         train(model, optimizer, batches(2))
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
             train(model, optimizer, batches(3))
@@ -120,7 +120,7 @@ def test_it_does_not_begin_while_another_profiler_warms_up(tmp_path: Path) -> No
         schedule = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule) as theirs:
             with pytest.raises(RuntimeError, match="another torch"):
-                recorder.backend.begin_window(tmp_path)
+                recorder.backend.windows.begin(tmp_path)
             theirs.step()
             train(*make(), batches(1))
         assert any(entry.key == "aten::addmm" for entry in theirs.key_averages())
@@ -128,7 +128,7 @@ def test_it_does_not_begin_while_another_profiler_warms_up(tmp_path: Path) -> No
 
 def test_a_window_without_a_begin_holds_nothing(tmp_path: Path) -> None:
     with attached() as recorder:
-        assert recorder.backend.end_window(tmp_path) is None
+        assert recorder.backend.windows.end(tmp_path) is None
 
 
 class Results:
@@ -142,7 +142,7 @@ class Results:
 
 
 def test_the_child_writes(tmp_path: Path) -> None:
-    assert exporting.export(Results(os.getpid()), tmp_path) == ["trace.json.gz"]
+    assert exporting.export(Results(os.getpid()), tmp_path)[0] == ["trace.json.gz"]
     assert json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))["by"] != os.getpid()
 
 
@@ -162,7 +162,7 @@ class Failing(Results):
 
 @pytest.mark.parametrize("kind", [Hanging, Failing])
 def test_where_the_child_fails_the_thread_writes(tmp_path: Path, kind: type[Results]) -> None:
-    assert exporting.export(kind(os.getpid()), tmp_path, patience_s=0.5) == ["trace.json.gz"]
+    assert exporting.export(kind(os.getpid()), tmp_path, patience_s=0.5)[0] == ["trace.json.gz"]
     assert json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))["by"] == os.getpid()
     assert files(tmp_path) == ["trace.json.gz"]
 
@@ -200,7 +200,7 @@ def test_a_forked_child_does_not_go_on_recording(tmp_path: Path) -> None:
     directory = tmp_path / "window"
     directory.mkdir()
     with attached() as recorder:
-        recorder.backend.begin_window(directory)
+        recorder.backend.windows.begin(directory)
         train(*make(), batches(1))
         child = os.fork()
         if child == 0:
@@ -241,4 +241,4 @@ def test_the_events_of_a_window_are_counted(tmp_path: Path) -> None:
     with attached() as recorder:
         window(recorder, tmp_path)
         ranges = [event for event in events(tmp_path) if event.get("ph") == "X"]
-        assert recorder.backend.window_events == len(ranges) > 50
+        assert recorder.events == len(ranges) > 50

@@ -72,7 +72,7 @@ def windows(rank: int, where: str) -> dict[str, Any]:
     directory = Path(sys.argv[4]).parent / f"rank-{rank}"
     directory.mkdir()
     with attached() as recorder:
-        recorder.backend.begin_window(directory)
+        recorder.backend.windows.begin(directory)
         train(model, optimizer, batches(3))
         recorder.finish(directory)
         torch.distributed.destroy_process_group()

@@ -26,24 +26,24 @@ class Attached:
     def __init__(self, options: Options | None = None) -> None:
         self.ended: list[int] = []
         self.identity_changes = 0
+        self.events: int | None = None
         self._marks = MarkBuffer()
-        self.steps = StepTracker(self._marks, self)
+        self.steps = StepTracker(self._marks, self.step_ended, lambda number, over: None, self.identity_changed)
         self.backend = TorchBackend()
         self.backend.attach(self.steps, options or Options())
 
     def step_ended(self, number: int, now_ns: int) -> None:
         self.ended.append(number)
 
-    def epoch(self, number: int, *, over: bool) -> None: ...
-
     def identity_changed(self) -> None:
         self.identity_changes += 1
 
     def finish(self, directory: Path) -> list[str]:
-        """End the window, and write it."""
-        job = self.backend.end_window(directory)
+        """End the window, write it and return the names of its files."""
+        job = self.backend.windows.end(directory)
         assert job is not None
-        return job()
+        names, self.events = job()
+        return names
 
     @property
     def marks(self) -> list[Mark]:

@@ -13,21 +13,19 @@ raise ValueError if first and last are not integers with 1 <= first <= last, and
 from __future__ import annotations
 
 import logging
+from functools import cache
 from typing import Any
 
 log = logging.getLogger("stepscope")
 
 _UNITS = {"ProfileSteps": "step", "ProfileEpochs": "epoch"}
-_made: dict[str, type] = {}
 
 
 def __getattr__(name: str) -> Any:
     """Create the classes on first access, since their base class imports MindSpore."""
     if name not in _UNITS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name not in _made:
-        _made[name] = _make(name, _UNITS[name])
-    return _made[name]
+    return _class(name)
 
 
 class _Range:
@@ -81,9 +79,11 @@ class _Range:
         log.warning("Profiler: %s %d%s", text, self._last_ended, hint)
 
 
-def _make(name: str, unit: str) -> type:
+@cache
+def _class(name: str) -> type:
     from mindspore.train import Callback
 
+    unit = _UNITS[name]
     members = {
         "__doc__": f"Records {unit}s `first` to `last` of `Model.train`.",
         "__module__": __name__,

@@ -35,7 +35,6 @@ class TrainerRecording:
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
-        self._epoch_began_ns = 0
         self.profiler: Profiler | None = None
         self._runs = False
 
@@ -67,14 +66,13 @@ class TrainerRecording:
 
     def epoch_began(self, number: int) -> None:
         """Epoch `number`, counted from 1, begins."""
-        self._epoch_began_ns = perf_counter_ns()
         if self._steps is not None:
-            self._steps.epoch_began(number)
+            self._steps.epoch_began(number, perf_counter_ns())
 
     def epoch_ended(self, number: int) -> None:
         """Epoch `number` is over."""
         if self._steps is not None:
-            self._steps.epoch_ended(number, self._epoch_began_ns, perf_counter_ns())
+            self._steps.epoch_ended(number)
 
     def validated(self, start_ns: int) -> None:
         """The trainer has validated the model, from `start_ns` to now."""

@@ -37,7 +37,6 @@ class MindSporeBackend(Backend):
 
     def __init__(self) -> None:
         self.target = identity.target()
-        self.window_kind = CpuWindows.kind if self.target == "cpu" else DeviceWindows.kind
         self._hooks = Hooks()
         self._calls: CallHooks | None = None
         self._train: ModelTrain | None = None

@@ -83,18 +83,15 @@ def _operators() -> list[type]:
     from mindspore import ops
     from mindspore.ops.operations import comm_ops
 
-    modules = [comm_ops]
+    members = list(vars(comm_ops).items())
     try:
         from mindspore.ops.auto_generate import gen_ops_prim
 
-        modules.append(gen_ops_prim)
+        members += [item for item in vars(gen_ops_prim).items() if item[0].startswith(("InnerComm", "DistComm"))]
     except ImportError:
         pass  # older releases have the classes of the first module only
-    found = []
-    for module in modules:
-        families = ("InnerComm", "DistComm") if module is not comm_ops else ("",)
-        for name, member in vars(module).items():
-            is_operator = isinstance(member, type) and issubclass(member, ops.Primitive)
-            if is_operator and name.startswith(families) and not name.startswith("_") and operation_of(name):
-                found.append(member)
-    return found
+    return [
+        member
+        for name, member in members
+        if isinstance(member, type) and issubclass(member, ops.Primitive) and name[0] != "_" and operation_of(name)
+    ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
+from stepscope.record.backend import OperatorWindows, Written
 from stepscope.record.files import FILE_MODE
 from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore.identity import executors, identity
@@ -19,7 +20,7 @@ _RANK = re.compile(r"^(cpu_\w+?)_\d+(\.\w+)$")
 _MEMORY = "cpu_ms_memory_record"
 
 
-class CpuWindows:
+class CpuWindows(OperatorWindows):
     """Records the operators of the CPU.
 
     Args:
@@ -34,8 +35,6 @@ class CpuWindows:
         self._memory = memory
         self._began_ns = 0
         self._records = False
-        self.cut: tuple[int, int] | None = None
-        """Last completed step and time (`time.perf_counter_ns`) at which the last window ended early; None if not."""
 
     def install(self, hooks: Hooks) -> None:
         """Yield to MindSpore's own profiler when it begins: both share one engine, which it would take over."""
@@ -44,11 +43,6 @@ class CpuWindows:
         hooks.around(ProfilerInterface, "init", lambda _args, _kwargs: self._give_way(), lambda _token, _returned: None)
 
     def begin(self, directory: Path) -> None:
-        """Begin a window.
-
-        Raises:
-            RuntimeError: If another profiler of MindSpore is active.
-        """
         refuse_second_profiler()
         wait_for_operators()  # otherwise operators of earlier steps end up in this window
         profiler = _profiler()
@@ -60,11 +54,11 @@ class CpuWindows:
         if self._memory:
             profiler.enable_profile_memory()
 
-    def end(self, directory: Path) -> Callable[[], list[str]]:
+    def end(self, directory: Path) -> Callable[[], Written]:
         """End the window; the returned function tidies its files, on another thread."""
         self._stop()
         began_ns, rank = self._began_ns, identity().rank or 0
-        return lambda: _tidy(directory, rank, began_ns)
+        return lambda: (_tidy(directory, rank, began_ns), None)
 
     def _stop(self) -> None:
         """Stop once only: a second stop could hit another profiler."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from stepscope.record.backend import OperatorWindows, Written
 from stepscope.record.files import protect
 from stepscope.record.mindspore.cpu_windows import refuse_second_profiler, wait_for_operators
 from stepscope.record.options import Options
@@ -25,22 +26,16 @@ AICORE_METRICS = {
 DEFAULT_LEVEL = "Level0"
 
 
-class DeviceWindows:
+class DeviceWindows(OperatorWindows):
     """Records the operators of an accelerator."""
 
     kind = ASCEND
-    cut = None
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._profile: Any = None
 
     def begin(self, directory: Path) -> None:
-        """Begin a window.
-
-        Raises:
-            RuntimeError: If another profiler of MindSpore is active.
-        """
         refuse_second_profiler()
         from mindspore import profiler
 
@@ -49,14 +44,14 @@ class DeviceWindows:
         self._profile = profiler.profile(**arguments(self._options, profiler))
         self._profile.start()
 
-    def end(self, directory: Path) -> Callable[[], list[str]] | None:
+    def end(self, directory: Path) -> Callable[[], Written] | None:
         """End the window; the returned function lists the profiler's files, made private."""
         profile, self._profile = self._profile, None
         if profile is None:
             return None
         wait_for_operators()
         profile.stop()
-        return lambda: [str(path.relative_to(directory)) for path in protect(directory) if path.is_file()]
+        return lambda: ([str(path.relative_to(directory)) for path in protect(directory) if path.is_file()], None)
 
 
 def arguments(options: Options, profiler: Any) -> dict[str, Any]:

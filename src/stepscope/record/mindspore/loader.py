@@ -35,7 +35,6 @@ class Loader:
     def __init__(self, steps: StepTracker, data: MindData | None) -> None:
         self._steps = steps
         self._data = data
-        self._of_iterator: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
         self._of_data_set: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
         self._names: dict[str, int] = {}
         self.epochs = Epochs(steps)
@@ -67,17 +66,14 @@ class Loader:
         if self._data is None:
             return
         now_ns = perf_counter_ns()
-        pipeline = self._of_iterator.get(iterator)
-        if pipeline is None:
-            pipeline = self._of_iterator[iterator] = self._find(iterator)
+        pipeline = self._find(_data_set(iterator))
         self._steps.mark(DATA, type(iterator).__name__, start_ns, now_ns)
         queue = (None, None, pipeline.workers)
         self._steps.batch(now_ns, pipeline.name, pipeline.batches, now_ns - start_ns, queue)
         pipeline.batches += 1
 
-    def _find(self, iterator: Any) -> _Pipeline:
-        """The pipeline of an iterator's data set, shared by its iterators: each epoch may have a new one."""
-        data_set = _data_set(iterator)
+    def _find(self, data_set: Any) -> _Pipeline:
+        """The pipeline of a data set, shared by its iterators: each epoch may have a new one."""
         pipeline = self._of_data_set.get(data_set)
         if pipeline is None:
             name = type(data_set).__name__

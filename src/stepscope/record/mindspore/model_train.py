@@ -7,17 +7,14 @@ end of its last step and `profiler.start()` at the start of its first.
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from stepscope.record.hooks import Hooks
+from stepscope.record.hooks import Hooks, Switch
 from stepscope.record.mindspore.calls import CallHooks
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import VALIDATION
-
-log = logging.getLogger("stepscope")
 
 
 class ModelTrain:
@@ -32,9 +29,8 @@ class ModelTrain:
         self._steps = steps
         self._calls = calls
         self._ahead = 0
-        self._epoch_began_ns = 0
         self._validates_from_ns: int | None = None
-        self._works = True
+        self._switch = Switch("steps of Model.train")
 
     def install(self, hooks: Hooks) -> None:
         """Add the callbacks to every training run from now on."""
@@ -45,13 +41,13 @@ class ModelTrain:
         @functools.wraps(original)
         def transform(callbacks: Any) -> Any:
             given = original(callbacks)
-            return [self._ends(), *given, self._begins()] if self._works else given
+            return given if self._switch.off else [self._ends(), *given, self._begins()]
 
         hooks.put(Model, "_transform_callbacks", staticmethod(transform))
 
     def remove(self) -> None:
         """Report nothing more in running training runs."""
-        self._works = False
+        self._switch.off = True
 
     def _ends(self) -> Any:
         return self._callback(
@@ -82,20 +78,10 @@ class ModelTrain:
             self._calls.model_trains -= trainings
 
         def method(report: Callable[[Any], None]) -> Callable[[Any, Any], None]:
-            return lambda _, run_context: self._report(report, run_context)
+            return lambda _, run_context: self._switch.attempt(report, run_context)
 
         members = {name: method(report) for name, report in reports.items()}
         return type("StepscopeCallback", (Callback,), {**members, "__enter__": entered, "__exit__": left})()
-
-    def _report(self, report: Any, argument: Any) -> None:
-        """Call `report`; a failure ends the reports, not the training."""
-        if not self._works:
-            return
-        try:
-            report(argument)
-        except Exception as error:
-            self._works = False
-            log.warning("Profiler: steps of Model.train are no longer recorded (%s: %s)", type(error).__name__, error)
 
     def _first_step_follows(self, context: Any) -> None:
         self._steps.epochs_reported = True
@@ -106,11 +92,10 @@ class ModelTrain:
         self._steps.ended(perf_counter_ns(), int(context.original_args().cur_step_num) + self._ahead)
 
     def _epoch_began(self, context: Any) -> None:
-        self._epoch_began_ns = perf_counter_ns()
-        self._steps.epoch_began(int(context.original_args().cur_epoch_num))
+        self._steps.epoch_began(int(context.original_args().cur_epoch_num), perf_counter_ns())
 
     def _epoch_ended(self, context: Any) -> None:
-        self._steps.epoch_ended(int(context.original_args().cur_epoch_num), self._epoch_began_ns, perf_counter_ns())
+        self._steps.epoch_ended(int(context.original_args().cur_epoch_num))
 
     def _validation_began(self, _: Any) -> None:
         self._validates_from_ns = perf_counter_ns()

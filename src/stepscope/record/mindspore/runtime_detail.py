@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from stepscope.record.files import FILE_MODE, make_private
 from stepscope.recording_format.layout import RUNTIME
@@ -24,7 +25,7 @@ class RuntimeDetail:
     """Runs between `start` and `stop`. Needs step marks, which `Model.train` sets itself."""
 
     def __init__(self) -> None:
-        self._runs = False
+        self._runtime: Any = None  # only between `start` and `stop`
         self._place = Path.cwd()
         self._restored: str | None = None
 
@@ -34,26 +35,22 @@ class RuntimeDetail:
 
         self._restored = os.environ.get(VARIABLE)
         os.environ[VARIABLE] = "1"
-        self._runs = True
-        _c_expression._framework_profiler_step_start()
+        self._runtime = _c_expression
+        self._runtime._framework_profiler_step_start()
 
     def step_ended(self) -> None:
         """A step of functional code is over; the next one begins."""
-        from mindspore import _c_expression
-
-        if self._runs:
-            _c_expression._framework_profiler_step_end()
-            _c_expression._framework_profiler_step_start()
+        if self._runtime is not None:
+            self._runtime._framework_profiler_step_end()
+            self._runtime._framework_profiler_step_start()
 
     def stop(self, directory: Path) -> None:
         """Write the data to `directory/runtime`."""
-        from mindspore import _c_expression
-
-        if not self._runs:
+        runtime, self._runtime = self._runtime, None
+        if runtime is None:
             return
-        self._runs = False
         before = self._files()
-        _c_expression._framework_profiler_clear()
+        runtime._framework_profiler_clear()
         written = self._files() - before
         if not written:
             log.warning("Profiler: MindSpore wrote no runtime detail; set %s=1 before its first step", VARIABLE)

@@ -27,12 +27,9 @@ _ALL: weakref.WeakSet[TorchBackend] = weakref.WeakSet()
 class TorchBackend(Backend):
     """Records PyTorch on CPU, CUDA, ROCm, and on Ascend through torch_npu."""
 
-    windows: TorchWindows | NpuWindows | None = None
-
     def __init__(self) -> None:
         kind = identity.device_kind()
         self.target = _TARGETS[kind]
-        self.window_kind = NpuWindows.kind if kind == "npu" else TorchWindows.kind
         self.counts_events = kind != "npu"
         self._patches = Patches()
         self._clock = ClockOffset()
@@ -57,6 +54,12 @@ class TorchBackend(Backend):
         return lacking
 
     def attach(self, steps: StepTracker, options: Options) -> None:
+        if self.target == "ascend":
+            self.windows = NpuWindows(options)
+        else:
+            self.windows = windows = TorchWindows(options, self._patches, lambda: steps.number)
+            if options.op_time:
+                windows.attach()
         self._steps = steps
         self._is_first_step = True
         backward = BackwardHooks(steps, self._patches, self._backward_over)
@@ -73,12 +76,6 @@ class TorchBackend(Backend):
             CollectiveHooks(steps, self._patches, self._groups_changed),
             CompileHooks(steps, self._patches),
         )
-        if self.window_kind == NpuWindows.kind:
-            self.windows = NpuWindows(options)
-        else:
-            self.windows = TorchWindows(options, self._patches, lambda: steps.number, self._counted)
-            if options.op_time:
-                self.windows.attach()
         for hook in self._hooks:
             hook.attach()
         self._patches.apply()
@@ -92,9 +89,6 @@ class TorchBackend(Backend):
             hook.detach()
         self._patches.undo()
         self._clock.stop()
-
-    def _counted(self, events: int) -> None:
-        self.window_events = events
 
     def worker_pids(self) -> dict[int, str]:
         """Worker processes of the data loaders in use."""
@@ -119,8 +113,7 @@ class TorchBackend(Backend):
 
     def _backward_over(self) -> None:
         self._forward.backward_seen = True
-        if self._optimizer.ends_later:
-            self._optimizer.backward_over()
+        self._optimizer.backward_over()
 
     def _groups_changed(self, function: str) -> None:
         if function == "init_process_group":
@@ -134,7 +127,7 @@ class TorchBackend(Backend):
     def _forget(self) -> None:
         """Called in a forked child."""
         self._clock.forget()
-        if self.windows is not None:
+        if self._steps is not None:
             self.windows.in_child()
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from isal import igzip
 
+from stepscope.record.backend import Written
 from stepscope.record.files import new_private
 from stepscope.record.torch.forked import exporting
 
@@ -42,19 +43,13 @@ _RANGE = b'"ph": "X"'
 warnings.filterwarnings("ignore", r".*multi-threaded, use of fork.*", DeprecationWarning, r"stepscope\.record\.torch")
 
 
-def export(
-    results: Any, directory: Path, patience_s: float = PATIENCE_S, counted: Callable[[int], None] | None = None
-) -> list[str]:
+def export(results: Any, directory: Path, patience_s: float = PATIENCE_S) -> Written:
     """Write the trace of a window as `trace.json.gz`.
 
     Args:
         results: Kineto's results: an object with `save(path)`.
         directory: The window's directory.
         patience_s: How long the child may take.
-        counted: Called with the number of events, if known.
-
-    Returns:
-        The names of the files.
 
     Raises:
         OSError: If they cannot be written.
@@ -63,9 +58,7 @@ def export(
     if events is None and not (directory / TRACE).exists():
         log.info("Profiler: a thread writes a window because the child process failed to")
         events = write_trace(results, directory)
-    if events is not None and counted is not None:
-        counted(events)
-    return [TRACE]
+    return [TRACE], events
 
 
 def write_trace(results: Any, directory: Path) -> int:

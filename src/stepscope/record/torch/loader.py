@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import weakref
-from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
@@ -42,19 +41,19 @@ class LoaderHooks(Hook):
 
         original, hook, steps, taken = vars(_BaseDataLoaderIter)["__next__"], self, self.steps, self._taken
         marks = self._marks
-        begins, ends = self._guarded(self.epochs.begins), self._guarded(self.epochs.ends)
+        epochs = self.epochs
 
         @functools.wraps(original)
         def __next__(self: Any) -> Any:  # noqa: N807 - its name in tracebacks
             if hook.off:
                 return original(self)
             if not self._num_yielded:
-                begins(self)
+                hook.attempt(epochs.begins, self._dataset)
             start_ns = hook.begins() if marks else perf_counter_ns()
             try:
                 batch = original(self)
             except StopIteration:
-                ends(self)
+                hook.attempt(epochs.ends, self._dataset)
                 raise
             if not steps.active or not marks:
                 return batch
@@ -95,17 +94,6 @@ class LoaderHooks(Hook):
                     os.environ.pop(WORKER_VARIABLE, None)
 
         self.patches.put(_MultiProcessingDataLoaderIter, "__init__", __init__)
-
-    def _guarded(self, report: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Call `report` with an iterator's data set; a failure only switches the hook off."""
-
-        def safely(iterator: Any) -> None:
-            try:
-                report(iterator._dataset)
-            except Exception as error:
-                self.failed(error)
-
-        return safely
 
     def _taken(self, iterator: Any, start_ns: int, end_ns: int) -> None:
         self.steps.mark(DATA, type(iterator).__name__, start_ns, end_ns)

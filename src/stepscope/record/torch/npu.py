@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from stepscope.record.backend import OperatorWindows, Written
 from stepscope.record.options import Options
 from stepscope.recording_format.layout import ASCEND
 
 
-class NpuWindows:
+class NpuWindows(OperatorWindows):
     """Records operators with torch_npu's profiler, which writes to the window's directory."""
 
     kind = ASCEND
-    cut = None
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -35,16 +35,16 @@ class NpuWindows:
         )
         self._profile.start()
 
-    def end(self, directory: Path) -> Callable[[], list[str]] | None:
+    def end(self, directory: Path) -> Callable[[], Written] | None:
         """Stop recording; raw data is then on disk, and another thread exports it."""
         profile, self._profile = self._profile, None
         if profile is None:
             return None
         profile.stop()
 
-        def analyse() -> list[str]:
+        def analyse() -> Written:
             sys.modules["torch_npu"].profiler.profiler.analyse(str(directory))
-            return sorted(path.name for path in directory.iterdir())
+            return sorted(path.name for path in directory.iterdir()), None
 
         return analyse
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from stepscope.record.backend import WindowLost
+from stepscope.record.backend import OperatorWindows, WindowLost, Written
 from stepscope.record.options import Options
 from stepscope.record.patches import Patches
 from stepscope.record.torch.export import export
@@ -28,24 +28,20 @@ from stepscope.recording_format.layout import KINETO
 log = logging.getLogger("stepscope")
 
 
-class TorchWindows:
+class TorchWindows(OperatorWindows):
     """Records operators with torch's own profiler. A window may be ended by another thread than the one that began it.
 
     Args:
         options: What to record.
         patches: Installs the detection of other profilers.
         step: Returns the number of the last completed step.
-        counted: Called with the number of events of each window, once they are written.
     """
 
     kind = KINETO
 
-    def __init__(
-        self, options: Options, patches: Patches, step: Callable[[], int], counted: Callable[[int], None]
-    ) -> None:
+    def __init__(self, options: Options, patches: Patches, step: Callable[[], int]) -> None:
         self._options = options
         self._step = step
-        self._counted = counted
         self._other_profilers = OtherProfilers(patches, self._give_way)
         self._patches = patches
         self._scopes = Scopes()
@@ -54,8 +50,6 @@ class TorchWindows:
         self._kept: Any = None
         self._lost = ""
         self._reported: set[str] = set()
-        self.cut: tuple[int, int] | None = None
-        """Last completed step and time (`time.perf_counter_ns`) at which the last window ended early; None if not."""
 
     def attach(self) -> None:
         """Start watching for other profilers and for open ranges."""
@@ -63,11 +57,6 @@ class TorchWindows:
         self._scopes.attach(self._patches)
 
     def begin(self, directory: Path) -> None:  # noqa: ARG002 - the Ascend kind needs it
-        """Start recording.
-
-        Raises:
-            RuntimeError: If another profiler is active, or this is a forked child that cannot record.
-        """
         with self._lock:
             if not self._other_profilers.begun:
                 with self._other_profilers:
@@ -81,18 +70,14 @@ class TorchWindows:
             self._session = session
             self._scopes.watch()
 
-    def end(self, directory: Path) -> Callable[[], list[str]] | None:
-        """Stop recording. Data recorded before the window yielded to another profiler is kept.
-
-        Raises:
-            WindowLost: If the data is lost.
-        """
+    def end(self, directory: Path) -> Callable[[], Written] | None:
+        """Stop recording. Data recorded before the window yielded to another profiler is kept."""
         with self._lock:
             results, self._kept = self._stop() or self._kept, None
             lost, self._lost = self._lost, ""
         if lost:
             raise WindowLost(lost)
-        return None if results is None else functools.partial(export, results, directory, counted=self._counted)
+        return None if results is None else functools.partial(export, results, directory)
 
     def in_child(self) -> None:
         """In a forked child: stop the profiler, which would continue recording into memory that nobody reads."""
