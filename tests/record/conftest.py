@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from recorder_standin import StandIn
 
-from stepscope.record import garbage, running
+from stepscope.record import garbage
 from stepscope.record import profiler as profiler_module
 from stepscope.record.environment import (
     CLASSIC_VARIABLE,
@@ -28,7 +28,7 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ):
         monkeypatch.delenv(name, raising=False)
     yield
-    if (left := running.current()) is not None:
+    if (left := profiler_module.running()) is not None:
         left.stop()
 
 

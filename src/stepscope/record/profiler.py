@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 from weakref import WeakMethod, finalize
 
-from stepscope.record import analysing, running
+from stepscope.record import analysing
 from stepscope.record.backend import Backend
 from stepscope.record.environment import EXTERNAL_VARIABLE, FORBIDDEN_VARIABLE, FRAMEWORKS, output_root
 from stepscope.record.files import make_private
@@ -131,7 +133,7 @@ class Profiler:
                 os.getpid(),
             )
         elif self._recorder is not None:
-            running.take(self)
+            _take(self)
             self._recorder.start()
         self._started = True
 
@@ -146,7 +148,8 @@ class Profiler:
         if not self._started:
             raise RuntimeError("Profiler: stop() was called, but nothing is being recorded. Call start() first")
         self._started = False
-        running.leave(self)
+        if _Running.profiler is self:
+            _Running.profiler = None
         if self._recorder is not None and self._owner == os.getpid():
             self._recorder.stop()
 
@@ -236,7 +239,7 @@ class Profiler:
     def _woke(self) -> None:
         """Training begins in this process, which may be a forked child of the one that was waiting for it."""
         self._owner = os.getpid()
-        running.take(self)
+        _take(self)
 
     def _cycle_over(self) -> None:
         ready = self.options.on_trace_ready
@@ -256,6 +259,57 @@ class EnvironmentProfiler(Profiler):
     that the script creates, and analyses when the process ends."""
 
     is_by_environment = True
+
+
+class _Running:
+    """The Profiler that records, so that one the script keeps no reference to is not lost, and its process."""
+
+    process = 0
+    profiler: Profiler | None = None
+
+
+def running() -> Profiler | None:
+    """The Profiler that records in this process; one inherited by a fork does not count."""
+    return _Running.profiler if _Running.process == os.getpid() else None
+
+
+def _take(profiler: Profiler) -> None:
+    """`profiler` begins to record: one at a time.
+
+    Raises:
+        RuntimeError: If another one records, unless the environment created that one: it yields.
+    """
+    other = running()
+    if other is not None and other is not profiler:
+        if not other.is_by_environment:
+            raise RuntimeError(
+                "Profiler: another Profiler records in this process. Call its stop() first, or use one for both"
+            )
+        log.warning("Profiler: the script's own Profiler replaces the one started from the environment")
+        other.stop()
+    if _Running.process != os.getpid():
+        _at_end()
+    _Running.process, _Running.profiler = os.getpid(), profiler
+
+
+def _at_end() -> None:
+    """Call `_end` when the process ends, also in children of multiprocessing, which skip atexit."""
+    atexit.register(_end)
+    util = sys.modules.get("multiprocessing.util")
+    process = sys.modules.get("multiprocessing.process")
+    if util is not None and process is not None and process.parent_process() is not None:
+        util.Finalize(None, _end, exitpriority=100)
+
+
+def _end() -> None:
+    """The process ends: complete the recording, and analyse it if the environment started it."""
+    profiler = running()
+    if profiler is None:
+        return
+    profiler.stop()
+    if profiler.is_by_environment and profiler.directory is not None:
+        with suppress(KeyboardInterrupt):  # already logged; the process ends anyway
+            profiler.analyse()
 
 
 def _weakly(method: Callable[[], None]) -> Callable[[], None]:

@@ -18,7 +18,6 @@ from stepscope.record.schedule import Action, Plan
 from stepscope.record.session import Session
 from stepscope.record.steps import StepTracker
 from stepscope.record.window_timing import Missing, WindowTiming
-from stepscope.record.windows import Windows
 
 log = logging.getLogger("stepscope")
 
@@ -216,11 +215,10 @@ class Recorder:
 
     def _turn(self, action: Action, *, begun: bool = False) -> None:
         """End the current span or window, and begin what `action` requires."""
-        windows = self.session.windows
-        if self.session.failed or windows is None:
+        if self.session.failed:
             self._go_quiet()
             return
-        number = self.steps.number
+        windows, number = self.session.windows, self.steps.number
         was, self._action = self._action, action
         if was.records and not action.records:
             self.steps.finish()
@@ -238,14 +236,9 @@ class Recorder:
             if not begun:
                 self.steps.begin()
 
-    @property
-    def _windows(self) -> Windows:
-        assert self.session.windows is not None, "the session is open"
-        return self.session.windows
-
     def _roll(self, number: int, now_ns: int) -> None:
         """End the operator window if it is long enough, and begin the next. The time this takes belongs to no step."""
-        windows = self._windows
+        windows = self.session.windows
         if not self.options.op_time:
             return
         if not windows.is_open:
@@ -266,14 +259,15 @@ class Recorder:
 
     def _end_window(self, number: int) -> None:
         """End the window with step `number`."""
-        for step in range(self._windows.end(number) + 1, number + 1):
+        for step in range(self.session.windows.end(number) + 1, number + 1):
             self._missing.add(step, spared=False)
 
     def _begin_window(self, step: int) -> None:
         self.steps.interrupted()
-        self._windows.begin(step, patient=not self._plan.is_always or self._timing.awaits_count)
+        windows = self.session.windows
+        windows.begin(step, patient=not self._plan.is_always or self._timing.awaits_count)
         now_ns, self._pauses = perf_counter_ns(), False
-        if self._windows.is_open:
+        if windows.is_open:
             self._timing.began(step, now_ns)
         else:
             self._timing.refused(now_ns)
@@ -282,16 +276,16 @@ class Recorder:
         """A cycle is over: write it to disk and call `on_trace_ready`."""
         if not self._saves:
             return
-        self._windows.wait()
+        self.session.windows.wait()
         self.session.flush()
         self._unsaved = False
         self._cycle_over()
 
     def _go_quiet(self) -> None:
         """After a failure on another thread: close the open window here, on the training thread."""
-        windows, self.steps.active = self.session.windows, False
-        if windows is not None and windows.is_open:
-            windows.abandon()
+        self.steps.active = False
+        if self.session.windows.is_open:
+            self.session.windows.abandon()
 
     def _failed(self) -> None:
         self.steps.active = False

@@ -24,7 +24,7 @@ class Action(Enum):
         return self in (Action.RECORD, Action.RECORD_AND_SAVE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Schedule:
     """Cycles of `wait` steps that are skipped, `warmup` steps that are discarded and `active` steps that are recorded.
 
@@ -75,13 +75,8 @@ class Schedule:
         return Action.RECORD_AND_SAVE if place == length - 1 else Action.RECORD
 
 
-def schedule(*, wait: int = 0, warmup: int = 0, active: int = 1, repeat: int = 0, skip_first: int = 0) -> Schedule:
-    """Record selected steps, e.g. `Profiler(schedule=schedule(wait=10, warmup=2, active=5, repeat=1))`.
-
-    Raises:
-        ValueError: If a value is not an integer in range.
-    """
-    return Schedule(wait, warmup, active, repeat, skip_first)
+schedule = Schedule
+"""Its public name: `Profiler(schedule=schedule(wait=10, warmup=2, active=5, repeat=1))`."""
 
 
 def as_schedule(value: Any) -> Callable[[int], Action] | None:

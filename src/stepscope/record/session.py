@@ -63,7 +63,7 @@ class Session:
 
     def _begin_anew(self) -> None:
         self.directory: Path | None = None
-        self.windows: Windows | None = None
+        self.windows = Windows(self._backend, self.problem, self._counted)
         self.failed = False
         self._facts = ProcessFacts(self._backend)
         self._spans: list[Span] = []
@@ -95,8 +95,7 @@ class Session:
             directory = self.root / RECORDINGS / name
             make_private(directory)
             signs.give(signs.RECORDING, str(directory))
-            self.directory = directory
-            self.windows = Windows(self._backend, self.directory, self.problem, self._counted)
+            self.directory = self.windows.directory = directory
         self._state = RECORDING
         self._backend.started(self.directory)
         self._describe(self.directory)
@@ -107,7 +106,6 @@ class Session:
     def close(self) -> None:
         """Write everything to disk and end the thread."""
         assert self.directory is not None
-        assert self.windows is not None
         self._facts.look()
         self._backend.stopped(self.directory)
         self.windows.wait()

@@ -48,20 +48,20 @@ class Windows:
 
     Args:
         backend: Records them.
-        directory: The recording's directory.
         problem: Called with a message if something fails.
         counted: Called with the numbers of events and steps of each window written, on the writing thread.
     """
 
+    directory: Path
+    """The recording's directory; set before the first window."""
+
     def __init__(
         self,
         backend: Backend,
-        directory: Path,
         problem: Callable[[str], None],
         counted: Callable[[int, int], None],
     ) -> None:
         self._backend = backend
-        self._directory = directory
         self._problem = problem
         self._counted = counted
         self._next = 0
@@ -94,7 +94,7 @@ class Windows:
         if self._waiting > MOST_WAITING:
             self._problem("operators are recorded faster than the disk can write them; some windows are left out")
             return
-        directory = window_directory(self._directory, self._next)
+        directory = window_directory(self.directory, self._next)
         make_private(directory)
         try:
             self._backend.windows.begin(directory)
@@ -184,4 +184,4 @@ class Windows:
         times = (window.start_ns + shift, window.end_ns + shift)
         steps = (window.first_step, window.last_step)
         row = (window.number, *times, *steps, self._backend.windows.kind, state, ";".join(files))
-        append_text(self._directory / WINDOWS.name, WINDOWS.header, row_lines([row]))
+        append_text(self.directory / WINDOWS.name, WINDOWS.header, row_lines([row]))
