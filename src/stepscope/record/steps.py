@@ -19,7 +19,7 @@ class StepTracker:
     Args:
         marks: Receives the marks while recording.
         step_ended: Called with the number of every step that ends, recorded or not, and the time.
-        epoch: Called with the number of every epoch, and whether it is over or begins.
+        epoch: Called when an epoch begins and ends, with its number and whether it is over.
         identity_changed: To be called by hooks when the process group was created or destroyed.
     """
 
