@@ -69,7 +69,8 @@ def take_framework(recording: ExportedRank, files: ExportFiles, sink: Sink, *, h
     if path := files.texts.get("dataset"):
         totals.append(read_stages(path, sink))
     if path := files.texts.get("data_preprocess"):
-        totals.append(_read_preprocess(path, sink))
+        executions = read_csv(path, DATA_PREPROCESS, sink)
+        totals += [] if executions is None else [ai_cpu_totals(path, executions, sink)]
     recording.totals = pl.concat(totals, how="vertical_relaxed")
     if files.cpu.memory is not None:
         curve = MEMORY_CURVE.shaped(read_memory(files.cpu.memory, sink))
@@ -90,14 +91,11 @@ def write_data_preparation(files: ExportFiles, sink: Sink) -> None:
         write_minddata(files.minddata, Clock(), sink)
 
 
-def _read_preprocess(path: Path, sink: Sink) -> pl.DataFrame:
-    """Rows of `operator_totals` of the list `AI_CPU`."""
-    given = read_csv(path, DATA_PREPROCESS, sink)
-    if given is None:
-        return OPERATOR_TOTALS.frame()
+def ai_cpu_totals(path: Path, executions: pl.DataFrame, sink: Sink) -> pl.DataFrame:
+    """Rows of `operator_totals` of kernels on the AI CPU, of executions with `name`, `total_ns` and `wait_ns`."""
     possible = pl.all_horizontal(pl.col("total_ns", "wait_ns").is_between(0, WEEK_NS).fill_null(value=True))
-    rows = given.filter(possible)
-    if lost := given.height - rows.height:
+    rows = executions.filter(possible)
+    if lost := executions.height - rows.height:
         sink.issue("error", path, f"{lost} rows have impossible times and are left out", "Copy it again", lost=lost)
     grouped = rows.group_by("name", maintain_order=True).agg(
         pl.sum("total_ns"),

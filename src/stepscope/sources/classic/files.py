@@ -157,16 +157,13 @@ def sort_files(files: Iterable[tuple[str, Path]]) -> dict[int, list[tuple[str, P
 
     Files without a number belong to every number without one of its own.
     """
-    numbered: dict[int, list[tuple[str, Path]]] = defaultdict(list)
-    shared: list[tuple[str, Path]] = []
+    sorted_in: dict[int | None, dict[str, list[tuple[str, Path]]]] = defaultdict(lambda: defaultdict(list))
     for name, file in files:
-        found = kind_of(name)
-        if found is not None:
-            (shared if found[1] is None else numbered[found[1]]).append((name, file))
-    for named in numbered.values():
-        kinds = {found[0] for name, _ in named if (found := kind_of(name))}
-        named += [(name, file) for name, file in shared if (found := kind_of(name)) and found[0] not in kinds]
-    return {number: numbered[number] for number in sorted(numbered)}
+        if found := kind_of(name):
+            sorted_in[found[1]][found[0]].append((name, file))
+    numbers = sorted(number for number in sorted_in if number is not None)
+    kinds = {number: {**sorted_in[None], **sorted_in[number]} for number in numbers}
+    return {number: [one for named in kinds[number].values() for one in named] for number in numbers}
 
 
 def rank_files(path: Path, rank: int, named: Iterable[tuple[str, Path]], seat: Seat | None = None) -> RankFiles:

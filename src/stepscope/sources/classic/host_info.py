@@ -67,18 +67,16 @@ def _write_events(file: Path | None, sink: Sink) -> bool:
         have = "end has" if orphans == 1 else "ends have"
         sink.issue("note", file, f"{orphans} {have} no start: left out", remedy, lost=orphans)
     events = pl.concat([ranges, points.select(ranges.columns)]).sort("time_ns", maintain_order=True)
-    if events.height:
-        sink.write(
-            HOST_EVENTS,
-            events.select(
-                *(name for name in HOST_EVENTS.stored_schema if name in events.columns and name != "level"),
-                pl.col("level").cast(pl.Int32, strict=False),
-                start_ns="time_ns",
-                duration_ns=pl.col("end_ns") - pl.col("time_ns"),
-                memory_start_bytes="memory",
-                memory_end_bytes="memory_end",
-            ),
-        )
+    same = [name for name in HOST_EVENTS.stored_schema if name in events.columns and name != "level"]
+    rows = events.select(
+        *same,
+        pl.col("level").cast(pl.Int32, strict=False),
+        start_ns="time_ns",
+        duration_ns=pl.col("end_ns") - pl.col("time_ns"),
+        memory_start_bytes="memory",
+        memory_end_bytes="memory_end",
+    )
+    sink.write(HOST_EVENTS, rows)
     return bool((events["module"] == "Dataset").any())
 
 

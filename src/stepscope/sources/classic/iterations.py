@@ -161,13 +161,9 @@ def _whole_transfers(tasks: pl.DataFrame) -> pl.DataFrame:
     (again, waits), (more,) = ([part.over(track) for part in parts] for parts in follows)
     lengths = [pl.col("duration_ns").shift(-at).over(track) for at in range(3)]
     begins = sends & again & waits & ~sends.shift(1).over(track).fill_null(False)
-    placed = rows.with_columns(
-        sends=sends.fill_null(False), begins=begins.fill_null(False), more=more, wait_ns=lengths[2]
-    )
-    whole_ns = pl.sum_horizontal(lengths)
-    begun = pl.col("begins")
-    return placed.with_columns(
-        duration_ns=pl.when(begun).then(whole_ns).otherwise("duration_ns"),
-        size_bytes=pl.when(begun).then(pl.col("size_bytes") + pl.col("more").fill_null(0)).otherwise("size_bytes"),
-        wait_ns=pl.when(begun).then("wait_ns"),
-    ).filter(begun | ~pl.col("sends"))
+    return rows.with_columns(
+        duration_ns=pl.when(begins).then(pl.sum_horizontal(lengths)).otherwise("duration_ns"),
+        size_bytes=pl.when(begins).then(pl.col("size_bytes") + more.fill_null(0)).otherwise("size_bytes"),
+        wait_ns=pl.when(begins).then(lengths[2]),
+        is_whole=begins.fill_null(False) | ~sends.fill_null(False),
+    ).filter("is_whole")

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.sources.ascend.framework_files import ai_cpu_totals
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import check_rates, read_flops
 from stepscope.sources.classic.operator_rows import TYPES, short_name, type_of, with_counts, write_list, write_operators
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
+from stepscope.tables import OPERATOR_TOTALS
 
 _FULL_NAMES = ("full_kernel_name", "full_op_name", "op_full_name", "full_kernel_time")
 """The last is a header that files of 1.x carry by mistake."""
@@ -76,7 +78,7 @@ _PYNATIVE = FileLayout(
 _AI_CPU = FileLayout(
     fields=(
         Field("name", "text", ("kernel_type", "op_type", "node_name"), required=True),
-        Field("duration_ns", "ms", ("total_time",), required=True),
+        Field("total_ns", "ms", ("total_time",), required=True),
         Field("wait_ns", "ms", ("dispatch_time",)),
     ),
     report_cells=True,
@@ -123,24 +125,10 @@ def write_pynative(files: RankFiles, sink: Sink) -> None:
 def write_ai_cpu(path: Path, sink: Sink) -> None:
     """Write totals of kernels on the AI CPU, of a row for each execution; their time includes dispatch."""
     rows = read_csv(path, _AI_CPU, sink)
-    if rows is None:
-        return
-    if rows.is_empty():
+    if rows is not None and rows.is_empty():
         sink.issue("note", path, "lists no AI CPU kernels", "Nothing to do if the model has none.")
-        return
-    sound = rows.filter(pl.col("duration_ns") >= 0)
-    if lost := rows.height - sound.height:
-        problem = f"{lost} of {rows.height} executions have a negative duration and are left out"
-        sink.issue("error", path, problem, "The file is damaged; copy it again.", lost=lost)
-    totals = sound.group_by("name", maintain_order=True).agg(
-        count=pl.len(),
-        total_ns=pl.sum("duration_ns"),
-        min_ns=pl.min("duration_ns"),
-        max_ns=pl.max("duration_ns"),
-        wait_ns=pl.when(pl.col("wait_ns").count() > 0).then(pl.sum("wait_ns")),
-    )
-    described = totals.with_columns(type=type_of(pl.col("name")), core=pl.lit("AI_CPU"))
-    write_operators(path, described, "AI_CPU", "operator", sink)
+    elif rows is not None:
+        sink.write(OPERATOR_TOTALS, ai_cpu_totals(path, rows, sink))
 
 
 def _read_framework(path: Path | None, sink: Sink) -> pl.DataFrame | None:

@@ -125,7 +125,7 @@ def _unit_ns(path: Path, headers: list[str], rows: pl.DataFrame, steps: pl.DataF
 
 def _are_ticks(rows: pl.DataFrame) -> bool:
     """Whether all figures are whole numbers, which times in ms with their four decimals are not."""
-    return all(bool((rows[name].drop_nulls() % 1 == 0).all()) for name in rows.columns) and rows.height > 0
+    return all(bool((rows[name].drop_nulls() % 1 == 0).all()) for name in rows.columns)
 
 
 def _fits(rows: pl.DataFrame, unit: int, steps: pl.DataFrame | None) -> bool:
