@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.advice import advise
+from stepscope.report.answers import answers
+
 
 @pytest.fixture
 def shared() -> Path:
@@ -28,3 +31,5 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def strict(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that fails is an error and not only a warning, so that no test hides one."""
     monkeypatch.setenv("STEPSCOPE_DEBUG", "1")
+    for function in (advise, answers):
+        monkeypatch.setitem(function.__kwdefaults__, "strict", True)

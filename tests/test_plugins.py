@@ -211,6 +211,54 @@ def test_a_rule_that_fails_is_a_warning_and_with_debug_an_error(tmp_path: Path) 
     assert "Traceback" in debugged.stderr and "ZeroDivisionError: oops" in debugged.stderr
 
 
+def test_a_rule_that_ends_the_process_costs_only_its_findings(tmp_path: Path) -> None:
+    (tmp_path / "widgets.py").write_text(dedent(LIMITS).replace("return []", "raise SystemExit(3)"))
+
+    told = stepscope(tmp_path, "--plugin", "widgets", "analyze", EXAMPLE)
+
+    assert told.returncode == 0 and "Rank 2" in told.stdout
+    assert "the rule widget-count (widgets) failed, so findings are missing: SystemExit: 3" in told.stdout
+
+
+@pytest.mark.parametrize("method", ["find", "sniff", "read"])
+def test_a_reader_that_ends_the_process_costs_only_its_inputs(tmp_path: Path, method: str) -> None:
+    ends = f"def {method}(self, *_):\n        raise SystemExit(3)\n\n    def ended("
+    text = dedent(READER).replace(f"def {method}(", ends)
+    package(tmp_path, "widgets", text, "[stepscope.sources]\nwidgets = widgets:WidgetReader\n")
+    shutil.copytree(EXAMPLE, tmp_path / "runs" / "one")
+    (tmp_path / "runs" / "a.json").write_text('{"widgets": 1}')
+
+    told = stepscope(tmp_path, "analyze", tmp_path / "runs", "--json")
+
+    found = json.loads(told.stdout)
+    assert told.returncode == 0 and len(found["ranks"]) == 4
+    assert "internal error of the reader widgets (SystemExit: 3)" in [one["problem"] for one in found["unread"]]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rules",),
+        ("rules", "--csv"),
+        ("steps", EXAMPLE, "--rank", "0", "--csv"),
+        ("steps", EXAMPLE, "--rank", "0", "--json"),
+        ("analyze", EXAMPLE, "--csv"),
+        ("info", EXAMPLE, "--json"),
+        ("sql", EXAMPLE, "SELECT rank FROM ranks"),
+    ],
+)
+def test_what_has_no_place_for_warnings_leaves_them_to_standard_error(
+    tmp_path: Path, words: tuple[object, ...]
+) -> None:
+    package(tmp_path, "broken", "import nothing_like_this", "[stepscope.rules]\nx = broken\n")
+
+    told = stepscope(tmp_path, *words)
+
+    assert told.returncode == 0
+    assert told.stderr.count("stepscope: warning: the plug-in x (stepscope.rules = broken) cannot be loaded: ") == 1
+    assert "plug-in" not in told.stdout
+
+
 def test_a_module_that_ends_the_process_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "widgets.py").write_text("import sys; sys.exit(3)")
 
@@ -218,6 +266,16 @@ def test_a_module_that_ends_the_process_is_an_error_that_names_it(tmp_path: Path
 
     assert told.returncode == 2
     assert "cannot load 'widgets': SystemExit: 3" in told.stderr
+
+
+@pytest.mark.parametrize("text", ["import nothing_like_this", "1 / 0", "import sys; sys.exit(3)"])
+def test_a_module_that_fails_is_not_said_to_be_missing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "widgets.py").write_text(text)
+
+    told = stepscope(tmp_path, "--plugin", "widgets", "rules")
+
+    assert told.returncode == 2
+    assert "The module was found but fails when it is imported" in told.stderr and "PYTHONPATH" not in told.stderr
 
 
 def test_a_module_can_be_named(tmp_path: Path) -> None:
@@ -233,6 +291,8 @@ def test_a_module_that_is_not_there_is_an_error_that_says_what_to_do(tmp_path: P
 
     assert told.returncode == 2
     assert "cannot load 'no_such.rules'" in told.stderr and "PYTHONPATH" in told.stderr
-    with pytest.raises(StepscopeError, match="AttributeError"):
+    with pytest.raises(StepscopeError, match=r"AttributeError.* give a name that it defines"):
         plugins.load("json:no_such_name")
+    with pytest.raises(StepscopeError, match="Give the import path"):
+        plugins.load("rules/mine.py")
     assert plugins.load("json:dumps").__name__ == "dumps"

@@ -116,6 +116,24 @@ def test_a_missing_path_is_an_error() -> None:
 
 
 @pytest.mark.usefixtures("toys")
+def test_the_steps_that_a_caller_gets_are_its_own(tmp_path: Path) -> None:
+    run = open_run(write_job(tmp_path))
+    steps = run.steps
+
+    run.steps.append(99)
+
+    assert run.steps == steps and 99 not in steps
+
+
+@pytest.mark.usefixtures("toys")
+def test_several_ranks_that_lack_a_table_are_several() -> None:
+    run = Run.from_frames({0: {"stacks": pl.DataFrame({"stack": [0], "text": ["main"]})}, 1: {}, 2: {}})
+
+    assert "ranks 1-2 lack `stacks`" in run.missing("stacks")
+    assert "rank 1 lacks `stacks`" in run.select(ranks="0-1").missing("stacks")
+
+
+@pytest.mark.usefixtures("toys")
 def test_ranks_and_steps_can_be_selected(tmp_path: Path) -> None:
     write_job(tmp_path, steps=5)
 

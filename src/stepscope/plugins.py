@@ -30,8 +30,8 @@ Group = Literal["stepscope.sources", "stepscope.analyses", "stepscope.rules"]
 problems: dict[str, str] = {}
 """Why a plug-in could not be loaded, by its group and name, or by the file that lists it."""
 
-_FAILURES = (Exception, SystemExit)
-"""What a module of others may raise when it is imported: the rest of the analysis goes on."""
+FAILURES = (Exception, SystemExit)
+"""What the code of others may raise, when it is imported or later: the rest of the analysis goes on."""
 
 _REMEDY = "Update the package that offers it, or uninstall it"
 
@@ -57,7 +57,7 @@ def installed(group: Group, checked: Callable[[Any], Any] | None = None) -> tupl
         try:
             one = point.load()
             loaded.append(checked(one) if checked else one)
-        except _FAILURES as error:
+        except FAILURES as error:
             problems[f"{group}: {point.name}"] = (
                 f"the plug-in {point.name} ({group} = {point.value}) cannot be loaded: {_said(error)}. {_REMEDY}"
             )
@@ -77,11 +77,21 @@ def load(path: str) -> Any:
     try:
         found = importlib.import_module(module)
         return functools.reduce(getattr, name.split("."), found) if name else found
-    except _FAILURES as error:
-        raise StepscopeError(
-            f"cannot load {path!r}: {_said(error)}. Give the import path of a Python module, e.g. "
-            "my_package.my_rules, and check that it is installed or in PYTHONPATH"
-        ) from error
+    except FAILURES as error:
+        raise StepscopeError(f"cannot load {path!r}: {_said(error)}. {_remedy(module, error)}") from error
+
+
+def _remedy(module: str, error: BaseException) -> str:
+    """What to do about a module, or an object in it, that cannot be loaded."""
+    if module in sys.modules:
+        return "The module has been imported: give a name that it defines"
+    is_missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+    if is_missing or not all(map(str.isidentifier, module.split("."))):
+        return (
+            "Give the import path of a Python module, e.g. my_package.my_rules, and check that it is installed or in "
+            "PYTHONPATH"
+        )
+    return "The module was found but fails when it is imported: correct it, or install what it needs"
 
 
 def _said(error: BaseException) -> str:

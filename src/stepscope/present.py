@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
+
+Language = Literal["en", "zh"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+"""Languages of findings and verdict; other words are English."""
 
 SUFFIXES = {"_ns": "", "_ratio": " %", "_factor": "", "_bytes_per_s": "", "_bytes": ""}
 """Unit suffixes and their replacement in titles: a share needs a mark to distinguish it from its figure."""

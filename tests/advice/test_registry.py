@@ -121,7 +121,7 @@ def fails(breakdown: Any) -> Iterator[Finding]:
     ],
 )
 def test_a_rule_that_fails_costs_only_its_findings_and_is_an_error_in_tests(
-    rules: dict[str, Any], monkeypatch: pytest.MonkeyPatch, function: Any, why: str
+    rules: dict[str, Any], function: Any, why: str
 ) -> None:
     run = job(compute={6: 1.5})
     expected = advise(run)
@@ -129,10 +129,9 @@ def test_a_rule_that_fails_costs_only_its_findings_and_is_an_error_in_tests(
 
     with pytest.raises((StepscopeError, ZeroDivisionError, TypeError)):
         advise(run)
-    monkeypatch.delenv("STEPSCOPE_DEBUG")
 
-    found = advise(run)
+    found = advise(run, strict=False)
     assert [one for one in found if one.rule != "bad"] == expected != []
-    assert advise(run) == found
+    assert advise(run, strict=False) == found
     (warning,) = run.warnings
     assert re.match(rf"the rule bad \(.*test_registry\) failed, so findings are missing: {why}", warning)

@@ -19,7 +19,6 @@ from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.step.idle import CAUSES
 from stepscope.cli import main
 from stepscope.cli.analyze import _show_findings
-from stepscope.cli.options import Language
 from stepscope.cli.output import Output
 from stepscope.pages import job
 from stepscope.report.answers import Answers
@@ -86,7 +85,7 @@ def test_all_findings_are_shown_those_beyond_the_third_in_a_line(capfd) -> None:
     exposed = {"exposed_ns": 5_000_000, "step_ns": 50_000_000, "ratio": 0.1}
     findings = [Finding("memory-copies", "exposed", exposed, 10**6 * (9 - n), 0.1) for n in range(1, 6)]
 
-    _show_findings(Output(), Answers({}, findings), Language.EN)
+    _show_findings(Output(), Answers({}, findings), "en")
 
     out = capfd.readouterr().out
     assert out.count("Why:") == 3

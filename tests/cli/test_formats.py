@@ -156,6 +156,22 @@ def test_the_help_names_the_tables(capfd, command: str) -> None:
     assert f"Show only this table: {names}." in text
 
 
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [("analyze", "PATH..."), ("ops", "PATH"), ("sql", "PATH QUERY"), ("record", "-- COMMAND...")],
+)
+def test_the_help_names_arguments_as_one_types_them(command: str, arguments: str) -> None:
+    text = help_of(command, "--help")
+
+    assert f"stepscope {command} [OPTIONS] {arguments}\n" in text
+    assert f"Arguments:\n  {arguments.split(' QUERY', maxsplit=1)[0]}  " in text
+    assert not re.search(r"[<{]", text)
+
+
+def test_limits_as_toml_are_in_no_other_format(capfd) -> None:
+    assert "conflicting formats toml and json" in printed(capfd, "rules", "--toml", "--json", code=2)
+
+
 def test_the_help_of_an_option_names_no_option_that_the_command_lacks() -> None:
     def leaves(command: Any, path: str) -> Iterator[tuple[str, Any]]:
         inner = getattr(command, "commands", {})

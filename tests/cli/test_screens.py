@@ -134,8 +134,8 @@ def test_each_table_of_an_answer_has_its_own_rows_and_counts(capfd, page: int) -
 
     assert {heading.rpartition(": ")[2]: len(rows) for heading, rows in shown.items()} == [
         {"rows 1-3 of 7": 3, "rows 1-3 of 4": 3},
-        {"rows 4-6 of 7": 3, "rows 4-4 of 4": 1},
-        {"rows 7-7 of 7": 1},
+        {"rows 4-6 of 7": 3, "row 4 of 4": 1},
+        {"row 7 of 7": 1},
     ][page - 1]
 
 

@@ -280,3 +280,26 @@ def test_a_graph_is_of_all_steps() -> None:
     for question in ("memory_peak", "memory_usage"):
         ((section),) = shown_sections(answer(run, page, Request(steps="1", table=question)))
         assert ", all steps" in section.tables[0].heading
+
+
+def test_operators_are_shown_with_shapes_that_were_recorded_among_their_inputs() -> None:
+    form = (
+        '{"Input_0": {"format": "ND", "shape": "32,84"}, "input_1": {"shape": [32, 120]}, "Output_0": {"shape": "84"}}'
+    )
+    totals = pl.DataFrame(
+        {
+            "level": ["operator"] * 2,
+            "unit": ["AI_CORE"] * 2,
+            "name": ["a", "b"],
+            "count": [1] * 2,
+            "total_ns": [30, 20],
+            "inputs": [form, "{}"],
+        }
+    )
+    run = Run.from_frames({0: {"operator_totals": totals}})
+    (page,) = [page for page in PAGES if page.name == "ops"]
+
+    answered = answer(run, page, Request(table="operator_instances"))
+    ((table,),) = [section.tables for section in shown_sections(answered)]
+
+    assert table.rows["input_shapes"].to_list() == ["32,84;32,120", None]

@@ -44,7 +44,7 @@ def test_only_the_ranks_that_lack_a_kind_of_data_are_named() -> None:
     stacks = pl.DataFrame({"stack": [0], "text": ["main"]})
     run = Run.from_frames({0: {"stacks": stacks}, 1: {}, 2: {}})
 
-    assert "stacks (rank 1-2): recorded without with_stack=True" in missing_data(run)
+    assert "stacks (ranks 1-2): recorded without with_stack=True" in missing_data(run)
 
 
 def test_one_rank_is_not_called_typical() -> None:
@@ -57,7 +57,7 @@ def test_one_rank_is_not_called_typical() -> None:
 
 def test_a_rank_that_lacks_a_table_is_named_without_the_words_of_the_code() -> None:
     lacking = Unavailable(
-        "breakdown needs `steps`: rank 1,3 lacks `steps` (read as classic). Cut off. Record again",
+        "breakdown needs `steps`: ranks 1,3 lack `steps` (read as classic). Cut off. Record again",
         question="breakdown",
         table="steps",
         ranks=(1, 3),
@@ -66,7 +66,7 @@ def test_a_rank_that_lacks_a_table_is_named_without_the_words_of_the_code() -> N
     causes = [Unavailable("no compute kernels"), lacking, Unavailable("no steps")]
     both = Unavailable(". ".join(map(str, causes)), causes=causes)
 
-    assert explain(open_run(EXAMPLE), "step_trace", lacking) == "rank 1,3 has no steps. Cut off. Record again"
+    assert explain(open_run(EXAMPLE), "step_trace", lacking) == "ranks 1,3 have no steps. Cut off. Record again"
     assert explain(open_run(EXAMPLE), "step_trace", both) == (
-        "no compute kernels; rank 1,3 has no steps. Cut off. Record again. no steps"
+        "no compute kernels; ranks 1,3 have no steps. Cut off. Record again. no steps"
     )

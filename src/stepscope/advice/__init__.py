@@ -2,10 +2,10 @@
 
 from stepscope.advice.advise import advise, worded
 from stepscope.advice.finding import Finding, Severity
-from stepscope.advice.formatters import LANGUAGES, Language
 from stepscope.advice.limit_sets import limits_from, rule_table
 from stepscope.advice.messages import Words
 from stepscope.advice.registry import RULES, Rule, rule
+from stepscope.present import LANGUAGES, Language
 
 __all__ = [
     "LANGUAGES",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,43 +13,44 @@ import polars as pl
 from stepscope.advice import rules as _rules  # noqa: F401 - importing them registers them
 from stepscope.advice.claims import claimed_once
 from stepscope.advice.finding import SEVERITIES, Finding, Per, Platform, per_of, platform_of
-from stepscope.advice.formatters import LANGUAGES, Language
 from stepscope.advice.messages import Message, Words, words_of, written
 from stepscope.advice.registry import RULES, Rule
 from stepscope.errors import Cancelled, StepscopeError, Unavailable
+from stepscope.plugins import FAILURES
+from stepscope.present import LANGUAGES, Language
 
 if TYPE_CHECKING:
     from stepscope.run import Run
 
 
-def advise(run: Run) -> list[Finding]:
+def advise(run: Run, *, strict: bool = False) -> list[Finding]:
     """All findings about a run, greatest saving first, then by severity; no saving is claimed twice (`claims`).
 
     A rule whose data is missing finds nothing; the run's coverage reports missing data. Of a rule that fails, or a
-    finding that cannot be put into words, `run.warnings` gets the reason. With `STEPSCOPE_DEBUG=1` it is an error.
+    finding that cannot be put into words, `run.warnings` gets the reason; if `strict`, it is an error.
     """
     findings: list[Finding] = []
     chosen = {rank.rank for rank in run.ranks}
     ranks, per = run.table("ranks") if run.has("ranks") else None, run.analyse(per_of)
     for name, rule in RULES.items():
         changed = {"limits": run.limits[name]} if name in run.limits else {}
-        with _failures_of(rule, run):
+        with _failures_of(rule, run, strict=strict):
             for finding in (run.whole if rule.whole_job else run).analyse(rule.function, **changed):
-                with _failures_of(rule, run):
+                with _failures_of(rule, run, strict=strict):
                     if run.whole is run or chosen.intersection(finding.ranks or chosen):
                         findings.append(completed(finding, rule, ranks, per))
     return sorted(claimed_once(findings), key=_place)
 
 
 @contextmanager
-def _failures_of(rule: Rule, run: Run) -> Iterator[None]:
+def _failures_of(rule: Rule, run: Run, *, strict: bool) -> Iterator[None]:
     """Make any failure of a rule a warning, so that it costs only its own findings."""
     try:
         yield
     except Unavailable:
         return
-    except (Exception, pl.exceptions.PanicException) as error:
-        if isinstance(error, Cancelled) or os.environ.get("STEPSCOPE_DEBUG"):
+    except (*FAILURES, pl.exceptions.PanicException) as error:
+        if isinstance(error, Cancelled) or (strict and not isinstance(error, SystemExit)):
             raise
         warning = (
             f"the rule {rule.name} ({rule.function.__module__}) failed, so findings are missing: "

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from stepscope.advice.finding import Per
-from stepscope.present import duration, listed, size
+from stepscope.present import Language, duration, listed, size
 from stepscope.selection import describe_numbers
-
-Language = Literal["en", "zh"]
-LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 Formatter = Callable[[Any, str, Language, Per], str]
 """Formats a value, given the words after the formatter's name, the language and the unit of times (`per`)."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stepscope.advice.finding import Finding, Per, Platform
-from stepscope.advice.formatters import FORMATTERS, Language
+from stepscope.advice.formatters import FORMATTERS
 from stepscope.errors import StepscopeError
+from stepscope.present import Language
 
 OPTIONAL = re.compile(r"\[([^\]]*)\]")
 _FIELD = re.compile(r"\{(\w+)(?::(\w+)(?: ([^}]*))?)?\}")

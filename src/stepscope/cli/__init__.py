@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from stepscope._allocator import spare_memory
 
-EXIT_OK, EXIT_FAILED, EXIT_INTERRUPTED = 0, 2, 130
+EXIT_OK, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_TERMINATED = 0, 2, 130, 143
 
 GARBAGE = 10_000
 """New objects before Python looks for cycles among them; a command makes few cycles and many objects that stay."""
@@ -34,13 +34,18 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _end)
     code = _main(sys.argv[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process only ends, so Ctrl-C has nothing to stop any more
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # the process ends here: nothing is worth collecting any more
     return code
 
 
-def _end(number: int, _frame: object) -> NoReturn:
+class _Terminated(BaseException):
+    """SIGTERM came; no `SystemExit`, which may come from the code of a plug-in and costs only that."""
+
+
+def _end(_number: int, _frame: object) -> NoReturn:
     """End as on Ctrl-C, so that nothing temporary is left behind."""
-    raise SystemExit(128 + number)
+    raise _Terminated
 
 
 def _main(words: list[str]) -> int:
@@ -58,6 +63,8 @@ def _main(words: list[str]) -> int:
     except KeyboardInterrupt:
         _fail("interrupted")
         return EXIT_INTERRUPTED
+    except _Terminated:
+        return EXIT_TERMINATED
     except Exception as error:
         if isinstance(error, OSError):
             _drop_output()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from stepscope.cli import options as shared
 from stepscope.cli.formatted import formatted, write_whole
-from stepscope.cli.options import Format, Language
+from stepscope.cli.notes import note_warnings
+from stepscope.cli.options import Command, Format
 from stepscope.errors import StepscopeError
 from stepscope.pages.job import PAGE
+from stepscope.present import Language
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,7 +46,7 @@ def analyze(
     ranks: shared.Ranks = None,
     steps: shared.Steps = None,
     limits: shared.LimitsFile = None,
-    language: shared.LanguageOption = Language.EN,
+    language: shared.LanguageOption = "en",
     no_store: shared.NoStore = False,
     quiet: shared.Quiet = False,
     form: Format,
@@ -58,21 +60,23 @@ def analyze(
 
     if table is not None and table not in _TABLES:
         raise StepscopeError(f"--table {table}: there is no such table. There are: {', '.join(_TABLES)}")
-    if table is not None and form is Format.JSON:
+    if table is not None and form == "json":
         raise StepscopeError("--table: JSON has all tables, by name. Choose table or csv, or leave out --table")
     chosen = opened(paths, run=run, ranks=ranks, steps=steps, limits=limits, use_store=not no_store, quiet=quiet)
-    found = answers(chosen)
+    found = answers(chosen, strict=bool(os.environ.get("STEPSCOPE_DEBUG")))
     if json_file is not None:
         write_whole(json_file, _json(chosen, found, language))
-    if form is Format.JSON:
+    if form == "json":
         sys.stdout.write(_json(chosen, found, language).decode())
-    elif form is Format.CSV:
-        print_frame(_rows(chosen, found, table or FINDINGS, language), form)
-    elif table not in (None, FINDINGS):
-        rows = _rows(chosen, found, table, language)
-        Output(wide=wide).table(shown_answer(chosen, PAGE.section_named(table), rows))
-    else:
+    elif form == "table" and table in (None, FINDINGS):
         _show(chosen, found, language, quiet=quiet or table is not None, wide=wide)
+    else:
+        rows = _rows(chosen, found, table or FINDINGS, language)
+        if form == "csv":
+            print_frame(rows, form)
+        else:
+            Output(wide=wide).table(shown_answer(chosen, PAGE.section_named(table), rows))
+        note_warnings(chosen.warnings)
 
 
 def _rows(run: Run, found: Answers, table: str, language: Language) -> pl.DataFrame:
@@ -84,7 +88,7 @@ def _rows(run: Run, found: Answers, table: str, language: Language) -> pl.DataFr
     from stepscope.report.findings import finding_rows
 
     if table == FINDINGS:
-        return finding_rows(found.findings, language.value)
+        return finding_rows(found.findings, language)
     question = PAGE.section_named(table).question
     if question not in found.tables:
         raise StepscopeError(f"{run.name}: {found.unavailable.get(question, 'not recorded')}")
@@ -94,7 +98,7 @@ def _rows(run: Run, found: Answers, table: str, language: Language) -> pl.DataFr
 def _json(run: Run, found: Answers, language: Language) -> bytes:
     from stepscope.report.json_report import to_json
 
-    return to_json(run, found, language.value) + b"\n"
+    return to_json(run, found, language) + b"\n"
 
 
 def _show(run: Run, found: Answers, language: Language, *, quiet: bool, wide: bool) -> None:
@@ -105,7 +109,7 @@ def _show(run: Run, found: Answers, language: Language, *, quiet: bool, wide: bo
     from stepscope.report.verdict import verdict
 
     out = Output(wide=wide)
-    out.say(verdict(found, language.value), "bold")
+    out.say(verdict(found, language), "bold")
     _show_findings(out, found, language)
     if not quiet and found.page is not None:
         for section in shown_sections(found.page):
@@ -124,7 +128,7 @@ def _show_findings(out: Output, found: Answers, language: Language) -> None:
     from stepscope.report.findings import ALSO, finding_lines
 
     for number, finding in enumerate(found.findings, 1):
-        summary, *more, saving = finding_lines(finding, language.value)
+        summary, *more, saving = finding_lines(finding, language)
         if number <= SHOWN:
             out.say("")
             out.say(f"{number}. {summary}", "bold", indent=3)
@@ -134,11 +138,11 @@ def _show_findings(out: Output, found: Answers, language: Language) -> None:
             continue
         if number == SHOWN + 1:
             out.say("")
-            out.say(ALSO.of(language.value), "bold")
+            out.say(ALSO.of(language), "bold")
         out.say(f"{number}. {summary} {saving} [{finding.rule}]", indent=3)
 
 
-class TakesJsonFile(TyperCommand):
+class TakesJsonFile(Command):
     """A command whose `--json` once took a file."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -12,6 +12,7 @@ from stepscope._version import __version__
 from stepscope.cli.analyze import TakesJsonFile, analyze
 from stepscope.cli.cache import cache
 from stepscope.cli.info import info
+from stepscope.cli.options import Command
 from stepscope.cli.page_commands import command_of
 from stepscope.cli.record import record
 from stepscope.cli.rules import rules
@@ -49,13 +50,13 @@ def _root(
 def _add(command: Callable[..., None], **more: Any) -> None:
     """Add a command; the list of commands shows the whole first paragraph of its help."""
     summary = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
-    app.command(short_help=summary, **more)(command)
+    app.command(short_help=summary, **{"cls": Command, **more})(command)
 
 
 def add_page(page: Page) -> None:
     """Add the command that shows a page."""
     text = f"{page.help}\n\n{page.more}" if page.more else page.help
-    app.command(page.name, help=text, short_help=page.help)(command_of(page))
+    app.command(page.name, help=text, short_help=page.help, cls=Command)(command_of(page))
 
 
 _add(record, context_settings={"allow_interspersed_args": False})

@@ -46,7 +46,7 @@ def list_(*, form: Format, wide: bool) -> None:
         for e in entries
     ]
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    if form is Format.TABLE:
+    if form == "table":
         size = sum(e.manifest.size_bytes for e in entries)
         held = present.plural(frame.height, "entry", "entries")
         Output(wide=wide).table(undeclared(frame, f"{store.directory}: {held}, {present.size(size)}"))

@@ -57,11 +57,11 @@ def chosen_form(form: shared.Format | None, *, json: bool, csv: bool) -> shared.
     Raises:
         StepscopeError: If they ask for several.
     """
-    asked = [form, shared.Format.JSON if json else None, shared.Format.CSV if csv else None]
+    asked: list[shared.Format | None] = [form, "json" if json else None, "csv" if csv else None]
     forms = list(dict.fromkeys(each for each in asked if each is not None))
     if len(forms) > 1:
-        raise StepscopeError(f"conflicting formats {' and '.join(each.value for each in forms)}: choose one")
-    return forms[0] if forms else shared.Format.TABLE
+        raise StepscopeError(f"conflicting formats {' and '.join(forms)}: choose one")
+    return forms[0] if forms else "table"
 
 
 @contextmanager

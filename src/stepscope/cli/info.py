@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stepscope.cli.formatted import formatted
+from stepscope.cli.notes import note_warnings
 from stepscope.cli.options import Format, NoStore, OneRun, Paths, one_table
 from stepscope.cli.progress import ProgressBar
 from stepscope.errors import StepscopeError
@@ -43,11 +44,14 @@ def info(
     shown = runs if run is None else [named(runs, run)]
     numbered = [(runs.index(each) + 1, each) for each in shown]
     wanted = TABLES if table is None else {table: TABLES[table]}
-    printing = {Format.TABLE: _print_tables, Format.JSON: _print_json, Format.CSV: _print_csv}
-    printing[form](numbered, wanted, wide)
+    if form == "table":
+        _print_tables(numbered, wanted, wide=wide)
+        return
+    (_print_json if form == "json" else _print_csv)(numbered, wanted)
+    note_warnings(runs[0].warnings)
 
 
-def _print_tables(runs: Runs, tables: Tables, wide: bool) -> None:
+def _print_tables(runs: Runs, tables: Tables, *, wide: bool) -> None:
     from stepscope.cli.output import Output
     from stepscope.cli.warning_lines import show_warnings
 
@@ -80,7 +84,7 @@ def _show(out: Output, run: Run, number: str, tables: Tables) -> None:
     out.say("")
 
 
-def _print_json(runs: Runs, tables: Tables, wide: bool) -> None:  # noqa: ARG001 - one signature for all forms
+def _print_json(runs: Runs, tables: Tables) -> None:
     """One object: `runs`, each with its tables, why data is missing, and the issues; and `unread` inputs."""
     from stepscope.cli.output import print_document
     from stepscope.pages.reasons import missing_data
@@ -101,7 +105,7 @@ def _print_json(runs: Runs, tables: Tables, wide: bool) -> None:  # noqa: ARG001
     print_document({"runs": documents, "unread": unread})
 
 
-def _print_csv(runs: Runs, tables: Tables, wide: bool) -> None:  # noqa: ARG001 - one signature for all forms
+def _print_csv(runs: Runs, tables: Tables) -> None:
     """The first of the tables, of all runs."""
     import polars as pl
 
@@ -109,7 +113,7 @@ def _print_csv(runs: Runs, tables: Tables, wide: bool) -> None:  # noqa: ARG001 
 
     make = next(iter(tables.values()))
     frames = [make(run).select(pl.lit(number).alias("run"), pl.all()) for number, run in runs]
-    print_frame(pl.concat(frames), Format.CSV)
+    print_frame(pl.concat(frames), "csv")
 
 
 def _ranks(run: Run) -> pl.DataFrame:

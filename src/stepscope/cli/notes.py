@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable
 
 WIDTH = 120
 """Longer lines of prose are hard to read, however wide the terminal is."""
@@ -24,6 +25,12 @@ def note(text: str) -> None:
     if width := _width():
         lines = [wrapped(line, width, len(line) - len(line.lstrip()) + 2) for line in lines]
     print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def note_warnings(warnings: Iterable[str]) -> None:
+    """Print warnings about a run to standard error, for answers that have no place for them."""
+    for warning in warnings:
+        note(f"warning: {warning}")
 
 
 def wrapped(line: str, width: int, indent: int) -> str:

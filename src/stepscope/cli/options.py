@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import typer
+from typer.core import TyperArgument, TyperCommand
 
 from stepscope.errors import StepscopeError
 from stepscope.pages.base import RANKS, STEPS, Option
+from stepscope.present import LANGUAGES, Language
+
+
+class Command(TyperCommand):
+    """A command whose help names its arguments as one types them: without Python types and braces.
+
+    The arguments are hidden from the library, which would show both.
+    """
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as in the library
+        """See the base class."""
+        return ["[OPTIONS]", *(name for name, _ in self._arguments())]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """See the base class."""
+        if arguments := self._arguments():
+            with formatter.section("Arguments"):
+                formatter.write_dl(arguments)
+        super().format_options(ctx, formatter)
+
+    def _arguments(self) -> list[tuple[str, str]]:
+        return [(each.metavar or "", each.help or "") for each in self.params if isinstance(each, TyperArgument)]
+
+
+def argument(metavar: str, text: str, **more: Any) -> Any:
+    """An argument of a `Command`."""
+    return typer.Argument(help=text, metavar=metavar, show_default=False, hidden=True, **more)
 
 
 def declared(option: Option) -> Any:
@@ -23,15 +51,13 @@ def declared(option: Option) -> Any:
     )
 
 
-def worded(names: type[Enum], *flags: str, **more: Any) -> Any:
+def worded(words: Sequence[str], *flags: str, **more: Any) -> Any:
     """An option whose values are a few words."""
-    words = [each.value for each in names]
 
-    def parsed(text: Any) -> Any:
-        try:
-            return names(text)
-        except ValueError:
-            raise StepscopeError(f"{flags[0]} {text}: give one of {', '.join(words)}") from None
+    def parsed(text: str) -> str:
+        if text not in words:
+            raise StepscopeError(f"{flags[0]} {text}: give one of {', '.join(words)}")
+        return text
 
     return typer.Option(*flags, parser=parsed, metavar="|".join(words), autocompletion=lambda: words, **more)
 
@@ -39,11 +65,9 @@ def worded(names: type[Enum], *flags: str, **more: Any) -> Any:
 Paths = Annotated[
     list[Path],
     # an input without read permission is reported with a remedy and does not hide the others
-    typer.Argument(help="Trace files or directories.", metavar="PATH", show_default=False, readable=False),
+    argument("PATH...", "Trace files or directories.", readable=False),
 ]
-OnePath = Annotated[
-    Path, typer.Argument(help="Trace file or directory.", metavar="PATH", show_default=False, readable=False)
-]
+OnePath = Annotated[Path, argument("PATH", "Trace file or directory.", readable=False)]
 OneRun = Annotated[
     str | None,
     typer.Option(
@@ -66,26 +90,14 @@ LimitsFile = Annotated[
 ]
 
 
-class Format(str, Enum):
-    """How a command prints its answer."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
-class Language(str, Enum):
-    """Language of findings and verdict."""
-
-    EN = "en"
-    ZH = "zh"
-
+Format = Literal["table", "json", "csv"]
+"""How a command prints its answer."""
 
 LanguageOption = Annotated[
-    Language, worded(Language, "--language", help="Language of findings and verdict: en or zh (Chinese).")
+    Language, worded(LANGUAGES, "--language", help="Language of findings and verdict: en or zh (Chinese).")
 ]
 FormatOption = Annotated[
-    Format | None, worded(Format, "--format", "-f", help="Output format. Default: table.", show_default=False)
+    Format | None, worded(get_args(Format), "--format", "-f", help="Output format. Default: table.", show_default=False)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Same as --format json.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Same as --format csv.")]

@@ -146,16 +146,16 @@ def _text_column(frame: pl.DataFrame, name: str, title: str = "", leaves: int | 
     )
 
 
-def print_frame(frame: pl.DataFrame, form: Format, heading: str = "", *, wide: bool = False) -> None:
+def print_frame(frame: pl.DataFrame, form: Format, *, wide: bool = False) -> None:
     """Print any frame in the asked form, with its own column names and whole values."""
-    if form is Format.TABLE:
+    if form == "table":
         out = Output(wide=wide)
         if frame.is_empty() and out.room is not None:
             out.say("0 rows")
         else:
-            out.raw_table(frame, heading, whole=True)
+            out.raw_table(frame, whole=True)
         return
-    text = csv_text(frame) if form is Format.CSV else frame.write_json() + "\n"
+    text = csv_text(frame) if form == "csv" else frame.write_json() + "\n"
     # What a program reads stays as it is; a terminal must not obey it.
     sys.stdout.write(present.printable(text, keep="\n") if sys.stdout.isatty() else text)
 

@@ -72,7 +72,7 @@ def _request(page: Page, words: Mapping[str, Any]) -> Request:
         words["table"],
         Listing(*(words[option.name] for option in LISTING)),
         {option.name: words[option.name] for option in page.options},
-        main_only=words["form"] is shared.Format.CSV,
+        main_only=words["form"] == "csv",
     )
 
 
@@ -92,6 +92,7 @@ def _print(answered: Answered, form: shared.Format, *, wide: bool) -> None:
     Raises:
         StepscopeError: If there is none, or a column or page is asked for that is not there.
     """
+    from stepscope.cli.notes import note_warnings
     from stepscope.cli.output import print_document, print_frame
     from stepscope.pages.answering import document, one_table
 
@@ -99,12 +100,14 @@ def _print(answered: Answered, form: shared.Format, *, wide: bool) -> None:
         more = f". Other tables: --table {', '.join(answered.not_asked)}" if answered.not_asked else ""
         raise StepscopeError("; ".join(dict.fromkeys(answered.unavailable.values())) + more)
     try:
-        if form is shared.Format.TABLE:
+        if form == "table":
             _print_tables(answered, wide=wide)
-        elif form is shared.Format.JSON:
+            return
+        if form == "json":
             print_document(document(answered))
         else:
             print_frame(one_table(answered), form)
+        note_warnings(answered.run.warnings)
     except UnknownColumn as error:
         if answered.request.table is not None or not answered.not_asked:
             raise

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from stepscope.cli.notes import note
-from stepscope.cli.options import Debug
+from stepscope.cli.options import Debug, argument
 from stepscope.errors import StepscopeError
 
 BOOTSTRAP = Path(__file__).resolve().parents[1] / "record" / "bootstrap"
@@ -27,7 +27,7 @@ def _range_of(what: str) -> Any:
 
 
 def record(
-    command: Annotated[list[str], typer.Argument(help="Training command, after `--`.", metavar="-- COMMAND...")],
+    command: Annotated[list[str], argument("-- COMMAND...", "Training command, after `--`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the recording.", metavar="DIR")] = Path(
         "data"
     ),

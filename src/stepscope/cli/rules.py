@@ -6,8 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from stepscope import plugins
 from stepscope.cli.formatted import formatted
+from stepscope.cli.notes import note_warnings
 from stepscope.cli.options import Format, LimitsFile
+from stepscope.errors import StepscopeError
 
 
 @formatted
@@ -25,11 +28,13 @@ def rules(
     from stepscope.cli.output import Output, print_frame
     from stepscope.present import plural
 
+    if toml and form != "table":
+        raise StepscopeError(f"conflicting formats toml and {form}: choose one")
     table = rule_table(limits_in(limits))
     if toml:
         limited = table.drop_nulls("limits_of").unique(["limits_of", "limit"], maintain_order=True)
         print(_toml(limited.sort("limits_of", maintain_order=True).rows(named=True)))
-    elif form is Format.TABLE:
+    elif form == "table":
         out = Output(wide=wide)
         for (name,), rows in table.partition_by("rule", as_dict=True, maintain_order=True).items():
             heading = "No rule by itself" if name is None else f"{name}: {rows['says'][0]}"
@@ -42,6 +47,7 @@ def rules(
         out.say(plural(table["rule"].drop_nulls().n_unique(), "rule"))
     else:
         print_frame(table, form)
+    note_warnings(plugins.problems.values())
 
 
 def _toml(rows: list[dict[str, Any]]) -> str:

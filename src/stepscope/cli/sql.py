@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from stepscope.cli.formatted import formatted
-from stepscope.cli.options import Format, NoStore, OnePath, OneRun, Ranks, Steps
+from stepscope.cli.notes import note_warnings
+from stepscope.cli.options import Format, NoStore, OnePath, OneRun, Ranks, Steps, argument
 
 
 @formatted
 def sql(
     path: OnePath,
-    query: Annotated[
-        str, typer.Argument(help="SELECT statement over the tables; SHOW TABLES lists them.", metavar="QUERY")
-    ],
+    query: Annotated[str, argument("QUERY", "SELECT statement over the tables; SHOW TABLES lists them.")],
     *,
     run: OneRun = None,
     ranks: Ranks = None,
@@ -30,3 +27,4 @@ def sql(
 
     chosen = opened([path], run=run, ranks=ranks, steps=steps, use_store=not no_store)
     print_frame(chosen.query(query), form, wide=wide)
+    note_warnings(chosen.warnings)

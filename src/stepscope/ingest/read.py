@@ -12,6 +12,7 @@ import polars as pl
 
 from stepscope._version import __version__
 from stepscope.errors import UnreadableInput
+from stepscope.plugins import FAILURES
 from stepscope.sources.base import Input, Sink, Source
 from stepscope.sources.discover import internal_error, unread, unreadable
 from stepscope.store import (
@@ -134,7 +135,7 @@ def _read(task: ReadTask, sink: Sink) -> Issue | None:
         problem = Issue("error", str(path), "needs more memory than is available", remedy)
     except OSError as error:
         problem = unreadable(Path(error.filename) if isinstance(error.filename, str) else path, error)
-    except (Exception, pl.exceptions.PanicException) as error:
+    except (*FAILURES, pl.exceptions.PanicException) as error:
         problem = internal_error(path, error, task.source.name)
     names = ("file", "problem", "remedy", "trace")
     texts: dict[str, Any] = {name: printable(text) for name in names if (text := getattr(problem, name)) is not None}

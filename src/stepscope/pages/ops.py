@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from stepscope.pages.base import Page, Section
+from stepscope.pages.base import Derived, Page, Section
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from stepscope.run import Run
 
 
 def _lists(types: pl.DataFrame) -> Iterator[str]:
@@ -19,6 +21,16 @@ def _lists(types: pl.DataFrame) -> Iterator[str]:
         yield f"Lists: {there}. To see only one: --filter \"unit = '{lists[-1][0]}'\"."
 
 
+def _with_shapes(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
+    """Operators with the shapes of their inputs, also those of `inputs` such as `{"Input_0": {"shape": "32,64"}}`."""
+    import polars as pl
+
+    inputs = pl.col("inputs").str.extract_all(r'(?i)"input_\d+":\s*\{[^}]*')
+    shapes = inputs.list.eval(pl.element().str.extract(r'"shape":\s*["\[]([-\d, ]*)').str.replace_all(" ", ""))
+    text = shapes.list.drop_nulls().list.join(";")
+    return Derived(found.with_columns(input_shapes=pl.coalesce("input_shapes", pl.when(text != "").then(text))))
+
+
 PAGE = Page(
     "ops",
     "Show which operators and kernels of a rank cost the time, by type and individually.",
@@ -27,6 +39,7 @@ PAGE = Page(
         Section(
             "operator_instances",
             "Operators",
+            derived=_with_shapes,
             hidden=(
                 *("framework_name", "subgraph", "graph", "block_dim", "process", "inputs", "input_types", "min_ns"),
                 *("wait_ns", "kind"),

@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.analysis.registry import find_analysis
 from stepscope.errors import Unavailable
 from stepscope.present import listed
-from stepscope.selection import describe_numbers
+from stepscope.selection import named_numbers
 from stepscope.sources.base import PROFILER_REASONS, Source
 from stepscope.sources.registry import all_sources, source_of
 from stepscope.tables import ISSUES, RANKS, SLICES, STACKS, TABLES
@@ -66,8 +66,8 @@ def _distinct_reasons(reason: Unavailable) -> str:
     sentences: dict[str, str] = {}
     for cause in reason.causes or (reason,):
         if cause.ranks and cause.table:
-            why = f". {cause.why}" if cause.why else ""
-            sentences.setdefault(f"rank {describe_numbers(cause.ranks)} has no {_noun(cause.table)}{why}", "; ")
+            has, why = "has" if len(cause.ranks) == 1 else "have", f". {cause.why}" if cause.why else ""
+            sentences.setdefault(f"{named_numbers('rank', cause.ranks)} {has} no {_noun(cause.table)}{why}", "; ")
         else:
             sentences.setdefault(str(cause), ". ")
     first, *others = sentences
@@ -102,7 +102,7 @@ def missing_data(run: Run) -> list[str]:
         needless |= table in of_few and not any(reader and table in reader.own_tables for reader in readers)
         if needless or not lacking:
             continue
-        some = f" (rank {describe_numbers(lacking)})" if len(lacking) < len(run.ranks) else ""
+        some = f" ({named_numbers('rank', lacking)})" if len(lacking) < len(run.ranks) else ""
         kinds.setdefault("; ".join(_why(run, table)), []).append(table + some)
     return [f"{', '.join(tables)}: {reason}" for reason, tables in kinds.items()]
 

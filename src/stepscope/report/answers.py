@@ -57,10 +57,10 @@ class Answers:
         return limits
 
 
-def answers(run: Run) -> Answers:
-    """Ask a run every question of the page about a job, and for advice."""
+def answers(run: Run, *, strict: bool = False) -> Answers:
+    """Ask a run every question of the page about a job, and for advice; `strict` is that of `advise`."""
     answered = answer(run, PAGE)
-    findings = advise(run)
+    findings = advise(run, strict=strict)
     timed_steps, outer_steps = (
         run.analyse(question) if "breakdown" in answered.tables else None for question in ("timed_steps", "outer_steps")
     )

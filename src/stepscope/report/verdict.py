@@ -9,11 +9,11 @@ import polars as pl
 
 from stepscope.advice import RULES
 from stepscope.advice.finding import per_of
-from stepscope.advice.formatters import Language
 from stepscope.advice.limit_sets import VERDICT, VerdictLimits
 from stepscope.advice.messages import Text
 from stepscope.analysis.job.time_by_rank import LIMITS as LENGTHS
 from stepscope.analysis.job.time_by_rank import long_steps, time_by_rank
+from stepscope.present import Language
 from stepscope.report.sentences import Line, Sentence, joined
 from stepscope.report.time_split import average_step, narrow_step, shares, some_steps
 from stepscope.report.verdict_words import NO_STEPS_ZH, NO_WORK_ZH

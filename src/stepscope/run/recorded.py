@@ -12,7 +12,7 @@ import polars as pl
 from stepscope.errors import Unavailable
 from stepscope.run.iterations import Iterations
 from stepscope.run.rank import Rank, known_table, stacked
-from stepscope.selection import describe_numbers
+from stepscope.selection import named_numbers
 from stepscope.tables import ISSUES
 
 
@@ -62,7 +62,7 @@ class Recorded(ABC):
         lacking = [rank for rank in self.ranks if not rank.has(name)]
         numbers = sorted(rank.rank for rank in lacking)
         is_everywhere = len(lacking) == len(self.ranks)
-        who = "no rank has" if is_everywhere else f"rank {describe_numbers(numbers)} lacks"
+        who = "no rank has" if is_everywhere else f"{named_numbers('rank', numbers)} lack{'s' * (len(numbers) == 1)}"
         formats = ", ".join(sorted({str(rank.facts["format"] or rank.recording.source) for rank in lacking}))
         why = ". ".join(_reported(self.issues, name, numbers))
         need = f"{question} needs `{name}`: " if question else ""

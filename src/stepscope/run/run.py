@@ -143,18 +143,20 @@ class Run(Recorded):
         reported = [stacked(having, ISSUES.name).collect()] if having else []
         return pl.concat([issue_rows(around), *reported])
 
-    @cached_property
+    @property
     def steps(self) -> list[int]:
         """The steps of all ranks as numbered by the sources, or else the certain iterations."""
+        return self._steps.to_list()
+
+    @cached_property
+    def _steps(self) -> pl.Series:
         if self.iterations is not None:
-            steps = narrowed(self.iterations.steps.lazy(), "steps", self.ranks[0].steps).collect()
-            return [int(step) for step in steps["step"].unique().sort()]
-        for name in ("steps", *_STEPPED):
-            if self.has(name):
-                found = self.table(name).select(pl.col("step").unique()).collect()["step"].drop_nulls()
-                if found.len():
-                    return [int(step) for step in found.unique().sort()]
-        return []
+            tables = [narrowed(self.iterations.steps.lazy(), "steps", self.ranks[0].steps)]
+        else:
+            tables = [self.table(name) for name in ("steps", *_STEPPED) if self.has(name)]
+        numbers = pl.col("step").drop_nulls().unique().sort()
+        found = (rows.select(numbers).collect()["step"] for rows in tables)
+        return next((steps for steps in found if steps.len()), pl.Series([], dtype=pl.Int32))
 
     @cached_property
     def iterations(self) -> Iterations | None:

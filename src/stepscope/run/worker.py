@@ -74,7 +74,7 @@ class Asker:
             return self._ask(request)
         except StepscopeError as error:
             return Failed(str(error))
-        except (Exception, pl.exceptions.PanicException) as error:
+        except (*plugins.FAILURES, pl.exceptions.PanicException) as error:
             return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
 
     def _ask(self, request: Ask) -> Answered:

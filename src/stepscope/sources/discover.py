@@ -12,6 +12,7 @@ from pathlib import Path
 
 from stepscope.errors import StepscopeError, UnreadableInput
 from stepscope.paths import shown
+from stepscope.plugins import FAILURES
 from stepscope.sources.base import Found, Input, Source
 from stepscope.sources.exported import exported_in, made_elsewhere
 from stepscope.sources.head import broken_at, is_json, read_head
@@ -202,7 +203,7 @@ class _Walk:
                 problem, found = unread(error), _NOTHING
             except OSError as error:
                 problem, found = unreadable(path, error), _NOTHING
-            except Exception as error:
+            except FAILURES as error:
                 problem, found = internal_error(path, error, source.name), None
             if problem is not None:
                 self._report(problem)
