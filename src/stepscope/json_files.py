@@ -21,13 +21,9 @@ _BOM = b"\xef\xbb\xbf"
 def read_object(path: Path, remedy: str = COPY_AGAIN, *, most_bytes: int = LARGEST_BYTES) -> dict[str, Any]:
     """The JSON object in a file.
 
-    Args:
-        path: The file.
-        remedy: What the user can do if it is damaged.
-        most_bytes: Files beyond this size are refused.
-
     Raises:
-        UnreadableInput: If the file cannot be read, is too large, or is not one JSON object.
+        UnreadableInput: If the file cannot be read, is larger than `most_bytes`, or is not one JSON object;
+            `remedy` is what the user can do then.
     """
     try:
         with path.open("rb") as file:

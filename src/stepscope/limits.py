@@ -29,7 +29,6 @@ def limit(default: T, unit: str, source: str) -> T:
     """A field of a dataclass of limits.
 
     Args:
-        default: Its value unless it is overridden.
         unit: Its unit, or what it is a share of.
         source: Where the value comes from.
     """

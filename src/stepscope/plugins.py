@@ -47,7 +47,6 @@ def installed(group: Group, checked: Callable[[Any], Any] | None = None) -> tupl
     """What installed packages offer for a group, loaded; what cannot be loaded is left out and listed in `problems`.
 
     Args:
-        group: The group.
         checked: Makes the thing to use from the one that was loaded, and raises an error if that is of no use.
     """
     loaded = []

@@ -141,9 +141,7 @@ def listed(words: list[str], last: str = "and") -> str:
 def printable(text: str, keep: str = "") -> str:
     r"""Text made safe for a terminal: control, format and unpaired surrogate characters become escapes.
 
-    Args:
-        text: Any text; names of files and operators may hold anything.
-        keep: Control characters to keep.
+    Names of files and operators may hold anything. Characters to `keep` stay.
 
     Examples:
         >>> printable("a\x1b[31m\n")

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from pathlib import PurePath
 from typing import IO, Any, BinaryIO
 
 import msgspec
@@ -70,14 +69,8 @@ class WorkerProcess:
         self.process.wait()
 
 
-def _text_of(path: Any) -> str:
-    """A path as text, which is what messages hold."""
-    if isinstance(path, PurePath):
-        return str(path)
-    raise NotImplementedError(type(path).__name__)
-
-
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_text_of)
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=os.fspath)
+"""Messages hold paths as texts."""
 
 
 def decoder(messages: Any) -> msgspec.msgpack.Decoder[Any]:

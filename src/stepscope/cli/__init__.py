@@ -18,10 +18,7 @@ GARBAGE = 10_000
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line.
-
-    Args:
-        arguments: Words after the program's name; those of the process by default.
+    """Run the command line: the words after the program's name, those of the process by default.
 
     Returns:
         0 if the command did its work (inputs that could not be read are listed), 2 if nothing was readable, the

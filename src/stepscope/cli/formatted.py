@@ -22,8 +22,7 @@ from stepscope.errors import StepscopeError
 def formatted(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options `--format`, `--json`, `--csv`, `--output`, `--wide` and `--debug`.
 
-    Args:
-        command: Gets the `form` that was chosen and `wide`; whatever it prints goes where `--output` says.
+    It gets the `form` that was chosen and `wide`; whatever it prints goes where `--output` says.
     """
 
     @functools.wraps(command)

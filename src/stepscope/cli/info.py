@@ -123,29 +123,13 @@ def _ranks(run: Run) -> pl.DataFrame:
     from stepscope.tables import STEPS
     from stepscope.tables.steps import WHOLE_RECORDING
 
-    empty = pl.LazyFrame(schema=STEPS.schema)
-    steps = (
-        (run.table("steps") if run.has("steps") else empty)
-        .group_by("rank")
-        .agg(
-            steps=pl.when(pl.col("window").first() == WHOLE_RECORDING)
-            .then(pl.lit(_unmarked(run)))
-            .otherwise(pl.format("{}-{} ({})", pl.col("step").min(), pl.col("step").max(), pl.len()))
-        )
-    )
+    rows = run.table("steps") if run.has("steps") else pl.LazyFrame(schema=STEPS.schema)
+    marked = pl.format("{}-{} ({})", pl.col("step").min(), pl.col("step").max(), pl.len())
+    is_one = pl.col("window").first() == WHOLE_RECORDING
+    steps = rows.group_by("rank").agg(steps=pl.when(is_one).then(pl.lit(_unmarked(run))).otherwise(marked))
     span = ((pl.col("end_ns") - pl.col("start_ns")) / 1e6).round(2)
-    paths = pl.DataFrame(
-        {"rank": [r.rank for r in run.ranks], "input": [str(r.path) for r in run.ranks]},
-        schema={"rank": pl.Int32, "input": pl.String},
-    )
-    return (
-        run.table("ranks")
-        .select("rank", *FACTS, span_ms=span)
-        .join(steps, on="rank", how="left")
-        .join(paths.lazy(), on="rank", how="left")
-        .sort("rank")
-        .collect()
-    )
+    facts = run.table("ranks").select("rank", *FACTS, span_ms=span).join(steps, on="rank", how="left").sort("rank")
+    return facts.collect().with_columns(input=pl.Series([str(rank.path) for rank in run.ranks]))
 
 
 def _unmarked(run: Run) -> str:

@@ -30,13 +30,11 @@ _IS_PLACE = re.compile(PLACE)
 """Operators that are named by their place in the model differ in the end of their names."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TextColumn:
     """One column as text.
 
     Args:
-        title: Its title.
-        cells: Its values.
         right: Flush right.
         cut: Where a long value loses characters; None if it must not.
         expendable: How soon the column may go, 0 first; None if it stays.
@@ -91,11 +89,11 @@ def lay_out(columns: list[TextColumn], width: int | None) -> Laid:
         fewer = [column for column in dropped if column is not back]
         if (fitting := _fit(_without(columns, fewer), width, ENOUGH)) is not None:
             dropped, widths = fewer, fitting
-    return _table(_without(columns, dropped), widths, [c.title for c in columns if any(c is d for d in dropped)])
+    return _table(_without(columns, dropped), widths, [c.title for c in columns if c in dropped])
 
 
 def _without(columns: list[TextColumn], dropped: list[TextColumn]) -> list[TextColumn]:
-    return [column for column in columns if all(column is not each for each in dropped)]
+    return [column for column in columns if column not in dropped]
 
 
 def lay_out_whole(columns: list[TextColumn], width: int | None) -> Laid:

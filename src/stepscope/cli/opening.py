@@ -47,13 +47,10 @@ def opened(
         opened = opened.with_limits(changed)
     if run is None and opened.others:
         note(_which(opened))
-    absent = {
-        "rank": missing(ranks, [rank.rank for rank in opened.ranks], "ranks"),
-        "step": missing(steps, opened.steps if steps else (), "steps"),
-    }
-    for what, numbers in absent.items():
-        if numbers:
-            note(f"no {what} {numbers} in {opened.name}; the other chosen {what}s are used")
+    there = [rank.rank for rank in opened.ranks]
+    for what, chosen, known in (("rank", ranks, there), ("step", steps, opened.steps if steps else ())):
+        if absent := missing(chosen, known, f"{what}s"):
+            note(f"no {what} {absent} in {opened.name}; the other chosen {what}s are used")
     return opened
 
 

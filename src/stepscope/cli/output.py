@@ -40,8 +40,7 @@ _FORMULA = r"^[=+\-@\t\r]"
 class Output(Console):
     """Standard output. Names in what is printed are never taken for markup, and a closed pipe is an error.
 
-    Args:
-        wide: Tables have all their columns and whole names, however wide they become.
+    If `wide`, tables have all their columns and whole names, however wide they become.
     """
 
     def __init__(self, *, wide: bool = False) -> None:
@@ -58,13 +57,7 @@ class Output(Console):
         return self.width if self.file.isatty() else None
 
     def say(self, text: str, style: str | None = None, *, indent: int = 0) -> None:
-        """Print a sentence, wrapped between words in a terminal.
-
-        Args:
-            text: One line.
-            style: Its style.
-            indent: Spaces before the lines after the first.
-        """
+        """Print a sentence, wrapped between words in a terminal; lines after the first begin with `indent` spaces."""
         text = present.printable(text)
         if self.room is not None:
             text = wrapped(text, max(min(self.room, WIDTH), indent + 20), indent)
@@ -88,10 +81,7 @@ class Output(Console):
     def raw_table(self, frame: pl.DataFrame, heading: str = "", *, whole: bool = False) -> None:
         """Print a frame with its names and values as they are; all columns stay.
 
-        Args:
-            frame: The rows.
-            heading: A line above it.
-            whole: Lose nothing: if it is too wide, fold texts instead of cutting them.
+        If it is too wide, texts are folded if they must stay `whole`, else cut.
         """
         self._print([_text_column(frame, name) for name in frame.columns], heading, whole=whole)
 
@@ -181,12 +171,9 @@ def csv_text(frame: pl.DataFrame) -> str:
 
 
 def bars(values: Sequence[float | None], width: int, *, blocks: bool = True) -> list[str]:
-    """A bar for each value, the longest `width` cells long; nothing for what is unknown.
+    """A bar for each value, none of them negative, the longest `width` cells long; nothing for what is unknown.
 
-    Args:
-        values: Lengths, not negative.
-        width: Cells of the longest.
-        blocks: Draw eighths of a cell; else whole ones, in ASCII.
+    `blocks` draws eighths of a cell; otherwise whole ones are drawn, in ASCII.
 
     Examples:
         >>> bars([4, 2, None, 0.1], 4, blocks=False)

@@ -36,7 +36,7 @@ def command_of(page: Page) -> Callable[..., None]:
     own = {option.name: _parameter(option) for option in page.options}
     parameters = {**described(_shared_options), **listed, **described(_further_options), **own}
     parameters["table"] = parameters["table"].replace(annotation=shared.one_table(page.keys))
-    return formatted(signed(command, {**parameters, **described(_form)}))
+    return formatted(signed(command, parameters))
 
 
 @functools.cache  # most options are those of every page
@@ -55,10 +55,6 @@ def _shared_options(path: shared.OnePath, table: str | None = None, run: shared.
 
 def _further_options(limits: shared.LimitsFile = None, no_store: shared.NoStore = False) -> None:
     """Options of every such command, behind those that choose rows."""
-
-
-def _form(form: shared.Format, wide: bool) -> None:
-    """What `formatted` gives."""
 
 
 def _request(page: Page, words: Mapping[str, Any]) -> Request:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from stepscope.present import printable
@@ -24,9 +23,6 @@ class ProgressBar:
     """Draws how far reading has come, on standard error of a terminal; a context manager that ends it.
 
     A thread shows the bar, so that it appears even if a single input says nothing until it is read.
-
-    Args:
-        quiet: Draw nothing.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -80,9 +76,7 @@ class ProgressBar:
     def __enter__(self) -> ProgressBar:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
         with self._lock:

@@ -70,9 +70,8 @@ def record(
         **({"host_stack": True} if stacks else {}),
         **_others(option or []),
     }
-    wanted = {name: value for name, value in options.items() if value is not None}
-    if not operators:
-        wanted = {name: value for name, value in wanted.items() if name not in ("profile_memory", "record_shapes")}
+    needless = () if operators else ("profile_memory", "record_shapes")
+    wanted = {name: value for name, value in options.items() if value is not None and name not in needless}
     _check(wanted)
     raise typer.Exit(_run(command, wanted))
 

@@ -13,14 +13,9 @@ _BY_A_PROCESS = 0
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str], look: Callable[[], None]) -> int:
-    """Run a command to its end.
+    """Run a program with its arguments to its end, and call `look` twice a second meanwhile.
 
     Signals that another process sends here are passed on, and end the command rather than this process.
-
-    Args:
-        command: The program and its arguments.
-        environment: Its variables.
-        look: Called twice a second meanwhile.
 
     Returns:
         Its exit code; 128 and the number of the signal that killed it, as in a shell.

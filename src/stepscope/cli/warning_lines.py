@@ -24,25 +24,23 @@ STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 def show_warnings(out: Output, run: Run, *, quiet: bool = False) -> None:
     """Print unread inputs, then issues: errors first, the same issue of several files once.
 
-    Args:
-        out: Where to print.
-        run: The run.
-        quiet: Show errors only, and count unread files that may not be recordings.
+    If `quiet`, show errors only, and count unread files that may not be recordings.
     """
     unread = sorted(run.unread, key=lambda u: u.severity != "error")
     listed = [u for u in unread if not quiet or u.severity == "error"][:LISTED]
     for item in listed:
-        _line(out, "unread", f"{_below(item.file, run.path)}: {item.problem}. {item.remedy}", STYLES[item.severity])
+        text = f"unread: {_below(item.file, run.path)}: {item.problem}. {item.remedy}"
+        out.say(text, STYLES[item.severity], indent=2)
     where = "; `stepscope info` names them" if quiet else ""
     _rest(out, sum(issue.inputs for issue in unread[len(listed) :]), "unread input", where, more=bool(listed))
     for warning in run.warnings:
-        _line(out, "warning", warning, STYLES["warning"])
+        out.say(f"warning: {warning}", STYLES["warning"], indent=2)
     groups = [group for group in _issue_groups(run) if not quiet or group["severity"] == "error"]
     for group in groups[:LISTED]:
         first, *more = group["file"]
         where = f"{Path(first).name} and {len(more)} more" if more else _below(first, run.path)
         severity = group["severity"]
-        _line(out, severity, f"{where}: {group['problem']}. {group['remedy']}", STYLES[severity])
+        out.say(f"{severity}: {where}: {group['problem']}. {group['remedy']}", STYLES[severity], indent=2)
     _rest(out, len(groups) - LISTED, "issue", "; `stepscope sql PATH 'SELECT * FROM issues'` lists all")
 
 
@@ -63,10 +61,6 @@ def _issue_groups(run: Run) -> list[dict[str, Any]]:
     grouped = run.issues.filter(kept).group_by("severity", "problem", "remedy", maintain_order=True)
     files = grouped.agg(pl.col("file").unique(maintain_order=True))
     return files.sort(pl.col("severity").replace_strict(order), maintain_order=True).to_dicts()
-
-
-def _line(out: Output, label: str, text: str, style: str) -> None:
-    out.say(f"{label}: {text}", style, indent=2)
 
 
 def _rest(out: Output, count: int, what: str, where: str = "", *, more: bool = True) -> None:

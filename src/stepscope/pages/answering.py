@@ -47,8 +47,6 @@ class Answered:
     """The answers of a page.
 
     Args:
-        page: The page.
-        request: What was asked for.
         run: The ranks that it is about, with all their steps.
         found: The sections that were asked, each with its answer or the reason why there is none.
     """

@@ -33,11 +33,8 @@ class Option:
 
     Args:
         name: Its name, in Python and in a form.
-        kind: What a value is.
         help: What it does, in one sentence.
         metavar: Stands for the value in a list of options, e.g. `N`.
-        default: Its value unless one is given.
-        minimum: Smallest value.
         flag: Its name on a command line; by default `--` and the name.
         scale: A given value is multiplied by this before an analysis gets it.
     """
@@ -129,12 +126,7 @@ class View:
 
 @dataclass(frozen=True)
 class Derived:
-    """A table that a page makes of an answer.
-
-    Args:
-        rows: Its rows.
-        more: What the heading adds, e.g. `, mean of 6 steps`.
-    """
+    """A table that a page makes of an answer, and what its heading adds, e.g. `, mean of 6 steps`."""
 
     rows: pl.DataFrame
     more: str = ""

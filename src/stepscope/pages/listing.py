@@ -110,11 +110,7 @@ def _filtered(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     wider = frame.with_columns(column(frame, name).alias(name) for name in called)
     try:
         return wider.filter(condition).drop(called)
-    except pl.exceptions.PolarsError as error:
-        raise _no_condition(where, error) from error
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":  # raised for a fault in Polars itself
-            raise
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:  # the latter: a bug in Polars
         raise _no_condition(where, error) from error
 
 

@@ -63,9 +63,8 @@ def _origins(answer: pl.DataFrame, columns: list[str], *, has_one_clock: bool) -
     origins: dict[tuple[Any, ...], int] = {}
     clock: bool | None = None
     origin = reach = 0
-    own = [pl.col(name) == value for name, value in APART.items() if name in series]
-    known = spans.drop_nulls("first").with_columns(apart=pl.any_horizontal(False, *own))
-    known = known.with_columns(apart=pl.col("apart").fill_null(False) & ~pl.lit(has_one_clock))
+    own = [pl.col(name) == value for name, value in APART.items() if name in series and not has_one_clock]
+    known = spans.drop_nulls("first").with_columns(apart=pl.any_horizontal(False, *own).fill_null(False))
     for *key, first, last, apart in known.sort("apart", "first", *series).iter_rows():
         if clock != apart or first > reach + SLACK_NS:
             clock, origin, reach = apart, first, last

@@ -32,11 +32,7 @@ class ShownSection:
 
 
 def shown_sections(answered: Answered, *, every_column: bool = False) -> Iterator[ShownSection]:
-    """The answers of a page as people see them.
-
-    Args:
-        answered: The answers.
-        every_column: Also those columns that are shown only on demand.
+    """The answers of a page as people see them; `every_column`: also columns that are shown only on demand.
 
     Raises:
         StepscopeError: If the request names a column or page that the table does not have.

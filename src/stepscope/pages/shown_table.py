@@ -39,12 +39,9 @@ _BY_KIND = {kind: {word: texts[place] for word, texts in _WORDS.items()} for pla
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A table to show.
+    """A table to show; moments count from the start that the heading names.
 
     Args:
-        heading: Its heading.
-        columns: Its columns, each with its title and importance.
-        rows: Its rows; moments count from the start that the heading names.
         bar: Column whose values are shown as bars as well; empty if none.
     """
 
@@ -62,10 +59,7 @@ def undeclared(rows: pl.DataFrame, heading: str = "") -> ShownTable:
 def columns_of(question: str, rows: pl.DataFrame, per: Per = "step") -> list[Column]:
     """The columns of an answer, or of a table made of it, with titles for what the windows of the job are.
 
-    Args:
-        question: The analysis.
-        rows: The table; a column that the analysis does not declare is the shared one of that name, if there is one.
-        per: What the windows are.
+    A column that the analysis does not declare is the shared one of that name, if there is one.
     """
     declared = {column.name: column for column in ANALYSES[question].columns} if question in ANALYSES else {}
     found = []
@@ -83,11 +77,7 @@ def _title(column: Column, per: Per) -> str:
 
 
 def filled(text: str, per: Per) -> str:
-    """A text with its words in braces filled in.
-
-    Args:
-        text: The text; other braces in it, e.g. those of an operator's name, stay.
-        per: What the windows of the job are.
+    """A text with its words in braces filled in; other braces in it, e.g. those of an operator's name, stay.
 
     Examples:
         >>> filled("Operations of {a_step}", "iteration"), filled("{Steps} by phase", "recording")

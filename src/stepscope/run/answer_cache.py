@@ -63,12 +63,9 @@ _asking: ContextVar[_Entry | None] = ContextVar("stepscope_asking", default=None
 
 
 class AnswerCache:
-    """Answers by key.
+    """Answers by key, of up to `most_bytes` in all.
 
     Answers used by a question in progress are kept until it is answered, even beyond the bound.
-
-    Args:
-        most_bytes: Largest size of the answers to keep.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -85,7 +82,7 @@ class AnswerCache:
 
         Args:
             key: Equal for the same question.
-            compute: Computes the answer; it may ask for others.
+            compute: May ask for other answers.
             keeps: Keep the answers that it uses until it is done. Otherwise each part of the work releases them when
                 that part is done, so that memory does not grow with the number of parts.
 

@@ -50,15 +50,7 @@ def may_have_iterations(ranks: Sequence[Rank]) -> bool:
 
 
 def iterations_of(ranks: Sequence[Rank], found: pl.DataFrame) -> Iterations | None:
-    """The iterations of a run, as steps.
-
-    Args:
-        ranks: Its ranks.
-        found: The answer of the analysis `iterations`.
-
-    Returns:
-        None if a rank has none, or not as many as the others.
-    """
+    """What the analysis `iterations` found, as steps; None if a rank has no iterations, or not as many as others."""
     by_rank = found.group_by("rank").len()
     if by_rank.height < len(ranks) or by_rank["len"].n_unique() > 1:
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
@@ -19,17 +18,11 @@ lasts from the first device task of a step to that of the next, so the windows o
 their time. The window of a single step lacks the host's time before its first and after its last task."""
 
 
-class _Span(NamedTuple):
-    """From the start of a rank's first step to the end of its last, on the host and on the device."""
+def _narrow_windows(ranks: Sequence[Rank]) -> list[dict[str, int]]:
+    """The ranks whose windows cover less than `LEAST_SHARE` of their steps, worst first.
 
-    rank: int
-    steps: int
-    host_ns: int
-    device_ns: int
-
-
-def _narrow_windows(ranks: Sequence[Rank]) -> list[_Span]:
-    """The ranks whose windows cover less than `LEAST_SHARE` of their steps, worst first."""
+    `host_ns` and `device_ns` are from the start of the first step to the end of the last.
+    """
     # over all steps even if some are selected: a step may run on the device while the host is in the next one
     having = [rank.whole for rank in ranks if rank.has(STEPS.name)]
     if not having:
@@ -46,8 +39,7 @@ def _narrow_windows(ranks: Sequence[Rank]) -> list[_Span]:
         )
     )
     share = pl.col("device_ns") / pl.col("host_ns")
-    narrow = spans.filter((pl.col("host_ns") > 0) & (share < LEAST_SHARE)).sort(share, "rank").collect()
-    return [_Span(**row) for row in narrow.iter_rows(named=True)]
+    return spans.filter((pl.col("host_ns") > 0) & (share < LEAST_SHARE)).sort(share, "rank").collect().to_dicts()
 
 
 def narrow_window_issues(ranks: Sequence[Rank], path: Path) -> list[Issue]:
@@ -56,15 +48,15 @@ def narrow_window_issues(ranks: Sequence[Rank], path: Path) -> list[Issue]:
     if not narrow:
         return []
     worst, more = narrow[0], len(narrow) - 1
-    what = "step takes" if worst.steps == 1 else f"{worst.steps} steps take"
-    host, device = duration(worst.host_ns), duration(worst.device_ns)
+    what = "step takes" if worst["steps"] == 1 else f"{worst['steps']} steps take"
+    rank, host, device = worst["rank"], duration(worst["host_ns"]), duration(worst["device_ns"])
     problem = (
-        f"rank {worst.rank}: its {what} {host} on the host, but the recorded work on its device spans only {device} of "
+        f"rank {rank}: its {what} {host} on the host, but the recorded work on its device spans only {device} of "
         "that; times and shares are of this span"
     )
     problem += f" ({plural(more, 'more rank')} alike)" if more else ""
     remedy = "Call the profiler's step() where each step ends, and check that it recorded the device all the time"
-    return [Issue("warning", str(path), problem, remedy, rank=worst.rank)]
+    return [Issue("warning", str(path), problem, remedy, rank=rank)]
 
 
 def narrow_step_ns(ranks: Sequence[Rank]) -> float | None:
@@ -72,4 +64,4 @@ def narrow_step_ns(ranks: Sequence[Rank]) -> float | None:
     narrow = _narrow_windows(ranks)
     if 2 * len(narrow) <= len(ranks):
         return None
-    return sum(one.host_ns for one in narrow) / sum(one.steps for one in narrow)
+    return sum(one["host_ns"] for one in narrow) / sum(one["steps"] for one in narrow)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -70,7 +69,7 @@ def open_runs(
         )
         for job in group(done.recordings)
     ]
-    return runs if ranks is None and steps is None else _narrow(runs, ranks, steps)
+    return _narrow(runs, ranks, steps)
 
 
 def open_run(
@@ -89,24 +88,19 @@ def open_run(
     The run's `others` holds the rest, and one of its issues names them.
 
     Args:
-        paths: Trace files and directories of them, one or more.
-        use_store, ranks, steps, progress, engine, answers_mb: See `open_runs`.
+        paths, use_store, ranks, steps, progress, engine, answers_mb: See `open_runs`.
         run: Name of a run, or its number in the order of `open_runs`, counted from 1.
 
     Raises:
         NothingReadable: If there is no readable recording.
         StepscopeError: If a path does not exist, or no job has this name, these ranks or steps.
     """
-    opened = functools.partial(
-        open_runs, paths, use_store=use_store, progress=progress, engine=engine, answers_mb=answers_mb
-    )
+    runs = open_runs(paths, use_store=use_store, progress=progress, engine=engine, answers_mb=answers_mb)
     if run is None:
-        chosen, *others = opened(ranks=ranks, steps=steps)
+        chosen, *others = _narrow(runs, ranks, steps)
     else:
-        runs = opened()
         whole = named(runs, str(run))
-        others = [other for other in runs if other is not whole]
-        chosen = whole if ranks is None and steps is None else whole.select(ranks, steps)
+        (chosen,), others = _narrow([whole], ranks, steps), [other for other in runs if other is not whole]
     chosen.others = others
     if others:
         listed = ", ".join(f"{other.name} ({other.path})" for other in others[:_MAX_LISTED])
@@ -134,8 +128,10 @@ def named(runs: Sequence[Run], run: str) -> Run:
     raise StepscopeError(f"no run {run}. Give the number or name of one of these: {there}{more}")
 
 
-def _narrow(runs: Sequence[Run], ranks: Choice, steps: Choice) -> list[Run]:
+def _narrow(runs: list[Run], ranks: Choice, steps: Choice) -> list[Run]:
     """The runs that have the chosen ranks and steps; raises the largest run's error if none has."""
+    if ranks is None and steps is None:
+        return runs
     narrowed: list[Run] = []
     refusals: list[StepscopeError] = []
     for run in runs:

@@ -7,6 +7,7 @@ who may see a run but not the machine's files, so only functions known not to op
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Mapping
 
@@ -57,14 +58,11 @@ _VALID_COLUMNS = re.compile(r"; valid columns: \[.*\]$")
 
 
 def query(tables: Mapping[str, pl.LazyFrame], text: str) -> pl.DataFrame:
-    """Answer a SELECT over the tables of a run.
-
-    Args:
-        tables: The tables; missing ones are empty, so that one query works for every source.
-        text: `SELECT`, `WITH ... SELECT` or `SHOW TABLES`.
+    """Answer a SELECT over the tables of a run; missing ones are empty, so that one query works for every source.
 
     Raises:
-        StepscopeError: If it is another statement, refers to anything but tables of the run, or fails.
+        StepscopeError: If it is not `SELECT`, `WITH ... SELECT` or `SHOW TABLES`, refers to anything but tables of the
+            run, or fails.
     """
     confined = _confined(text)
     empty = {name: pl.LazyFrame(schema=table.schema) for name, table in TABLES.items() if name not in tables}
@@ -73,9 +71,7 @@ def query(tables: Mapping[str, pl.LazyFrame], text: str) -> pl.DataFrame:
         return context.execute(confined, eager=True)
     except pl.exceptions.PolarsError as error:
         raise StepscopeError(f"the query failed: {_first_line(error)}.{_meant(str(error))} {_hint(text)}") from error
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":  # a bug in Polars itself
-            raise
+    except pl.exceptions.PanicException as error:  # a bug in Polars itself
         raise StepscopeError(f"the query failed inside Polars: {_first_line(error)}. Try a simpler query") from error
 
 
@@ -83,7 +79,8 @@ def _confined(text: str) -> str:
     """The query without comments; raises `StepscopeError` if it could reach anything but the tables of the run."""
     tokens, kept = _tokens(text)
     words = [token.lower() for _, token in tokens]
-    if not any(tuple(_without_brackets(words)[: len(start)]) == start for start in _STATEMENTS):
+    statement = list(itertools.dropwhile("(".__eq__, words))
+    if not any(tuple(statement[: len(start)]) == start for start in _STATEMENTS):
         first = " ".join(text.split()[:2]) or "an empty query"
         raise StepscopeError(f"{first}: only SELECT, WITH ... SELECT and SHOW TABLES are supported")
     for before, (kind, token), after in zip([("", ""), *tokens], tokens, [*tokens[1:], ("", "")], strict=False):
@@ -110,11 +107,6 @@ def _tokens(text: str) -> tuple[list[tuple[str, str]], str]:
         if kind not in ("comment", "space"):
             found.append((kind, match[0]))
     return found, "".join(kept)
-
-
-def _without_brackets(words: list[str]) -> list[str]:
-    """The tokens after any opening brackets."""
-    return next((words[at:] for at, word in enumerate(words) if word != "("), [])
 
 
 def _first_line(error: BaseException) -> str:

@@ -20,7 +20,6 @@ class Rank:
     Args:
         rank: Its global rank in the run.
         origin: Where that number comes from: `content`, `file name` or `numbered`.
-        recording: Its rows.
         steps: The steps to which its tables are narrowed.
     """
 

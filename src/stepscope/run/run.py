@@ -35,9 +35,7 @@ class Run(Recorded):
     """One recorded training job.
 
     Args:
-        name: A short name.
         path: The directory or file of the job.
-        ranks: Its ranks.
         unread: Inputs next to it that could not be read.
         own_issues: Issues of the run as a whole.
         warnings: Warnings about opening it, e.g. that the store is full.
@@ -81,12 +79,7 @@ class Run(Recorded):
 
     @classmethod
     def from_frames(cls, frames: Mapping[int, Mapping[str, pl.DataFrame]], name: str = "frames") -> Run:
-        """A run from rows in memory.
-
-        Args:
-            frames: Rank to table name to rows; missing columns are null.
-            name: Name of the run.
-        """
+        """A run from rows in memory, by rank and table; missing columns are null."""
         ranks = []
         for rank, tables in frames.items():
             path = Path(f"rank{rank}")
@@ -179,8 +172,7 @@ class Run(Recorded):
         """The run narrowed to some ranks and steps; tables without steps keep their rows.
 
         Args:
-            ranks: `0,3-5`, numbers, or None for all.
-            steps: Likewise.
+            ranks, steps: `0,3-5`, numbers, or None for all.
 
         Raises:
             StepscopeError: If nothing is left; the message lists what exists.
@@ -200,18 +192,11 @@ class Run(Recorded):
         return run
 
     def with_limits(self, limits: Mapping[str, Any]) -> Run:
-        """The same run with other limits.
-
-        Args:
-            limits: Analysis or rule to its set of limits; `advice.limits_from` builds them from plain values.
-        """
+        """The same run with other limits, by analysis or rule; `advice.limits_from` builds them from plain values."""
         return self.with_options({name: {"limits": values} for name, values in limits.items()})
 
     def with_options(self, options: Mapping[str, Mapping[str, Any]]) -> Run:
-        """The same run with other options, also for analyses that others need.
-
-        Args:
-            options: Analysis or rule to option to the value that replaces its default.
+        """The same run with other values of options, by analysis or rule, also for analyses that others need.
 
         Raises:
             StepscopeError: If there is no such analysis, rule or option, or a value is not data.

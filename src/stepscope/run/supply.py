@@ -39,7 +39,6 @@ class Supplier:
     Args:
         run: The run, which may be a selection of ranks or steps.
         cache: Answers of the run and of all its selections.
-        engine: Runs analyses over ranks.
         whole: Answers questions about all ranks, if the run is a selection of them.
     """
 
@@ -65,12 +64,7 @@ class Supplier:
         return dict(self._stacked(analysis, self._options(analysis, options)).silent)
 
     def ask(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None = None) -> Any:
-        """The answer for the whole job, or for some ranks computed together.
-
-        Args:
-            analysis: The analysis.
-            options: All its options.
-            ranks: The ranks; None for the whole job.
+        """The answer for the whole job, or for some ranks computed together; `options` are all that it has.
 
         Raises:
             Unavailable: If there is none.

@@ -94,7 +94,6 @@ class Task:
     """A question about some ranks.
 
     Args:
-        ranks: Their numbers.
         here: Computes the answer in this thread.
         order: Returns the same question as data for another process, or None if only this process can answer it.
     """
@@ -108,14 +107,10 @@ class Engine(Protocol):
     """Carries out tasks."""
 
     def map(self, tasks: Sequence[Task], done: Callable[[Task], None]) -> list[PartAnswer]:
-        """The results of tasks, in order.
+        """The results of tasks, in order; `done` is called after each task, in any thread.
 
         An error stops it; of several errors, the first task's is raised, so that it is always the same one. May be
         called by many threads at once, and by tasks for subtasks.
-
-        Args:
-            tasks: The tasks.
-            done: Called after each task, in any thread.
 
         Raises:
             Cancelled: If the question in progress is cancelled before all of them have begun.

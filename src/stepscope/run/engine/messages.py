@@ -28,7 +28,6 @@ class RunData(msgspec.Struct, frozen=True, tag=True):
 
     Args:
         id: Identifies it among the runs of the calling process.
-        ranks: Its ranks.
         steps: The steps to which it is narrowed, as closed ranges; None for all.
         defaults: Options of analyses that replace the defaults, see `orders.encoded`.
         issues: The issues of the run, as rows.
@@ -61,10 +60,8 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
 
     Args:
         run: Id of the run.
-        question: Name of the analysis.
         modules: The modules that register it and the analyses that it needs, in the order in which to import them.
         options: Its options, see `orders.encoded`.
-        ranks: The ranks.
         given: The answers about the whole job that it needs, by analysis: the rows, or why there are none.
     """
 

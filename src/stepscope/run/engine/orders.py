@@ -5,6 +5,7 @@ Options and limits are sent as plain data and type names, so that nothing is exe
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import logging
@@ -32,12 +33,7 @@ _PLAIN = (str, bytes, bool, int, float, type(None))
 
 
 class Orders:
-    """Makes orders about one run.
-
-    Args:
-        run: The run, or a selection of one.
-        answers_bytes: Size of the answers that another process may keep.
-    """
+    """Makes orders about one run, or a selection of one; another process may keep answers of `answers_bytes`."""
 
     def __init__(self, run: Recorded, answers_bytes: int) -> None:
         self._run = run
@@ -172,7 +168,4 @@ def _inward(data: Any) -> Any:
 
 def _found(place: str) -> Any:
     module, _, name = place.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
+    return functools.reduce(getattr, name.split("."), importlib.import_module(module))

@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -68,9 +68,8 @@ class Threads:
                 except BaseException as error:  # raised below, in the calling thread
                     errors[index] = error
 
-        helpers: list[Future[None]] = []
-        for _ in range(min(self.count, len(items)) - 1):
-            helpers.append(self._executor().submit(copy_context().run, take_items))
+        others = range(min(self.count, len(items)) - 1)
+        helpers = [self._executor().submit(copy_context().run, take_items) for _ in others]
         take_items()
         for helper in helpers:
             if not helper.cancel():
