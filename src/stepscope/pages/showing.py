@@ -17,7 +17,7 @@ from stepscope.pages.relative_times import since_start
 from stepscope.pages.shown_table import ShownTable, columns_of, filled
 from stepscope.present import plural
 from stepscope.run import Run
-from stepscope.selection import named_numbers
+from stepscope.selection import describe_ranges
 
 COUNTED = ("step", "steps", "steps_late")
 """Columns that mean nothing if the recording as a whole stands for the steps."""
@@ -158,4 +158,5 @@ class _Showing:
         if part.rows.height == part.found:
             return plural(height, "row")
         first = (part.page - 1) * (self.answered.request.listing.top or self.of.rows) + 1
-        return f"{named_numbers('row', range(first, first + part.rows.height))} of {part.found}"
+        last = first + part.rows.height - 1
+        return f"row{'s' * (last > first)} {describe_ranges([(first, last)])} of {part.found}"
