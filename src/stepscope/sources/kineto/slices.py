@@ -99,13 +99,11 @@ class SliceWriter:
     def _write_operators(self, placed: pl.DataFrame) -> None:
         self.worked.update(placed["step"].drop_nulls().unique())
         columns = [name for name in _OPERATOR_COLUMNS if name in placed.columns]
-        if "input_values" in placed.columns:  # those of other operators are many and not needed
-            is_convolution = pl.col("name").str.contains("conv", literal=True)
-            placed = placed.with_columns(input_values=pl.when(is_convolution).then("input_values"))
-            columns.append("input_values")
+        is_convolution = pl.col("name").str.contains("conv", literal=True)
+        values = pl.when(is_convolution).then("input_values")  # those of other operators are many and not needed
         shapes = [_on_one_line(name) for name in ("input_shapes", "input_types")]
         stack = self._stacks.numbers(placed["stack_text"])
-        self._sink.write(OPERATORS, placed.select(*columns, *shapes, stack=stack))
+        self._sink.write(OPERATORS, placed.select(*columns, *shapes, input_values=values, stack=stack))
 
 
 def _on_one_line(column: str) -> pl.Expr:
