@@ -22,8 +22,6 @@ class Limits(OccurrenceLimits):
     checkpoint_ratio: float = limit(0.05, "of the recording, on the rank that waits longest", "chosen by us")
 
 
-LIMITS = Limits()
-
 MESSAGES = {
     "stops": Message(
         summary=Text(
@@ -61,7 +59,7 @@ MESSAGES = {
 
 
 @rule("checkpoint", MESSAGES, claim=Claim(Turn.STOPPED, "checkpoint", yields=("checkpoint",)))
-def checkpoint(lost_time: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> Iterator[Finding]:
+def checkpoint(lost_time: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = Limits()) -> Iterator[Finding]:
     """Report checkpoints that stop training for long.
 
     The others wait for the rank that saves, so the rank that waits longest counts. The saving is the cost of all its

@@ -29,8 +29,6 @@ class Limits:
     )
 
 
-LIMITS = Limits()
-
 MESSAGES = {
     "once": Message(
         summary=Text(
@@ -107,7 +105,7 @@ MESSAGES = {
 
 @rule("compile-time", MESSAGES, claim=Claim(Turn.STOPPED, "compile", yields=("compile",)))
 def compile_time(
-    compile_time: pl.DataFrame, steps: pl.LazyFrame | None = None, limits: Limits = LIMITS
+    compile_time: pl.DataFrame, steps: pl.LazyFrame | None = None, limits: Limits = Limits()
 ) -> Iterator[Finding]:
     """Report ranks that wait for a compiler at the start, and ranks that compile again in later steps.
 

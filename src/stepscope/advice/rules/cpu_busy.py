@@ -20,8 +20,6 @@ class Limits:
     busy_ratio: float = limit(0.80, "of all processors busy, mean", "MindSpore Insight")
 
 
-LIMITS = Limits()
-
 MESSAGES = {
     "busy": Message(
         summary=Text(
@@ -54,7 +52,7 @@ MESSAGES = {
 
 
 @rule("cpu-busy", MESSAGES)
-def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = LIMITS) -> Iterator[Finding]:
+def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = Limits()) -> Iterator[Finding]:
     """Report hosts whose processors are idle for less than 1 - `busy_ratio` of the time.
 
     If training itself computes on the CPU, busy processors are expected and not reported.

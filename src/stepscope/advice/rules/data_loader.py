@@ -22,8 +22,6 @@ class Limits:
     wait_ratio: float = limit(0.05, "of the step", "the PyTorch profiler's own advice for data loading")
 
 
-LIMITS = Limits()
-
 GENERAL = "general"
 """If nothing is known about the workers."""
 
@@ -138,7 +136,7 @@ def data_loader(
     loader: pl.DataFrame,
     idle: pl.DataFrame | None,
     steps: pl.LazyFrame | None = None,
-    limits: Limits = LIMITS,
+    limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report data loaders for which the training loop waits long.
 

@@ -23,9 +23,6 @@ class Limits:
     hideable_ratio: float = limit(0.5, "of the exposed transmission", "the first and last calls of a step stay exposed")
 
 
-LIMITS = Limits()
-
-
 MESSAGES = {
     "exposed": Message(
         summary=Text(
@@ -71,7 +68,7 @@ def exposed_communication(
     slow_links: pl.DataFrame | None,
     slow_groups: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
-    limits: Limits = LIMITS,
+    limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report transmission that is not hidden by computing, without the time that ranks wait for each other.
 

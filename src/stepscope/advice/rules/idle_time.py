@@ -36,8 +36,6 @@ class Limits(OccurrenceLimits):
     )
 
 
-LIMITS = Limits()
-
 CAUSES = (
     "data_loading",
     "dispatch",
@@ -77,7 +75,7 @@ def idle_time(
     loader: pl.DataFrame | None,
     idle_functions: pl.DataFrame | None,
     ranks: pl.LazyFrame | None = None,
-    limits: Limits = LIMITS,
+    limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report a cause of idle time that costs the median rank much, in every step or in some.
 

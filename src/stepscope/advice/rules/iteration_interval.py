@@ -21,9 +21,6 @@ class Limits:
     interval_ns: int = limit(500_000, "ns, mean of the steps without the first", "MindSpore Insight")
 
 
-LIMITS = Limits()
-
-
 def _see(queues: str, queues_zh: str, more: Text | None = None) -> Text:
     return Text(
         f"See `stepscope input` for the queues {queues}; if they are full, do less between steps: callbacks, logging "
@@ -82,7 +79,7 @@ def iteration_interval(
     device_steps: pl.DataFrame,
     step_trace: pl.DataFrame,
     input_stages: pl.DataFrame | None,
-    limits: Limits = LIMITS,
+    limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report long intervals between steps, if the device's own step table states them.
 

@@ -21,8 +21,6 @@ class Limits:
     exposed_ratio: float = limit(0.05, "of the step, with the device only copying", "chosen by us")
 
 
-LIMITS = Limits()
-
 MESSAGES = {
     "exposed": Message(
         summary=Text(
@@ -54,7 +52,7 @@ MESSAGES = {
 
 @rule("memory-copies", MESSAGES)
 def memory_copies(
-    breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS
+    breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = Limits()
 ) -> Iterator[Finding]:
     """Report memory operations hidden by neither computing nor communication (median rank and step)."""
     step_ns = median(breakdown, pl.col("window_ns"))

@@ -27,9 +27,6 @@ class Limits:
     rounds: int = limit(8, "alternations of the two medians", "connected groups settle within a few")
 
 
-LIMITS = Limits()
-
-
 @analysis(
     "job",
     columns(
@@ -40,7 +37,7 @@ LIMITS = Limits()
     whole_job=True,
 )
 def clocks(
-    collectives: pl.LazyFrame, ranks: pl.LazyFrame, steps: pl.LazyFrame | None = None, limits: Limits = LIMITS
+    collectives: pl.LazyFrame, ranks: pl.LazyFrame, steps: pl.LazyFrame | None = None, limits: Limits = Limits()
 ) -> pl.DataFrame:
     """Estimate each rank's clock offset from the job's median clock.
 

@@ -31,8 +31,6 @@ class Limits:
     )
 
 
-LIMITS = Limits()
-
 COLUMNS = columns(
     meaning("group", "Key of the process group."),
     "group_name",
@@ -52,7 +50,7 @@ COLUMNS = columns(
 
 @analysis("job", COLUMNS, whole_job=True)
 def slow_groups(
-    arrival: pl.DataFrame, groups: pl.LazyFrame | None, links: pl.LazyFrame | None, limits: Limits = LIMITS
+    arrival: pl.DataFrame, groups: pl.LazyFrame | None, links: pl.LazyFrame | None, limits: Limits = Limits()
 ) -> pl.DataFrame:
     """Compare the transmission of each group with other groups in calls of the same operation, size and member count.
 

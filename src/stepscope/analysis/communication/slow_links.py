@@ -31,9 +31,6 @@ class Limits:
     )
 
 
-LIMITS = Limits()
-
-
 @analysis(
     "job",
     columns(
@@ -56,7 +53,7 @@ LIMITS = Limits()
     ),
     whole_job=True,
 )
-def slow_links(links: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+def slow_links(links: pl.LazyFrame, limits: Limits = Limits()) -> pl.DataFrame:
     """Compare each link's bandwidth with other links of the same transport.
 
     Both directions of a pair of ranks are one link; the slower direction counts. Bandwidth is bytes over time,

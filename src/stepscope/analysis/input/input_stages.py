@@ -33,8 +33,6 @@ class Limits:
     )
 
 
-LIMITS = Limits()
-
 COLUMNS = columns(
     "rank",
     meaning("stage", "Stage of the input.", values=STAGES),
@@ -48,7 +46,7 @@ _FIGURES = names(COLUMNS[3:])
 
 
 @analysis("rank", COLUMNS)
-def input_stages(input_queues: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+def input_stages(input_queues: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
     """Judge the three stages of the input.
 
     Data processing is the bottleneck if more than `host_empty_ratio` of the batches found the host queue empty. If it

@@ -34,8 +34,6 @@ class Limits:
     host_idle: float = limit(0.1, "of all processors, idle", "chosen by us: with less, workers compete for processors")
 
 
-LIMITS = Limits()
-
 STEP_COLUMNS = columns(
     "rank step loader batches",
     meaning("wait_ns", "Time in which the training loop waited for its batches."),
@@ -93,7 +91,7 @@ def loader_steps(
     ),
     together=True,
 )
-def loader(loader_steps: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+def loader(loader_steps: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
     """Summarise each loader over the steps, longest wait first."""
     wait, workers, used = pl.col("wait_ns"), pl.col("workers"), pl.col("processors_per_worker")
     limited_by = {

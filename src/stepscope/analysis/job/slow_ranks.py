@@ -30,8 +30,6 @@ class Limits:
     floor_ratio: float = limit(0.003, "of the work in a step", "smaller deviations are noise")
 
 
-LIMITS = Limits()
-
 COLUMNS = columns(
     "rank",
     meaning("kind", "What it is slow at.", values=WORK),
@@ -61,7 +59,7 @@ def slow_ranks(
     arrival: pl.DataFrame | None,
     ranks: pl.LazyFrame,
     steps: pl.LazyFrame,
-    limits: Limits = LIMITS,
+    limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Find the ranks that hold the job up, what each is slow at, and what it costs.
 

@@ -56,8 +56,6 @@ class Limits:
     )
 
 
-LIMITS = Limits()
-
 COLUMNS = columns(
     "rank",
     meaning("kind", "`growth`, `unreleased`, `fragmentation` or `near capacity`."),
@@ -81,7 +79,7 @@ def memory_hints(
     memory_peak: pl.DataFrame | None,
     allocations: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
-    limits: Limits = LIMITS,
+    limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Look for leaks, fragmentation and memory running out: one row per hint; no row means no sign of trouble.
 

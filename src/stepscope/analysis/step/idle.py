@@ -182,11 +182,8 @@ class Limits:
     )
 
 
-LIMITS = Limits()
-
-
 @analysis("rank", columns("rank start_ns duration_ns recorded_ns", nulls=""), together=True)
-def single_pauses(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+def single_pauses(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
     """Find pauses that are far longer than all others; recordings with marked steps have none.
 
     Returns:

@@ -45,9 +45,6 @@ class Limits:
     )
 
 
-LIMITS = Limits()
-
-
 @analysis(
     "rank",
     columns(
@@ -61,7 +58,7 @@ LIMITS = Limits()
     as_recorded=True,
 )
 def iterations(
-    steps: pl.LazyFrame, operators: pl.LazyFrame, slices: pl.LazyFrame | None, limits: Limits = LIMITS
+    steps: pl.LazyFrame, operators: pl.LazyFrame, slices: pl.LazyFrame | None, limits: Limits = Limits()
 ) -> pl.DataFrame:
     """Find iterations by the top-level operators (inside no other) of the main thread, else of all threads.
 

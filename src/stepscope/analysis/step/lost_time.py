@@ -38,8 +38,6 @@ class Limits(Regularity):
     least_ratio: float = limit(0.25, "of the most expensive step's excess", "chosen by us: less has another cause")
 
 
-LIMITS = Limits()
-
 COLUMNS = columns(
     "rank cause",
     meaning("steps", "Number of steps counted."),
@@ -66,7 +64,7 @@ def lost_time(
     outer_steps: pl.DataFrame,
     marks: pl.DataFrame | None,
     single_pauses: pl.DataFrame,
-    limits: Limits = LIMITS,
+    limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Sum what each cause of idle time costs, and find the steps that stall: one row per cause, greatest loss first.
 
@@ -147,7 +145,7 @@ def _whole_steps(timed_steps: pl.DataFrame, outer_steps: pl.DataFrame) -> pl.Dat
     return later.filter(~left | ~cut)
 
 
-def summed(rows: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+def summed(rows: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
     """Summarise costs over steps, as `lost_time` does: one row per rank and cause, greatest loss first.
 
     Args:
