@@ -8,6 +8,7 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.call_positions import CALL, positions
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
+from stepscope.tables import GROUPS, RANKS
 from stepscope.tables.base import Column
 from stepscope.tables.communication import POINT_TO_POINT
 
@@ -115,16 +116,13 @@ def arrival(
 
 def _listed_sizes(groups: pl.LazyFrame | None) -> pl.DataFrame:
     """The number of members of each group that the recordings list: `group`, `listed`."""
-    if groups is None:
-        return pl.DataFrame(schema={"group": pl.String, "listed": pl.UInt32})
-    return groups.group_by("group").agg(listed=pl.col("members").list.len().max()).collect()
+    return GROUPS.or_empty(groups).group_by("group").agg(listed=pl.col("members").list.len().max()).collect()
 
 
 def _unlisted_size(ranks: pl.LazyFrame | None) -> pl.Expr:
     """The size of a group that no recording states: if ranks of the job are missing, it may have all of them."""
-    if ranks is None:
-        return pl.lit(None)
-    size, recorded = ranks.select(pl.col("world_size").max(), pl.col("rank").n_unique()).collect().row(0)
+    figures = RANKS.or_empty(ranks).select(pl.col("world_size").max(), pl.col("rank").n_unique())
+    size, recorded = figures.collect().row(0)
     return pl.lit(None if size is None or size <= recorded else size)
 
 

@@ -10,6 +10,7 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.statistics import log_score, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
+from stepscope.tables import GROUPS, LINKS
 from stepscope.tables.base import Column
 
 SAME = ["operation", "size_bytes", "sent_class", "members"]
@@ -95,11 +96,10 @@ def slow_groups(
 
 def _sized(members: pl.DataFrame, links: pl.LazyFrame | None, alike_factor: float) -> pl.DataFrame:
     """Calls of known size with `transmit_ns`; `sent_bytes` and its class if only links give the size."""
-    sent = pl.lit(None, pl.Float64).alias("sent_bytes")
-    with_sent = members.with_columns(sent) if links is None else _with_sent(members, links)
     kind, call = ["operation", "members"], ["group", "sequence"]
     calls = (
-        with_sent.with_columns(pl.col("size_bytes").fill_null(pl.col("size_bytes").max().over(call)))
+        _with_sent(members, LINKS.or_empty(links))
+        .with_columns(pl.col("size_bytes").fill_null(pl.col("size_bytes").max().over(call)))
         .with_columns(sent_bytes=pl.when(pl.col("size_bytes").is_null()).then("sent_bytes"))
         .group_by("group", "sequence", "step", "operation", "size_bytes", "members")
         .agg(pl.col("transmit_ns").min(), pl.col("sent_bytes").max())
@@ -133,7 +133,5 @@ def _with_sent(members: pl.DataFrame, links: pl.LazyFrame) -> pl.DataFrame:
 
 def group_names(groups: pl.LazyFrame | None) -> pl.DataFrame:
     """The display name of each group: `group`, `group_name`."""
-    if groups is None:
-        return pl.DataFrame(schema={"group": pl.String, "group_name": pl.String})
-    named = groups.filter(pl.col("name").is_not_null()).sort("group", "rank", "name")
+    named = GROUPS.or_empty(groups).filter(pl.col("name").is_not_null()).sort("group", "rank", "name")
     return named.group_by("group", maintain_order=True).agg(group_name=pl.col("name").first()).collect()

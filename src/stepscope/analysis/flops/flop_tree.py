@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables import FLOP_SCOPES
 from stepscope.tables.base import Column
 
 ROOT = "Total"
@@ -37,12 +38,12 @@ def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | N
     Raises:
         Unavailable: If there is no tree, and the operators' positions are unknown.
     """
-    stated = None if flop_scopes is None else flop_scopes.select("rank", "parent", "scope", "flops").collect()
-    parts = [] if stated is None else [stated.with_columns(name="scope", found_by=pl.lit("stated"))]
+    stated = FLOP_SCOPES.or_empty(flop_scopes).select("rank", "parent", "scope", "flops").collect()
+    parts = [stated.with_columns(name="scope", found_by=pl.lit("stated"))]
     if operator_flops is not None:
         known = operator_flops.filter(pl.col("flops").is_not_null())
-        parts.append(_of_operators(known if stated is None else known.join(stated, on="rank", how="anti")))
-    found = pl.concat(parts, how="diagonal") if parts else pl.DataFrame()
+        parts.append(_of_operators(known.join(stated, on="rank", how="anti")))
+    found = pl.concat(parts, how="diagonal")
     if found.is_empty():
         raise Unavailable("no tree of scopes was recorded, and operators have no recorded position in the model")
     parents = found.group_by("rank", scope="parent").agg(children=pl.col("flops").sum())

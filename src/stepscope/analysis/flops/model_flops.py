@@ -13,6 +13,7 @@ from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables import RANK_FIGURES, STEPS
 from stepscope.tables.base import Column, schema_of
 
 _STATED = (
@@ -94,7 +95,7 @@ def model_flops(
     row: dict[str, Any] = {f"stated_{name}": stated.get(name) for name in _STATED[:7]}
     row |= {"rank": about.get("rank", 0), "device_name": about.get("device_name")}
     if operator_flops is not None:
-        row |= _sums(operator_flops, steps)
+        row |= _sums(operator_flops, STEPS.or_empty(steps))
     else:
         row |= _of_stated(stated)
     row |= _peak(row, stated, about, peak_flops_per_s)
@@ -102,13 +103,12 @@ def model_flops(
 
 
 def _stated_values(rank_figures: pl.LazyFrame | None) -> dict[str, float]:
-    if rank_figures is None:
-        return {}
-    rows = rank_figures.filter(pl.col("name").is_in(_STATED) & pl.col("value").is_not_null())
+    is_stated = pl.col("name").is_in(_STATED) & pl.col("value").is_not_null()
+    rows = RANK_FIGURES.or_empty(rank_figures).filter(is_stated)
     return dict(rows.select("name", "value").sort("name", "value").collect().rows())
 
 
-def _sums(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> dict[str, Any]:
+def _sums(operators: pl.DataFrame, steps: pl.LazyFrame) -> dict[str, Any]:
     """The FLOPs of the operators, in total and per step."""
     count, step_ns = _steps_counted(operators, steps), _mean_step(steps)
     calls = pl.col("step_count") if count and operators["step_count"].sum() else pl.col("count")
@@ -130,7 +130,7 @@ def _sums(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> dict[str, Any]
     return row
 
 
-def _steps_counted(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> int:
+def _steps_counted(operators: pl.DataFrame, steps: pl.LazyFrame) -> int:
     """The steps in which operators were counted.
 
     A source that states FLOPs may have counted fewer steps than its step table has. Most operators run once per step,
@@ -138,15 +138,11 @@ def _steps_counted(operators: pl.DataFrame, steps: pl.LazyFrame | None) -> int:
     """
     if operators["found_by"][0] == "stated":
         return int(operators["count"].mode().sort()[-1])
-    if steps is None:
-        return 0
     recorded = steps.filter(pl.col("recorded").fill_null(True) & ~is_whole_recording())
     return int(recorded.select(pl.len()).collect().item())
 
 
-def _mean_step(steps: pl.LazyFrame | None) -> int | None:
-    if steps is None:
-        return None
+def _mean_step(steps: pl.LazyFrame) -> int | None:
     known = steps.filter(~is_whole_recording() & (pl.col("recorded").fill_null(True) | (pl.col("window") == "stated")))
     mean = known.select((pl.col("window_end_ns") - pl.col("window_start_ns")).mean()).collect().item()
     return None if mean is None else round(mean)

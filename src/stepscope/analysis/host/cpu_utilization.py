@@ -10,6 +10,7 @@ from stepscope.analysis.methods.statistics import sum_known
 from stepscope.analysis.methods.step_windows import in_steps, step_ranges, with_latest, with_range
 from stepscope.analysis.registry import analysis
 from stepscope.selection import Choice
+from stepscope.tables import INPUT_PIPELINE
 from stepscope.tables.base import ORDINARY, Column, DType, with_schema
 
 SHARES = ("user_ratio", "system_ratio", "io_ratio", "idle_ratio")
@@ -148,10 +149,9 @@ def _stepped(
     ranges = step_ranges(steps, ranks)
     if ranges.height:
         return with_range(samples, ranges)
-    if input_pipeline is None:
-        return samples.with_columns(step=pl.lit(None, pl.Int32))
     batches = (
-        input_pipeline.filter(pl.col("operator").is_in(HOST_QUEUES) & pl.col("time_ns").is_not_null())
+        INPUT_PIPELINE.or_empty(input_pipeline)
+        .filter(pl.col("operator").is_in(HOST_QUEUES) & pl.col("time_ns").is_not_null())
         .sort("rank", "batch", "time_ns", maintain_order=True)
         .select("rank", since_ns="time_ns", step=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("rank"))
         .sort("since_ns", maintain_order=True)

@@ -10,6 +10,7 @@ from stepscope.analysis.methods.step_windows import count_steps, of_steps, step_
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.selection import Choice
+from stepscope.tables import HOST_EVENTS
 from stepscope.tables.base import Column
 
 KEYS = ("module", "event", "stage")
@@ -115,13 +116,10 @@ def host_memory(
 
 def _grown(events: pl.LazyFrame | None, ranges: pl.DataFrame, chosen: Choice) -> pl.DataFrame:
     """How much memory grew within marked ranges."""
-    if events is None:
-        figures = {"growth_bytes": pl.Int64(), "mean_growth_bytes": pl.Float64()}
-        return pl.DataFrame(schema={"rank": pl.Int32(), **dict.fromkeys(KEYS, pl.String()), **figures})
     growth = pl.col("memory_end_bytes") - pl.col("memory_start_bytes")
-    marked = events.filter(growth.is_not_null()).select("rank", "step", *KEYS, "start_ns", growth=growth).collect()
+    marked = HOST_EVENTS.or_empty(events).filter(growth.is_not_null())
     return (
-        of_steps(marked, ranges, chosen, "start_ns")
+        of_steps(marked.select("rank", "step", *KEYS, "start_ns", growth=growth).collect(), ranges, chosen, "start_ns")
         .group_by("rank", *KEYS)
         .agg(growth_bytes=pl.col("growth").sum(), mean_growth_bytes=pl.col("growth").mean())
     )

@@ -11,6 +11,7 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.pipeline_graph import LIMITS, Limits, Node, bottlenecks, observations
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables import HOST_USAGE, INPUT_PIPELINE
 from stepscope.tables.base import Column
 
 COLUMNS = columns(
@@ -96,21 +97,20 @@ def input_samples(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
 
 def _queues(samples: pl.LazyFrame | None) -> pl.DataFrame:
     """Mean size and emptiness of each operator's queue."""
-    if samples is None:
-        figures = {"samples": pl.Int64, "mean_size": pl.Float64, "empty_ratio": pl.Float64}
-        return pl.DataFrame(schema={"operator": pl.String, **figures})
     size = pl.col("queue_size")
-    queues = samples.filter(pl.col("batch").is_null() & size.is_not_null()).group_by("operator")
+    queues = (
+        INPUT_PIPELINE.or_empty(samples).filter(pl.col("batch").is_null() & size.is_not_null()).group_by("operator")
+    )
     return queues.agg(samples=pl.len().cast(pl.Int64), mean_size=size.mean(), empty_ratio=(size == 0).mean()).collect()
 
 
 def _cpu(usage: pl.LazyFrame | None) -> pl.DataFrame:
     """Mean processors that each operator kept busy, and the number of samples behind it."""
-    if usage is None:
-        return pl.DataFrame(schema={"operator": pl.String, "processors": pl.Float64, "cpu_samples": pl.Int64})
     user, system = pl.col("user_ratio"), pl.col("system_ratio")
     busy = (user.fill_null(0) + system.fill_null(0)) * pl.col("processors")
-    known = usage.filter((pl.col("scope") == "operator") & (user.is_not_null() | system.is_not_null()))
+    known = HOST_USAGE.or_empty(usage).filter(
+        (pl.col("scope") == "operator") & (user.is_not_null() | system.is_not_null())
+    )
     samples = known.group_by(operator=pl.col("name"))
     return samples.agg(processors=busy.mean(), cpu_samples=pl.len().cast(pl.Int64)).collect()
 

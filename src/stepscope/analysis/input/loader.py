@@ -13,6 +13,7 @@ from stepscope.analysis.methods.statistics import first_label, sum_known
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
+from stepscope.tables import INPUT_PIPELINE
 from stepscope.tables.base import Column
 
 MARKED = "DataLoader"
@@ -127,12 +128,9 @@ def loader(loader_steps: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFram
 
 def _of_batches(input_pipeline: pl.LazyFrame | None) -> pl.DataFrame:
     """Waits by step from the batches of loaders."""
-    if input_pipeline is None:
-        return pl.DataFrame()
     return (
-        input_pipeline.filter(
-            ~pl.col("operator").is_in(QUEUES) & pl.col("batch").is_not_null() & pl.col("duration_ns").is_not_null()
-        )
+        INPUT_PIPELINE.or_empty(input_pipeline)
+        .filter(~pl.col("operator").is_in(QUEUES) & pl.col("batch").is_not_null() & pl.col("duration_ns").is_not_null())
         .group_by("rank", "step", loader=pl.col("operator"))
         .agg(
             batches=pl.len().cast(pl.Int64),

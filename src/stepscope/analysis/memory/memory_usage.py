@@ -13,6 +13,7 @@ from stepscope.analysis.methods.statistics import sum_known
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.selection import Choice, parse_selection
+from stepscope.tables import COUNTERS, HOST_USAGE, RANK_FIGURES, RANKS
 from stepscope.tables.base import Column, schema_of, with_schema
 
 CURVE = columns(
@@ -182,15 +183,14 @@ def _of_curves(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
 
 def _stated(rank_figures: pl.LazyFrame | None) -> dict[str, int]:
     """The source's own figures about the rank's memory, by column."""
-    if rank_figures is None:
-        return {}
-    rows = rank_figures.filter(pl.col("name").is_in(list(STATED)) & pl.col("value").is_not_null()).sort("name", "value")
+    stated = pl.col("name").is_in(list(STATED)) & pl.col("value").is_not_null()
+    rows = RANK_FIGURES.or_empty(rank_figures).filter(stated).sort("name", "value")
     return {STATED[name]: round(value) for name, value in rows.select("name", "value").collect().iter_rows()}
 
 
 def _is_on_cpu(ranks: pl.LazyFrame | None) -> bool:
     """Whether compiled graphs use host memory."""
-    return ranks is not None and ranks.select((pl.col("device_kind") == "cpu").any()).collect().item() is True
+    return RANKS.or_empty(ranks).select((pl.col("device_kind") == "cpu").any()).collect().item() is True
 
 
 def _measured(counters: pl.LazyFrame | None, usage: pl.LazyFrame | None, on_host: pl.Expr) -> pl.Expr:
@@ -205,14 +205,12 @@ def _measured(counters: pl.LazyFrame | None, usage: pl.LazyFrame | None, on_host
 
 def _of_devices(counters: pl.LazyFrame | None) -> dict[int, int]:
     """Memory size of each device."""
-    if counters is None:
-        return {}
-    sizes = counters.filter((pl.col("name") == CAPACITY_COUNTER) & pl.col("device").is_not_null())
-    rows = sizes.group_by("device").agg(pl.col("value").max()).collect()
+    is_size = (pl.col("name") == CAPACITY_COUNTER) & pl.col("device").is_not_null()
+    rows = COUNTERS.or_empty(counters).filter(is_size).group_by("device").agg(pl.col("value").max()).collect()
     return {device: round(value) for device, value in rows.iter_rows()}
 
 
 def _of_host(usage: pl.LazyFrame | None) -> int | None:
     """Memory size of the host."""
-    total: int | None = None if usage is None else usage.select(pl.col("total_bytes").max()).collect().item()
+    total: int | None = HOST_USAGE.or_empty(usage).select(pl.col("total_bytes").max()).collect().item()
     return total

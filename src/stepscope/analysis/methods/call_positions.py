@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.tables import STEPS
+
 CALL = ("group", "sequence")
 """Columns that identify a call on all ranks."""
 
@@ -21,9 +23,7 @@ def positions(collectives: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.LazyF
     Returns:
         The same calls; in such groups `sequence`, their position, continues from step to step.
     """
-    if steps is None:
-        return collectives
-    left_out = steps.filter(~pl.col("recorded")).select("rank").unique().collect()["rank"].to_list()
+    left_out = STEPS.or_empty(steps).filter(~pl.col("recorded")).select("rank").unique().collect()["rank"].to_list()
     if not left_out:
         return collectives
     calls = collectives.collect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.methods.intervals import END, starting_in
+from stepscope.tables import KERNELS
 
 
 def launched_directly(kernels: pl.LazyFrame) -> pl.LazyFrame:
@@ -21,10 +22,8 @@ def with_device_time(counted: pl.DataFrame, operators: pl.LazyFrame, kernels: pl
         operators: All operators, to which kernels refer by external id.
         kernels: Device work.
     """
-    if kernels is None:
-        return counted.with_columns(device_ns=pl.lit(None, pl.Int64))
     launchers = (
-        operators.join(launched_directly(kernels), on=["rank", "external_id"])
+        operators.join(launched_directly(KERNELS.or_empty(kernels)), on=["rank", "external_id"])
         .select("rank", "thread", "start_ns", "device_ns")
         .sort("start_ns", "thread")
         .collect()

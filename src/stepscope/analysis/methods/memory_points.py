@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.methods.intervals import with_last
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.selection import Choice, parse_selection
+from stepscope.tables import GRAPHS
 
 FORWARD_START, BACKWARD_END = "forward_start", "backward_end"
 """Marks, and the columns of `graphs` with their nodes."""
@@ -19,14 +20,9 @@ PLACE = ("rank", "graph", "component", "device")
 
 def of_nodes(nodes: pl.LazyFrame, graphs: pl.LazyFrame | None, tensors: pl.LazyFrame | None) -> pl.DataFrame:
     """Nodes of graphs with `allocated_bytes`, `static_bytes`, `total_bytes` and `mark`, in order of execution."""
-    rows = nodes.sort("rank", "graph", "node").collect()
-    facts = {"static_bytes": pl.Int64(), "forward_start": pl.Int32(), "backward_end": pl.Int32()}
-    if graphs is not None:
-        rows = rows.join(
-            graphs.select("rank", "graph", *facts).collect(), on=["rank", "graph"], how="left", maintain_order="left"
-        )
-    else:
-        rows = rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in facts.items())
+    facts = GRAPHS.or_empty(graphs).select("rank", "graph", "static_bytes", FORWARD_START, BACKWARD_END)
+    ordered = nodes.sort("rank", "graph", "node")
+    rows = ordered.join(facts, on=["rank", "graph"], how="left", maintain_order="left").collect()
     rows = rows.join(node_totals(rows, tensors), on=["rank", "graph", "node"], how="left", maintain_order="left")
     static = pl.col("static_bytes").fill_null(0)
     allocated = pl.coalesce("allocated_bytes", pl.col("total_bytes") - static, "live_bytes")

@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.methods.launched_work import launched_directly
 from stepscope.analysis.methods.statistics import first_label
+from stepscope.tables import KERNELS, OPERATOR_TOTALS, RANKS
 from stepscope.tables.base import with_schema
 from stepscope.tables.operators import INSTANCE
 from stepscope.tables.operators import PLACE as PLACE_IN_MODEL
@@ -43,10 +44,8 @@ _TEMPLATE = r"^(?:void |static void )?([^<(]+).*$"
 
 def stated_rows(totals: pl.LazyFrame | None) -> pl.DataFrame:
     """The operators of the lists that a source states (`operator_totals`): rows of `COLUMNS`."""
-    if totals is None:
-        return pl.DataFrame(schema=COLUMNS)
-    ours = totals.filter(pl.col("unit").is_in(UNITS) & pl.col("level").is_in(["operator", "activity"])).collect()
-    return with_schema(ours, COLUMNS)
+    is_ours = pl.col("unit").is_in(UNITS) & pl.col("level").is_in(["operator", "activity"])
+    return with_schema(OPERATOR_TOTALS.or_empty(totals).filter(is_ours).collect(), COLUMNS)
 
 
 def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFrame:
@@ -55,12 +54,10 @@ def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFra
     A kernel without a type gets its function name without template and arguments, or the type at the end of its
     position in the model.
     """
-    rows = kernels.with_columns(npu=pl.col("core").is_not_null())
-    if ranks is not None:
-        kinds = ranks.select("rank", is_npu=pl.col("device_kind") == "npu").unique("rank")
-        rows = kernels.join(kinds, on="rank", how="left").with_columns(
-            npu=pl.col("core").is_not_null() | pl.col("is_npu").fill_null(False)
-        )
+    kinds = RANKS.or_empty(ranks).select("rank", is_npu=pl.col("device_kind") == "npu").unique("rank")
+    rows = kernels.join(kinds, on="rank", how="left").with_columns(
+        npu=pl.col("core").is_not_null() | pl.col("is_npu").fill_null(False)
+    )
     is_copy = pl.col("npu") & (pl.col("kind") == "memory")
     units = {"AI_CPU": pl.col("core") == "AI_CPU", "MEMORY": is_copy, "AI_CORE": pl.col("npu")}
     bare = pl.col("name").str.replace_all("(anonymous namespace)::", "", literal=True).str.replace(_TEMPLATE, "$1")
@@ -76,22 +73,16 @@ def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFra
 
 def operator_rows(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.LazyFrame:
     """Host operators with the kernels that each launched directly (by external id)."""
-    nothing = pl.lit(None, pl.Int64)
-    if kernels is None:
-        rows = operators.with_columns(unit=pl.lit("CPU"), activity_ns=nothing, activities=nothing)
-    else:
-        launched = launched_directly(kernels).rename({"device_ns": "activity_ns"})
-        with_device = kernels.select("rank").unique().with_columns(unit=pl.lit("HOST_CPU"))
-        rows = (
-            operators.join(launched, on=["rank", "external_id"], how="left")
-            .join(with_device, on="rank", how="left")
-            .with_columns(pl.col("unit").fill_null("CPU"))
-        )
+    kernels = KERNELS.or_empty(kernels)
+    launched = launched_directly(kernels).rename({"device_ns": "activity_ns"})
+    with_device = kernels.select("rank").unique().with_columns(unit=pl.lit("HOST_CPU"))
+    rows = operators.join(launched, on=["rank", "external_id"], how="left").join(with_device, on="rank", how="left")
     return rows.with_columns(
+        pl.col("unit").fill_null("CPU"),
         type=pl.coalesce("type", short("name").str.replace(INSTANCE, "")),
         name=short("name"),
         full_name=full("name"),
-        wait_ns=nothing,
+        wait_ns=pl.lit(None, pl.Int64),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.methods.intervals import END, outside, starting_in, union
+from stepscope.tables import KERNELS, RANKS
 from stepscope.tables.operators import BACKWARD, OPTIMIZER_SCOPE
 
 ENGINE = "autograd::engine::"
@@ -127,13 +128,10 @@ def _second_runs() -> pl.Expr:
 
 def marks_launches(ranks: pl.LazyFrame | None, kernels: pl.LazyFrame | None) -> list[int]:
     """The ranks whose marks of phases show launches, and whose operators show when the work ran."""
-    if ranks is None:
-        return []
     eager = (pl.col("framework") == "mindspore") & (pl.col("mode") == "pynative")
-    found = ranks.filter(eager).select("rank").unique()
-    if kernels is not None:
-        found = found.join(kernels.select("rank").unique(), on="rank", how="anti")
-    return list(found.collect()["rank"].sort())
+    found = RANKS.or_empty(ranks).filter(eager).select("rank").unique()
+    with_device = KERNELS.or_empty(kernels).select("rank").unique()
+    return list(found.join(with_device, on="rank", how="anti").collect()["rank"].sort())
 
 
 def as_executed(marked: pl.DataFrame, operators: pl.LazyFrame | None, ranks: list[int]) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from stepscope.analysis.methods.operator_phases import marks_launches
 from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import numbered
 from stepscope.errors import Unavailable
+from stepscope.tables import RANK_FIGURES, RANKS
 from stepscope.tables.operators import OPTIMIZER_SCOPE
 
 
@@ -74,9 +75,7 @@ class Evidence:
 
     def environment(self) -> dict[str, str]:
         """The recorded environment."""
-        if self.ranks is None:
-            return {}
-        texts = self.ranks.select("environment").collect()["environment"].drop_nulls()
+        texts = RANKS.or_empty(self.ranks).select("environment").collect()["environment"].drop_nulls()
         return next((found for text in texts if isinstance(found := read_json(text), dict)), {})
 
 
@@ -165,10 +164,8 @@ def _in_windows(windows: pl.DataFrame, ranges: pl.DataFrame, side: Side) -> pl.S
 
 def _stated_names(windows: pl.DataFrame, side: Side, known: Evidence) -> list[str | None]:
     """The operator that the source names for each window's graph, else for all graphs."""
-    names: dict[int | None, str] = {}
-    if known.stated is not None:
-        rows = known.stated.filter(pl.col("name") == side.stated).select("graph", "text").sort("graph", "text")
-        names = dict(rows.collect().rows())
+    stated = RANK_FIGURES.or_empty(known.stated).filter(pl.col("name") == side.stated)
+    names: dict[int | None, str] = dict(stated.select("graph", "text").sort("graph", "text").collect().rows())
     return [names.get(graph, names.get(None)) for graph in windows["graph"]]
 
 

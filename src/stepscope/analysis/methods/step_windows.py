@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from stepscope.selection import Choice, parse_selection
+from stepscope.tables import RANKS, STEPS
 from stepscope.tables.steps import WHOLE_RECORDING
 
 
@@ -17,11 +18,8 @@ def step_ranges(steps: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.Da
     Returns:
         `rank`, `step`, `since_ns`, `end_ns`, in order of start.
     """
-    if steps is None or ranks is None:
-        none = {"rank": pl.Int32, "step": pl.Int32, "since_ns": pl.Int64, "end_ns": pl.Int64}
-        return pl.DataFrame(schema=none)
-    timed = ranks.filter(pl.col("start_ns").is_not_null()).select("rank")
-    known = steps.filter(~is_whole_recording().fill_null(False)).join(timed, on="rank")
+    timed = RANKS.or_empty(ranks).filter(pl.col("start_ns").is_not_null()).select("rank")
+    known = STEPS.or_empty(steps).filter(~is_whole_recording().fill_null(False)).join(timed, on="rank")
     return known.sort("start_ns", "end_ns", "step").select("rank", "step", "end_ns", since_ns="start_ns").collect()
 
 

@@ -9,6 +9,7 @@ from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
 from stepscope.analysis.methods.statistics import duration_sums, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables import OPERATOR_STEPS
 from stepscope.tables.base import Column
 
 OPERATOR = ["rank", "unit", "type", "name", "full_name"]
@@ -32,10 +33,8 @@ def shape_executions(
     Raises:
         Unavailable: If shapes were not recorded or never change.
     """
-    parts: list[pl.DataFrame] = []
-    if operator_steps is not None:
-        parts.append(operator_steps.select(_EXECUTION).collect())
-    stated = parts[0]["rank"].unique().to_list() if parts else []
+    parts = [OPERATOR_STEPS.or_empty(operator_steps).select(_EXECUTION).collect()]
+    stated = parts[0]["rank"].unique().to_list()
     seen: set[int] = set()
     recorded = [] if kernels is None else [kernel_rows(kernels, ranks)]
     recorded += [] if operators is None else [operator_rows(operators, kernels)]
@@ -45,7 +44,7 @@ def shape_executions(
         seen.update(found["step"])
         in_order = _changing(found).sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes")
         parts.append(in_order.select(_EXECUTION))
-    found = pl.concat(parts) if parts else pl.DataFrame(schema={"rank": pl.Int32})
+    found = pl.concat(parts)
     if found.is_empty():
         raise Unavailable(_why_none(len(seen)))
     return found

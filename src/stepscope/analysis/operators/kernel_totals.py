@@ -9,6 +9,7 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.launched_work import launched_directly
 from stepscope.analysis.methods.statistics import duration_statistics, grouped, row_count, share, sum_known
 from stepscope.analysis.registry import analysis
+from stepscope.tables import KERNELS
 from stepscope.tables.base import Column
 
 
@@ -66,11 +67,10 @@ def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> p
 
     Device time is that of the kernels launched by the operator itself (by external id), not by its children.
     """
-    rows = operators.select("rank", "name", "duration_ns", "self_ns", "external_id")
-    if kernels is None:
-        rows = rows.with_columns(device_ns=pl.lit(None, pl.Int64))
-    else:
-        rows = rows.join(launched_directly(kernels).collect().lazy(), on=["rank", "external_id"], how="left")
+    launched = launched_directly(KERNELS.or_empty(kernels)).collect().lazy()
+    rows = operators.select("rank", "name", "duration_ns", "self_ns", "external_id").join(
+        launched, on=["rank", "external_id"], how="left"
+    )
     statistics = [*duration_statistics(), pl.col("self_ns").sum(), sum_known("device_ns")]
     return (
         grouped(rows, ["rank", "name"], statistics, row_count(operators))

@@ -17,6 +17,7 @@ from stepscope.analysis.step.marked_steps import LIMITS, Limits, phases_of_unrec
 from stepscope.analysis.step.marks import KINDS as MARKS
 from stepscope.analysis.step.marks import merged
 from stepscope.errors import Unavailable
+from stepscope.tables import COLLECTIVES, KERNELS
 from stepscope.tables.base import Column
 
 WORK = ("computing", "communication", "memory")
@@ -30,7 +31,8 @@ COMMUNICATION_CALL = r"^(c10d::|gloo:|nccl:|hccl:|mpi:|ucc:|record_param_comms|_
 LAUNCH = r"^(cuda|cu|hip)\w*Launch\w*Kernel"
 """Host calls that launch device work."""
 
-KERNELS = {"compute": "computing", "communication": "communication", "memory": "memory"}
+DOING = {"compute": "computing", "communication": "communication", "memory": "memory"}
+"""Kind of a kernel to what the rank is doing."""
 
 
 @analysis(
@@ -64,19 +66,19 @@ def activity(
         Unavailable: If no work of a rank was recorded, or only its communication but not what its device computed:
             nothing recorded does not mean nothing done.
     """
-    device = _collected(kernels, "kind", "start_ns", "duration_ns")
-    calls = _collected(collectives, "on_device", "start_ns", "duration_ns")
+    device = KERNELS.or_empty(kernels).select("rank", "kind", "start_ns", "duration_ns").collect()
+    calls = COLLECTIVES.or_empty(collectives).select("rank", "on_device", "start_ns", "duration_ns").collect()
     on_device = {*device["rank"], *calls.filter("on_device")["rank"]}
     if on_device - {*device.filter(pl.col("kind") == "compute")["rank"]}:
         raise Unavailable("device work was recorded without compute kernels, so what it computed is unknown")
     is_host = ~pl.col("rank").is_in(sorted(on_device))
     parts = [
-        _named(device, pl.col("kind").replace_strict(KERNELS, default="computing")),
+        _named(device, pl.col("kind").replace_strict(DOING, default="computing")),
         _named(calls.filter(pl.col("on_device") | is_host), pl.lit("communication")),
     ]
     if operators is not None and not on_device.issuperset(ranks_of(steps)):
         _not_launched(slices, is_host)
-        host = _collected(operators.filter(is_host), "name", "start_ns", "duration_ns", "thread")
+        host = operators.filter(is_host).select("rank", "name", "start_ns", "duration_ns", "thread").collect()
         # MindSpore also records a collective as an operator, in addition to its call
         others = host.join(calls, on=["rank", "start_ns", "duration_ns"], how="anti")
         is_call = pl.col("name").str.contains(COMMUNICATION_CALL)
@@ -173,11 +175,3 @@ def _not_stopped(work: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFram
 
 def _named(table: pl.DataFrame, what: pl.Expr, *more: str) -> pl.DataFrame:
     return table.select("rank", what.alias("what"), "start_ns", *more, end_ns=END)
-
-
-def _collected(table: pl.LazyFrame | None, *columns: str) -> pl.DataFrame:
-    """Columns of a table with the rank; empty if there is no table."""
-    if table is None:
-        types = {"rank": pl.Int32, "kind": pl.String, "on_device": pl.Boolean, "thread": pl.String}
-        return pl.DataFrame(schema={name: types.get(name, pl.Int64) for name in ("rank", *columns)})
-    return table.select("rank", *columns).collect()

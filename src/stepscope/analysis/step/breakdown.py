@@ -8,6 +8,7 @@ from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.step_windows import known_steps, numbered, step_windows
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.activity import WORK, split
+from stepscope.tables import COLLECTIVES
 from stepscope.tables.base import Column
 from stepscope.tables.steps import WHOLE_RECORDING
 
@@ -104,7 +105,5 @@ def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame
 
 def _bubbles(collectives: pl.LazyFrame | None) -> pl.DataFrame:
     """Time in receive calls for each step."""
-    if collectives is None:
-        return pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "bubble_ns": pl.Int64})
-    received = collectives.filter(pl.col("operation") == "recv").group_by("rank", "step")
+    received = COLLECTIVES.or_empty(collectives).filter(pl.col("operation") == "recv").group_by("rank", "step")
     return received.agg(bubble_ns=pl.col("duration_ns").sum()).collect()

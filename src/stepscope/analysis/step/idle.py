@@ -10,10 +10,11 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.intervals import END
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.methods.step_windows import is_whole_recording, known_steps, step_windows
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.activity import KINDS, is_on_device, split
 from stepscope.analysis.step.marked_steps import marked_steps
 from stepscope.limits import limit
+from stepscope.tables import KERNELS
 from stepscope.tables.base import Column
 
 CAUSES = (
@@ -36,10 +37,6 @@ operators (CPU); none of these is visible; only the device was recorded, so the 
 SEEN_STEPS = 0.5
 """Share of steps with host operators from which the host counts as recorded, chosen by us: compiled graphs run a few
 operators on the host, which do not show what the launching thread does."""
-
-
-_ORDER = ("rank", "next_ns", "launch_end_ns", "launch_start_ns")
-"""Columns of `_launches`, in order."""
 
 
 CAUSE = meaning("cause", "Cause of the idle time.", values=CAUSES)
@@ -84,17 +81,17 @@ def idle_pieces(
     `operators` and `marks` show that the host was recorded.
     """
     windows = step_windows(known_steps(steps))
-    launches = None if kernels is None else _launches(kernels)
-    return _pieces(windows, activity, launches, _host_recorded(windows, kernels, operators, marks))
+    return _pieces(windows, activity, kernels, _host_recorded(windows, kernels, operators, marks))
 
 
 def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
-    """Device tasks and the calls that launched them: `_ORDER`.
+    """Device tasks and the calls that launched them, in order: `rank`, `start_ns`, `launch_end_ns`.
 
     Copies are left out: not every source records the call that starts them, and in a gap the device waits for its next
     real work.
     """
-    return kernels.filter(pl.col("kind") != "memory").rename({"start_ns": "next_ns"}).select(_ORDER)
+    order = ("rank", "start_ns", "launch_end_ns", "launch_start_ns")
+    return kernels.filter(pl.col("kind") != "memory").select(order).sort(order, nulls_last=True)
 
 
 @analysis("rank", PIECES, together=True)
@@ -104,16 +101,13 @@ def idle_marked(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pieces(
-    windows: pl.DataFrame, activity: pl.DataFrame, launches: pl.LazyFrame | None, host_recorded: pl.Expr
+    windows: pl.DataFrame, activity: pl.DataFrame, kernels: pl.LazyFrame | None, host_recorded: pl.Expr
 ) -> pl.DataFrame:
     """Free time within windows: `rank`, `step`, `cause`, `start_ns`, `duration_ns`."""
     cut = split(activity, windows.lazy(), KINDS)
     free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("rank", "start_ns")
-    if launches is not None:
-        tasks = launches.sort(_ORDER, nulls_last=True).with_columns(start_ns="next_ns")
-        free = free.join_asof(tasks, on="start_ns", by="rank", strategy="forward", check_sortedness=False)
-    else:
-        free = free.with_columns(launch_end_ns=pl.lit(None, pl.Int64))
+    tasks = _launches(KERNELS.or_empty(kernels))
+    free = free.join_asof(tasks, on="start_ns", by="rank", strategy="forward", check_sortedness=False)
     cause = first_label(
         {
             "compile": "compile",
@@ -159,9 +153,7 @@ def _host_recorded(
 ) -> pl.Expr:
     """Whether a rank's host was recorded: launches, marks, or operators in most steps."""
     found = [] if marks is None else marks["rank"].unique().to_list()
-    if kernels is not None:
-        launched = kernels.filter(pl.col("launch_end_ns").is_not_null()).select(pl.col("rank").unique())
-        found += launched.collect()["rank"].to_list()
+    found += ranks_of(KERNELS.or_empty(kernels).filter(pl.col("launch_end_ns").is_not_null()))
     if operators is not None:
         counts = windows.group_by("rank").agg(steps=pl.col("step").n_unique())
         seen = operators.group_by("rank").agg(seen=pl.col("step").drop_nulls().n_unique()).collect()

@@ -20,6 +20,7 @@ from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables import SLICES
 
 PHASES = ("forward", "backward", "optimizer", "validation", "warm_up", "checkpoint")
 
@@ -86,9 +87,7 @@ def phase_ranges(
     host = pl.concat([marked, *_unmarked(marked, slices, known)])
     if host.is_empty():
         raise Unavailable("neither annotations nor operators show forward, backward or optimizer")
-    unions = {phase: union(host.lazy().filter(pl.col("phase") == phase), by=["rank"]) for phase in PHASES}
-    named = [rows.with_columns(phase=pl.lit(phase)).select(_PHASE) for phase, rows in unions.items()]
-    merged = _without_closures(pl.concat(named).collect(), host)
+    merged = _without_closures(union(host.lazy(), by=["rank", "phase"]).collect(), host)
     device, with_device = _on_device(merged, kernels, operators)
     kept = merged.filter(~pl.col("rank").is_in(with_device) | pl.col("phase").is_in(ON_HOST))
     found = pl.concat([kept.with_columns(on_device=False), device.with_columns(on_device=True)])
@@ -108,10 +107,7 @@ def _in_steps(operators: pl.LazyFrame | None, steps: pl.LazyFrame | None, marked
 
 def _marked(slices: pl.LazyFrame | None) -> pl.DataFrame:
     """The ranges that annotations mark."""
-    if slices is None:
-        types = {"rank": pl.Int32, "step": pl.Int32, "phase": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
-        return pl.DataFrame(schema=types)
-    marks = slices.filter(pl.col("category") == "annotation")
+    marks = SLICES.or_empty(slices).filter(pl.col("category") == "annotation")
     phase = first_label({phase: pl.col("name").str.contains(words) for phase, words in MARKED.items()})
     return marks.select("rank", "step", phase.alias("phase"), "start_ns", end_ns=END).drop_nulls("phase").collect()
 
@@ -136,10 +132,8 @@ def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.L
 
 def _annotated(slices: pl.LazyFrame | None, words: str) -> pl.LazyFrame:
     """The ranges of annotations whose names match."""
-    if slices is None:
-        return pl.LazyFrame(schema={"rank": pl.Int32, "name": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64})
-    named = slices.filter((pl.col("category") == "annotation") & pl.col("name").str.contains(words))
-    return named.select("rank", "name", "start_ns", end_ns=END)
+    is_named = (pl.col("category") == "annotation") & pl.col("name").str.contains(words)
+    return SLICES.or_empty(slices).filter(is_named).select("rank", "name", "start_ns", end_ns=END)
 
 
 def _without(ranges: pl.DataFrame, marked: pl.DataFrame, phase: str) -> pl.DataFrame:
