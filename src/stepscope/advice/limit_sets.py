@@ -14,7 +14,7 @@ from stepscope import plugins
 from stepscope.advice import rules as _rules  # noqa: F401 - importing them registers them
 from stepscope.advice.registry import RULES
 from stepscope.analysis import ANALYSES
-from stepscope.analysis.parameters import LIMITS, RULE_OPTIONS
+from stepscope.analysis.parameters import LIMITS, RULE_OPTIONS, parameters_of
 from stepscope.limits import described, limit, overridden, read_limits
 
 SCHEMA = {
@@ -91,16 +91,11 @@ def rule_table(limits: Mapping[str, Any] | None = None) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for name, rule in sorted(RULES.items()):
         says = (inspect.getdoc(rule.function) or "").split("\n")[0]
-        owners = [owner for owner in (name, *_analyses(rule.function)) if owner in sets]
+        needs = parameters_of(name, rule.function, ANALYSES).needs
+        owners = [owner for owner in (name, *(other for other in needs if needs[other])) if owner in sets]
         described_limits = [{"limits_of": owner, **one} for owner in owners for one in described(sets[owner])]
         rows += [{"rule": name, "says": says, **one} for one in described_limits or [dict[str, Any]()]]
     behind = {row.get("limits_of") for row in rows}
     for owner in sorted(sets.keys() - behind):
         rows += [{"limits_of": owner, **one} for one in described(sets[owner])]
     return pl.DataFrame(rows, schema=SCHEMA)
-
-
-def _analyses(function: Any) -> list[str]:
-    """The analyses that a rule requires."""
-    parameters = inspect.signature(function).parameters.values()
-    return [p.name for p in parameters if p.name in ANALYSES and "None" not in str(p.annotation)]

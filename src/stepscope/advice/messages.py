@@ -41,9 +41,10 @@ Choices = Mapping[tuple[str | None, str | None], Text]
 """Texts by framework and device, see `Platform.pick`; each has a general one."""
 
 
-def framed(before: Text, texts: Choices, after: Text | None = None) -> Choices:
+def framed(before: Text, texts: Text | Choices, after: Text = Text("", "")) -> Choices:
     """Texts by platform between words that all of them share."""
-    return {place: before + text + (after or Text("", "")) for place, text in texts.items()}
+    choices = {(None, None): texts} if isinstance(texts, Text) else texts
+    return {place: before + text + after for place, text in choices.items()}
 
 
 class Field(NamedTuple):

@@ -37,12 +37,10 @@ _MISSING = Text(
 
 def _message(verb: Text | Choices, spent: Text | Choices, action: Text | Choices) -> Message:
     """Build a message from the slow rank's kind of work, how its time is spent, and what helps."""
-    verbs: Choices = {(None, None): verb} if isinstance(verb, Text) else verb
-    causes: Choices = {(None, None): spent} if isinstance(spent, Text) else spent
     return Message(
-        summary=framed(Text("Rank {rank} ", "rank {rank} "), verbs, _MORE),
-        short=framed(Text("rank {rank} ", "rank {rank} "), verbs),
-        cause=framed(Text("", ""), causes, _AGAINST),
+        summary=framed(Text("Rank {rank} ", "rank {rank} "), verb, _MORE),
+        short=framed(Text("rank {rank} ", "rank {rank} "), verb),
+        cause=framed(Text("", ""), spent, _AGAINST),
         action=action,
         basis=_MISSING + _BASIS,
     )

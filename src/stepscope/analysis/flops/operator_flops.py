@@ -14,6 +14,7 @@ from stepscope.analysis.methods.shapes import tensors
 from stepscope.analysis.methods.statistics import per_second, share_of
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables import KERNEL_COUNTERS
 from stepscope.tables.base import Column, with_schema
 
 _PLACE = ["rank", "unit", "type", "name", "full_name", "input_shapes", "input_types"]
@@ -75,18 +76,16 @@ def operator_flops(
     Raises:
         Unavailable: If the FLOPs are unknown.
     """
+    ways = [] if operator_instances is None else [_stated(operator_instances)]
+    if kernels is not None:
+        ways += [_by_counters(kernels, KERNEL_COUNTERS.or_empty(kernel_counters), ranks), _by_kernels(kernels, ranks)]
+    if flops is not None and operators is not None:
+        ways.append(_by_operators(flops, operators, kernels))
     found = pl.DataFrame(schema=_RAW)
-    ways = (
-        _stated(operator_instances),
-        _by_counters(kernels, kernel_counters, ranks),
-        _by_kernels(kernels, ranks),
-        _by_operators(flops, operators, kernels),
-    )
     for rows in ways:
-        if rows is not None:
-            known = rows.filter(pl.col("flops").is_not_null())["rank"].unique()
-            fresh = rows.filter(pl.col("rank").is_in(known.implode())).join(found, on="rank", how="anti")
-            found = pl.concat([found, with_schema(fresh, _RAW)])
+        known = rows.filter(pl.col("flops").is_not_null())["rank"].unique()
+        fresh = rows.filter(pl.col("rank").is_in(known.implode())).join(found, on="rank", how="anti")
+        found = pl.concat([found, with_schema(fresh, _RAW)])
     if found.is_empty():
         raise Unavailable(
             "no FLOPs are stated, and no shapes of matrix products, convolutions or attention were recorded. "
@@ -111,19 +110,13 @@ def _with_rates(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _stated(instances: pl.DataFrame | None) -> pl.DataFrame | None:
+def _stated(instances: pl.DataFrame) -> pl.DataFrame:
     """From the FLOPs that a source states for its operators."""
-    if instances is None:
-        return None
     return instances.filter(_IS_STATED).with_columns(flops=_EITHER, step_count="count", found_by=pl.lit("stated"))
 
 
-def _by_counters(
-    kernels: pl.LazyFrame | None, counters: pl.LazyFrame | None, ranks: pl.LazyFrame | None
-) -> pl.DataFrame | None:
+def _by_counters(kernels: pl.LazyFrame, counters: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.DataFrame:
     """From hardware counters; kernels of the same name and shape are combined."""
-    if kernels is None or counters is None:
-        return None
     cube, vector = pl.coalesce("cube_fops", "aic_cube_fops"), pl.coalesce("vector_fops", "aiv_vector_fops")
     measured = counters.select("rank", "kernel", cube_flops=cube, vector_flops=vector).filter(_IS_STATED)
     calls = kernel_rows(kernels, ranks).join(measured, on=["rank", "kernel"])
@@ -131,10 +124,8 @@ def _by_counters(
     return rows.with_columns(flops=_EITHER, found_by=pl.lit("counters"))
 
 
-def _by_kernels(kernels: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.DataFrame | None:
+def _by_kernels(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.DataFrame:
     """From the shapes of kernels of counted types."""
-    if kernels is None:
-        return None
     counted = kernels.filter(pl.col("input_shapes").is_not_null() & pl.col("type").is_in(list(COUNTED)))
     summed = _summed(kernel_rows(counted, ranks), [], ["output_shapes"])
     found: list[int | None] = []
@@ -144,12 +135,8 @@ def _by_kernels(kernels: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.
     return _uncoloured(summed.with_columns(pl.Series("flops", found, pl.Float64)))
 
 
-def _by_operators(
-    flops: pl.DataFrame | None, operators: pl.LazyFrame | None, kernels: pl.LazyFrame | None
-) -> pl.DataFrame | None:
+def _by_operators(flops: pl.DataFrame, operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
     """From the shapes of operators; calls without shapes are listed too, to show what is unknown."""
-    if flops is None or operators is None:
-        return None
     calls = operator_rows(countable(operators).with_columns(called="name"), kernels).collect()
     timed = with_device_time(calls, operators, kernels)
     each = flops.select("rank", *KEYS, "flops").rename({"name": "called"})

@@ -11,6 +11,7 @@ from stepscope.analysis.methods.intervals import END, union
 from stepscope.analysis.methods.statistics import share
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
+from stepscope.tables import RANKS, SLICES
 from stepscope.tables.base import Column
 
 NO_FUNCTIONS = "no Python functions were recorded: record with `--stacks` (with_stack=True)"
@@ -50,9 +51,9 @@ def python_threads(slices: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> p
     Raises:
         Unavailable: If no Python functions were recorded.
     """
-    found = None if slices is None else slices.filter(pl.col("category") == "python")
-    if found is None or found.select("category").head(1).collect().is_empty():
-        never = ranks is not None and ranks.select(_NEVER.any()).collect().item()
+    found = SLICES.or_empty(slices).filter(pl.col("category") == "python")
+    if found.select("category").head(1).collect().is_empty():
+        never = RANKS.or_empty(ranks).select(_NEVER.any()).collect().item()
         raise Unavailable(NEVER_RECORDED if never else NO_FUNCTIONS)
     places = found.filter(pl.col("duration_ns") > 0).select("rank", "process", "thread").unique()
     return places.sort("rank", "process", "thread", nulls_last=True).collect()
@@ -123,9 +124,8 @@ def idle_functions(
 
 def _called(threads: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
     """Python functions and operators of the threads that run Python, numbered (`call`)."""
-    if slices is None:
-        raise Unavailable(NO_FUNCTIONS)
-    calls = slices.filter(pl.col("category").is_in(["python", "operator"]) & (pl.col("duration_ns") > 0))
+    is_call = pl.col("category").is_in(["python", "operator"]) & (pl.col("duration_ns") > 0)
+    calls = SLICES.or_empty(slices).filter(is_call)
     rows = calls.select("rank", "category", "name", "process", "thread", "start_ns", "duration_ns").collect()
     kept = rows.join(threads, on=["process", "thread"], how="semi", nulls_equal=True, maintain_order="left")
     return kept.with_columns(call=pl.int_range(pl.len(), dtype=pl.Int64))

@@ -10,6 +10,7 @@ from stepscope.analysis.methods.statistics import duration_statistics, share
 from stepscope.analysis.methods.step_windows import count_steps, of_steps, step_ranges
 from stepscope.analysis.registry import analysis
 from stepscope.selection import Choice
+from stepscope.sources.nesting import nest
 
 
 @analysis(
@@ -54,18 +55,6 @@ def host_time(
 
 def _with_self(ranges: pl.DataFrame) -> pl.DataFrame:
     """Ranges with `self_ns`: their duration minus that of the ranges directly inside, on the same thread."""
-    ordered = ranges.sort("process", "thread", "start_ns", -pl.col("duration_ns"), *KEYS)
-    within = [0] * ordered.height
-    open_ranges: list[tuple[int, int]] = []  # end, place
-    last = None
-    columns = ordered.select("process", "thread", "start_ns", "duration_ns").iter_rows()
-    for place, (process, thread, start, length) in enumerate(columns):
-        if (process, thread) != last:
-            last, open_ranges = (process, thread), []
-        while open_ranges and open_ranges[-1][0] <= start:
-            open_ranges.pop()
-        if open_ranges:
-            end, parent = open_ranges[-1]
-            within[parent] += min(start + length, end) - start
-        open_ranges.append((start + length, place))
-    return ordered.with_columns(self_ns=(pl.col("duration_ns") - pl.Series(within, dtype=pl.Int64)).clip(0))
+    ordered = ranges.sort(KEYS)  # of equal ranges, the first is outside
+    nested = nest(ordered.select("start_ns", "duration_ns", thread=pl.struct("process", "thread")))
+    return ordered.with_columns(nested["self_ns"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -65,12 +66,13 @@ def memory_breakdown(
         StepscopeError: If there is no such graph or node, or nothing is known at that time; the message lists those
             that exist.
     """
-    parts = []
+    parts: list[pl.DataFrame] = []
     if graph_tensors is not None and at_ns is None:
         parts += _of_graphs(graph_tensors, graph_nodes, memory_peak, graph, node)
     if allocations is not None and node is None and graph is None:
         parts += _of_blocks(allocations, memory_peak, at_ns)
     asked = {"graph": graph, "node": node, "time": at_ns}
+    parts = [part for part in parts if part.height]
     if not parts and (point := ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)):
         raise StepscopeError(f"no allocations are known at {point}{_known(graph_tensors, allocations)}")
     if not parts:
@@ -125,7 +127,7 @@ def _totals(
 
 def _of_graphs(
     tensors: pl.LazyFrame, nodes: pl.LazyFrame | None, peak: pl.DataFrame | None, graph: int | None, node: int | None
-) -> list[pl.DataFrame]:
+) -> Iterator[pl.DataFrame]:
     """The tensors alive at the requested node of each requested graph."""
     there = tensors.select(pl.col("graph").unique().sort()).collect()["graph"].to_list()
     if graph is not None and graph not in there:
@@ -141,11 +143,9 @@ def _of_graphs(
     if nodes is not None:
         makers = nodes.select("rank", "graph", "node", made_by=pl.coalesce("full_name", "name"))
         living = living.join(makers, on=["rank", "graph", "node"], how="left")
-    found = []
     for one, at in places.items():
         alive = living.filter((pl.col("graph") == one) & alive_at(pl.lit(at)))
-        found.append(alive.with_columns(node=pl.lit(at, pl.Int32)).collect())
-    return found if any(part.height for part in found) else []
+        yield alive.with_columns(node=pl.lit(at, pl.Int32)).collect()
 
 
 def _check_node(rows: pl.LazyFrame, graph: int, node: int) -> None:
@@ -156,17 +156,15 @@ def _check_node(rows: pl.LazyFrame, graph: int, node: int) -> None:
         raise StepscopeError(f"graph {graph} has no node {node}. {there}")
 
 
-def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | None) -> list[pl.DataFrame]:
+def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | None) -> Iterator[pl.DataFrame]:
     """The blocks held at the requested time, or at the peak of each device."""
     places = blocks.select("component", "device").unique().sort("component", "device").collect()
-    found = []
     for component, device in places.iter_rows():
         of_device = blocks.filter(_at(component, device))
         at = at_ns if at_ns is not None else _peak_time(of_device, peak, component, device)
         held = (pl.col("allocation_ns") <= at) & (pl.col("release_ns") > at).fill_null(True)
         life = pl.col("release_ns") - pl.col("allocation_ns")
-        found.append(of_device.filter(held).with_columns(time_ns=pl.lit(at, pl.Int64), life_ns=life).collect())
-    return found if any(part.height for part in found) else []
+        yield of_device.filter(held).with_columns(time_ns=pl.lit(at, pl.Int64), life_ns=life).collect()
 
 
 def _at(component: str | None, device: int | None) -> pl.Expr:

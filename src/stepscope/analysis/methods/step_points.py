@@ -13,7 +13,7 @@ from stepscope.analysis.methods.operator_phases import marks_launches
 from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import numbered
 from stepscope.errors import Unavailable
-from stepscope.tables import RANK_FIGURES, RANKS
+from stepscope.tables import KERNELS, RANK_FIGURES, RANKS
 from stepscope.tables.operators import OPTIMIZER_SCOPE
 
 
@@ -40,6 +40,9 @@ FORWARD = Side("forward_start_ns", "forward_start_operator", "PROFILING_FP_START
 BACKWARD = Side("backward_end_ns", "backward_end_operator", "PROFILING_BP_END", False, ("backward",))
 
 
+NO_PHASES = pl.DataFrame(schema={"rank": pl.Int32, "phase": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64})
+
+
 @dataclass(frozen=True)
 class NamedPoints:
     """The operators at the points as named by the user's environment (`Side.variable`); None if it does not."""
@@ -64,7 +67,7 @@ class Evidence:
 
     operators: pl.LazyFrame | None
     kernels: pl.LazyFrame | None
-    phase_ranges: pl.DataFrame | None
+    phase_ranges: pl.DataFrame
     stated: pl.LazyFrame | None
     ranks: pl.LazyFrame | None
 
@@ -106,7 +109,7 @@ def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None,
         return _with_names(side, at, "environment", [wanted] * windows.height)
     stated = windows[side.column]
     is_final = stated.count() and not (side is BACKWARD and known.marks_launches)
-    ranges = _NOTHING if is_final or known.phase_ranges is None else known.phase_ranges
+    ranges = NO_PHASES if is_final else known.phase_ranges
     executed = _in_windows(windows, ranges.filter(pl.col("phase").is_in(side.phases)), side)
     if stated.count() and not executed.count():
         names = _stated_names(windows, side, known)
@@ -124,7 +127,7 @@ def _with_names(side: Side, at: pl.Series, by: str, operators: Sequence[str | No
 
 def _named(windows: pl.DataFrame, known: Evidence, side: Side, name: str) -> pl.Series:
     """The first start or last end, in each window, of kernels of a name, or else launched by operators of that name."""
-    found = _NOTHING if known.kernels is None else _ranges(known.kernels.filter(_is_named(name))).collect()
+    found = _ranges(KERNELS.or_empty(known.kernels).filter(_is_named(name))).collect()
     if found.is_empty() and known.operators is not None:
         found = union(_ranges(known.operators.filter(_is_named(name))), by=["rank"]).collect()
         if known.kernels is not None:
@@ -149,9 +152,6 @@ def _is_named(name: str) -> pl.Expr:
 
 def _ranges(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.select("rank", "start_ns", end_ns=END)
-
-
-_NOTHING = pl.DataFrame(schema={"rank": pl.Int32, "phase": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64})
 
 
 def _in_windows(windows: pl.DataFrame, ranges: pl.DataFrame, side: Side) -> pl.Series:

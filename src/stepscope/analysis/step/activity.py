@@ -17,7 +17,7 @@ from stepscope.analysis.step.marked_steps import LIMITS, Limits, phases_of_unrec
 from stepscope.analysis.step.marks import KINDS as MARKS
 from stepscope.analysis.step.marks import merged
 from stepscope.errors import Unavailable
-from stepscope.tables import COLLECTIVES, KERNELS
+from stepscope.tables import COLLECTIVES, KERNELS, SLICES
 from stepscope.tables.base import Column
 
 WORK = ("computing", "communication", "memory")
@@ -154,9 +154,7 @@ def _not_stopped(work: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFram
     """Host work (with its `thread`) without Python's garbage collection inside it on the same thread, e.g. in the
     backward of a function written in Python. Other threads continue computing."""
     result, where = ["rank", "what", "start_ns", "end_ns"], ["rank", "thread"]
-    if slices is None:
-        return work.select(result)
-    collected = slices.filter((pl.col("category") == "gc") & pl.col("thread").is_not_null())
+    collected = SLICES.or_empty(slices).filter((pl.col("category") == "gc") & pl.col("thread").is_not_null())
     garbage = collected.select(*where, "start_ns", end_ns=END).sort("start_ns", "end_ns").collect()
     if garbage.is_empty():  # the usual case; there may be millions of operators
         return work.select(result)

@@ -18,9 +18,9 @@ from stepscope.analysis.methods.operator_phases import (
 )
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.methods.step_windows import is_whole_recording
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import Unavailable
-from stepscope.tables import SLICES
+from stepscope.tables import KERNELS, SLICES
 
 PHASES = ("forward", "backward", "optimizer", "validation", "warm_up", "checkpoint")
 
@@ -197,9 +197,8 @@ def _on_device(
     host: pl.DataFrame, kernels: pl.LazyFrame | None, operators: pl.LazyFrame | None
 ) -> tuple[pl.DataFrame, list[int]]:
     """The phases by the time their kernels ran, and the ranks that compute on a device."""
-    if kernels is None:
-        return host.clear(), []
-    computing = kernels.filter(pl.col("kind") == "compute").select(pl.col("rank").unique()).collect()["rank"].to_list()
+    kernels = KERNELS.or_empty(kernels)
+    computing = ranks_of(kernels.filter(pl.col("kind") == "compute"))
     launches = launch_times(kernels, operators)
     parts = {phase: launched_within(host.filter(pl.col("phase") == phase), launches) for phase in PHASES}
     named = [rows.with_columns(phase=pl.lit(phase)).select(_PHASE) for phase, rows in parts.items()]

@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import first_label
-from stepscope.analysis.methods.step_points import BACKWARD, FORWARD, Evidence, NamedPoints, point
+from stepscope.analysis.methods.step_points import BACKWARD, FORWARD, NO_PHASES, Evidence, NamedPoints, point
 from stepscope.analysis.methods.step_windows import is_whole_recording, numbered
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.activity import SPLIT, split
@@ -112,6 +112,7 @@ def step_trace(
     """
     named = bool(forward_start or backward_end)
     windows = _windows(steps, None if named else activity)
+    phase_ranges = NO_PHASES if phase_ranges is None else phase_ranges
     known = Evidence(operators, kernels, phase_ranges, rank_figures, ranks)
     points = [
         point(windows, FORWARD, known, forward_start, environment.forward_start),
@@ -158,13 +159,13 @@ def _sections(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _phases(
-    steps: pl.DataFrame, activity: pl.DataFrame | None, ranges: pl.DataFrame | None, *, named: bool
+    steps: pl.DataFrame, activity: pl.DataFrame | None, ranges: pl.DataFrame, *, named: bool
 ) -> list[pl.Series]:
     """The columns of `PHASES`; null if the work was not recorded, and for phases that nothing marks."""
     if activity is None or activity.filter(~pl.col("what").is_in(["sync", "gc", "python", "compile"])).is_empty():
         return [pl.Series(name, [None] * steps.height, dtype=pl.Int64) for name in PHASES]
     phases = _adjusted(ranges, steps) if named else ranges
-    layers = {phase: _layer(phases, phase) for phase in RANGES}
+    layers = {phase: phases.lazy().filter(pl.col("phase") == phase).drop("phase") for phase in RANGES}
     windows = numbered(steps.select("rank", "start_ns", "end_ns"))
     sums = (
         split(activity, windows.lazy(), SPLIT, **layers)
@@ -189,17 +190,9 @@ def _phases(
     return [column if column.name not in unmarked else column.clear(steps.height) for column in every]
 
 
-def _layer(ranges: pl.DataFrame | None, phase: str) -> pl.LazyFrame:
-    if ranges is None:
-        return pl.LazyFrame(schema={"rank": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64})
-    return ranges.lazy().filter(pl.col("phase") == phase).select("rank", "start_ns", "end_ns")
-
-
-def _adjusted(ranges: pl.DataFrame | None, steps: pl.DataFrame) -> pl.DataFrame | None:
+def _adjusted(ranges: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """The phases with the start of forward and the end of backward moved to the points that the user named. The start
     of backward is unchanged; without backward, all between the points is forward."""
-    if ranges is None:
-        return None
     named = steps.select("rank", "start_ns", "end_ns", "forward_start_ns", "backward_end_ns").sort("start_ns", "end_ns")
     backward = (
         ranges.filter(pl.col("phase") == "backward")
