@@ -172,7 +172,7 @@ MESSAGES = {
                 (MINDSPORE, None): Text(
                     "MindSpore's profiler with profile_framework='all' or, in versions that have it, "
                     "ProfilerActivity.CPU together with the device's activity.",
-                    "MindSpore 分析器的 profile_framework='all'，或（若该版本支持）同时启用 ProfilerActivity.CPU "
+                    " MindSpore 分析器的 profile_framework='all'，或（若该版本支持）同时启用 ProfilerActivity.CPU "
                     "与设备活动。",
                 ),
                 (None, None): Text(

@@ -68,8 +68,9 @@ def arrival(
         .sort("rank", "collective")  # members that enter together are ordered by rank
         .collect()
     )
+    sizes = GROUPS.or_empty(groups).group_by("group").agg(listed=pl.col("members").list.len().max())
     calls = calls.with_columns(sequence=_aligned_sequences(calls)).join(
-        _listed_sizes(groups), on="group", how="left", maintain_order="left"
+        sizes.collect(), on="group", how="left", maintain_order="left"
     )
     point_to_point = pl.col("operation").is_in(POINT_TO_POINT)
     kind = pl.when(point_to_point).then(pl.lit("p2p")).otherwise(pl.col("operation"))
@@ -81,8 +82,8 @@ def arrival(
         pl.col("start_ns").max().over(CALL) <= pl.col("end_ns").min().over(CALL) + CLOCK_NOISE_NS
     )
     # an unknown size on one rank is no contradiction
-    sizes = pl.col("size_bytes").drop_nulls().n_unique().over(CALL)
-    same_size = (pl.col("operation") != "all_reduce") | (sizes <= 1)
+    different = pl.col("size_bytes").drop_nulls().n_unique().over(CALL)
+    same_size = (pl.col("operation") != "all_reduce") | (different <= 1)
     calls = calls.with_columns(fits=several & same_operation & one_each & together & same_size, several=several)
     # If most calls of a group do not fit, equal positions are not the same calls, and the rest fits by chance.
     lined_up = pl.col("fits").sum().over("group") >= pl.col("several").sum().over("group") / 2
@@ -112,11 +113,6 @@ def arrival(
         .select(names(COLUMNS))
         .sort("group", "sequence", "start_ns", "rank", nulls_last=True)
     )
-
-
-def _listed_sizes(groups: pl.LazyFrame | None) -> pl.DataFrame:
-    """The number of members of each group that the recordings list: `group`, `listed`."""
-    return GROUPS.or_empty(groups).group_by("group").agg(listed=pl.col("members").list.len().max()).collect()
 
 
 def _unlisted_size(ranks: pl.LazyFrame | None) -> pl.Expr:

@@ -10,7 +10,7 @@ from stepscope.analysis.methods.step_windows import count_steps, of_steps, step_
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.selection import Choice
-from stepscope.tables import HOST_EVENTS
+from stepscope.tables import HOST_EVENTS, HOST_USAGE
 from stepscope.tables.base import Column
 
 KEYS = ("module", "event", "stage")
@@ -46,21 +46,14 @@ def host_memory_curve(
     Raises:
         Unavailable: If no memory was recorded, or none in the chosen steps.
     """
-    parts = []
-    place = ("rank", "step", *KEYS)
-    if host_events is not None:
-        end = END.fill_null(pl.col("start_ns"))
-        parts += [
-            host_events.select(*place, time_ns=time, memory_bytes=memory)
-            for time, memory in ((pl.col("start_ns"), "memory_start_bytes"), (end, "memory_end_bytes"))
-        ]
-    if host_usage is not None:
-        of_process = host_usage.filter(pl.col("scope") == SAMPLED).select("rank", "time_ns", memory_bytes="rss_bytes")
-        unknown = {"step": pl.Int32(), "event": pl.String(), "stage": pl.String()}
-        none = {name: pl.lit(None, dtype) for name, dtype in unknown.items()}
-        sampled = of_process.with_columns(module=pl.lit(SAMPLED), **none)
-        parts.append(sampled.select(*place, "time_ns", "memory_bytes"))
-    rows = pl.concat(parts).drop_nulls("memory_bytes").collect() if parts else pl.DataFrame()
+    end = END.fill_null(pl.col("start_ns"))
+    ends = [
+        HOST_EVENTS.or_empty(host_events).select("rank", "step", *KEYS, time_ns=time, memory_bytes=memory)
+        for time, memory in ((pl.col("start_ns"), "memory_start_bytes"), (end, "memory_end_bytes"))
+    ]
+    of_process = HOST_USAGE.or_empty(host_usage).filter(pl.col("scope") == SAMPLED)
+    sampled = of_process.select("rank", "time_ns", module=pl.lit(SAMPLED), memory_bytes="rss_bytes")
+    rows = pl.concat([*ends, sampled], how="diagonal").drop_nulls("memory_bytes").collect()
     if rows.is_empty():
         raise Unavailable("no host memory was recorded")
     kept = of_steps(rows, step_ranges(steps, ranks), chosen)

@@ -134,7 +134,8 @@ def memory_peak(
     if not parts and stated and rank_figures is not None:
         parts.append(rank_figures.select("rank").first().collect())
     peaks = _known(parts, COLUMNS)
-    on_host = pl.col("device").is_null() & (pl.col("graph").is_null() | _is_on_cpu(ranks))
+    is_cpu = RANKS.or_empty(ranks).select((pl.col("device_kind") == "cpu").any()).collect().item()
+    on_host = pl.col("device").is_null() & (pl.col("graph").is_null() | pl.lit(is_cpu))
     of_rank = ~on_host | on_host.all()  # the stated figures are of the memory that the rank trains on
     measured = _measured(counters, host_usage, on_host)
     of_all_steps = pl.col("time_ns").is_null() | pl.lit(parse_selection(chosen, "steps") is None)
@@ -188,11 +189,6 @@ def _stated(rank_figures: pl.LazyFrame | None) -> dict[str, int]:
     return {STATED[name]: round(value) for name, value in rows.select("name", "value").collect().iter_rows()}
 
 
-def _is_on_cpu(ranks: pl.LazyFrame | None) -> bool:
-    """Whether compiled graphs use host memory."""
-    return RANKS.or_empty(ranks).select((pl.col("device_kind") == "cpu").any()).collect().item() is True
-
-
 def _measured(counters: pl.LazyFrame | None, usage: pl.LazyFrame | None, on_host: pl.Expr) -> pl.Expr:
     """The capacity of the host or device. Graphs do not state their device: they get the capacity if there is only
     one."""
@@ -200,7 +196,8 @@ def _measured(counters: pl.LazyFrame | None, usage: pl.LazyFrame | None, on_host
     only = next(iter(devices.values())) if len(devices) == 1 else None
     known = pl.col("device").replace_strict(list(devices), list(devices.values()), default=None, return_dtype=pl.Int64)
     of_device = pl.when(pl.col("device").is_null()).then(pl.lit(only, pl.Int64)).otherwise(known if devices else None)
-    return pl.when(on_host).then(pl.lit(_of_host(usage), pl.Int64)).otherwise(of_device)
+    of_host = HOST_USAGE.or_empty(usage).select(pl.col("total_bytes").max()).collect().item()
+    return pl.when(on_host).then(pl.lit(of_host, pl.Int64)).otherwise(of_device)
 
 
 def _of_devices(counters: pl.LazyFrame | None) -> dict[int, int]:
@@ -208,9 +205,3 @@ def _of_devices(counters: pl.LazyFrame | None) -> dict[int, int]:
     is_size = (pl.col("name") == CAPACITY_COUNTER) & pl.col("device").is_not_null()
     rows = COUNTERS.or_empty(counters).filter(is_size).group_by("device").agg(pl.col("value").max()).collect()
     return {device: round(value) for device, value in rows.iter_rows()}
-
-
-def _of_host(usage: pl.LazyFrame | None) -> int | None:
-    """Memory size of the host."""
-    total: int | None = HOST_USAGE.or_empty(usage).select(pl.col("total_bytes").max()).collect().item()
-    return total

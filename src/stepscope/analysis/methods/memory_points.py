@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.analysis.methods.intervals import with_last
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.selection import Choice, parse_selection
-from stepscope.tables import GRAPHS
+from stepscope.tables import GRAPHS, STEPS
 
 FORWARD_START, BACKWARD_END = "forward_start", "backward_end"
 """Marks, and the columns of `graphs` with their nodes."""
@@ -59,9 +59,7 @@ def of_times(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
         .with_columns(size_bytes=pl.col("change_bytes"), total_bytes=pl.col("allocated_bytes"))
         .collect()
     )
-    if steps is None:
-        return rows
-    ranges = steps.sort("end_ns", "step").collect()
+    ranges = STEPS.or_empty(steps).sort("end_ns", "step").collect()
     found = with_last(rows, ranges, "step", "forward_start_ns", "backward_end_ns", at="time_ns")
     time, ended = pl.col("time_ns"), pl.col("backward_end_ns")
     phases = {"interval": time < pl.col("forward_start_ns"), TURN: time <= ended, "tail": time > ended}

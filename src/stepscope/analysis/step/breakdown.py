@@ -65,6 +65,8 @@ def breakdown(
         whole_recording: Use one window from the first to the last device task, step 0, instead of steps
             (as HTA's temporal breakdown does).
     """
+    received = COLLECTIVES.or_empty(collectives).filter(pl.col("operation") == "recv").group_by("rank", "step")
+    bubbles = received.agg(bubble_ns=pl.col("duration_ns").sum()).collect()
     windows = _windows(steps, activity.filter("on_device") if whole_recording else None)
     sums = (
         split(activity, windows.lazy())
@@ -76,7 +78,7 @@ def breakdown(
         windows.join(sums, on="window", how="left")
         .drop("window")
         .rename({"window_kind": "window", "start_ns": "window_start_ns"})
-        .join(_bubbles(collectives), on=["rank", "step"], how="left")
+        .join(bubbles, on=["rank", "step"], how="left")
         .with_columns(pl.col([*SUMS, "bubble_ns"]).fill_null(0))
         .with_columns(window_ns=pl.col("end_ns") - pl.col("window_start_ns"))
         .with_columns(
@@ -101,9 +103,3 @@ def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame
     )
     kept = windows.drop("window").join(whole, on="rank", how="anti")
     return numbered(pl.concat([kept, whole.select(kept.columns)]))
-
-
-def _bubbles(collectives: pl.LazyFrame | None) -> pl.DataFrame:
-    """Time in receive calls for each step."""
-    received = COLLECTIVES.or_empty(collectives).filter(pl.col("operation") == "recv").group_by("rank", "step")
-    return received.agg(bubble_ns=pl.col("duration_ns").sum()).collect()

@@ -84,16 +84,6 @@ def idle_pieces(
     return _pieces(windows, activity, kernels, _host_recorded(windows, kernels, operators, marks))
 
 
-def _launches(kernels: pl.LazyFrame) -> pl.LazyFrame:
-    """Device tasks and the calls that launched them, in order: `rank`, `start_ns`, `launch_end_ns`.
-
-    Copies are left out: not every source records the call that starts them, and in a gap the device waits for its next
-    real work.
-    """
-    order = ("rank", "start_ns", "launch_end_ns", "launch_start_ns")
-    return kernels.filter(pl.col("kind") != "memory").select(order).sort(order, nulls_last=True)
-
-
 @analysis("rank", PIECES, together=True)
 def idle_marked(steps: pl.LazyFrame, activity: pl.DataFrame) -> pl.DataFrame:
     """Cut the time outside phases, in steps of which only phases are known, into pieces as `idle_pieces` does."""
@@ -106,7 +96,10 @@ def _pieces(
     """Free time within windows: `rank`, `step`, `cause`, `start_ns`, `duration_ns`."""
     cut = split(activity, windows.lazy(), KINDS)
     free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("rank", "start_ns")
-    tasks = _launches(KERNELS.or_empty(kernels))
+    # Copies are left out: not every source records the call that starts them, and in a gap the device waits for its
+    # next real work.
+    order = ("rank", "start_ns", "launch_end_ns", "launch_start_ns")
+    tasks = KERNELS.or_empty(kernels).filter(pl.col("kind") != "memory").select(order).sort(order, nulls_last=True)
     free = free.join_asof(tasks, on="start_ns", by="rank", strategy="forward", check_sortedness=False)
     cause = first_label(
         {
