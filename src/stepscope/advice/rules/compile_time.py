@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,8 +112,8 @@ def compile_time(
     Compiling once is a cost of the job, not of a step, so no saving is claimed. Compiling again in at least
     `again_steps` later steps is claimed as the mean over all recorded steps (or iterations, if no steps are marked).
     """
-    ranks = [_of_rank(rows, limits) for rows in compile_time.partition_by("rank", maintain_order=True)]
-    if once := _slowest((once for once, _ in ranks), limits.once_ratio):
+    once, again = _slow(compile_time, limits)
+    if once:
         facts = {name: once[0][name] for name in ("compile_ns", "steps", "ratio")}
         yield Finding(
             rule="compile-time",
@@ -122,7 +122,7 @@ def compile_time(
             evidence={"kind": "once", **facts},
             least="medium",
         ).on(row["rank"] for row in once)
-    if again := _slowest((again for _, again in ranks), limits.again_ratio):
+    if again:
         facts = {name: again[0][name] for name in ("compile_ns", "steps", "ratio", "times")}
         recorded_steps = again[0]["recorded_steps"]
         yield Finding(
@@ -136,27 +136,22 @@ def compile_time(
         ).on(row["rank"] for row in again)
 
 
-def _of_rank(rows: pl.DataFrame, limits: Limits) -> list[dict[str, Any]]:
-    """The compile time of one rank at the start, and in later steps."""
-    again = rows.drop_nulls("step")[1:]
-    if again.height < limits.again_steps:
-        again = again.clear()
-    once = rows.join(again, on="step", how="anti", nulls_equal=True, maintain_order="left")
-    recorded = rows.select("rank", "recorded_ns", "recorded_steps").row(0, named=True)
-    return [
-        {
-            **recorded,
-            "compile_ns": part["compile_ns"].sum(),
-            "ratio": part["compile_ns"].sum() / recorded["recorded_ns"] if recorded["recorded_ns"] else 0.0,
-            "steps": part["step"].drop_nulls().to_list(),
-            "is_outside": part["step"].has_nulls(),
-            "times": part["times"].sum(),
-        }
-        for part in (once, again)
-    ]
-
-
-def _slowest(rows: Iterable[dict[str, Any]], least_ratio: float) -> list[dict[str, Any]]:
-    """Ranks with at least this share of their time, the one with the longest first."""
-    slow = [row for row in rows if row["compile_ns"] > 0 and row["compile_ns"] >= least_ratio * row["recorded_ns"]]
-    return sorted(slow, key=lambda row: -row["compile_ns"])
+def _slow(compile_time: pl.DataFrame, limits: Limits) -> list[list[dict[str, Any]]]:
+    """The ranks that compile long enough at the start, and those in later steps; the longest time first."""
+    in_step = pl.col("step").is_not_null()
+    later = in_step & (in_step.cum_sum().over("rank") > 1)
+    again = later & (later.sum().over("rank") >= limits.again_steps)
+    spent, recorded = pl.col("compile_ns"), pl.col("recorded_ns")
+    least_ratio = pl.when("again").then(limits.again_ratio).otherwise(limits.once_ratio)
+    found = (
+        compile_time.group_by("rank", "recorded_ns", "recorded_steps", again=again, maintain_order=True)
+        .agg(
+            pl.col("compile_ns", "times").sum(),
+            steps=pl.col("step").drop_nulls(),
+            is_outside=pl.col("step").is_null().any(),
+        )
+        .with_columns(ratio=pl.when(recorded > 0).then(spent / recorded).otherwise(0.0))
+        .filter((spent > 0) & (spent >= least_ratio * recorded))
+        .sort(-spent, maintain_order=True)
+    )
+    return [found.filter(pl.col("again") == which).to_dicts() for which in (False, True)]

@@ -79,9 +79,7 @@ def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = Li
         },
         evidence={
             "busy_ratio": worst["busy"],
-            "user_ratio": worst["mean_user_ratio"],
-            "system_ratio": worst["mean_system_ratio"],
-            "io_ratio": worst["mean_io_ratio"],
+            **{name: worst[f"mean_{name}"] for name in ("user_ratio", "system_ratio", "io_ratio")},
             "processors": worst["processors"],
             "process_processors": worst["mine"],
         },

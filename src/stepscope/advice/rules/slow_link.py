@@ -51,6 +51,8 @@ MESSAGES = {
     )
 }
 
+_ENDS = ("rank_a", "rank_b")
+
 
 @rule("slow-link", MESSAGES, accuses=True, whole_job=True)
 def slow_link(
@@ -67,25 +69,20 @@ def slow_link(
     exposed, per = exposed_share(segments, arrival), per_of(breakdown)
     for row in slow_links.iter_rows(named=True):
         saving = round(row["cost_ns"] * exposed)
-        a, b = row["rank_a"], row["rank_b"]
         yield Finding(
             rule="slow-link",
             message="slow",
             parameters={
-                "rank_a": a,
-                "rank_b": b,
-                "transport": row["transport"],
+                **{name: row[name] for name in (*_ENDS, "transport", "bandwidth_ratio", "cost_ns")},
                 "bandwidth": row["bandwidth_bytes_per_s"],
                 "typical_bandwidth": row["typical_bytes_per_s"],
-                "bandwidth_ratio": row["bandwidth_ratio"],
-                "cost_ns": row["cost_ns"],
             },
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
             saving_high_ns=max(round(row["cost_ns"]), saving),
             per=per,
-            where={"ranks": [a, b]},
-            evidence={name: row[name] for name in row if name not in ("rank_a", "rank_b")},
+            where={"ranks": [row[end] for end in _ENDS]},
+            evidence={name: row[name] for name in row if name not in _ENDS},
         )
 
 

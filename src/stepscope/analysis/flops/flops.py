@@ -18,8 +18,6 @@ padding if recorded, else taken from its gradient in the same recording.
 
 from __future__ import annotations
 
-import re
-
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
@@ -32,6 +30,9 @@ from stepscope.tables.operators import INSTANCE
 
 KEYS = ("name", "input_shapes", "input_values")
 """Columns that identify a count."""
+
+KIND = pl.col("name").str.split("/").list.last().str.replace(INSTANCE, "")
+"""An operator's kind: MindSpore's names carry scopes and an instance number."""
 
 
 @analysis(
@@ -50,7 +51,8 @@ KEYS = ("name", "input_shapes", "input_values")
 def flops(operators: pl.LazyFrame) -> pl.DataFrame:
     """Count the FLOPs of one call of the operators of `COUNTED`: one row per operator, input shapes and values."""
     rows = (
-        counted(operators)
+        countable(operators)
+        .filter(pl.col("input_shapes").is_not_null())
         .group_by("rank", *KEYS)
         .agg(calls=pl.len().cast(pl.Int64), total_ns=pl.col("duration_ns").sum())
         .sort("rank", *KEYS)
@@ -58,29 +60,19 @@ def flops(operators: pl.LazyFrame) -> pl.DataFrame:
     )
     found: list[int | None] = []
     for part in rows.partition_by("rank", maintain_order=True):
-        found += counts([Call(kind_of(n), tensors(s), values(v)) for n, s, v in part.select(KEYS).iter_rows()])
+        calls = part.select(KIND, *KEYS[1:]).iter_rows()
+        found += counts([Call(kind, tensors(shapes), values(given)) for kind, shapes, given in calls])
     return rows.with_columns(pl.Series("flops", found, pl.Int64)).select("rank", *KEYS, "calls", "flops", "total_ns")
 
 
 def countable(operators: pl.LazyFrame) -> pl.LazyFrame:
     """The operators that are counted if their shapes are known; of nested ones the outermost."""
-    kinds = pl.col("name").str.split("/").list.last().str.replace(INSTANCE, "")
     end, place = pl.col("start_ns") + pl.col("duration_ns"), ["rank", "thread"]
     # an operator without shapes does not replace nested ones that have them
     known = pl.col("input_shapes").is_not_null()
     reach = pl.when(known).then(end).cum_max().forward_fill().shift(1).over(place)
     within = (end <= reach) & pl.col("thread").is_not_null() & (pl.col("duration_ns") > 0)
-    ordered = operators.filter(kinds.is_in(list(COUNTED))).sort(
+    ordered = operators.filter(KIND.is_in(list(COUNTED))).sort(
         *place, "start_ns", "duration_ns", "slice", descending=[False, False, False, True, False]
     )
     return ordered.filter(~within.fill_null(False))
-
-
-def counted(operators: pl.LazyFrame) -> pl.LazyFrame:
-    """The counted operators whose shapes were recorded."""
-    return countable(operators).filter(pl.col("input_shapes").is_not_null())
-
-
-def kind_of(name: str) -> str:
-    """An operator's kind: MindSpore's names carry scopes and an instance number."""
-    return re.sub(INSTANCE, "", name.rsplit("/", 1)[-1])

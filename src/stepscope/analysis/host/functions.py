@@ -16,9 +16,7 @@ from stepscope.tables.base import Column
 
 NO_FUNCTIONS = "no Python functions were recorded: record with `--stacks` (with_stack=True)"
 
-NEVER_RECORDED = (
-    "no Python functions were recorded: MindSpore's profiler records none here; py-spy, for one, shows them"
-)
+NEVER_RECORDED = "no Python functions were recorded: MindSpore's profiler records none here, but py-spy shows them"
 """In formats and on devices for which that profiler has no such option."""
 
 _NEVER = (pl.col("framework") == "mindspore") & (

@@ -127,12 +127,8 @@ def count(call: Call, known: Convolutions) -> int | None:
         found = COUNTED[call.kind](call, known)
     except (IndexError, ValueError, ZeroDivisionError, TypeError):
         return None
-    return found if found is not None and 0 <= found <= LARGEST and not _has_negative(call) else None
-
-
-def _has_negative(call: Call) -> bool:
-    """Whether a size is negative, which means unknown."""
-    return any(size < 0 for shape in (*call.inputs, *call.outputs) for size in shape)
+    is_unknown = any(size < 0 for shape in (*call.inputs, *call.outputs) for size in shape)
+    return found if found is not None and 0 <= found <= LARGEST and not is_unknown else None
 
 
 def counts(calls: list[Call]) -> list[int | None]:

@@ -71,11 +71,6 @@ class Evidence:
     stated: pl.LazyFrame | None
     ranks: pl.LazyFrame | None
 
-    @property
-    def marks_launches(self) -> bool:
-        """Whether the stated end of backward is only the end of launching (see `as_executed`)."""
-        return bool(marks_launches(self.ranks, self.kernels))
-
     def environment(self) -> dict[str, str]:
         """The recorded environment."""
         texts = RANKS.or_empty(self.ranks).select("environment").collect()["environment"].drop_nulls()
@@ -108,7 +103,8 @@ def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None,
     if wanted and (at := _named(windows, known, side, wanted)).count():
         return _with_names(side, at, "environment", [wanted] * windows.height)
     stated = windows[side.column]
-    is_final = stated.count() and not (side is BACKWARD and known.marks_launches)
+    # the stated end of backward may be only the end of launching (see `as_executed`)
+    is_final = stated.count() and not (side is BACKWARD and marks_launches(known.ranks, known.kernels))
     ranges = NO_PHASES if is_final else known.phase_ranges
     executed = _in_windows(windows, ranges.filter(pl.col("phase").is_in(side.phases)), side)
     if stated.count() and not executed.count():
