@@ -27,6 +27,7 @@ from stepscope.pages.shown_table import filled
 from stepscope.run import Run, open_run
 from stepscope.tables import (
     GRAPH_NODES,
+    GRAPH_TENSORS,
     HOST_USAGE,
     INPUT_PIPELINE,
     MEMORY_CURVE,
@@ -274,10 +275,12 @@ def test_a_heading_tells_which_steps_an_answer_is_of(name: str, shown: list[str]
 def test_a_graph_is_of_all_steps() -> None:
     spans = {name: [0] for name in ("start_ns", "end_ns", "window_start_ns", "window_end_ns")}
     nodes = GRAPH_NODES.frame(graph=[0], node=[0], name=["MatMul-op1"], total_bytes=[5])
-    run = Run.from_frames({0: {"steps": STEPS.frame(step=[1], window=["host"], **spans), "graph_nodes": nodes}})
+    tensors = GRAPH_TENSORS.frame(graph=[0], tensor=[0], node=[0], size_bytes=[5], life_start=[0], life_end=[0])
+    steps = STEPS.frame(step=[1], window=["host"], **spans)
+    run = Run.from_frames({0: {"steps": steps, "graph_nodes": nodes, "graph_tensors": tensors}})
     (page,) = (page for page in PAGES if page.name == "memory")
 
-    for question in ("memory_peak", "memory_usage"):
+    for question in ("memory_peak", "memory_usage", "memory_breakdown"):
         ((section),) = shown_sections(answer(run, page, Request(steps="1", table=question)))
         assert ", all steps" in section.tables[0].heading
 

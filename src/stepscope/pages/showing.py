@@ -146,9 +146,9 @@ class _Showing:
         takes = [option for option, argument in self.of.takes.items() if argument == CHOSEN]
         if request.steps is None and all(request.options.get(option) is None for option in takes):
             return ""
-        unknown = any(
-            answer.height and not answer[name].count() for name in ("step", "steps") if name in answer.columns
-        )
+        numbers = [answer[name] for name in ("step", "steps") if name in answer.columns and answer.height]
+        of_graph = answer.height > 0 and "node" in answer.columns and not answer["node"].has_nulls()
+        unknown = of_graph or any(not column.count() for column in numbers)
         if unknown or (self.of.every_step and not takes):
             return filled("{all_steps}", self.per)
         return "" if self.of.every_step or self.per == "recording" else f", {self.per} {request.steps}"
