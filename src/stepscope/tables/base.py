@@ -131,7 +131,7 @@ class Table:
         """Rows of this table; none for those that can do without it."""
         import polars as pl  # noqa: PLC0415 - see the module's first lines
 
-        return pl.LazyFrame(schema=self._types) if rows is None else rows
+        return pl.LazyFrame(schema=self.schema) if rows is None else rows
 
     def frame(self, **columns: Any) -> pl.DataFrame:
         """Build a frame of this table from whole columns; columns not given are null.
