@@ -90,16 +90,21 @@ def first_of_each(frame: pl.DataFrame, key: str) -> pl.DataFrame:
     return frame.filter(pl.col(key).is_first_distinct())
 
 
-def in_order(frame: pl.DataFrame, time: str, *ties: str) -> pl.DataFrame:
-    """`frame` sorted by `time` then by `ties`; nulls last.
+def in_order(frame: pl.DataFrame, *ties: str, descending: bool = False) -> pl.DataFrame:
+    """`frame` sorted by `start_ns`, rows with one start by `ties` (nulls last), and equal rows in their order.
 
-    Sorting by several keys takes ten times as long as by one, and most recordings have no two equal times.
+    Sorting by several keys takes ten times as long as by one, and few starts are equal; so only those rows are sorted
+    by all keys.
     """
-    rows = frame.sort(time, maintain_order=True)
-    times = rows[time]
-    if times.null_count() or (times.head(-1) == times.tail(-1)).any():
-        return frame.sort(time, *ties, nulls_last=True)
-    return rows
+    keys = frame.select("start_ns", *ties).with_row_index("row").sort("start_ns", maintain_order=True)
+    start = pl.col("start_ns")
+    equal = keys.select((start == start.shift(1)) | (start == start.shift(-1))).to_series().arg_true()
+    order = keys["row"]
+    if len(equal):
+        directions = [False, *(descending for _ in ties)]
+        tied = keys[equal].sort("start_ns", *ties, descending=directions, nulls_last=True, maintain_order=True)
+        order = order.scatter(equal, tied["row"])
+    return frame[order]
 
 
 def nothing(schema: Schema) -> Callable[[], pl.DataFrame]:

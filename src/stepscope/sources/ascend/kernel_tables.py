@@ -81,7 +81,7 @@ class KernelTables:
             memory = copies(tasks, calls).with_columns(kind=pl.lit("memory"), type="name")
             parts.append(shaped(memory, COMPUTE))
         rows = pl.concat(parts, how="diagonal").drop("launch_start_ns", "launch_end_ns")
-        rows = in_order(rows, "start_ns", "stream", "name", "duration_ns").join(
+        rows = in_order(rows, "stream", "name", "duration_ns").join(
             launches.known.drop("layer"), on="correlation", how="left", maintain_order="left"
         )
         rows = self._with_step(rows).with_row_index("kernel", offset=self._rows)

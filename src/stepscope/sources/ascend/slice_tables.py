@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.exported_rank import HOST, TASKS, empty, first_of_each, shaped
+from stepscope.sources.ascend.exported_rank import HOST, TASKS, empty, first_of_each, in_order, shaped
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.sources.nesting import nest
@@ -69,7 +69,7 @@ class SliceTables:
             others = tasks.filter(pl.col("category") != "memory")
             parts.append(others.with_columns(step=step_at(others["start_ns"], self._ranges, inside=False)))
         rows = pl.concat([shaped(frame, _COLUMNS) for frame in parts])
-        rows = _outer_first(rows)
+        rows = in_order(rows, "duration_ns", descending=True)  # what encloses others comes before them
         first = self._next
         self._next += rows.height
         return rows.with_columns(slice=pl.int_range(first, self._next, dtype=pl.Int64), spent_ns=pl.lit(0, pl.Int64))
@@ -83,21 +83,6 @@ class SliceTables:
     def stacks(self) -> pl.DataFrame:
         """Rows of `stacks`, for the operators made so far."""
         return self._stacks.frame("\n")
-
-
-def _outer_first(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows in order of start, the longer first if equal, then in the order of the export.
-
-    Few starts are equal, and one key sorts three times as fast as two; so only those rows are sorted by both.
-    """
-    keys = rows.select("start_ns", "duration_ns").with_row_index("row").sort("start_ns", maintain_order=True)
-    start = pl.col("start_ns")
-    equal = keys.select((start == start.shift(1)) | (start == start.shift(-1))).to_series().arg_true()
-    order = keys["row"]
-    if len(equal):
-        tied = keys[equal].sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
-        order = order.scatter(equal, tied["row"])
-    return rows[order]
 
 
 _COLUMNS = {**HOST, "device": TASKS["device"], "stream": TASKS["stream"], "step": pl.Int32}
