@@ -74,13 +74,9 @@ def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFra
 
 
 def timed_calls(calls: pl.DataFrame, path: Path, sink: Sink, *, table: str | None = None) -> pl.DataFrame:
-    """Calls with plausible times. A call without times is kept: it still shows how a step's time was spent.
+    """Rows of `CALLS` with plausible times; `table` is the table of a database that held them.
 
-    Args:
-        calls: Rows of `CALLS`.
-        path: Where they were read.
-        sink: Takes an issue with the number of calls left out.
-        table: The table of a database that held them.
+    A call without times is kept: it still shows how a step's time was spent.
     """
     start = (pl.col("start_us") * 1000).cast(pl.Int64, strict=False)
     lasted = (pl.col("elapse_ms") * 1e6).cast(pl.Int64, strict=False)

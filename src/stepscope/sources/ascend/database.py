@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.sources.ascend.database_access import Access, as_series, bounded, open_access
+from stepscope.sources.ascend.database_access import Access, bounded, open_access
 from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.layout import Field, bare_key, column_key
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
@@ -59,13 +59,7 @@ def columns_of(fields: Iterable[Field]) -> dict[str, Sequence[str] | str]:
 
 
 class Database:
-    """One open database. A missing table gives an empty frame, a missing column nulls.
-
-    Args:
-        path: The file.
-        access: Asks it.
-        sink: Takes issues about damage.
-    """
+    """One open database. A missing table gives an empty frame, a missing column nulls."""
 
     def __init__(self, path: Path, access: Access, sink: Sink) -> None:
         self.path = path
@@ -186,7 +180,7 @@ class Database:
                 starts = [row[0] for row in self._access.all(query, list(rows))]
             except DATABASE_ERRORS:
                 continue  # reported when the table itself is read
-            times.add(as_series("start_ns", tuple(starts), pl.Int64))
+            times.add(pl.Series(starts, dtype=pl.Int64, strict=False))
         return times.middle_ns
 
     def is_filled(self, table: str) -> bool:
@@ -265,6 +259,12 @@ class Database:
         ids, texts = self._strings
         return frame.with_columns(pl.col(columns).replace_strict(ids, texts, default=None, return_dtype=pl.String))
 
+    def texts_in(self, table: str, column: str) -> dict[int, str]:
+        """The numbers of texts in a column, each once, and the texts."""
+        query = f"SELECT DISTINCT {_quoted(column)} FROM {_quoted(table)}"
+        numbers = pl.concat(self._batches(table, query, {"id": pl.Int64}))
+        return dict(self._with_texts(numbers.with_columns(text="id"), ["text"]).drop_nulls().iter_rows())
+
     def enumeration(self, table: str) -> dict[int, str]:
         """An `ENUM_` table: number to name."""
         rows = self.read(table, {"id": "id", "name": "name"}, {"name": pl.String}).drop_nulls()
@@ -294,10 +294,8 @@ def open_database(path: Path, sink: Sink) -> Iterator[Database]:
 
 
 def _columns(rows: list[tuple[Any, ...]], schema: Types) -> pl.DataFrame:
-    columns = zip(*rows, strict=True)
-    return pl.DataFrame(
-        [as_series(name, values, dtype) for (name, dtype), values in zip(schema.items(), columns, strict=True)]
-    )
+    columns = dict(zip(schema, zip(*rows, strict=True), strict=True))
+    return pl.DataFrame(columns, schema=schema, strict=False)
 
 
 def _key(name: str) -> str:

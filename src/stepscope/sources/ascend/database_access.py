@@ -1,4 +1,4 @@
-"""An untrusted SQLite file: opened read-only, with bounded queries, whose columns may hold values of several kinds.
+"""An untrusted SQLite file: opened read-only, with bounded queries.
 
 A file may be made to do harm: views that never end, pages that point at each other so that a table has no end, a cell
 of hundreds of megabytes. Its own size bounds what an honest table can hold; what goes beyond is an error of its table.
@@ -15,8 +15,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes
-
-import polars as pl
 
 MAX_CELL_BYTES = 4 << 20
 """Largest cell, and row, that is read. Texts of profilers are names, shapes and stacks; the largest known is a list of
@@ -144,26 +142,3 @@ def bounded(column: str) -> str:
     if hasattr(sqlite3.Connection, "setlimit"):
         return column
     return f"CASE WHEN length({column}) <= {MAX_CELL_BYTES} THEN {column} END"
-
-
-def as_series(name: str, values: tuple[Any, ...], dtype: type[pl.DataType]) -> pl.Series:
-    """One column; a value that its type does not hold becomes null."""
-    try:
-        return pl.Series(name, values, dtype=dtype)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        return pl.Series(name, [_as(value, dtype) for value in values], dtype=dtype)
-
-
-def _as(value: Any, dtype: type[pl.DataType]) -> Any:
-    """One value as `dtype` holds it; null if it does not."""
-    try:
-        if value is None or isinstance(value, bytes):
-            return None
-        if dtype == pl.String:
-            return str(value)
-        if dtype == pl.Float64:
-            return float(value)
-        whole = int(value)
-        return whole if -(2**63) <= whole < 2**63 else None
-    except (ValueError, OverflowError):
-        return None

@@ -37,13 +37,7 @@ def is_usable(database: Database, sink: Sink, place: str) -> bool:
 
 
 def check_events(database: Database, recording: ExportedRank, *, has_marks: bool = False) -> None:
-    """Report missing or empty tables, and what is unknown without them.
-
-    Args:
-        database: What was read.
-        recording: What it holds.
-        has_marks: Whether steps are known from elsewhere.
-    """
+    """Report missing or empty tables, and what is unknown without them (`has_marks`: see `take_database`)."""
     identity = recording.identity
     wanted = ["STRING_IDS"]
     recorded = identity.activities or "CPU NPU"

@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.sources.ascend.collective_tables import with_payload
 from stepscope.sources.ascend.database import CONNECTION, TEXT_ID, Database, Types, columns_of
-from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, TASKS, empty, first_of_each, shaped
+from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, TASKS, first_of_each, shaped
 from stepscope.sources.ascend.groups import group_key
 from stepscope.sources.ascend.headers import KERNEL_DETAILS
 from stepscope.sources.ascend.pmu import COUNTERS, scaled
@@ -84,7 +84,7 @@ def _by_task(database: Database, counters: dict[int, str]) -> Iterator[tuple[pl.
     for part in range(len(bounds) + 1):
         details = list(spool.taken((part, "details")))
         if details:
-            yield pl.concat(details), pl.concat([empty(_NUMBERS), *spool.taken((part, "numbers"))])
+            yield pl.concat(details), pl.concat([pl.DataFrame(schema=_NUMBERS), *spool.taken((part, "numbers"))])
 
 
 def _with_wait(tasks: pl.DataFrame) -> pl.DataFrame:
@@ -98,10 +98,9 @@ def _counter_columns(database: Database) -> dict[int, str]:
     """Number of each known hardware counter to our column."""
     if not database.has("TASK_PMU_INFO", "globalTaskId", "name", "value"):
         return {}
-    wanted = {"number": "name", "name": "name"}
-    named = database.read("TASK_PMU_INFO", wanted, {"name": TEXT_ID}, where="TRUE GROUP BY name").drop_nulls()
-    columns = {number: COUNTERS[key] for number, name in named.iter_rows() if (key := column_key(name)) in COUNTERS}
-    unknown = [name for _, name in named.iter_rows() if column_key(name) not in COUNTERS]
+    named = database.texts_in("TASK_PMU_INFO", "name")
+    columns = {number: COUNTERS[key] for number, name in named.items() if (key := column_key(name)) in COUNTERS}
+    unknown = [name for name in named.values() if column_key(name) not in COUNTERS]
     if unknown:
         problem = f"has unknown counters, which are left out: {', '.join(sorted(unknown))}"
         database.note("TASK_PMU_INFO", problem, "Nothing to do. A newer stepscope may know them.")

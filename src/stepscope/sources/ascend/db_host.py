@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.ascend.database import CONNECTION, TEXT_ID, Database
-from stepscope.sources.ascend.exported_rank import HOST, OPERATOR_STARTS, empty, first_of_each, shaped
+from stepscope.sources.ascend.exported_rank import HOST, OPERATOR_STARTS, first_of_each, shaped
 from stepscope.sources.ascend.kernel_tables import API_WORDS
 from stepscope.sources.ascend.slice_tables import annotated
 from stepscope.sources.ascend.timeline import Timeline
@@ -39,7 +39,7 @@ def read_operators(database: Database, timeline: Timeline) -> pl.DataFrame:
     stacks = _stacks(database)
     kind = pl.col("kind").replace_strict(kinds, default="op", return_dtype=pl.String).fill_null("op")
     category = kind.replace_strict(_CATEGORIES, default="other", return_dtype=pl.String)
-    began = [empty(OPERATOR_STARTS)]
+    began = [pl.DataFrame(schema=OPERATOR_STARTS)]
     texts = dict.fromkeys(("name", "input_types", "input_shapes"), TEXT_ID)
     for named in database.named_ranges("PYTORCH_API", _OPERATOR, texts):
         rows = named.join(stacks, on="chain", how="left", maintain_order="left")

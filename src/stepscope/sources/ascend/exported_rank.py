@@ -75,11 +75,6 @@ Schema = Mapping[str, type[pl.DataType] | pl.DataType]
 """Column names and types."""
 
 
-def empty(schema: Schema) -> pl.DataFrame:
-    """A frame without rows."""
-    return pl.DataFrame(schema=schema)
-
-
 def shaped(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """`frame` with exactly the columns of `schema`; missing ones are null, values of another kind too."""
     return with_schema(frame, schema, strict=False)
@@ -109,7 +104,7 @@ def in_order(frame: pl.DataFrame, *ties: str, descending: bool = False) -> pl.Da
 
 def nothing(schema: Schema) -> Callable[[], pl.DataFrame]:
     """Gives a frame without rows, always the same one: making it costs more than a query on it."""
-    return cache(lambda: empty(schema))
+    return cache(lambda: pl.DataFrame(schema=schema))
 
 
 @dataclass

@@ -58,11 +58,7 @@ def cpu_executions(files: ExportFiles, sink: Sink) -> pl.DataFrame | None:
 def take_framework(recording: ExportedRank, files: ExportFiles, sink: Sink, *, has_device: bool) -> None:
     """Take totals of operators on the CPU, of data preprocessing and of dataset stages, and the host's memory.
 
-    Args:
-        recording: Takes them.
-        files: The files.
-        sink: Takes issues about damage.
-        has_device: Whether the rank also ran operators on a device.
+    `has_device`: whether the rank also ran operators on a device.
     """
     unit: Unit = "HOST_CPU" if has_device else "CPU"
     totals = [recording.totals, read_totals(files.cpu, unit, sink)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.exported_rank import COMPUTE, empty, first_of_each, in_order, shaped
+from stepscope.sources.ascend.exported_rank import COMPUTE, first_of_each, in_order, shaped
 from stepscope.sources.ascend.pmu import counters_of
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
@@ -100,13 +100,8 @@ class KernelTables:
 
 
 def copies(tasks: pl.DataFrame, calls: pl.DataFrame | None) -> pl.DataFrame:
-    """The copies among some tasks, without those that a call of communication makes, which are parts of the call.
-
-    These are its tasks again, or run on a stream of its tasks while it lasts.
-
-    Args:
-        tasks: `recording.TASKS`.
-        calls: `recording.COMMUNICATION`, of the same chunk of time.
+    """The copies among some tasks, without those that a call of communication makes, which are parts of the call:
+    its tasks again, or run on a stream of its tasks while it lasts.
     """
     found = tasks.filter(pl.col("category") == "memory")
     parts = tasks.filter(pl.col("category") == "communication_task").drop_nulls("stream")
@@ -127,7 +122,7 @@ def with_details(piece: Piece) -> pl.DataFrame:
     """Compute kernels of a piece: as the file of kernels lists them, with what only the trace knows."""
     traced, details = piece.of("compute"), piece.of("details")
     if details is None:
-        return empty(COMPUTE) if traced is None else traced
+        return pl.DataFrame(schema=COMPUTE) if traced is None else traced
     if traced is None:
         return details
     return joined(details, traced, ["start_ns", "name"], ["correlation", "stream"])

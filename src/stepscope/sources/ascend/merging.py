@@ -54,11 +54,7 @@ def find_export(directory: Path) -> Input | None:
 
 
 def read_export(item: Input, sink: Sink) -> ExportedRank:
-    """What an export holds, whose steps are known from elsewhere.
-
-    Args:
-        item: As of `find_export`.
-        sink: Takes recorded flows and issues.
+    """What an export, found by `find_export`, holds, whose steps are known from elsewhere.
 
     Raises:
         UnreadableInput: If nothing of it can be read.
@@ -85,13 +81,7 @@ class Merging:
         self._parts: dict[str, list[pl.DataFrame]] = {}
 
     def add(self, found: ExportedRank, shift_ns: int, covered: pl.DataFrame) -> None:
-        """Take one recording; its events are used up.
-
-        Args:
-            found: The recording.
-            shift_ns: Added to all its times.
-            covered: Those of the steps that it covers.
-        """
+        """Take one recording, which covers the steps `covered`; its events are used up."""
         numbers = _numbers_of(found, shift_ns, self._ranges, covered)
         self._take_calls(found, shift_ns, numbers)
         for name, times in _TIMES.items():
@@ -149,11 +139,7 @@ class Merging:
         return self._merged.timeline.frames("host", list(columns))
 
     def merged(self, host: pl.DataFrame) -> ExportedRank:
-        """All of them as one.
-
-        Args:
-            host: Other known ranges on the host, as `recording.HOST`.
-        """
+        """All of them as one, with other known ranges on the host (as `HOST`)."""
         whole = self._merged
         whole.timeline.add("host", host)
         for name, frames in self._parts.items():

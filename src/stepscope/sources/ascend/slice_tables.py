@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.exported_rank import HOST, TASKS, empty, first_of_each, in_order, shaped
+from stepscope.sources.ascend.exported_rank import HOST, TASKS, first_of_each, in_order, shaped
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.sources.nesting import nest
@@ -23,12 +23,7 @@ def annotated(category: pl.Expr, name: pl.Expr) -> pl.Expr:
 
 
 class SliceTables:
-    """Makes the rows of `slices`, `operators` and `stacks`, piece by piece.
-
-    Args:
-        calls: `described_calls`, for the groups of calls.
-        ranges: The steps.
-    """
+    """Makes the rows of `slices`, `operators` and `stacks`, piece by piece, with the groups of `described_calls`."""
 
     def __init__(self, calls: pl.DataFrame, ranges: pl.DataFrame) -> None:
         self._group = (
@@ -38,7 +33,7 @@ class SliceTables:
         )
         self._ranges = ranges
         self._next = 0
-        self._open = empty(_ROWS)
+        self._open = pl.DataFrame(schema=_ROWS)
         self._stacks = Stacks()
 
     def rows(self, piece: Piece, kernel_rows: pl.DataFrame) -> pl.DataFrame:
@@ -93,7 +88,7 @@ class QueueFlows:
     """Finds where tasks were put into the queue and where they were taken out, by their shared number."""
 
     def __init__(self) -> None:
-        self._waiting = empty(_QUEUED)
+        self._waiting = pl.DataFrame(schema=_QUEUED)
 
     def rows(self, host: pl.DataFrame | None) -> pl.DataFrame:
         """Flows that end in one more piece."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from stepscope.sources.ascend.exported_rank import STEPS as HOST_RANGES
-from stepscope.sources.ascend.exported_rank import empty, shaped
+from stepscope.sources.ascend.exported_rank import shaped
 from stepscope.sources.windows import device_windows
 from stepscope.tables import STEPS
 from stepscope.tables.steps import WHOLE_RECORDING
@@ -26,7 +26,7 @@ def step_ranges(host: Iterable[pl.DataFrame]) -> pl.DataFrame:
         )
         for frame in host
     ]
-    return clean_ranges(pl.concat(found)) if found else empty(HOST_RANGES)
+    return clean_ranges(pl.concat(found)) if found else pl.DataFrame(schema=HOST_RANGES)
 
 
 def clean_ranges(found: pl.DataFrame) -> pl.DataFrame:
@@ -47,9 +47,7 @@ def step_at(times: pl.Series, ranges: pl.DataFrame, *, inside: bool) -> pl.Serie
         return pl.repeat(0, len(times), dtype=pl.Int32, eager=True)
     starts = ranges["start_ns"]
     at = starts.search_sorted(times, side="right").cast(pl.Int64) - 1
-    known = pl.DataFrame({"at": at, "time": times}).select(
-        at=pl.when((pl.col("at") >= 0) & pl.col("time").is_not_null()).then("at")
-    )["at"]
+    known = pl.select(pl.when((at >= 0) & times.is_not_null()).then(at)).to_series()
     steps = ranges["step"].gather(known)
     if not inside:
         return steps
@@ -78,22 +76,12 @@ def steps_table(ranges: pl.DataFrame, spans: pl.DataFrame, span: tuple[int, int]
         # Steps are known from the kernels only; the host's part of them was not recorded.
         windows = first.with_columns(last=pl.col("first_ns").shift(-1).fill_null(last_ns))
         ranges = windows.select("step", start_ns="first_ns", end_ns="last")
-    if ranges.is_empty():
-        if span is None:
-            return STEPS.frame()
-        start, end = span
-        return STEPS.frame(
-            step=[0],
-            start_ns=[start],
-            end_ns=[end],
-            window_start_ns=[start],
-            window_end_ns=[end],
-            window=[WHOLE_RECORDING],
-        )
+    if has_none := ranges.is_empty():
+        ranges = pl.DataFrame([] if span is None else [(0, *span)], schema=HOST_RANGES, orient="row")
     rows = ranges.join(first, on="step", how="left").sort("start_ns")
-    if not rows["first_ns"].count():
+    if has_none or not rows["first_ns"].count():
         host = rows.select("step", "start_ns", "end_ns", window_start_ns="start_ns", window_end_ns="end_ns")
-        return STEPS.shaped(host.with_columns(window=pl.lit("host")))
+        return STEPS.shaped(host.with_columns(window=pl.lit(WHOLE_RECORDING if has_none else "host")))
     windows = device_windows(rows["first_ns"], last_ns)
     laid = pl.concat([rows.select("step", "start_ns", "end_ns"), windows], how="horizontal")
     return STEPS.shaped(laid.with_columns(window=pl.lit("device")))

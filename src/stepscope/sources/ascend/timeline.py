@@ -35,11 +35,7 @@ class Piece:
 
 
 class Timeline(Spool[Kind]):
-    """Events (frames with `start_ns`) by kind.
-
-    Args:
-        scratch: Gives the directory for what does not fit memory.
-    """
+    """Events (frames with `start_ns`) by kind."""
 
     def __init__(self, scratch: Callable[[], Path]) -> None:
         super().__init__(scratch, MEMORY_BYTES)

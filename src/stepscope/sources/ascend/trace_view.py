@@ -23,6 +23,7 @@ from stepscope.tables import COUNTERS, FLOWS
 COMPUTE_CORES = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "AI_CPU", "AICPU", "DSA_SQE", "WRITE_BACK")
 """Task types that are kernels."""
 MEMORY_TASK = r"MEMCPY|MEMSET|SDMA"
+_DEVICE = pl.col("process").cast(pl.Int64, strict=False).mod(32)
 _FLOW = ["phase", "id", "start_ns", "thread"]
 
 
@@ -63,7 +64,7 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
     view, labels = TraceView(), set[str | None]()
     calls, overlaps = [view.communication], [view.overlap]
     for frame in raw.batches("other"):
-        labelled = frame.with_columns(label=_label("process", processes))
+        labelled = frame.with_columns(label=_process(processes))
         labels |= {*labelled["label"].unique()}
         host = labelled if with_cpu_operators else labelled.filter(pl.col("label") != layout.CPU_OPERATORS)
         timeline.add("host", _other_host(host, processes, sides))
@@ -80,9 +81,8 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
     return view
 
 
-def _label(column: str, labels: dict[str, str]) -> pl.Expr:
-    name = pl.col(column)
-    return name.replace(labels) if labels else name
+def _process(labels: dict[str, str]) -> pl.Expr:
+    return pl.col("process").replace(labels) if labels else pl.col("process")
 
 
 def _labels(
@@ -101,7 +101,7 @@ def _labels(
 
 def _framework(name: str, events: pl.DataFrame, processes: dict[str, str]) -> pl.DataFrame:
     """Ranges that the framework recorded as rows of `HOST`."""
-    process = _label("process", processes)
+    process = _process(processes)
     if name == "python":
         events = events.filter(~pl.col("name").str.contains(OWN_FRAME))
     if name != "operators":
@@ -140,7 +140,7 @@ def _take_device(other: pl.DataFrame, threads: dict[tuple[str, str], str], timel
     """Take device work from the events without a category; returns the calls of communication."""
     hardware = other.filter(pl.col("label") == layout.HARDWARE).with_columns(
         stream=pl.coalesce("stream", pl.col("thread").cast(pl.Int64, strict=False)),
-        device=pl.col("process").cast(pl.Int64, strict=False).mod(32),
+        device=_DEVICE,
         process=pl.lit(layout.HARDWARE),
         process_id="process",
         task_type=pl.col("task_type").fill_null(""),
@@ -174,8 +174,7 @@ def _communication(rows: pl.DataFrame, threads: dict[tuple[str, str], str]) -> t
     schema = {"process": pl.String, "thread": pl.String, "plane": pl.String}
     planes = pl.DataFrame([(*track, plane) for track, plane in tracks.items()], schema=schema, orient="row")
     placed = rows.join(planes, on=["process", "thread"], how="left", maintain_order="left")
-    device = pl.col("process").cast(pl.Int64, strict=False).mod(32)
-    placed = placed.with_columns(device=device, process=pl.lit("Communication"))
+    placed = placed.with_columns(device=_DEVICE, process=pl.lit("Communication"))
     calls = with_payload(placed.filter(pl.col("plane").is_null()))
     tasks = placed.filter(pl.col("plane").is_not_null()).with_columns(
         category=pl.lit("communication_task"), thread="plane", size_bytes=None
@@ -190,7 +189,7 @@ def _frequency(rows: pl.DataFrame | None) -> pl.DataFrame:
         rows.drop_nulls(["start_ns", "value"]).select(
             time_ns="start_ns",
             name=pl.lit("ai_core_frequency_mhz"),
-            device=pl.col("process").cast(pl.Int64, strict=False).mod(32),
+            device=_DEVICE,
             value="value",
         )
     )

@@ -47,9 +47,7 @@ class Heading:
 def header_of(path: Path, layout: FileLayout | None = None) -> list[str]:
     """The headers of a CSV file; none if it cannot be opened, which the one who reads its rows reports.
 
-    Args:
-        path: The file.
-        layout: Its columns, by which a file without a header is known.
+    `layout` gives those of a file without a header.
     """
     try:
         return heading_of(path, layout or FileLayout(())).headers
@@ -59,10 +57,6 @@ def header_of(path: Path, layout: FileLayout | None = None) -> list[str]:
 
 def heading_of(path: Path, layout: FileLayout) -> Heading:
     """The heading of a CSV file.
-
-    Args:
-        path: The file.
-        layout: Its columns.
 
     Raises:
         OSError: If it cannot be opened.

@@ -39,10 +39,7 @@ def read_csv(path: Path | None, layout: FileLayout, sink: Sink) -> pl.DataFrame 
 def read_csv_parts(path: Path, layout: FileLayout, sink: Sink) -> Iterator[pl.DataFrame]:
     """Read the columns that `layout` knows, as far as a file has them. No frame if nothing can be read.
 
-    Args:
-        path: The file.
-        layout: Its columns.
-        sink: Takes issues about unknown columns, damaged rows and failures.
+    Unknown columns, damaged rows and failures are reported.
     """
     rows = _Rows(path, layout)
     unknown: list[str] = []
@@ -96,12 +93,7 @@ def _lines(text: bytes) -> int:
 
 
 class _Rows:
-    """Takes the rows of one file from its parts, and counts those that are left out.
-
-    Args:
-        path: The file.
-        layout: Its columns.
-    """
+    """Takes the rows of one file from its parts, and counts those that are left out."""
 
     def __init__(self, path: Path, layout: FileLayout) -> None:
         self.is_whole = True
