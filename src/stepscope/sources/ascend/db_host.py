@@ -7,9 +7,8 @@ import polars as pl
 from stepscope.sources.ascend.database import CONNECTION, TEXT_ID, Database
 from stepscope.sources.ascend.exported_rank import HOST, OPERATOR_STARTS, first_of_each, shaped
 from stepscope.sources.ascend.kernel_tables import API_WORDS
-from stepscope.sources.ascend.slice_tables import annotated
+from stepscope.sources.ascend.slice_tables import framework_ranges
 from stepscope.sources.ascend.timeline import Timeline
-from stepscope.sources.stacks import OWN_FRAME
 
 _THREAD = {"global_thread": "globalTid"}
 _OPERATOR = {
@@ -43,13 +42,7 @@ def read_operators(database: Database, timeline: Timeline) -> pl.DataFrame:
     texts = dict.fromkeys(("name", "input_types", "input_shapes"), TEXT_ID)
     for named in database.named_ranges("PYTORCH_API", _OPERATOR, texts):
         rows = named.join(stacks, on="chain", how="left", maintain_order="left")
-        rows = _on_thread(rows).with_columns(
-            category=annotated(category, pl.col("name")),
-            process=pl.lit("Python"),
-            sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
-            forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
-        )
-        rows = rows.filter((pl.col("category") != "python") | ~pl.col("name").str.contains(OWN_FRAME))
+        rows = framework_ranges(_on_thread(rows).with_columns(category=category, process=pl.lit("Python")))
         starts = rows.filter(pl.col("category") != "queue").join(links, on="connections", how="inner")
         began.append(shaped(starts.select("correlation", operator_start_ns="start_ns"), OPERATOR_STARTS))
         rows = rows.join(first, on="connections", how="left", maintain_order="left").with_columns(

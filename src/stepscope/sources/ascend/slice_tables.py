@@ -8,7 +8,7 @@ from stepscope.sources.ascend.exported_rank import HOST, TASKS, first_of_each, i
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.sources.nesting import nest
-from stepscope.sources.stacks import Stacks
+from stepscope.sources.stacks import OWN_FRAME, Stacks
 from stepscope.tables import FLOWS, OPERATORS
 
 ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(")
@@ -16,10 +16,16 @@ ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(")
 _SLICE_OF_KERNEL = {"compute": "kernel", "communication": "communication", "memory": "memory"}
 
 
-def annotated(category: pl.Expr, name: pl.Expr) -> pl.Expr:
-    """`category`, or `annotation` for framework ranges that are not operators."""
-    is_annotation = pl.any_horizontal(name.str.starts_with(word) for word in ANNOTATIONS)
-    return pl.when(is_annotation).then(pl.lit("annotation")).otherwise(category)
+def framework_ranges(rows: pl.DataFrame) -> pl.DataFrame:
+    """Ranges that the framework recorded, without frames of its profiler; `annotation` if they are not operators."""
+    is_annotation = pl.any_horizontal(pl.col("name").str.starts_with(word) for word in ANNOTATIONS)
+    known = rows.with_columns(
+        category=pl.when(is_annotation).then(pl.lit("annotation")).otherwise("category"),
+        # Ops outside autograd carry -1, ops on their own thread 0.
+        sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
+        forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
+    )
+    return known.filter((pl.col("category") != "python") | ~pl.col("name").str.contains(OWN_FRAME))
 
 
 class SliceTables:

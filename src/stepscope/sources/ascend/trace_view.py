@@ -10,13 +10,12 @@ import polars as pl
 from stepscope.sources.ascend import trace_layout as layout
 from stepscope.sources.ascend.collective_tables import with_payload
 from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, HOST, TASKS, nothing, shaped
-from stepscope.sources.ascend.slice_tables import annotated
+from stepscope.sources.ascend.slice_tables import framework_ranges
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
 from stepscope.sources.base import Sink
 from stepscope.sources.flows import matched_flows
 from stepscope.sources.plausible import report_strays
 from stepscope.sources.spool import EventSpool
-from stepscope.sources.stacks import OWN_FRAME
 from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import COUNTERS, FLOWS
 
@@ -101,24 +100,13 @@ def _labels(
 
 def _framework(name: str, events: pl.DataFrame, processes: dict[str, str]) -> pl.DataFrame:
     """Ranges that the framework recorded as rows of `HOST`."""
-    process = _process(processes)
-    if name == "python":
-        events = events.filter(~pl.col("name").str.contains(OWN_FRAME))
-    if name != "operators":
-        return shaped(events.with_columns(category=pl.lit(name), process=process), HOST)
-    return shaped(
-        events.with_columns(
-            category=annotated(pl.lit("operator"), pl.col("name")),
-            process=process,
-            # Ops outside autograd carry -1, ops on their own thread 0.
-            sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
-            forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
-            stack=frame_lines(pl.col("stack")),
-            input_shapes=pl.col("input_shapes").replace("", None),
-            input_types=pl.col("input_types").replace("", None),
-        ),
-        HOST,
-    )
+    category = "operator" if name == "operators" else name
+    rows = events.with_columns(category=pl.lit(category), process=_process(processes))
+    if name == "operators":
+        # a stack is recorded as `frame;\r\nframe`
+        lines = pl.col("stack").str.replace_all("\r", "", literal=True).str.replace_all(";\n", "\n", literal=True)
+        rows = rows.with_columns(pl.col("input_shapes", "input_types").replace("", None), stack=lines.replace("", None))
+    return framework_ranges(shaped(rows, HOST))
 
 
 def _other_host(events: pl.DataFrame, processes: dict[str, str], sides: dict[str, str]) -> pl.DataFrame:
@@ -129,11 +117,6 @@ def _other_host(events: pl.DataFrame, processes: dict[str, str], sides: dict[str
     kind = pl.col("label").replace_strict(layout.HOST_CATEGORIES, default="annotation", return_dtype=pl.String)
     correlation = pl.when(pl.col("correlation") != 0).then("correlation")
     return shaped(host.with_columns(category=kind, process="label", correlation=correlation), HOST)
-
-
-def frame_lines(stack: pl.Expr) -> pl.Expr:
-    r"""A recorded stack (`frame;\r\nframe`) with one frame a line."""
-    return stack.str.replace_all("\r", "", literal=True).str.replace_all(";\n", "\n", literal=True).replace("", None)
 
 
 def _take_device(other: pl.DataFrame, threads: dict[tuple[str, str], str], timeline: Timeline) -> pl.DataFrame:
