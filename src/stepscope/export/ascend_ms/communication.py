@@ -163,7 +163,7 @@ def named_calls(export: RankExport) -> pl.DataFrame:
         position in the group), `word` (`allReduce`), `key` (behind the `@` of a call's name; null if the group is
         unknown) and `transport`.
     """
-    rows = export.rows("collectives").sort("start_ns")
+    rows = export.rows("collectives").sort("start_ns", maintain_order=True)
     words = {operation: _word(operation) for operation in rows["operation"].unique()}
     groups = {group: group_key(group) for group in rows["group"].drop_nulls().unique()}
     key = pl.col("group").replace_strict(groups, default=None, return_dtype=pl.String)

@@ -15,12 +15,12 @@ _COMPONENTS = {"pytorch": "PyTorch", "mindspore": "MindSpore"}
 
 def operator_memory(export: RankExport) -> str:
     """Blocks in order of allocation, with what was in use when each was allocated and released, as far as known."""
-    blocks = export.allocator_rows("allocations").sort("allocation_ns")
+    blocks = export.allocator_rows("allocations")
     if blocks.is_empty():
         raise Unavailable(export.run.missing("allocations") or "no memory blocks in the wanted steps")
     for when in ("allocation", "release"):
         blocks = _with_levels(blocks, export.allocator_rows("memory_curve"), when)
-    rows = blocks.sort("allocation_ns").select(
+    rows = blocks.sort("allocation_ns", maintain_order=True).select(
         pl.col("name").alias("Name"),
         (pl.col("size_bytes") / KIB).alias("Size(KB)"),
         instants("allocation_ns").alias("Allocation Time(us)"),
@@ -41,7 +41,7 @@ def operator_memory(export: RankExport) -> str:
 
 def memory_record(export: RankExport) -> str:
     """The curve of memory in use and held."""
-    curve = export.allocator_rows("memory_curve").sort("time_ns")
+    curve = export.allocator_rows("memory_curve").sort("time_ns", maintain_order=True)
     if curve.is_empty():
         raise Unavailable(export.run.missing("memory_curve") or "no memory was recorded")
     framework = str(export.facts.get("framework"))
@@ -64,8 +64,8 @@ def _device(export: RankExport) -> pl.Expr:
 def _with_levels(blocks: pl.DataFrame, curve: pl.DataFrame, when: str) -> pl.DataFrame:
     """Blocks with what was in use on their device when each was allocated or released."""
     time, key = f"{when}_ns", "device_key"
-    keyed = blocks.with_columns(pl.col("device").fill_null(-1).alias(key)).sort(time)
-    levels = curve.sort("time_ns").select(
+    keyed = blocks.with_columns(pl.col("device").fill_null(-1).alias(key)).sort(time, maintain_order=True)
+    levels = curve.sort("time_ns", maintain_order=True).select(
         pl.col("time_ns").alias(time),
         pl.col("device").fill_null(-1).alias(key),
         *(pl.col(name).alias(f"{when}_{name}") for name in _LEVELS.values()),

@@ -102,7 +102,7 @@ def kernel_details(export: RankExport) -> str:
     if rows.is_empty():
         raise Unavailable(export.run.missing("kernels") or "no kernels in the wanted steps")
     step = pl.col("step") if export.has_steps else pl.lit(None, pl.Int32)
-    rows = rows.sort("start_ns").select(
+    rows = rows.sort("start_ns", maintain_order=True).select(
         step.alias("Step Id"),
         pl.col("device").alias("Device_id"),
         pl.col("stream").alias("Stream ID"),

@@ -119,7 +119,9 @@ def _host_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
 
 def _counter_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     """Samples of counters."""
-    for name, time, value in export.rows("counters").sort("time_ns").select("name", "time_ns", "value").iter_rows():
+    for name, time, value in (
+        export.rows("counters").sort("time_ns", maintain_order=True).select("name", "time_ns", "value").iter_rows()
+    ):
         pid = tracks.process(COUNTERS)
         yield {"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": us_text(time), "args": {"value": value}}
 
@@ -136,7 +138,7 @@ def _arguments(correlation: int | None, values: list[Any]) -> dict[str, Any]:
 def _arrows(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     flows = export.rows("flows").filter(pl.col("kind") == "forward_backward").drop_nulls(["from_ns", "to_ns"])
     columns = ["flow", "from_ns", "from_thread", "to_ns", "to_thread"]
-    for flow, *ends in flows.sort("from_ns").select(columns).iter_rows():
+    for flow, *ends in flows.sort("from_ns", maintain_order=True).select(columns).iter_rows():
         for phase, time, thread in (("s", *ends[:2]), ("f", *ends[2:])):
             pid, tid = tracks.thread(HOST, thread or str(tracks.pid))
             place = {"pid": pid, "tid": tid, "ts": us_text(time)}

@@ -25,12 +25,16 @@ def write_cpu_usage(export: RankExport) -> None:
     if name in export.written:
         return
     samples = export.within(export.rows("host_usage").drop_nulls("time_ns"), "time_ns")
-    host = samples.filter(pl.col("scope") == "host").unique("time_ns").sort("time_ns")
+    host = (
+        samples.filter(pl.col("scope") == "host").unique("time_ns", keep="first", maintain_order=True).sort("time_ns")
+    )
     if host.height < 2:
         export.leave_out(name, f"{host.height} host samples; a share of CPU time needs two")
         return
     total, available = host["total_bytes"].fill_null(0) / _MB, host["available_bytes"].fill_null(0) / _MB
-    process = samples.filter(pl.col("scope") == "process").sort("time_ns").select("time_ns", "rss_bytes")
+    process = (
+        samples.filter(pl.col("scope") == "process").sort("time_ns", maintain_order=True).select("time_ns", "rss_bytes")
+    )
     resident = host.select("time_ns").join_asof(process, on="time_ns", strategy="nearest")["rss_bytes"]
     content: dict[str, Any] = {
         "cpu_processor_num": int(host["processors"].drop_nulls().max() or 1),  # type: ignore[arg-type]
@@ -66,7 +70,7 @@ def _used(samples: pl.DataFrame, scope: str, host: pl.DataFrame) -> dict[str, li
     busy = (
         samples.filter(pl.col("scope") == scope)
         .with_columns(pl.col("user_ratio", "system_ratio") * pl.col("processors"))
-        .sort("time_ns")
+        .sort("time_ns", maintain_order=True)
         .join_asof(times, left_on="time_ns", right_on="at", strategy="nearest", coalesce=False)
         .group_by("at")
         .agg(pl.col("user_ratio", "system_ratio").sum())

@@ -35,7 +35,7 @@ def write_hccl_raw(export: RankExport) -> None:
     """Write it."""
     name = f"hccl_raw_{export.rank}.csv"
     steps = export.step_numbers
-    every = export.rows("collectives").sort("start_ns").with_columns(transport=transport(export))
+    every = export.rows("collectives").sort("start_ns", maintain_order=True).with_columns(transport=transport(export))
     calls = named_reduces(export, with_waits(export, every))
     if calls.is_empty():
         export.leave_out(name, "no communication was recorded in any step")

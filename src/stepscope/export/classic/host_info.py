@@ -53,7 +53,7 @@ def _marks(export: RankExport) -> pl.DataFrame:
     """Marks with module, event and stage: the loader's class and `getNext`; else kind and name."""
     marks = export.raw(MARKS).filter(pl.col("start_ns").is_not_null() & pl.col("end_ns").is_not_null())
     kind, name = pl.col("kind"), pl.col("name").fill_null("")
-    return marks.sort("start_ns").with_columns(
+    return marks.sort("start_ns", maintain_order=True).with_columns(
         module=kind.replace_strict(_MODULES, default="Framework"),
         event=pl.when(kind == "data").then(name).otherwise(kind),
         stage=pl.when(kind == "data").then(pl.lit("getNext")).otherwise(name),
@@ -63,7 +63,9 @@ def _marks(export: RankExport) -> pl.DataFrame:
 def _memory(export: RankExport) -> pl.DataFrame:
     """Samples of the resident memory of the process."""
     samples = export.rows("host_usage")
-    return samples.filter((pl.col("scope") == "process") & pl.col("rss_bytes").is_not_null()).sort("time_ns")
+    return samples.filter((pl.col("scope") == "process") & pl.col("rss_bytes").is_not_null()).sort(
+        "time_ns", maintain_order=True
+    )
 
 
 def _rows(export: RankExport, marks: pl.DataFrame, memory: pl.DataFrame) -> pl.DataFrame:

@@ -26,7 +26,9 @@ def write_memory_usage(export: RankExport) -> None:
     summary, details = f"memory_usage_summary_{export.rank}.json", f"memory_usage_details_{export.rank}.json"
     record = f"cpu_ms_memory_record_{export.rank}.txt"
     every = (
-        export.within(export.allocator_rows("memory_curve"), "time_ns").drop_nulls("allocated_bytes").sort("time_ns")
+        export.within(export.allocator_rows("memory_curve"), "time_ns")
+        .drop_nulls("allocated_bytes")
+        .sort("time_ns", maintain_order=True)
     )
     if every.is_empty():
         reason = "the allocator was not recorded (profile_memory is off, or the framework does not report it)"
@@ -88,7 +90,7 @@ def _graph(export: RankExport, nodes: pl.DataFrame, device: Any, static: int) ->
     lives = {"life_start": blocks["allocation_ns"], "life_end": blocks["release_ns"].fill_null(times[last] + 1)}
     blocks = (
         blocks.with_columns(times.search_sorted(at).clip(upper_bound=last).alias(name) for name, at in lives.items())
-        .sort("size_bytes", descending=True)
+        .sort("size_bytes", descending=True, maintain_order=True)
         .with_row_index("number")
     )
     names = dict(blocks.select("allocation_ns", "name").iter_rows())

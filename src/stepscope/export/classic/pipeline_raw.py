@@ -42,7 +42,7 @@ def write_loader_pipeline(export: RankExport) -> None:
     if len(loaders) > 1:
         export.leave_out(f"{name} (loaders)", f"only {loaders[0]!r}, not {len(loaders) - 1} others with fewer batches")
     queued = pl.col("queue_size").is_not_null() & (pl.col("queue_capacity") > 0)
-    mine = batches.filter(pl.col("operator").eq_missing(loaders[0]) & queued).sort("time_ns")
+    mine = batches.filter(pl.col("operator").eq_missing(loaders[0]) & queued).sort("time_ns", maintain_order=True)
     if mine.is_empty():
         reason = f"{loaders[0]!r} has no queue of batches: it has no workers, or the queue was not seen"
         export.leave_out(f"{ITERATOR}_{export.rank}.txt", reason)

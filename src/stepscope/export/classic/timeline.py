@@ -70,10 +70,12 @@ def _lines(export: RankExport, steps: pl.DataFrame, operators: pl.DataFrame) -> 
     for step, start, end in steps.select("step", "start_ns", "end_ns").iter_rows():
         yield _event(str(step), 0, STEPS, start, end - start)
     yield from _overlap_events(export)
-    marks = export.within(export.raw(MARKS).filter(pl.col("kind").is_in(_PHASES)), "start_ns").sort("start_ns")
+    marks = export.within(export.raw(MARKS).filter(pl.col("kind").is_in(_PHASES)), "start_ns").sort(
+        "start_ns", maintain_order=True
+    )
     for kind, name, start, end in marks.select("kind", "name", "start_ns", "end_ns").iter_rows():
         yield _event(kind, HOST, HOST_THREAD, start, end - start, args={"name": name})
-    calls = export.rows("collectives").sort("start_ns")
+    calls = export.rows("collectives").sort("start_ns", maintain_order=True)
     for group, name, start, ns, size in calls.select("group", "operation", *_TIME, "size_bytes").iter_rows():
         yield _event(name, COMMUNICATION, str(group), start, ns, args={"size_bytes": size})
     owned = owned_kernels(export).select("name", "full_name", "op_type", "stream", *_TIME)
