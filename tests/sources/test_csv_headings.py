@@ -70,3 +70,39 @@ def test_other_numbers_of_columns_are_refused(tmp_path: Path, layout: FileLayout
 
     assert found is None
     assert issues == ["error"]
+
+
+def left_out(path: Path, layout: FileLayout, text: str) -> tuple[pl.DataFrame, list[tuple[str, str]]]:
+    """What is read of a text, and the severity and problem of its issues."""
+    path.write_text(text)
+    sink = MemorySink("test")
+    found = read_csv(path, layout, sink)
+    assert found is not None
+    issues = sink.close().get("issues")
+    return found, [] if issues is None else issues.select("severity", "problem").rows()
+
+
+@pytest.mark.parametrize(
+    ("header", "repeated"),
+    [
+        pytest.param("kernel_type,total_time(ms),execution_frequency,total_time(us)", "total_time", id="the same name"),
+        pytest.param("kernel_type,total_time,execution_frequency,TotalTime", "totaltime", id="written differently"),
+        pytest.param("kernel_type,total_time,execution_frequency,execution_time", "execution_time", id="another name"),
+    ],
+)
+def test_a_column_that_means_the_same_as_the_one_that_is_read_is_told(
+    tmp_path: Path, header: str, repeated: str
+) -> None:
+    found, issues = left_out(tmp_path / "types.csv", TYPES, f"{header}\nMatMul,2.0,4,2000.0\n")
+
+    assert found["total_ns"].to_list() == [2_000_000]
+    assert issues == [("warning", f"columns that mean the same as others, which are read, are left out: {repeated}")]
+
+
+def test_columns_that_files_have_side_by_side_are_not_told(tmp_path: Path) -> None:
+    text = "op_full_name,FLOPs,FLOPS,FLOPS_Utilization\nDefault/MatMul-op1,5.0,3.0,0.1\n"
+
+    found, issues = left_out(tmp_path / "flops.txt", flops._LAYOUT, text)
+
+    assert found.height == 1
+    assert issues == []

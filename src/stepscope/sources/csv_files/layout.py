@@ -85,10 +85,14 @@ class FileLayout:
     repeats: int = 0
 
     @cached_property
+    def usual(self) -> frozenset[str]:
+        """Bare keys of the headers that one file may have side by side."""
+        return frozenset(map(bare_key, self.ignored.union(*self.orders)))
+
+    @cached_property
     def known(self) -> frozenset[str]:
         """Bare keys of all headers that are known, read or not."""
-        read = {name for field in self.fields for name in field.headers}
-        return frozenset(map(bare_key, read.union(self.ignored, *self.orders)))
+        return self.usual.union(bare_key(name) for field in self.fields for name in field.headers)
 
 
 def order(keys: str) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ def read_csv_parts(path: Path, layout: FileLayout, sink: Sink) -> Iterator[pl.Da
     Unknown columns, damaged rows and failures are reported.
     """
     rows = _Rows(path, layout)
+    repeated: list[str] = []
     unknown: list[str] = []
     try:
         heading = heading_of(path, layout)
@@ -51,7 +52,8 @@ def read_csv_parts(path: Path, layout: FileLayout, sink: Sink) -> Iterator[pl.Da
             if heading.is_stated:
                 sink.issue("error", path, "is empty", "Copy or export the file again.")
             return
-        chosen, unknown = _match(headers, layout)
+        chosen = _match(headers, layout)
+        repeated, unknown = _unread(headers, chosen, layout)
         missing = [f.headers[0] for f in layout.fields if f.required and f not in chosen.values()]
         if missing:
             remedy = "Export the profile again with the profiler's own tools, or report the header if it is new."
@@ -64,6 +66,9 @@ def read_csv_parts(path: Path, layout: FileLayout, sink: Sink) -> Iterator[pl.Da
         report_unreadable(error, path, sink)
         rows.is_whole = False
     rows.report(sink)
+    if repeated:
+        problem = f"columns that mean the same as others, which are read, are left out: {', '.join(repeated)}"
+        sink.issue("warning", path, problem, "Check that they agree; export the file again if not.", place="line 1")
     if unknown:
         problem = f"unknown columns are left out: {', '.join(unknown)}"
         sink.issue("note", path, problem, "Nothing to do. A newer stepscope may know them.", place="line 1")
@@ -188,8 +193,8 @@ class _Rows:
             error(lost_rows(self._strays, self._rows - self._unreadable), STRAY_REMEDY, lost=lost)
 
 
-def _match(headers: list[str], layout: FileLayout) -> tuple[dict[int, Field], list[str]]:
-    """Position to field for known headers, and the unknown headers."""
+def _match(headers: list[str], layout: FileLayout) -> dict[int, Field]:
+    """Position to field for the headers that are read: the first with the usual spelling, if several mean one field."""
     places: dict[str, int] = {}
     for at, name in chain(enumerate(headers), enumerate(map(bare_key, headers))):
         places.setdefault(name, at)
@@ -198,4 +203,13 @@ def _match(headers: list[str], layout: FileLayout) -> tuple[dict[int, Field], li
         names = (*field.headers, *map(bare_key, field.headers))
         if (found := next((places[name] for name in names if name in places), None)) is not None:
             chosen.setdefault(found, field)
-    return chosen, [header for header in headers if header and bare_key(header) not in layout.known]
+    return chosen
+
+
+def _unread(headers: list[str], chosen: dict[int, Field], layout: FileLayout) -> tuple[list[str], list[str]]:
+    """The headers of columns that mean the same as one that is read, and the unknown headers."""
+    ignored = set(map(bare_key, layout.ignored))
+    same = {bare_key(headers[at]) for at in chosen} - ignored | layout.known - layout.usual
+    others = [header for at, header in enumerate(headers) if header and at not in chosen]
+    repeated = [header for header in others if bare_key(header) in same]
+    return repeated, [header for header in others if bare_key(header) not in layout.known]
