@@ -8,7 +8,7 @@ import pytest
 from stepscope.analysis.input.input_stages import Limits
 from stepscope.errors import Unavailable
 from stepscope.run import Run
-from tests.analysis.inputs import MS, batches, samples
+from tests.analysis.inputs import MS, batches, samples, steps
 
 
 def run_of(*frames: pl.DataFrame) -> Run:
@@ -55,6 +55,16 @@ def test_batches_are_numbered_from_one_whatever_the_source_counts() -> None:
 def test_samples_of_operators_are_no_batches() -> None:
     with pytest.raises(Unavailable, match="no queue"):
         run_of(samples({"MapOp_1": [1, 2]})).analyse("input_batches")
+
+
+def test_without_a_batch_in_the_chosen_steps_no_stage_is_judged() -> None:
+    late = batches("device_queue", [3, 4]).with_columns(step=pl.Series([1, 2], dtype=pl.Int32))
+    known = {"input_pipeline": late, "steps": steps(3)}
+    run = Run.from_frames({0: known, 1: {**known, "input_pipeline": late.head(1)}})
+
+    assert run.select(steps=2).analyse("input_stages")["rank"].unique().to_list() == [0]
+    with pytest.raises(Unavailable, match="no batch of the chosen steps"):
+        run.select(steps=3).analyse("input_stages")
 
 
 def test_a_healthy_pipeline_is_healthy() -> None:

@@ -11,6 +11,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.input.input_queues import DATA_QUEUE, FIRST, HOST_QUEUES
 from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
 from stepscope.limits import limit
 from stepscope.tables.base import Column, schema_of
 
@@ -57,7 +58,12 @@ def input_stages(input_queues: pl.DataFrame, limits: Limits = Limits()) -> pl.Da
 
     Returns:
         One row for each of `STAGES`, with the figures of its output queue.
+
+    Raises:
+        Unavailable: If no batch of the chosen steps was recorded.
     """
+    if input_queues.is_empty():
+        raise Unavailable("no batch of the chosen steps was recorded")
     queues = {row["queue"]: row for row in input_queues.iter_rows(named=True)}
     host = next((queues[name] for name in HOST_QUEUES if name in queues), None)
     data = queues.get(DATA_QUEUE)
