@@ -161,7 +161,7 @@ def test_tables_without_steps_keep_their_rows() -> None:
 
 @pytest.mark.parametrize(
     ("ranks", "steps", "message"),
-    [("9", None, "no rank 9.*has ranks 0-3"), (None, "7-", "no step 7-.*has steps 1-3"), ("x", None, "not a number")],
+    [("9", None, "no rank 9.*has ranks 0-3"), (None, "7-", "no steps 7-.*has steps 1-3"), ("x", None, "not a number")],
 )
 def test_a_selection_of_nothing_says_what_there_is(ranks: str | None, steps: str | None, message: str) -> None:
     with pytest.raises(StepscopeError, match=message):

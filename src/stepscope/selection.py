@@ -29,6 +29,11 @@ class Selection:
     def __str__(self) -> str:
         return describe_ranges(self.ranges)
 
+    def named(self, noun: str) -> str:
+        """The numbers behind what they count, e.g. `rank 2`, `steps 7-`."""
+        is_one = len(self.ranges) == 1 and self.ranges[0][0] == self.ranges[0][1]
+        return f"{noun if is_one else noun + 's'} {self}"
+
     def __and__(self, other: Selection) -> Selection:
         """The numbers that both choose."""
         both = (
@@ -137,5 +142,4 @@ def named_numbers(noun: str, numbers: Iterable[int]) -> str:
         >>> named_numbers("rank", [2]), named_numbers("step", [4, 5, 6])
         ('rank 2', 'steps 4-6')
     """
-    there = set(numbers)
-    return f"{noun if len(there) == 1 else noun + 's'} {describe_numbers(there)}"
+    return Selection(_merge((number, number) for number in numbers)).named(noun)

@@ -87,7 +87,7 @@ def test_ranks_and_steps_that_are_not_there_are_told(capfd) -> None:
     assert main(["analyze", str(EXAMPLE), "-q", "--ranks", "0,2,99-100", "--steps", "4-5,77"]) == 0
 
     assert capfd.readouterr().err.splitlines() == [
-        f"stepscope: no rank 99-100 in {EXAMPLE.name}; the other chosen ranks are used",
+        f"stepscope: no ranks 99-100 in {EXAMPLE.name}; the other chosen ranks are used",
         f"stepscope: no step 77 in {EXAMPLE.name}; the other chosen steps are used",
     ]
 
@@ -105,4 +105,4 @@ def test_ranks_and_steps_that_are_not_there_are_told(capfd) -> None:
     ],
 )
 def test_what_is_missing_from_a_selection(chosen, there, absent) -> None:
-    assert missing(chosen, there, "ranks") == absent
+    assert str(missing(chosen, there, "ranks")) == absent

@@ -12,7 +12,7 @@ from stepscope.analysis.methods.step_points import NamedPoints
 from stepscope.cli.notes import note
 from stepscope.cli.progress import ProgressBar
 from stepscope.run import Run, open_run
-from stepscope.selection import Choice, describe_ranges, parse_selection
+from stepscope.selection import Choice, Selection, parse_selection
 
 NAMED = 3
 """Further runs that are named."""
@@ -49,8 +49,9 @@ def opened(
         note(_which(opened))
     there = [rank.rank for rank in opened.ranks]
     for what, chosen, known in (("rank", ranks, there), ("step", steps, opened.steps if steps else ())):
-        if absent := missing(chosen, known, f"{what}s"):
-            note(f"no {what} {absent} in {opened.name}; the other chosen {what}s are used")
+        absent = missing(chosen, known, f"{what}s")
+        if absent.ranges:
+            note(f"no {absent.named(what)} in {opened.name}; the other chosen {what}s are used")
     return opened
 
 
@@ -64,13 +65,13 @@ def _which(run: Run) -> str:
     )
 
 
-def missing(chosen: Choice, there: Sequence[int], what: str) -> str:
-    """The chosen numbers that are not there, in the shortest spelling; empty if all are.
+def missing(chosen: Choice, there: Sequence[int], what: str) -> Selection:
+    """The chosen numbers that are not there.
 
     An open end such as `7-` asks for what there is, so nothing is missing from it unless it is empty.
 
     Examples:
-        >>> missing("0-3,7,9-", [0, 1, 9, 11], "ranks")
+        >>> str(missing("0-3,7,9-", [0, 1, 9, 11], "ranks"))
         '2-3,7'
     """
     selection = parse_selection(chosen, what)
@@ -82,4 +83,4 @@ def missing(chosen: Choice, there: Sequence[int], what: str) -> str:
             continue
         bounds = [first - 1, *inside, last + 1]
         gaps.extend((a + 1, b - 1) for a, b in pairwise(bounds) if b - a > 1)
-    return describe_ranges(gaps)
+    return Selection(tuple(gaps))

@@ -179,12 +179,12 @@ class Run(Recorded):
         """
         wanted_ranks, wanted_steps = parse_selection(ranks, "ranks"), parse_selection(steps, "steps")
         kept = [rank for rank in self.ranks if wanted_ranks is None or rank.rank in wanted_ranks]
-        if not kept:
-            raise StepscopeError(f"no rank {wanted_ranks} in {self.name}. It has {self._described()}")
+        if wanted_ranks is not None and not kept:
+            raise StepscopeError(f"no {wanted_ranks.named('rank')} in {self.name}. It has {self._described()}")
         if wanted_steps is not None:
             if not any(step in wanted_steps for step in self.steps):
                 there = f"It has {named_numbers('step', self.steps)}" if self.steps else "It has no steps"
-                raise StepscopeError(f"no step {wanted_steps} in {self.name}. {there}")
+                raise StepscopeError(f"no {wanted_steps.named('step')} in {self.name}. {there}")
             kept = [rank.narrowed(wanted_steps) for rank in kept]
         run = self._with_ranks(kept)
         if len(kept) < len(self.whole.ranks):
