@@ -75,7 +75,7 @@ def slow_ranks() -> pl.DataFrame:
 def dataset() -> pl.DataFrame:
     row = {"rank": 0, "pipeline": 0, "parent": None, "depth": 1, "children": [1], "samples": 9, "bottleneck": True}
     row |= {"usage_ratio": 0.2, "workers": 1, "processors_per_worker": 0.1, "observations": [], "chain": "a -> b"}
-    types = ("GeneratorOp", "MapOp", "BatchOp", "ShuffleOp", "SkipOp", "TFReaderOp")
+    types = ("GeneratorOp", "MapOp", "BatchOp", "ShuffleOp", "SkipOp", "DataQueueOp", "FilterOp", "TFReaderOp")
     rows = [{**row, "operator": f"{kind}_{n}", "number": n, "type": kind} for n, kind in enumerate(types)]
     rows[-1]["children"] = []
     lists = {"parent": pl.String, "observations": pl.List(pl.String), "children": pl.List(pl.Int64)}

@@ -7,7 +7,7 @@ import json
 import polars as pl
 import pytest
 
-from stepscope.advice import advise, worded
+from stepscope.advice import advise, limits_from, worded
 from stepscope.advice.rules.data_loader import data_loader
 from stepscope.run import Run
 from stepscope.tables import RANK_FIGURES, RANKS, STEPS
@@ -153,7 +153,10 @@ def test_behind_an_empty_host_queue_the_data_queue_is_only_evidence() -> None:
         ({"BatchOp_1": 0.1, "MapOp_2": 0.1, "TFReaderOp_3": 0.9}, "map", "num_parallel_workers of the map"),
         ({"BatchOp_1": 0.1, "MapOp_2": 0.9, "TFReaderOp_3": 0.9}, "batch", "prefetch_size"),
         ({"ShuffleOp_1": 0.1, "TFReaderOp_2": 0.9}, "shuffle", "smaller buffer_size"),
-        ({"SkipOp_1": 0.1, "TFReaderOp_2": 0.9}, "other", "prefetch_size"),
+        ({"SkipOp_1": 0.1, "TFReaderOp_2": 0.9}, "single", "sampler"),
+        ({"ProjectOp_1": 0.1, "TFReaderOp_2": 0.9}, "single", "no workers"),
+        ({"BatchOp_1": 0.9, "TFReaderOp_2": 0.9}, "sender", "no workers"),
+        ({"FilterOp_1": 0.1, "TFReaderOp_2": 0.9}, "other", "num_parallel_workers"),
     ],
 )
 def test_each_kind_of_slow_operator_has_its_advice(usage: dict[str, float], kind: str, advice: str) -> None:
@@ -161,6 +164,17 @@ def test_each_kind_of_slow_operator_has_its_advice(usage: dict[str, float], kind
 
     assert finding.evidence["kind"] == kind
     assert advice in worded(finding).action
+
+
+@pytest.mark.parametrize("kind", ["Skip", "Take", "Zip", "Concat", "Rename", "Repeat", "Project", "DataQueue"])
+def test_of_operators_without_workers_none_are_asked_for(kind: str) -> None:
+    slow = {f"{kind}Op_1": 0.9 if kind == "DataQueue" else 0.1, "TFReaderOp_2": 0.9}
+    root = "DataQueueOp_0" if kind == "DataQueue" else "EpochCtrlOp_0"
+
+    (finding,) = found(chain(slow, root=root), "pipeline-bottleneck")
+
+    assert "num_parallel_workers" not in worded(finding).action + worded(finding, "zh").action
+    assert "no workers" in worded(finding).action and "没有可增加的工作线程" in worded(finding, "zh").action
 
 
 @pytest.mark.parametrize("usage", [{"ShuffleOp_1": 0.1, "TFReaderOp_2": 0.9}, {"Shuffle_1": 0.1, "Map_2": 0.9}])
@@ -192,6 +206,20 @@ def test_a_root_with_a_queue_is_slow_where_all_are_full_or_its_own_is_emptier(fi
 
     assert finding.where["operators"] == ["Batch_0"]
     assert cause in worded(finding).cause
+
+
+def test_whether_all_queues_are_full_goes_by_the_limits_of_the_user() -> None:
+    tables = {
+        "pipeline_operators": pipeline({"Batch_0": None, "TFReader_1": "Batch_0"}),
+        "input_pipeline": samples({"Batch_0": [7] * 4, "TFReader_1": [7] * 4}),
+    }
+    run = Run.from_frames({0: tables})
+
+    assert found(tables, "pipeline-bottleneck") == []
+    (finding,) = advise(run.with_limits(limits_from({"input_operators": {"high_usage": 0.6}})))
+
+    assert finding.evidence["observations"] == ["all queues full"]
+    assert "All queues are full" in worded(finding).cause
 
 
 def test_one_sample_at_the_start_says_nothing_about_a_pipeline() -> None:

@@ -128,7 +128,7 @@ UNUSED: Mapping[str, set[str]] = {
     "idle-time": {"other/no function"},
     "pipeline-bottleneck": {
         f"{kind}/{place}"
-        for kind in ("reader", "generator", "map", "batch", "shuffle", "other")
+        for kind in ("reader", "generator", "map", "batch", "shuffle", "single", "sender", "other")
         for place in ("last", "between", "waiting")
     },
 }

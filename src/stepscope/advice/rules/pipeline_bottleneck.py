@@ -11,7 +11,7 @@ from stepscope.advice.finding import Finding, place
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.analysis.input.input_stages import HEALTHY, PROCESSING
-from stepscope.analysis.methods.pipeline_graph import IDLE, LIMITS
+from stepscope.analysis.methods.pipeline_graph import ALL_FULL, IDLE, SENDERS, SINGLE
 
 ACTIONS = {
     "reader": Text(
@@ -39,9 +39,23 @@ ACTIONS = {
         "减小打乱算子的 buffer_size；在数据还小的时候尽早打乱，或让读取算子只打乱文件"
         "（shuffle=Shuffle.FILES）；或缓存打乱之前的数据。该算子没有可增加的工作线程。",
     ),
+    "single": Text(
+        "It has no workers to add. Raise prefetch_size (mindspore.dataset.config), let the reader choose the rows (its "
+        "sampler, num_samples) instead of skip or take, or prepare the data offline, e.g. merge datasets that are "
+        "joined here.",
+        "该算子没有可增加的工作线程。增大 prefetch_size（mindspore.dataset.config）；让读取算子只读取所需的数据"
+        "（num_samples），代替跳过或截取；或离线准备数据，例如合并在此拼接的数据集。",
+    ),
+    "sender": Text(
+        "The dataset is fast enough, and this operator, which only hands batches on, has no workers to add: "
+        "send less per batch (smaller data types, less padding), or shorten the steps that take them.",
+        "数据集足够快；该算子只把批次交给训练，没有可增加的工作线程。减少每个批次的数据量（更小的数据类型、更少的填充），"
+        "或缩短取用批次的训练步。",
+    ),
     "other": Text(
-        "Raise prefetch_size and the workers of the operator, and see whether it can come later in the pipeline.",
-        "增大 prefetch_size 和该算子的工作线程数，并考虑能否把它移到流水线的后面。",
+        "Raise prefetch_size and, if it has it, num_parallel_workers of the operator, and see whether it can come "
+        "later in the pipeline.",
+        "增大 prefetch_size 和该算子的 num_parallel_workers（若有），并考虑能否把它移到流水线的后面。",
     ),
 }
 """Kind of operator to what helps with it, following MindSpore's performance guide."""
@@ -86,6 +100,8 @@ MESSAGES = {
 }
 
 _KINDS = {
+    **dict.fromkeys((*SINGLE, "Project"), "single"),
+    **dict.fromkeys(SENDERS, "sender"),
     "Generator": "generator",
     "Map": "map",
     "Batch": "batch",
@@ -159,7 +175,7 @@ def _place(row: dict[str, Any]) -> str:
     """The key in `_CAUSES` that fits the queues around an operator."""
     usage, before = row["usage_ratio"], row["input_usage"]
     # a root may have an output queue (if the training loop takes from it) and be slow like any other operator
-    if usage is None or (row["depth"] == 0 and usage >= LIMITS.high_usage):
+    if usage is None or ALL_FULL in row["observations"]:
         return "last"
     if before is None:
         return "first"

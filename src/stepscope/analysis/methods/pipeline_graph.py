@@ -10,9 +10,13 @@ from stepscope.limits import limit
 SINGLE = frozenset(("Barrier", "Concat", "EpochCtrl", "Rename", "Repeat", "Shuffle", "Skip", "Take", "Zip"))
 """Operators that always run in one thread, so their workers are not judged."""
 
+SENDERS = ("DataQueue", "DeviceQueue")
+"""Roots that send batches to the device."""
+
 OVERLOADED, IDLE, TOO_MANY_WORKERS = "workers overloaded", "workers idle", "too many workers"
 SLOW_READER, STARVED_DEVICE = "reader too slow", "queue before the device often empty"
 FULLER_INPUT, EMPTY_INPUT = "input much fuller than output", "input nearly empty"
+ALL_FULL = "all queues full"
 """Possible observations about an operator."""
 
 
@@ -75,11 +79,15 @@ def bottlenecks(nodes: Sequence[Node], limits: Limits = LIMITS) -> list[str]:
     """
     by_name = {node.name: node for node in nodes}
     found = {node.name for node in nodes if _is_slow(node, by_name, limits)}
-    used = [node.usage for node in nodes if node.usage is not None]
-    if used and min(used) >= limits.high_usage:
-        found |= {node.name for node in nodes if node.depth == 0}
+    found |= {node.name for node in nodes if _ends_full_queues(node, nodes, limits)}
     order = sorted(nodes, key=lambda node: (-node.depth, -node.number))
     return [node.name for node in order if node.name in found]
+
+
+def _ends_full_queues(node: Node, nodes: Sequence[Node], limits: Limits) -> bool:
+    """Whether a node is the root of a pipeline whose queues are all full."""
+    used = [one.usage for one in nodes if one.usage is not None]
+    return node.depth == 0 and bool(used) and min(used) >= limits.high_usage
 
 
 def _is_slow(node: Node, by_name: Mapping[str, Node], limits: Limits) -> bool:
@@ -98,8 +106,9 @@ def input_usage(node: Node, by_name: Mapping[str, Node]) -> float:
 
 def observations(node: Node, nodes: Sequence[Node], limits: Limits = LIMITS) -> list[str]:
     """Observations about an operator by MindSpore's own limits."""
+    about_all = [ALL_FULL] if _ends_full_queues(node, nodes, limits) else []
     if node.kind in SINGLE:
-        return []
+        return about_all
     by_name = {one.name: one for one in nodes}
     before = input_usage(node, by_name)
     conditions: list[tuple[str, bool]] = [
@@ -111,7 +120,7 @@ def observations(node: Node, nodes: Sequence[Node], limits: Limits = LIMITS) -> 
         (FULLER_INPUT, node.usage is not None and before - node.usage > limits.wide_gap),
         (EMPTY_INPUT, 0 <= before < limits.low_input),
     ]
-    return [text for text, holds in conditions if holds]
+    return [text for text, holds in conditions if holds] + about_all
 
 
 def _is_idle(node: Node, limits: Limits) -> bool:
@@ -120,7 +129,7 @@ def _is_idle(node: Node, limits: Limits) -> bool:
 
 def _starves(node: Node, by_name: Mapping[str, Node], limits: Limits) -> bool:
     """Whether the root, which sends batches to the device, often has none to send."""
-    if node.depth != 0 or node.kind not in ("DataQueue", "DeviceQueue"):
+    if node.depth != 0 or node.kind not in SENDERS:
         return False
     empty = [by_name[name].empty or 0.0 for name in node.children if name in by_name]
     return max(empty, default=0.0) > limits.empty_root
