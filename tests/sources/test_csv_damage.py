@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from stepscope.run import open_runs
+from stepscope.sources.csv_files.values import nanoseconds
 
 PIPELINE = """\
 op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,output_queue_usage_rate,sample_interval,parent_id,children_id
@@ -32,3 +34,21 @@ def test_a_quote_in_the_wrong_place_is_an_issue_and_no_warning(
     assert "a quote is not closed; rows after it may be lost" in problems
     assert "has rows that cannot be separated; 4 others may be lost" in problems
     assert [str(warning.message) for warning in recwarn] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "places", "ns"),
+    [
+        ("1760000000000462.904\t", 3, 1_760_000_000_000_462_904),
+        ("5.", 3, 5_000),
+        ("-1.5", 3, -1_500),
+        ("-0.5", 1, -5),
+        ("1.-5", 3, None),
+        ("9223372036854774.999", 3, 9_223_372_036_854_774_999),
+        ("18446744073709552.000", 3, None),
+        ("-9223372036854775808", 6, None),
+        ("9223372036854775807", 0, 2**63 - 1),
+    ],
+)
+def test_a_time_is_exact_or_unknown(text: str, places: int, ns: int | None) -> None:
+    assert pl.select(nanoseconds(pl.lit(text), places)).item() == ns

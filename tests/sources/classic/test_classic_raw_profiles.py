@@ -80,6 +80,16 @@ def test_communication_stands_in_pairs_of_columns_of_one_name(tmp_path: Path) ->
     assert issues == []
 
 
+@pytest.mark.parametrize("call", [f"{T0_US + 40},-0.5", "18446744073709552.0,5", f"{T0_US + 40},1.-5"])
+def test_communication_of_an_impossible_time_is_left_out(tmp_path: Path, call: str) -> None:
+    text = f"{STEPS_HEADER},Reduce Start(us),Reduce Duration(us)\n" + iteration(1, 0, reduce=f",{call}")
+
+    tables, _ = read_part(write_device, tmp_path, {STEPS: text})
+
+    assert steps_of(tables)
+    assert "collectives" not in tables
+
+
 def test_the_step_trace_of_mindspore_counts_where_it_is_there(tmp_path: Path) -> None:
     raw_steps = f"{STEPS_HEADER}\n" + iteration(1, 0)
 

@@ -49,7 +49,7 @@ def whole(value: pl.Expr) -> pl.Expr:
 
 
 def nanoseconds(text: pl.Expr, places: int = 3) -> pl.Expr:
-    """A time as text, e.g. `1760000000000462.904` with or without a tab after it, as exact ns.
+    """A time as text, e.g. `1760000000000462.904` with or without a tab after it, as exact ns of 64 bits, else null.
 
     A float64 holds such a time to a quarter of a microsecond only, so the two halves are read as integers.
 
@@ -57,9 +57,14 @@ def nanoseconds(text: pl.Expr, places: int = 3) -> pl.Expr:
         text: The time.
         places: Decimal places by which its unit is above the nanosecond: 3 for microseconds.
     """
-    parts = text.str.strip_chars(' \t"').str.splitn(".", 2)
+    stripped = text.str.strip_chars(' \t"')
+    parts = stripped.str.splitn(".", 2)
     whole_part: pl.Expr = parts.struct.field("field_0").cast(pl.Int64, strict=False)
     if not places:
         return whole_part
-    fraction = parts.struct.field("field_1").fill_null("").str.pad_end(places, "0").str.slice(0, places)
-    return whole_part * pl.lit(10**places, pl.Int64) + fraction.cast(pl.Int64, strict=False)
+    digits = parts.struct.field("field_1").fill_null("").str.pad_end(places, "0").str.slice(0, places)
+    fraction = digits.cast(pl.UInt32, strict=False).cast(pl.Int64)
+    signed = pl.when(stripped.str.starts_with("-")).then(-fraction).otherwise(fraction)
+    largest = 2**63 // 10**places - 1
+    fitting = pl.when(whole_part.is_between(-largest, largest)).then(whole_part)
+    return fitting * pl.lit(10**places, pl.Int64) + signed
