@@ -75,10 +75,11 @@ def _with_device_time(operators: pl.DataFrame, kernels: pl.DataFrame) -> pl.Data
         .group_by("external_id")
         .agg(self_device_ns=pl.sum("duration_ns"), self_cube_ns=cube)
     )
-    rows = operators.join(launched, on="external_id", how="left").with_columns(
+    rows = operators.join(launched, on="external_id", how="left", maintain_order="left").with_columns(
         pl.col("self_device_ns", "self_cube_ns").fill_null(0)
     )
-    threads = rows.sort("start_ns", "duration_ns", descending=[False, True]).partition_by("thread", maintain_order=True)
+    outer_first = rows.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
+    threads = outer_first.partition_by("thread", maintain_order=True)
     return pl.concat([_with_totals(thread) for thread in threads]).sort("start_ns", maintain_order=True)
 
 

@@ -110,7 +110,8 @@ def _trace_of(rows: pl.DataFrame, calls: pl.DataFrame, path: Path, sink: Sink) -
 
 def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows of `steps`, by their iteration, or by their start if graphs count separately."""
-    rows = rows.unique(["iteration", "graph", "start_ns"]).sort("start_ns")
+    rows = rows.unique(["iteration", "graph", "start_ns"], keep="first", maintain_order=True)
+    rows = rows.sort("start_ns", maintain_order=True)
     by_start = pl.int_range(1, pl.len() + 1, dtype=pl.Int32)
     number = by_start if rows["iteration"].is_duplicated().any() else pl.col("iteration")
     kept = ("start_ns", "end_ns", "forward_start_ns", "backward_end_ns", "graph")
@@ -120,7 +121,7 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
 def _calls(found: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """Rows of `collectives`: calls of one name in each step; the operation is not recorded."""
     ranges = steps.select("step", "end_ns", at="start_ns")
-    calls = found.unique().sort("start_ns", "name")
+    calls = found.unique().sort("start_ns", "name", "duration_ns")
     placed = calls.join_asof(ranges, left_on="start_ns", right_on="at").filter(pl.col("start_ns") <= pl.col("end_ns"))
     rows = placed.select(
         *_CALLS,
