@@ -32,7 +32,7 @@ def answers(run: Run) -> dict[str, Any]:
             found[question] = [plain(row) for row in run.analyse(question).iter_rows(named=True)]
         except Unavailable as reason:
             found[question] = str(reason)
-    found["advice"] = [plain(asdict(finding)) for finding in advise(run)]
+    found["advice"] = [plain(asdict(finding)) for finding in advise(run, strict=True)]
     return found
 
 
