@@ -117,6 +117,17 @@ def test_a_range_of_epochs(backend: StandIn) -> None:
     assert [m["name"] for m in backend.rows(kind="epoch")] == ["2", "3"]
 
 
+def test_an_epoch_that_was_not_seen_to_begin_ends_its_range_without_a_mark(backend: StandIn) -> None:
+    profiler = backend.profiler(epochs=(1, 1))
+    assert backend.steps is not None
+    backend.train(2)
+    backend.steps.epoch_ended(1)
+    backend.train(2)
+    profiler.stop()
+    assert backend.recorded_steps() == [1, 2]
+    assert backend.rows(kind="epoch") == []
+
+
 def test_windows_end_with_steps(backend: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows_module, "MOST_WAITING", 100)
     monkeypatch.setattr(window_timing, "LEAST_PAUSED_NS", 10**12)

@@ -134,11 +134,9 @@ class StepTracker:
         self._epoch(number, False)
 
     def epoch_ended(self, number: int) -> None:
-        """Epoch `number` is over. Ignored if none has begun."""
+        """Epoch `number` is over. It gets no mark if its beginning was not reported."""
         began_ns, self._epoch_began_ns = self._epoch_began_ns, None
-        if began_ns is None:
-            return
-        if self.active:  # not part of a step, and does not begin one
+        if began_ns is not None and self.active:  # not part of a step, and does not begin one
             self._add((EPOCH, str(number), began_ns, perf_counter_ns(), self.number, get_ident(), ""))
         self._epoch(number, True)
 
