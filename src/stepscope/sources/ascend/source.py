@@ -40,7 +40,7 @@ class AscendText(_Export):
     """Reader of the text export."""
 
     name = "ascend_text"
-    version = 8
+    version = 9
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "communication_matrix.json is missing or empty",
@@ -63,7 +63,7 @@ class AscendDb(_Export):
     """Reader of the database export."""
 
     name = "ascend_db"
-    version = 5
+    version = 6
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "the database has no communication matrix",
