@@ -215,9 +215,12 @@ def test_a_rule_that_ends_the_process_costs_only_its_findings(tmp_path: Path) ->
     (tmp_path / "widgets.py").write_text(dedent(LIMITS).replace("return []", "raise SystemExit(3)"))
 
     told = stepscope(tmp_path, "--plugin", "widgets", "analyze", EXAMPLE)
+    debugged = stepscope(tmp_path, "--plugin", "widgets", "analyze", EXAMPLE, "--debug")
 
     assert told.returncode == 0 and "Rank 2" in told.stdout
     assert "the rule widget-count (widgets) failed, so findings are missing: SystemExit: 3" in told.stdout
+    assert debugged.returncode and "the rule widget-count (widgets) ends the process" in debugged.stderr
+    assert "widgets.py" in debugged.stderr and "SystemExit: 3" in debugged.stderr
 
 
 @pytest.mark.parametrize("method", ["find", "sniff", "read"])

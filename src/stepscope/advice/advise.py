@@ -50,7 +50,9 @@ def _failures_of(rule: Rule, run: Run, *, strict: bool) -> Iterator[None]:
     except Unavailable:
         return
     except (*FAILURES, pl.exceptions.PanicException) as error:
-        if isinstance(error, Cancelled) or (strict and not isinstance(error, SystemExit)):
+        if strict and isinstance(error, SystemExit):  # by itself, it would end the process without saying where
+            raise RuntimeError(f"the rule {rule.name} ({rule.function.__module__}) ends the process") from error
+        if strict or isinstance(error, Cancelled):
             raise
         warning = (
             f"the rule {rule.name} ({rule.function.__module__}) failed, so findings are missing: "
