@@ -59,10 +59,10 @@ def test_what_is_no_number_is_refused(chosen: Any) -> None:
 
 
 def test_numbers_of_numpy_choose_too() -> None:
-    frame = pl.DataFrame({"step": [3, 1, 2]})
+    numbers = pytest.importorskip("numpy").array([3, 1, 2])
 
-    assert str(parse_selection(frame["step"].to_numpy()[0], "steps")) == "3"
-    assert str(parse_selection(frame["step"].to_numpy(), "steps")) == "1-3"
+    assert str(parse_selection(numbers[0], "steps")) == "3"
+    assert str(parse_selection(numbers, "steps")) == "1-3"
 
 
 def test_numbers_are_described_as_ranges() -> None:
