@@ -49,8 +49,8 @@ def python_threads(slices: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> p
     Raises:
         Unavailable: If no Python functions were recorded.
     """
-    found = SLICES.or_empty(slices).filter(pl.col("category") == "python")
-    if found.select("category").head(1).collect().is_empty():
+    found = None if slices is None else slices.filter(pl.col("category") == "python")
+    if found is None or found.select("category").head(1).collect().is_empty():
         never = RANKS.or_empty(ranks).select(_NEVER.any()).collect().item()
         raise Unavailable(NEVER_RECORDED if never else NO_FUNCTIONS)
     places = found.filter(pl.col("duration_ns") > 0).select("rank", "process", "thread").unique()

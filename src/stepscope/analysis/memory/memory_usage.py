@@ -13,7 +13,7 @@ from stepscope.analysis.methods.statistics import sum_known
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.selection import Choice, parse_selection
-from stepscope.tables import COUNTERS, HOST_USAGE, RANK_FIGURES, RANKS
+from stepscope.tables import HOST_USAGE, RANK_FIGURES, RANKS
 from stepscope.tables.base import Column, schema_of, with_schema
 
 CURVE = columns(
@@ -202,6 +202,8 @@ def _measured(counters: pl.LazyFrame | None, usage: pl.LazyFrame | None, on_host
 
 def _of_devices(counters: pl.LazyFrame | None) -> dict[int, int]:
     """Memory size of each device."""
+    if counters is None:
+        return {}
     is_size = (pl.col("name") == CAPACITY_COUNTER) & pl.col("device").is_not_null()
-    rows = COUNTERS.or_empty(counters).filter(is_size).group_by("device").agg(pl.col("value").max()).collect()
+    rows = counters.filter(is_size).group_by("device").agg(pl.col("value").max()).collect()
     return {device: round(value) for device, value in rows.iter_rows()}

@@ -20,7 +20,7 @@ from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import Unavailable
-from stepscope.tables import KERNELS, SLICES
+from stepscope.tables import SLICES
 
 PHASES = ("forward", "backward", "optimizer", "validation", "warm_up", "checkpoint")
 
@@ -197,7 +197,8 @@ def _on_device(
     host: pl.DataFrame, kernels: pl.LazyFrame | None, operators: pl.LazyFrame | None
 ) -> tuple[pl.DataFrame, list[int]]:
     """The phases by the time their kernels ran, and the ranks that compute on a device."""
-    kernels = KERNELS.or_empty(kernels)
+    if kernels is None:
+        return host.clear(), []
     computing = ranks_of(kernels.filter(pl.col("kind") == "compute"))
     launches = launch_times(kernels, operators)
     parts = {phase: launched_within(host.filter(pl.col("phase") == phase), launches) for phase in PHASES}
