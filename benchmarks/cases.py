@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+HERE = Path(__file__).resolve().parent
+PLAIN_READ = """
+import sys
+with open(sys.argv[1], "rb", buffering=0) as file:
+    while file.read(1 << 20):
+        pass
+"""
 JSON_LOAD = "import json, sys; json.load(open(sys.argv[1], 'rb'))"
+RAW_DECODE = "import msgspec, sys; msgspec.json.decode(open(sys.argv[1], 'rb').read())"
 HTA_LOAD = "import sys; from hta.trace_analysis import TraceAnalysis; TraceAnalysis(trace_dir=sys.argv[1])"
 STEPSCOPE_LOAD = """
 import sys
@@ -25,6 +33,16 @@ for name in TABLES:
 COLD = "stepscope analyze, cold"
 LOAD = "stepscope load only"
 STORED = "stepscope analyze, from store"
+ROWS = "  read into the store"
+OPENED = "  open what is there"
+PARTS = {
+    "imported": "  import what reads",
+    "decoded": "  only decode",
+    "rows": "  decode, make rows, drop them",
+    "answered": "  open, answer the page",
+    "advised": "  open, answer, advise",
+}
+"""What each command of `stages.py` is called."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +50,7 @@ class Case:
     """One command to measure.
 
     Args:
-        name: What the table calls it.
+        name: What the table calls it; it begins with blanks if it is a part of another case.
         command: Program and arguments.
         env: Additional variables.
         prepare: Called before each run, not measured.
@@ -50,6 +68,7 @@ class Peers:
 
     hta_python: Path | None
     msprof: Path | None
+    tensorboard: Path | None
     stepscope: Path | None
 
     def command(self) -> str | None:
@@ -59,13 +78,15 @@ class Peers:
             return str(self.stepscope or beside)
         return shutil.which("stepscope")
 
-    def missing(self, *, ascend: bool) -> list[str]:
+    def missing(self, *, ascend: bool, traces: bool = True) -> list[str]:
         """One line for each program whose rows are left out."""
         lines = []
         if not self.command():
             lines.append("Left out: stepscope, no such command. Run: pip install -e .")
-        if not self.hta_python:
+        if traces and not self.hta_python:
             lines.append("Left out: HolisticTraceAnalysis. Give --hta-python of an environment that has it.")
+        if traces and not self.tensorboard:
+            lines.append("Left out: the profiler plugin of TensorBoard. Give --tensorboard-bin.")
         if ascend and not self.msprof:
             lines.append("Left out: msprof-analyze. Give --msprof-bin.")
         return lines
@@ -73,55 +94,122 @@ class Peers:
 
 def trace_cases(trace: Path, peers: Peers, scratch: Path) -> list[Case]:
     """All cases on one trace, alone in its directory."""
-    cases = _stepscope_cases(trace, peers, scratch)
-    cases.append(Case("json.load", (sys.executable, "-c", JSON_LOAD, str(trace))))
+    cases = stepscope_cases(trace, peers, scratch)
+    cases += stage_cases(trace, peers, scratch, trace=True)
+    bounds = {"plain read of the file": PLAIN_READ, "json.load": JSON_LOAD, "msgspec, raw decode": RAW_DECODE}
+    cases += [Case(name, (sys.executable, "-c", code, str(trace))) for name, code in bounds.items()]
     if peers.hta_python:
         command = (str(peers.hta_python), "-c", HTA_LOAD, str(trace.parent))
         cases.append(Case("HTA load", command))
+    if peers.tensorboard:
+        served = (sys.executable, str(HERE / "clients" / "tensorboard.py"), str(peers.tensorboard), str(trace.parent))
+        cases.append(Case("TensorBoard plugin, load", served))
     return cases
 
 
 def ascend_cases(directory: Path, peers: Peers, scratch: Path) -> list[Case]:
     """All cases on one directory of Ascend profiles."""
-    cases = _stepscope_cases(directory, peers, scratch)
-    if peers.msprof:
-        out = scratch / "msprof"
+    cases = stepscope_cases(directory, peers, scratch) + stage_cases(directory, peers, scratch)
+    return cases + msprof_cases(directory, peers, scratch)
 
-        def empty_out() -> None:
-            shutil.rmtree(out, ignore_errors=True)
-            out.mkdir()
 
-        for name, options in (("cluster -m all", ("cluster", "-m", "all")), ("advisor all", ("advisor", "all"))):
+def msprof_cases(directory: Path, peers: Peers, scratch: Path) -> list[Case]:
+    """What msprof-analyze does with the same directory."""
+    out = scratch / "msprof"
+
+    def empty_out() -> None:
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+
+    cases = []
+    for name, options in (("cluster -m all", ("cluster", "-m", "all")), ("advisor all", ("advisor", "all"))):
+        if peers.msprof:
             command = (str(peers.msprof), *options, "-d", str(directory), "-o", str(out), "--force")
             cases.append(Case(f"msprof-analyze {name}", command, prepare=empty_out))
     return cases
 
 
-def _stepscope_cases(path: Path, peers: Peers, scratch: Path) -> list[Case]:
+def stepscope_cases(path: Path, peers: Peers, scratch: Path, *, load: bool = True) -> list[Case]:
+    """What a user does: the first and the second `analyze`, and (`load`) collecting every table in Python."""
     command = peers.command()
     if not command:
         return []
-    empty = scratch / "empty-store"
-    filled = scratch / f"store-of-{path.name}"
-
-    def fill() -> None:
-        """Analyse once, so that the store holds the input."""
-        if not filled.exists():
-            subprocess.run(
-                (command, "analyze", str(path), "--quiet", "--json", "-"),
-                env={**os.environ, **_cache(filled)},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                check=False,  # the measured run shows the failure
-            )
-
-    python = str(Path(command).with_name("python"))
+    stores = _Stores(path, command, scratch)
+    analyze = (command, "analyze", str(path), "--quiet", "--json")
+    loads = Case(LOAD, (stores.python, "-c", STEPSCOPE_LOAD, str(path)), env=stores.env(stores.empty))
     return [
-        Case(COLD, (command, "analyze", "--no-store", str(path), "--json", "-"), env=_cache(empty)),
-        Case(LOAD, (python, "-c", STEPSCOPE_LOAD, str(path)), env=_cache(empty)),
-        Case(STORED, (command, "analyze", str(path), "--json", "-"), env=_cache(filled), prepare=fill),
+        Case(COLD, analyze, env=stores.env(stores.empty), prepare=stores.remove),
+        *([loads] if load else []),
+        Case(STORED, analyze, env=stores.env(stores.filled), prepare=stores.fill),
     ]
 
 
-def _cache(directory: Path) -> dict[str, str]:
-    return {"STEPSCOPE_CACHE": str(directory)}
+def stage_cases(path: Path, peers: Peers, scratch: Path, *, trace: bool = False) -> list[Case]:
+    """Parts of an analysis, each with all that precedes it, so that differences of neighbours are its stages."""
+    command = peers.command()
+    if not command:
+        return []
+    stores = _Stores(path, command, scratch)
+
+    def case(name: str, stage: str, store: Path, prepare: Callable[[], None]) -> Case:
+        return Case(name, (stores.python, str(HERE / "stages.py"), stage, str(path)), stores.env(store), prepare)
+
+    reading = ["imported", *(["decoded"] if trace else []), "rows"]
+    return [
+        *(case(PARTS[stage], stage, stores.empty, stores.remove) for stage in reading),
+        case(ROWS, "opened", stores.empty, stores.remove),
+        case(OPENED, "opened", stores.unasked, stores.copy_rows),
+        *(case(PARTS[stage], stage, stores.unasked, stores.copy_rows) for stage in ("answered", "advised")),
+    ]
+
+
+@dataclass(frozen=True)
+class _Stores:
+    """Stores for one input: an empty one, one that `analyze` has used, and one with rows of which nothing was asked."""
+
+    path: Path
+    command: str
+    scratch: Path
+
+    @property
+    def python(self) -> str:
+        beside = Path(self.command).with_name("python")
+        return str(beside) if beside.exists() else sys.executable
+
+    @property
+    def empty(self) -> Path:
+        return self.scratch / "store-empty"
+
+    @property
+    def filled(self) -> Path:
+        return self.scratch / f"store-of-{self.path.name}"
+
+    @property
+    def unasked(self) -> Path:
+        return self.scratch / "store-unasked"
+
+    @staticmethod
+    def env(directory: Path) -> dict[str, str]:
+        return {"STEPSCOPE_CACHE": str(directory)}
+
+    def remove(self) -> None:
+        """Empty the store that is to be empty."""
+        shutil.rmtree(self.empty, ignore_errors=True)
+
+    def fill(self) -> None:
+        """Analyse once, so that the store holds the input."""
+        if not self.filled.exists():
+            self._run((self.command, "analyze", str(self.path), "--quiet", "--json"), self.filled)
+
+    def copy_rows(self) -> None:
+        """Make a store with the rows alone: answers that were kept beside them would be found instead of computed."""
+        rows = self.scratch / f"store-of-rows-{self.path.name}"
+        if not rows.exists():
+            self._run((self.python, str(HERE / "stages.py"), "opened", str(self.path)), rows)
+        shutil.rmtree(self.unasked, ignore_errors=True)
+        if rows.exists():  # else the measured run shows the failure
+            shutil.copytree(rows, self.unasked, copy_function=os.link)
+
+    def _run(self, command: tuple[str, ...], store: Path) -> None:
+        quiet = subprocess.DEVNULL
+        subprocess.run(command, env={**os.environ, **self.env(store)}, stdout=quiet, stderr=quiet, check=False)

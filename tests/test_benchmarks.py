@@ -1,0 +1,48 @@
+"""The figures that benchmarks derive from what they measured."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
+from cases import COLD, OPENED, PARTS, ROWS
+from questions import print_times
+from table import Row, limits, rate, stages
+
+
+def row(case: str, cpu_s: float, failure: str | None = None) -> Row:
+    return Row("trace", case, cpu_s, cpu_s, 100_000_000, 3, failure)
+
+
+CASES = (ROWS, OPENED, *PARTS.values())
+MEASURED = [row(case, cpu_s) for case, cpu_s in zip(CASES, (2.5, 0.5, 0.4, 1.0, 2.0, 0.8, 0.9), strict=True)]
+
+
+def test_the_rate_is_that_of_reading_without_start_up() -> None:
+    assert rate(MEASURED, 500_000_000) == "  into the store: 250 MB/s a core (2.00 s of processor time)"
+    assert rate([row(ROWS, 2.5, "exit status 1"), row(OPENED, 0.5)], 500_000_000) == ""
+
+
+def test_stages_are_differences_of_neighbours() -> None:
+    expected = (
+        "start-up and imports 0.40 s, decoding 0.60 s, rows 1.00 s, writing 0.50 s, answers 0.30 s, advice 0.10 s"
+    )
+    assert stages(MEASURED).endswith(expected)
+    without_decoding = [each for each in MEASURED if each.case != PARTS["decoded"]]
+    assert "decoding and rows 1.60 s, writing" in stages(without_decoding)
+
+
+def test_the_line_on_limits_needs_a_cold_analysis() -> None:
+    assert "reading takes 50% of it, so analysis" in limits([*MEASURED, row(COLD, 5.0)])
+    assert "unknown" in limits(MEASURED)
+
+
+def test_p95_is_one_of_the_times(capsys: pytest.CaptureFixture[str]) -> None:
+    times = [{"kind": "rows", "name": f"q{n}", "first_ms": float(n), "again_ms": 1.0} for n in range(1, 101)]
+    print_times("run", times, 2)
+    first = capsys.readouterr().out.splitlines()[2].split()
+    assert first[3:] == ["100", "first", "50.5", "95.0", "100.0", "q100", "100,", "q99", "99"]
