@@ -26,7 +26,7 @@ from stepscope.store import (
     scan_together,
     write_manifest,
 )
-from stepscope.tables import ISSUES, KERNELS, SLICES, STEP_TOTALS
+from stepscope.tables import ISSUES, KERNELS, OPERATOR_TOTALS, SLICES, STEP_TOTALS
 
 KEY = "0123456789abcdef0123456789abcdef01234567"
 
@@ -64,14 +64,56 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["store", "a b%20c", "*[a-b]?{x}#", "\u00e9\u2713"])
-def test_rows_of_several_entries_come_with_their_numbers(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("large", [(), (3, 1), (2,)])
+def test_rows_of_several_entries_come_with_their_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, large: tuple[int, ...]
+) -> None:
     store = Store(tmp_path / name)
-    entries = [(number, build(store, KEY[:-1] + str(number))) for number in (3, 1)]
+    entries = []
+    for number in (3, 1, 2):
+        monkeypatch.setattr("stepscope.store.sinks.SMALL_BYTES", 0 if number in large else 1000)
+        entries.append((number, build(store, KEY[:-1] + str(number))))
 
-    rows = scan_together(entries, "slices").collect()
+    rows = scan_together(entries, "slices")
 
     parts = [SLICES.conform(toy_slices(1)).with_columns(rank=pl.lit(number, pl.Int32)) for number, _ in entries]
-    assert_frame_equal(rows, pl.concat(parts))
+    assert_frame_equal(rows.collect(), pl.concat(parts))
+    assert rows.select(pl.len()).collect().item() == 6
+    assert rows.select("rank").head(3).collect()["rank"].to_list() == [3, 3, 1]
+    assert rows.filter(pl.col("rank") == 1).select("stream", "name").collect().shape == (2, 2)
+
+
+def test_small_tables_share_a_file_and_large_ones_have_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepscope.store.sinks.SMALL_BYTES", 1000)
+    names = ["".join(map(chr, range(start, start + 90))) for start in range(40, 80)]
+    large = pl.DataFrame({"level": "kernel", "name": names, "count": 1, "total_ns": 2})
+    with Store(tmp_path / "store").drafting(KEY) as draft:
+        sink = StoreSink(draft, "toy")
+        sink.write(SLICES, toy_slices(1))
+        sink.write(OPERATOR_TOTALS, large)
+        sink.write(STEP_TOTALS, STEP_TOTALS.frame(step=[1, 2]))
+        tables = sink.close()
+        entry = StoredRecording(draft, Manifest("toy", 1, "", "0", "/x", [], 0, tables, {}, 0, 0))
+
+        assert sorted(file.name for file in draft.iterdir()) == ["operator_totals.parquet", "small.arrow"]
+        assert sum(part.size for table in tables.values() for part in table.parts) == sum(
+            file.stat().st_size for file in draft.iterdir()
+        )
+        assert entry.scan("operator_totals").collect()["name"].to_list() == names
+        assert entry.scan("step_totals").collect()["step"].to_list() == [1, 2]
+        assert_frame_equal(entry.scan("slices").collect(), SLICES.conform(toy_slices(1)))
+
+
+def test_a_table_that_cannot_be_read_names_its_file(tmp_path: Path) -> None:
+    entry = build(Store(tmp_path), KEY)
+    (entry.directory / "small.arrow").write_bytes(bytes(400))
+
+    with pytest.raises(pl.exceptions.PolarsError, match=r"small\.arrow"):
+        entry.scan("slices").collect()
+    with pytest.raises(pl.exceptions.PolarsError, match=r"small\.arrow"):
+        scan_together([(0, entry), (1, entry)], "slices").collect()
 
 
 def test_an_entry_of_files_whose_names_are_not_utf8_opens_them_and_shows_their_names(tmp_path: Path) -> None:
@@ -95,7 +137,7 @@ def test_an_entry_of_files_whose_names_are_not_utf8_opens_them_and_shows_their_n
 def test_columns_without_values_take_no_room_and_come_back_as_null(tmp_path: Path) -> None:
     entry = build(Store(tmp_path), KEY)
 
-    assert "stream" not in pl.read_parquet_schema(entry.directory / "slices.parquet")
+    assert "stream" not in pl.read_ipc_stream(entry.directory / "small.arrow").columns
     assert entry.scan("slices").select("stream").collect()["stream"].null_count() == 2
 
 
@@ -104,7 +146,7 @@ def test_rows_of_nulls_only_are_kept(tmp_path: Path) -> None:
     sink.write(STEP_TOTALS, STEP_TOTALS.frame(step=[None, None, None]))
 
     assert sink.close()["step_totals"].rows == 3
-    assert pl.read_parquet(tmp_path / "step_totals.parquet").height == 3
+    assert pl.read_ipc_stream(tmp_path / "small.arrow").height == 3
 
 
 def test_many_batches_make_several_parts_with_rows_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +169,7 @@ def test_issues_beyond_a_thousand_are_counted(tmp_path: Path) -> None:
         sink.issue("error", Path("f"), f"bad {number}", "Record again")
 
     tables = sink.close()
-    last = pl.read_parquet(tmp_path / "issues.parquet")["problem"][-1]
+    last = pl.read_ipc_stream(tmp_path / "small.arrow")["problem"][-1]
 
     assert tables[ISSUES.name].rows == 1001
     assert last.startswith("500 more")
@@ -173,11 +215,16 @@ def test_the_key_changes_with_reader_and_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "zeroed", "gone", "manifest", "no manifest"])
-def test_a_damaged_entry_is_built_again(cache: Path, tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize("name", ["small.arrow", "slices.parquet"])
+def test_a_damaged_entry_is_built_again(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: str
+) -> None:
+    if name == "slices.parquet":
+        monkeypatch.setattr("stepscope.store.sinks.SMALL_BYTES", 0)
     file = write_toy(tmp_path / "a.json")
     read(file)
     (entry,) = entries(cache)
-    part = entry / "slices.parquet"
+    part = entry / name
     if damage == "cut":
         part.write_bytes(part.read_bytes()[:-9])
     elif damage == "zeroed":
@@ -308,6 +355,7 @@ def test_a_full_disk_costs_a_warning_only(cache: Path, tmp_path: Path, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    monkeypatch.setattr(pl.DataFrame, "write_ipc_stream", full)
 
     done = read(write_toy(tmp_path / "a.json"), write_toy(tmp_path / "b.json"))
 
@@ -326,7 +374,7 @@ def test_a_really_full_disk_costs_a_warning_only(tmp_path: Path) -> None:
         from test_store import read
         work = Path(sys.argv[1])
         os.environ["STEPSCOPE_CACHE"] = str(work / "disk")
-        done = read(write_toy(work / "a.json", steps=500))
+        done = read(write_toy(work / "a.json", steps=5000))
         print(done.recordings[0].scan("slices").collect().height, len(done.warnings), os.listdir(work / "disk"))
     """
     (tmp_path / "disk").mkdir()
@@ -341,7 +389,7 @@ def test_a_really_full_disk_costs_a_warning_only(tmp_path: Path) -> None:
     if "mount:" in done.stderr or "unshare:" in done.stderr:
         pytest.skip("mounting is not permitted here")
 
-    assert done.stdout.strip() == "1000 1 []", done.stderr
+    assert done.stdout.strip() == "10000 1 []", done.stderr
 
 
 def test_a_temporary_store_of_a_killed_process_is_removed_by_the_next(tmp_path: Path, monkeypatch) -> None:

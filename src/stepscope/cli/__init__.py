@@ -111,7 +111,7 @@ def _explain(error: Exception) -> int:
         return _fail(
             f"{error.filename or 'the output'}: {error.strerror or error}. Check free disk space and permissions"
         )
-    if type(error).__module__.startswith("polars") and "parquet" in str(error):
+    if type(error).__module__.startswith("polars") and any(name in str(error) for name in ("parquet", "small.arrow")):
         return _fail(
             f"a stored table cannot be read ({error}). Run `stepscope cache clear`, then the same command again"
         )

@@ -15,7 +15,10 @@ from stepscope.paths import shown
 from stepscope.tables import TABLES
 
 MANIFEST = "manifest.json"
-_MAGIC = b"PAR1"
+SMALL_TABLES = "small.arrow"
+"""The file of the small tables."""
+_PARQUET_END = b"PAR1"
+_STREAM_END = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 @cache
@@ -63,10 +66,16 @@ def size_of(file: Path) -> int:
 
 
 class StoredPart(msgspec.Struct, frozen=True):
-    """One Parquet file of a table; `size` in bytes."""
+    """Rows of a table: a Parquet file, or `size` bytes in `SMALL_TABLES` that begin `at` a byte."""
 
     name: str
     size: int
+    at: int = 0
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it shares its file with other tables."""
+        return self.name == SMALL_TABLES
 
 
 class StoredTable(msgspec.Struct, frozen=True):
@@ -130,26 +139,29 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
     raw = None if files == manifest.files else [os.fsencode(file) for file in manifest.files]
     writable = msgspec.structs.replace(manifest, path=shown(manifest.path), files=files, raw_files=raw)
     file = directory / MANIFEST
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(writable)))
+    file.write_bytes(msgspec.json.encode(writable))
     file.chmod(0o600)
 
 
 def is_whole(directory: Path, manifest: Manifest) -> bool:
-    """Whether every part is there, as long as it was, and ends as a Parquet file does.
+    """Whether every file is there, as long as it was, and ends as one of its kind does.
 
     The end is looked at because a machine that lost power may keep a file's length and lose its content.
     """
-    return all(
-        _ends_well(directory / part.name, part.size) for table in manifest.tables.values() for part in table.parts
-    )
+    sizes: dict[str, int] = {}
+    for table in manifest.tables.values():
+        for part in table.parts:
+            sizes[part.name] = max(sizes.get(part.name, 0), part.at + part.size)
+    return all(_ends_well(directory / name, size) for name, size in sizes.items())
 
 
 def _ends_well(file: Path, size: int) -> bool:
+    end = _STREAM_END if file.name == SMALL_TABLES else _PARQUET_END
     try:
         with file.open("rb", buffering=0) as stream:
-            if stream.seek(0, os.SEEK_END) != size or size < len(_MAGIC):
+            if stream.seek(0, os.SEEK_END) != size or size < len(end):
                 return False
-            stream.seek(-len(_MAGIC), os.SEEK_END)
-            return stream.read(len(_MAGIC)) == _MAGIC
+            stream.seek(-len(end), os.SEEK_END)
+            return stream.read(len(end)) == end
     except OSError:
         return False

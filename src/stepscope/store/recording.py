@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from stepscope.paths import shown
-from stepscope.store.manifest import Manifest
+from stepscope.store.manifest import Manifest, StoredPart
+from stepscope.store.small_tables import Place, read_small_table, scan_small_table
 from stepscope.tables import TABLES
 
 _FILE = "stepscope_file"
@@ -58,12 +60,16 @@ class StoredRecording(Recording):
     def _scan(self, table: str) -> pl.LazyFrame:
         # Columns without any value are not stored; the schema brings them back as null.
         schema = TABLES[table].stored_schema
-        return pl.scan_parquet(self.files_of(table), schema=schema, missing_columns="insert", glob=False)
+        parts = self.parts_of(table)
+        if parts[0].is_small:
+            return read_small_table((self.directory, parts[0], None), schema).lazy()
+        files = [self.directory / part.name for part in parts]
+        return pl.scan_parquet(files, schema=schema, missing_columns="insert", glob=False)
 
-    def files_of(self, table: str) -> list[Path]:
-        """The Parquet files that hold a table, in order; none if it has no rows."""
+    def parts_of(self, table: str) -> list[StoredPart]:
+        """The parts of a table, in order: Parquet files, or one among the small tables; none if it has no rows."""
         stored = self.manifest.tables.get(table)
-        return [] if stored is None else [self.directory / part.name for part in stored.parts]
+        return [] if stored is None else stored.parts
 
 
 class MemoryRecording(Recording):
@@ -88,15 +94,28 @@ class MemoryRecording(Recording):
 def scan_together(recordings: Sequence[tuple[int, StoredRecording]], table: str) -> pl.LazyFrame:
     """The rows of a table of several recordings, one after the other, with the number of each as `rank`.
 
-    One scan of many files costs a tenth of as many scans, and the rank comes for nothing: Polars keeps the path of a
-    file as one value, not as one a row.
-
     Args:
         recordings: Each with its number; at least one has rows of the table.
         table: The table's name.
     """
-    files = [(str(file), number) for number, recording in recordings for file in recording.files_of(table)]
-    paths, numbers = [file for file, _ in files], pl.Series([number for _, number in files], dtype=pl.Int32)
+    schema = {**TABLES[table].stored_schema, "rank": pl.Int32()}
+    places = [(own.directory, part, number) for number, own in recordings for part in own.parts_of(table)]
+    scans = [
+        scan_small_table(alike, schema) if are_small else _scan_files(alike, table)
+        for are_small, some in groupby(places, key=lambda place: place[1].is_small)
+        if (alike := list(some))
+    ]
+    return scans[0] if len(scans) == 1 else pl.concat(scans)
+
+
+def _scan_files(places: Sequence[Place], table: str) -> pl.LazyFrame:
+    """The rows of a table in Parquet files.
+
+    One scan of many files costs a tenth of as many scans, and the rank comes for nothing: Polars keeps the path of a
+    file as one value, not as one a row.
+    """
+    paths = [str(directory / part.name) for directory, part, _ in places]
+    numbers = pl.Series([number for *_, number in places], dtype=pl.Int32)
     schema = TABLES[table].stored_schema
     rows = pl.scan_parquet(paths, schema=schema, missing_columns="insert", glob=False, include_file_paths=_FILE)
     place = pl.col(_FILE).cast(pl.Enum(paths)).to_physical()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ import polars as pl
 
 from stepscope.paths import shown
 from stepscope.store.manifest import StoredPart, StoredTable
+from stepscope.store.small_tables import SMALL_BYTES, write_small_tables
 from stepscope.tables import ISSUES, RANKS, Table
 from stepscope.tables.issues import Issue, Severity, issue_rows
 
@@ -163,14 +164,16 @@ class StoreSink(_Sink):
         self.discard()
         self._write_issues()
         try:
-            for name in list(self._buffers):
+            small = [name for name, size in self._buffered.items() if size <= SMALL_BYTES and name not in self._parts]
+            for name in [name for name in self._buffers if name not in small]:
                 self._flush(name)
             self._await_writer()
+            self._write_small(small)
         finally:
             if self._writer is not None:
                 self._writer.shutdown()
         self.raise_failure()
-        return {name: StoredTable(self._rows[name], parts) for name, parts in self._parts.items()}
+        return {name: StoredTable(rows, self._parts[name]) for name, rows in self._rows.items()}
 
     def raise_failure(self) -> None:
         """Raise `StoreError` again if rows could not be written, for a reader may have swallowed it."""
@@ -198,6 +201,16 @@ class StoreSink(_Sink):
         else:
             self._writing = self._writer.submit(self._write_part, name, frame)
 
+    def _write_small(self, names: Sequence[str]) -> None:
+        """Write the tables that have few rows."""
+        frames = {name: _with_values(pl.concat(self._buffers.pop(name))) for name in names}
+        try:
+            parts = write_small_tables(self.directory, frames)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            self._failure = StoreError(str(error))
+        else:
+            self._parts |= {name: [part] for name, part in parts.items()}
+
     def _await_writer(self) -> None:
         """Let the part that is under way be finished."""
         if self._writing is not None:
@@ -208,15 +221,18 @@ class StoreSink(_Sink):
     def _write_part(self, name: str, frame: pl.DataFrame) -> None:
         parts = self._parts.setdefault(name, [])
         file = self.directory / (f"{name}.parquet" if not parts else f"{name}.{len(parts)}.parquet")
-        # without columns that hold no value; one is kept at least, for it carries the number of rows
-        kept = [column.name for column in frame if column.null_count() < frame.height] or frame.columns[:1]
         try:
             # zstd 1 costs the CPU time of lz4 on such columns and makes files less than half as large.
-            frame.select(kept).write_parquet(file, compression="zstd", compression_level=1, statistics=False)
+            _with_values(frame).write_parquet(file, compression="zstd", compression_level=1, statistics=False)
             file.chmod(0o600)
             parts.append(StoredPart(file.name, file.stat().st_size))
         except (OSError, pl.exceptions.PolarsError) as error:
             self._failure = StoreError(str(error))
+
+
+def _with_values(frame: pl.DataFrame) -> pl.DataFrame:
+    """`frame` without columns that hold no value; one is kept at least, for it carries the number of rows."""
+    return frame[[column.name for column in frame if column.null_count() < frame.height] or frame.columns[:1]]
 
 
 class MemorySink(_Sink):

@@ -1,0 +1,92 @@
+"""The small tables of an input, in one file: a Parquet file of each would cost more time than its rows.
+
+A table is a stream of Arrow, one after the other; the manifest says where each begins and how long it is.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from stepscope.store.manifest import SMALL_TABLES, StoredPart
+
+SMALL_BYTES = 1 << 20
+"""A table of that size in memory is read as fast whole as by columns."""
+
+Place = tuple[Path, StoredPart, int | None]
+"""Where rows of a table are: the directory of an entry, the part, and the number of its rank, if it is asked for."""
+
+
+def write_small_tables(directory: Path, tables: Mapping[str, pl.DataFrame]) -> dict[str, StoredPart]:
+    """Write small tables; returns where they are.
+
+    Raises:
+        OSError: If the disk is full.
+    """
+    parts: dict[str, StoredPart] = {}
+    streams: list[bytes] = []
+    at = 0
+    for name, frame in tables.items():
+        stream = io.BytesIO()
+        frame.write_ipc_stream(stream, compression="zstd")
+        streams.append(stream.getvalue())
+        parts[name] = StoredPart(SMALL_TABLES, len(streams[-1]), at)
+        at += parts[name].size
+    if parts:
+        with open(directory / SMALL_TABLES, "xb", opener=_for_owner) as file:
+            file.writelines(streams)
+    return parts
+
+
+def scan_small_table(places: Sequence[Place], schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+    """The rows of one table in several places, in order; those of `schema` that are not stored are null.
+
+    They are read when they are asked for, and then with the wanted columns only.
+
+    Args:
+        places: Where they are.
+        schema: The columns; `rank` is the number of the place.
+    """
+
+    def rows(
+        columns: list[str] | None, predicate: pl.Expr | None, most: int | None, _: int | None
+    ) -> Iterator[pl.DataFrame]:
+        wanted = schema if columns is None else {name: schema[name] for name in columns}
+        found = pl.concat([_read(*place, wanted) for place in places], rechunk=True)
+        if most is not None:
+            found = found.head(most)
+        yield found if predicate is None else found.filter(predicate)
+
+    return register_io_source(rows, schema=dict(schema))
+
+
+def read_small_table(place: Place, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """The rows of a table in one place, likewise, at once."""
+    return _read(*place, schema)
+
+
+def _read(directory: Path, part: StoredPart, number: int | None, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    file = directory / part.name
+    try:
+        with file.open("rb", buffering=0) as stream:
+            stored = pl.read_ipc_stream(io.BytesIO(os.pread(stream.fileno(), part.size, part.at)))
+    except pl.exceptions.PolarsError as error:
+        raise pl.exceptions.ComputeError(f"{file}: {error}") from error
+    rows, columns = stored.height, {column.name: column for column in stored.get_columns()}
+    if number is not None and "rank" in schema:
+        columns["rank"] = pl.Series("rank", [number], dtype=schema["rank"]).new_from_index(0, rows)
+    return pl.DataFrame([columns[name] if name in columns else _nulls(name, schema[name], rows) for name in schema])
+
+
+def _nulls(name: str, dtype: pl.DataType, rows: int) -> pl.Series:
+    nulls: pl.Series = pl.Series(name, [None], dtype=dtype).new_from_index(0, rows)
+    return nulls
+
+
+def _for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)
