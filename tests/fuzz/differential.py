@@ -94,9 +94,16 @@ def own_events(layout: Layout = KINETO) -> list[bytes]:
 
 def seen(decoded: Decoded) -> object:
     """All that a decoder gives, in a form that can be compared."""
-    frames = {name: (frame.schema, frame.rows()) for name, frame in sorted(decoded.frames.items())}
+    frames = {name: (frame.schema, located(decoded, frame)) for name, frame in sorted(decoded.frames.items())}
     problems = {text: (one.count, one.place) for text, one in decoded.problems.items()}
     return repr(frames), problems, decoded.ended, decoded.rest
+
+
+def located(decoded: Decoded, frame: pl.DataFrame) -> list[tuple[object, ...]]:
+    """Rows with process and thread in place of the numbers, which are those of one chunk."""
+    if "place" not in frame.columns:
+        return frame.rows()
+    return [(*row, decoded.places[place]) for *row, place in frame.select(pl.exclude("place"), "place").rows()]
 
 
 @cache

@@ -102,3 +102,56 @@ def test_a_plain_table_is_not_left_to_polars(tmp_path: Path) -> None:
 def test_a_table_of_anything_but_whole_rows_is_refused(text: bytes) -> None:
     with pytest.raises(Refused):
         read_table(text, ["text", "time"])
+
+
+PLACED = Layout((EventClass("range", frozenset({"X"}), None, base=("name", "start_ns", "duration_ns", "place")),))
+LABELS = st.one_of(st.none(), st.integers(-(2**40), 2**40), st.sampled_from(["", "7", "null", "stream 7", "é", "\n"]))
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.lists(st.tuples(LABELS, LABELS), min_size=1), st.booleans())
+def test_places_are_the_process_and_thread_of_each_event(places: list[tuple[Any, Any]], ascii_only: bool) -> None:
+    events = [{"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": pid, "tid": tid} for pid, tid in places]
+    text = ",".join(json.dumps(event, ensure_ascii=ascii_only) for event in events).encode()
+
+    decoded = EventDecoder(PLACED)._decode_clean(text, last=False)
+
+    assert decoded is not None
+    frame = decoded.frames["range"]
+    assert frame.columns == ["name", "start_ns", "duration_ns", "place"]
+    texts = [tuple(None if label is None else str(label) for label in place) for place in places]
+    assert [decoded.places[number] for number in frame["place"]] == texts
+
+
+@pytest.mark.parametrize("label", [b"1.50", b"1e3", b"-0"])
+def test_numbers_that_python_writes_in_another_way_are_left_to_it(label: bytes) -> None:
+    text = b'{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":%s}' % label
+
+    assert EventDecoder(PLACED)._decode_clean(text, last=False) is None
+    assert EventDecoder(PLACED).decode(text).places == [("1", str(json.loads(label)))]
+
+
+SMALL = Layout((EventClass("range", frozenset({"X"}), None, (Arg("n", "n", "small"), Arg("m", "n", "small"))),))
+
+
+def test_small_numbers_that_are_not_small_become_null() -> None:
+    values = [2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 10**17, "12", None, 3.0]
+    text = b",".join(
+        b'{"ph":"X","name":"a","ts":1,"dur":2,"args":{"n":%s}}' % json.dumps(value).encode() for value in values
+    )
+
+    decoded = EventDecoder(SMALL)._decode_clean(text, last=False)
+
+    assert decoded is not None
+    assert decoded.frames["range"]["n"].to_list() == [2**31 - 1, None, -(2**31), None, None, 12, None, 3]
+    assert decoded.frames["range"]["n"].dtype == pl.Int32
+
+
+def test_the_second_spelling_of_an_argument_fills_the_first() -> None:
+    event = b'{"ph":"X","name":"a","ts":1,"dur":2,"args":{%s}}'
+    both = b",".join(event % args for args in (b'"n":1', b'"m":2', b'"m":3,"n":4'))
+    one = b",".join(event % args for args in (b'"m":2', b""))
+
+    decoded = [EventDecoder(SMALL)._decode_clean(text, last=False) for text in (both, one)]
+
+    assert [d and d.frames["range"]["n"].to_list() for d in decoded] == [[1, 2, 4], [2, None]]

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.sources.kineto.layout import SMALL
+from stepscope.sources.kineto.layout import COLUMNS
 from stepscope.sources.spool import EventSpool
 from stepscope.sources.stacks import OWN_FRAME, OWN_THREAD
-
-_WITH_CATEGORY = ("device", "other")
-_WITH_PHASE = ("flow",)
+from stepscope.sources.trace_events.base import BASE, Place
 
 
 class Events:
@@ -20,33 +18,29 @@ class Events:
 
     def __init__(self, scratch: Callable[[], Path]) -> None:
         self._spool = EventSpool(scratch)
-        self._places: dict[tuple[str | None, str | None], int] = {}
+        self.places: dict[Place, int] = {}
+        """Process and thread of each number in `place`."""
         self.base_ns = 0
         """Added to every `start_ns` that is read back."""
 
     def add(self, name: str, frame: pl.DataFrame) -> None:
-        """Keep one more frame of a class. Small numbers that are not small are damage and become null."""
-        said = {"process", "thread"}
-        said |= set() if name in _WITH_CATEGORY else {"category"}
-        said |= set() if name in _WITH_PHASE else {"phase", "id"}
-        columns = [column for column in frame if column.name not in said]
-        columns = [c.cast(pl.Int32, strict=False) if c.name in SMALL else c for c in columns]
-        self._spool.add(name, pl.DataFrame([*columns, self._placed(frame)]))
+        """Keep one more frame of a class, with `place` or with `process` and `thread`."""
+        if "place" not in frame.columns:
+            frame = frame.hstack([self._placed(frame)])
+        if tuple(frame.columns) != COLUMNS[name]:
+            more = [column for column in frame.columns if column not in {*COLUMNS[name], *BASE}]
+            frame = frame.select(*COLUMNS[name], *more)
+        self._spool.add(name, frame)
 
     def _placed(self, frame: pl.DataFrame) -> pl.Series:
         """The place of each row."""
-        pair = ["process", "thread"]
-        pairs = frame.select(pair).unique(maintain_order=True)
-        codes = [self._places.setdefault(row, len(self._places)) for row in pairs.iter_rows()]
-        if len(codes) == 1:
-            return pl.repeat(codes[0], frame.height, dtype=pl.Int32, eager=True).alias("place")
-        numbered = pairs.with_columns(place=pl.Series(codes, dtype=pl.Int32))
-        return frame.select(pair).join(numbered, on=pair, how="left", nulls_equal=True, maintain_order="left")["place"]
+        rows = frame.select("process", "thread").iter_rows()
+        return pl.Series("place", [self.places.setdefault(row, len(self.places)) for row in rows], dtype=pl.Int32)
 
     def located(self, frame: pl.DataFrame) -> pl.DataFrame:
         """`frame` with `process` and `thread` for its `place`."""
-        processes = pl.Series("process", [process for process, _ in self._places], dtype=pl.String)
-        threads = pl.Series("thread", [thread for _, thread in self._places], dtype=pl.String)
+        processes = pl.Series("process", [process for process, _ in self.places], dtype=pl.String)
+        threads = pl.Series("thread", [thread for _, thread in self.places], dtype=pl.String)
         return frame.drop("place").with_columns(processes.gather(frame["place"]), threads.gather(frame["place"]))
 
     def drop_strays(self) -> int:
@@ -61,7 +55,7 @@ class Events:
                 which is missing if a trace began later.
         """
         name = pl.col("name")
-        threads = {place for (_, thread), place in self._places.items() if thread in own_threads}
+        threads = {place for (_, thread), place in self.places.items() if thread in own_threads}
         found = bool(threads)
         for frame in self._spool.frames("python", ["name", "place"]):
             own = frame.filter(name.str.contains(OWN_FRAME))

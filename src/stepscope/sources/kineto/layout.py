@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.trace_events.base import Arg, EventClass, Layout
+from stepscope.sources.trace_events.base import BASE, Arg, EventClass, Layout
 from stepscope.tables.base import with_schema
 
 RANGE = frozenset({"X"})
@@ -29,13 +29,13 @@ _COMM_ARGS = (
     Arg("Process Group ID", "comm_group", "text"),  # PyTorch 2.2 and 2.3
     Arg("Process Group Description", "comm_group_name", "text"),
     Arg("Process Group Ranks", "comm_members", "json"),
-    Arg("Group size", "comm_group_size", "int"),
+    Arg("Group size", "comm_group_size", "small"),
     Arg("In msg nelems", "comm_in", "int"),
     Arg("Out msg nelems", "comm_out", "int"),
     Arg("dtype", "comm_type", "text"),
     Arg("Seq", "comm_sequence", "int"),
-    Arg("Src Rank", "comm_source", "int"),
-    Arg("Dst Rank", "comm_destination", "int"),
+    Arg("Src Rank", "comm_source", "small"),
+    Arg("Dst Rank", "comm_destination", "small"),
 )
 
 COMM_COLUMNS = tuple(dict.fromkeys(arg.column for arg in _COMM_ARGS))
@@ -47,8 +47,8 @@ _RUNTIME_ARGS = (
 )
 
 _DEVICE_ARGS = (
-    Arg("device", "device", "int"),
-    Arg("stream", "stream", "int"),
+    Arg("device", "device", "small"),
+    Arg("stream", "stream", "small"),
     *_RUNTIME_ARGS,
     Arg("bytes", "size_bytes", "int"),
     Arg("grid", "grid", "json"),
@@ -60,7 +60,7 @@ _MEMORY_ARGS = (
     Arg("Addr", "address", "int"),
     Arg("Bytes", "change_bytes", "int"),
     Arg("Device Type", "device_type", "int"),
-    Arg("Device Id", "device", "int"),
+    Arg("Device Id", "device", "small"),
     Arg("Total Allocated", "allocated_bytes", "int"),
     Arg("Total Reserved", "reserved_bytes", "int"),
 )
@@ -75,16 +75,20 @@ COUNTER_COLUMNS = {
 """Column to counter of the hardware, of those that PyTorch has names for or documents."""
 
 _COUNTER_ARGS = (
-    Arg("device", "device", "int"),
+    Arg("device", "device", "small"),
     *(Arg(name, column, "float") for column, name in COUNTER_COLUMNS.items()),
 )
 
+_RANGE = ("name", "start_ns", "duration_ns", "place")
+
 LAYOUT = Layout(
     (
-        EventClass("call", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS + _COMM_ARGS, names=frozenset({COMM_CALL})),
-        EventClass("operator", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS),
-        EventClass("annotation", RANGE, frozenset({"user_annotation"}), _OPERATOR_ARGS[:3]),
-        EventClass("python", RANGE, frozenset({"python_function", "python"})),
+        EventClass(
+            "call", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS + _COMM_ARGS, names=frozenset({COMM_CALL}), base=_RANGE
+        ),
+        EventClass("operator", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS, base=_RANGE),
+        EventClass("annotation", RANGE, frozenset({"user_annotation"}), _OPERATOR_ARGS[:3], base=_RANGE),
+        EventClass("python", RANGE, frozenset({"python_function", "python"}), base=_RANGE),
         EventClass(
             "runtime",
             RANGE,
@@ -93,6 +97,7 @@ LAYOUT = Layout(
                 | {"xpu_runtime", "mtia_runtime", "glow_runtime", "privateuse1_runtime", "privateuse1_driver"}
             ),
             _RUNTIME_ARGS,
+            base=_RANGE,
         ),
         EventClass(
             "device",
@@ -102,18 +107,25 @@ LAYOUT = Layout(
                 | {"mtia_ccp_events", "hpu_op"}
             ),
             _DEVICE_ARGS + _COMM_ARGS,
+            base=("category", *_RANGE),
         ),
-        EventClass("counter_range", RANGE, frozenset({"cuda_profiler_range"}), _COUNTER_ARGS),
-        EventClass("device_annotation", RANGE, frozenset({"gpu_user_annotation"}), _DEVICE_ARGS[:2]),
+        EventClass("counter_range", RANGE, frozenset({"cuda_profiler_range"}), _COUNTER_ARGS, base=_RANGE),
+        EventClass("device_annotation", RANGE, frozenset({"gpu_user_annotation"}), _DEVICE_ARGS[:2], base=_RANGE),
         EventClass(
             "memory",
             frozenset({"i"}),
             frozenset({"", "cpu_instant_event"}),
             _MEMORY_ARGS,
             names=frozenset({MEMORY_EVENT}),
+            base=("name", "start_ns", "place"),
         ),
-        EventClass("flow", frozenset({"s", "f"}), frozenset({"fwdbwd", "forward_backward"})),
-        EventClass("other", RANGE, None),
+        EventClass(
+            "flow",
+            frozenset({"s", "f"}),
+            frozenset({"fwdbwd", "forward_backward"}),
+            base=("phase", "id", "start_ns", "place"),
+        ),
+        EventClass("other", RANGE, None, base=("category", *_RANGE)),
     )
 )
 
@@ -122,15 +134,15 @@ HOST_CLASSES = ("operator", "call", "annotation", "python", "runtime", "other")
 
 DEVICE_CLASSES = ("device", "device_annotation")
 
-_BASE = ("phase", "name", "category", "process", "thread", "start_ns", "id")
-_KINDS = {"int": pl.Int64, "float": pl.Float64, "text": pl.String, "json": pl.String}
-SMALL = ("device", "stream", "comm_group_size", "comm_source", "comm_destination")
-"""Columns of numbers that fit 32 bits, or are damaged."""
+COLUMNS = {cls.name: tuple(dict.fromkeys((*cls.base, *(arg.column for arg in cls.args)))) for cls in LAYOUT.classes}
+"""Columns of each class, without what it implies."""
+
+_KINDS = {"int": pl.Int64, "small": pl.Int32, "float": pl.Float64, "text": pl.String, "json": pl.String}
 
 
 def event_frame(name: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Events of a class, from the columns that are known of them; the others are null."""
     args = next(cls.args for cls in LAYOUT.classes if cls.name == name)
-    schema: dict[str, type[pl.DataType]] = dict.fromkeys(_BASE, pl.String)
-    schema |= {arg.column: pl.Int32 if arg.column in SMALL else _KINDS[arg.kind] for arg in args}
+    schema: dict[str, type[pl.DataType]] = dict.fromkeys(BASE, pl.String)
+    schema |= {arg.column: _KINDS[arg.kind] for arg in args}
     return with_schema(frame, {**schema, "start_ns": pl.Int64, "duration_ns": pl.Int64})

@@ -25,7 +25,7 @@ def read_trace(item: Input, sink: Sink) -> None:
         UnreadableInput: If the file cannot be opened or holds no list of events.
     """
     events = Events(sink.scratch)
-    decoded = TraceEvents(item.path, LAYOUT, sink)
+    decoded = TraceEvents(item.path, LAYOUT, sink, places=events.places)
     for batch in decoded:
         for name, frame in batch.items():
             events.add(name, frame)

@@ -3,12 +3,6 @@
 
 #include "keys.h"
 
-static int same(const uint8_t *text, span a, span b) {
-    const uint8_t *p = text + START(a), *q = text + START(b);
-    if (KIND(a) != KIND(b) || LENGTH(a) != LENGTH(b)) return 0;
-    return LENGTH(a) == 0 || (*p == *q && (LENGTH(a) == 1 || !memcmp(p, q, LENGTH(a))));
-}
-
 /* Give each event the number of its (ph, cat) pair; `firsts` gets an event of each pair. Returns the number of pairs. */
 EXPORT int32_t ss_pairs(const scan *s, const uint8_t *text, int32_t *pairs, int32_t *firsts, int32_t most) {
     int32_t known = 0, previous = 0;
@@ -18,7 +12,7 @@ EXPORT int32_t ss_pairs(const scan *s, const uint8_t *text, int32_t *pairs, int3
         if (KIND(e[F_PH]) == ESCAPED || KIND(e[F_CAT]) == ESCAPED) return REFUSED;
         for (int32_t tried = 0; tried < known; tried++, n = n + 1 < known ? n + 1 : 0) {
             const span *f = s->spans + (int64_t)firsts[n] * s->fields;
-            if (same(text, e[F_PH], f[F_PH]) && same(text, e[F_CAT], f[F_CAT])) goto found;
+            if (same_value(text, e[F_PH], f[F_PH]) && same_value(text, e[F_CAT], f[F_CAT])) goto found;
         }
         if (known == most) return REFUSED;
         n = known++;

@@ -1,11 +1,14 @@
 /* Spans of one field -> a column: numbers and times here, texts in `text_columns.c`. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "numbers.h"
 #include "text_columns.h"
 
-enum column { COLUMN_TEXT, COLUMN_JSON, COLUMN_INT, COLUMN_FLOAT, COLUMN_TIME };
+enum column { COLUMN_TEXT, COLUMN_JSON, COLUMN_INT, COLUMN_FLOAT, COLUMN_TIME, COLUMN_SMALL, COLUMN_DURATION };
+
+#define LONGEST_US 604800e6 /* a week: `trace_events/columns.py` says why */
 
 /* Whether Python could take a text for a whole number, e.g. with spaces around it or with digits of another script. */
 static int may_be_number(const uint8_t *p, uint32_t length) {
@@ -26,6 +29,14 @@ static int int_value(const uint8_t *p, span s, int64_t *out) {
     return 1;
 }
 
+/* Decimal microseconds of at most a week as whole nanoseconds, to the nearest even one; 0 for anything else. */
+static int duration_ns(const uint8_t *p, uint32_t length, int64_t *out) {
+    double us;
+    if (!float_number(p, length, &us) || !(us >= 0 && us <= LONGEST_US)) return 0;
+    *out = (int64_t)rint(us * 1000);
+    return 1;
+}
+
 /* Put a value at `out`; 1 for a value, 0 for null, `REFUSED` if it is for Python to judge. */
 static int fixed_value(const uint8_t *text, span s, int column, void *out) {
     const uint8_t *p = text + START(s);
@@ -42,8 +53,23 @@ static int fixed_value(const uint8_t *text, span s, int column, void *out) {
         return column == COLUMN_TIME ? REFUSED : 0;
     }
     if (column == COLUMN_TIME) return time_ns(p, LENGTH(s), out) ? 1 : REFUSED;
-    if (column == COLUMN_INT) return int_value(p, s, out);
+    if (column == COLUMN_INT || column == COLUMN_SMALL) return int_value(p, s, out);
+    if (column == COLUMN_DURATION) return KIND(s) == NUMBER && duration_ns(p, LENGTH(s), out) ? 1 : REFUSED;
     return KIND(s) == NUMBER && float_number(p, LENGTH(s), out) ? 1 : REFUSED;
+}
+
+/* As int32, in the same room: what does not fit becomes null, in addition to `nulls`. */
+static int64_t narrow(int64_t *values, uint8_t *validity, int64_t rows, int64_t nulls) {
+    int32_t *small = (int32_t *)values;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t value = values[i];
+        if (value < INT32_MIN || value > INT32_MAX) {
+            validity[i >> 3] &= (uint8_t)~(1 << (i & 7));
+            nulls++, value = 0;
+        }
+        memcpy(small + i, &(int32_t){(int32_t)value}, sizeof *small);
+    }
+    return nulls;
 }
 
 static int32_t fixed_column(const scan *s, const uint8_t *text, int32_t field, const int32_t *order, int64_t rows,
@@ -62,19 +88,20 @@ static int32_t fixed_column(const scan *s, const uint8_t *text, int32_t field, c
         if (status) set_valid(validity, i);
         else nulls++, values[i].whole = 0;
     }
+    if (column == COLUMN_SMALL) nulls = narrow(&values->whole, validity, rows, nulls);
     return give_column(array, rows, nulls, 2, (void *[]){validity, values});
 fail:
     free(validity), free(values);
     return status;
 }
 
-/* One field of the rows `order[from ... from + rows)` as an Arrow array of int64, float64 or string views. */
+/* One field of the rows `order[from ... from + rows)` as an Arrow array of int64, int32, float64 or string views. */
 EXPORT int32_t ss_column(const scan *s, const uint8_t *text, int32_t field, int64_t from, int64_t rows, int32_t column,
                          struct ArrowArray *array, struct ArrowSchema *schema) {
     const int32_t *order = s->order + from;
     int is_text = column == COLUMN_TEXT || column == COLUMN_JSON;
     int32_t status = is_text ? text_column(s, text, field, order, rows, column == COLUMN_JSON, array)
                              : fixed_column(s, text, field, order, rows, column, array);
-    if (status == DONE) describe(schema, is_text ? "vu" : column == COLUMN_FLOAT ? "g" : "l");
+    if (status == DONE) describe(schema, is_text ? "vu" : column == COLUMN_FLOAT ? "g" : column == COLUMN_SMALL ? "i" : "l");
     return status;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Literal
 
@@ -9,9 +10,13 @@ import polars as pl
 
 from stepscope.sources.native.library import NewColumn, Refused, int32s, loaded
 
-ColumnKind = Literal["text", "json", "int", "float", "time"]
-"""Strings; JSON as it is written; int64; float64; decimal us as exact int64 ns."""
-_KINDS: dict[ColumnKind, int] = {"text": 0, "json": 1, "int": 2, "float": 3, "time": 4}
+ColumnKind = Literal["text", "json", "int", "float", "time", "small", "duration"]
+"""Strings; JSON as it is written; int64; float64; decimal us as exact int64 ns; int32, null if it does not fit; us from
+0 to a week as int64 ns."""
+_KINDS: dict[ColumnKind, int] = {"text": 0, "json": 1, "int": 2, "float": 3, "time": 4, "small": 5, "duration": 6}
+
+_MOST_PLACES = 2048
+"""Of a chunk."""
 
 TableColumn = Literal["raw", "text", "shape", "time", "number"]
 """How a field of a CSV table is kept: as it is written, without spaces around it, without quotes around it, as exact ns
@@ -32,6 +37,19 @@ def read_column(
     if loaded().ss_column(scan, text, field, start, count, _KINDS[kind], *column.pointers) < 0:
         raise Refused
     return column.series(name)
+
+
+def read_places(scan: int, text: bytes, count: int) -> tuple[pl.Series, list[int]]:
+    """A number for the process and thread of each of the first `count` events, and an event of each number.
+
+    Raises:
+        Refused: If a value is for Python to judge, or there are very many places.
+    """
+    column, firsts = NewColumn(), (ctypes.c_int32 * _MOST_PLACES)()
+    known = loaded().ss_places(scan, text, count, firsts, _MOST_PLACES, *column.pointers)
+    if known < 0:
+        raise Refused
+    return column.series("place"), firsts[:known]
 
 
 def read_table(text: bytes, columns: Sequence[TableColumn | None]) -> list[pl.Series]:

@@ -5,7 +5,7 @@
 #include "keys.h"
 #include "text.h"
 
-#define MOST_ARGUMENTS 255
+#define MOST_ARGUMENTS (MOST_FIELDS - BASE_FIELDS - 1)
 
 /* The kinds of value that an event may have in each field; an event with any other is for Python to judge. */
 #define OF(kind) (1u << (kind))
@@ -80,6 +80,7 @@ EXPORT scan *ss_scan(const uint8_t *text, int64_t length, const uint8_t *words, 
     scan *s;
     if (keys > MOST_ARGUMENTS || length > UINT32_MAX || !is_utf8(text, length)) return NULL;
     if (!(s = new_scan(BASE_FIELDS + keys, length))) return NULL;
+    e.met = s->met;
     index_keys(&e, &wanted);
     if (!read_events(&e, s) || (e.r.at < e.r.end) != last || (last && *e.r.at != ']')) {
         ss_free(s);

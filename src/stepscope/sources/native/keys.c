@@ -70,5 +70,6 @@ int read_other_key(event_reader *e, int arguments, uint64_t head) {
     one->mask = !known ? 0 : one->length >= 8 ? ~0ull : HEAD_MASK(one->length);
     one->head = head & one->mask;
     one->field = (int16_t)(arguments ? find_argument(e, word, LENGTH(key)) : find_field(word, LENGTH(key)));
+    if (one->field >= 0) e->met[one->field] = 1;
     return place;
 }

@@ -32,6 +32,7 @@ typedef struct {
     int16_t buckets[256], next[256]; /* key hash -> wanted arguments */
     seen_key seen[2][SEEN_KEYS];     /* of events, and of their arguments */
     int16_t first[2];                /* the key that the last such object began with */
+    uint8_t *met;                    /* by field: 1 once an object has it */
 } event_reader;
 
 /* Prepare for at most 255 wanted arguments. */
@@ -67,6 +68,13 @@ static inline int read_key(event_reader *e, int arguments, int guess) {
     e->r.at += one->length;
     skip_space(&e->r);
     return guess;
+}
+
+/* Whether two values are written in the same way. */
+static inline int same_value(const uint8_t *text, span a, span b) {
+    const uint8_t *p = text + START(a), *q = text + START(b);
+    if (KIND(a) != KIND(b) || LENGTH(a) != LENGTH(b)) return 0;
+    return LENGTH(a) == 0 || (*p == *q && (LENGTH(a) == 1 || !memcmp(p, q, LENGTH(a))));
 }
 
 #endif

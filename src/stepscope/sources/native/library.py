@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 PATH = Path(__file__).with_name("_native.so")
-_VERSION = 8
+_VERSION = 9
 
 _new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -51,10 +51,12 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_trim": (None, []),
         "ss_count": (long, [pointer]),
         "ss_end": (long, [pointer]),
+        "ss_met": (number, [pointer, number]),
         "ss_where": (None, [pointer, long, number, pointer]),
         "ss_pairs": (number, [pointer, ctypes.c_char_p, pointer, pointer, number]),
         "ss_sort": (number, [pointer, ctypes.c_char_p, pointer, pointer, number, ctypes.c_char_p, pointer, pointer,
                              pointer, number, pointer]),
+        "ss_places": (number, [pointer, ctypes.c_char_p, long, pointer, number, pointer, pointer]),
         "ss_column": (number, [pointer, ctypes.c_char_p, number, long, long, number, pointer, pointer]),
         "ss_nest": (number, [pointer, pointer, pointer, long, long, pointer, pointer, pointer, pointer]),
         "ss_inside": (number, [pointer, pointer, pointer, long, pointer, pointer]),

@@ -7,7 +7,7 @@
 #include <malloc.h>
 #endif
 
-#define SS_VERSION 8 /* `library.py` loads no other version */
+#define SS_VERSION 9 /* `library.py` loads no other version */
 #define FIRST_ROWS 4096
 
 scan *new_scan(int32_t fields, int64_t length) {
@@ -42,6 +42,7 @@ EXPORT void ss_free(scan *s) {
 }
 
 EXPORT int64_t ss_count(const scan *s) { return s->count; }
+EXPORT int32_t ss_met(const scan *s, int32_t field) { return s->met[field]; }
 EXPORT int64_t ss_end(const scan *s) { return s->end; }
 EXPORT int32_t ss_version(void) { return SS_VERSION; }
 

@@ -7,6 +7,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define MAX_LENGTH ((1u << 28) - 1)
+#define MOST_FIELDS 264
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define LITTLE_ENDIAN_HOST 1
@@ -33,6 +34,7 @@ typedef struct {
     int32_t *order; /* the rows in the order in which columns have them; null until there is one */
     int64_t end;    /* after the bracket that closes the array; -1 if it is not closed here */
     int64_t length; /* of the text */
+    uint8_t met[MOST_FIELDS]; /* by field: 0 if no row has it; of events only */
 } scan;
 
 /* The end of a list of words that stand one after the other: where each ends. */

@@ -49,7 +49,7 @@ class KinetoWindows:
     def _add_trace(self, file: Path, window: Window) -> None:
         sink = self._sink
         waiting: Spool[str] = Spool(sink.scratch)  # the base comes after the events, so they wait for it
-        decoded = TraceEvents(file, LAYOUT, sink)
+        decoded = TraceEvents(file, LAYOUT, sink, places=self._events.places)
         ids, starts = [0], []
         for batch in decoded:
             for name, frame in batch.items():
@@ -83,5 +83,6 @@ class KinetoWindows:
             for column in _IDS
             if column in frame.columns
         ]
-        flow = pl.format("{}.{}", pl.lit(number), "id").alias("id")
-        return frame.with_columns(pl.col("start_ns") + shift_ns, flow, *ids)
+        if name == "flow":
+            ids.append(pl.format("{}.{}", pl.lit(number), "id").alias("id"))
+        return frame.with_columns(pl.col("start_ns") + shift_ns, *ids)

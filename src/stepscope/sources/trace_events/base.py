@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-ArgKind = Literal["int", "float", "text", "json"]
-"""How an argument is kept: int64, float64, string, or the JSON text as it is written (shapes, lists)."""
+ArgKind = Literal["int", "small", "float", "text", "json"]
+"""How an argument is kept: int64, int32 (null if it does not fit), float64, string, or the JSON text as it is written
+(shapes, lists)."""
+
+Place = tuple[str | None, str | None]
+"""Process and thread."""
+
+BASE = ("phase", "name", "category", "process", "thread", "start_ns", "duration_ns", "id")
+"""The columns of a frame before those of arguments, unless its class has others."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +31,9 @@ class EventClass:
 
     Each frame has `phase`, `name` ("" if absent), `category`, `process`, `thread` (strings, null if absent),
     `start_ns` (int64, exact, without the trace's base; null if absent), `duration_ns` (int64, null if absent), `id`
-    (string: flow or async id), and a column for each `Arg` of its class. Complete events (phase X) without a
-    usable start and duration are left out.
+    (string: flow or async id), or those of them that its class wants, and a column for each `Arg` of its class. A class
+    may also want `place` (int32): a number for process and thread, see `TraceEvents.places`. Complete events (phase X)
+    without a usable start and duration are left out.
 
     Args:
         name: Key of its frames.
@@ -34,6 +42,7 @@ class EventClass:
             what no other class takes.
         args: Arguments that become columns. Two entries may share a column (spellings of one key).
         names: If given, only events of these names; such a class goes before one that takes every name.
+        base: The columns before those of arguments; of complete events with at least name, start and duration.
     """
 
     name: str
@@ -41,6 +50,7 @@ class EventClass:
     categories: frozenset[str] | None
     args: tuple[Arg, ...] = ()
     names: frozenset[str] | None = None
+    base: tuple[str, ...] = BASE
 
 
 @dataclass(frozen=True)

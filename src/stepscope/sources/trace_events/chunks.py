@@ -26,6 +26,8 @@ _CLEANED_BYTES = 4 << 20
 _ARRAY_START = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BOM = b"\xef\xbb\xbf"
 _TAIL_BYTES = 1 << 16
+_EVENT_BYTES = 1 << 12
+"""Most events are shorter than that."""
 _READ_BYTES = 1 << 20
 _MOST_TRIES = 100
 """Keys named `traceEvents` before which everything is decoded; before further ones, only brackets are counted."""
@@ -140,14 +142,15 @@ class Chunker:
 
 def last_boundary(text: bytes) -> tuple[int, int] | None:
     """End of an event and start of the next one, near the end of `text`."""
-    start = max(0, len(text) - _TAIL_BYTES)
+    size = _EVENT_BYTES
     while True:
+        start = max(0, len(text) - size)
         cuts = [(found.start() + 1, found.end()) for found in BOUNDARY.finditer(text, start)]
         if cuts:
             return cuts[-1]
         if start == 0:
             return None
-        start = max(0, start - 16 * _TAIL_BYTES)
+        size *= 16
 
 
 def trailing_members(text: bytes) -> dict[str, Any] | None:

@@ -63,6 +63,12 @@ def integers(name: str, values: list[Any]) -> pl.Series:
     return _column(name, values, {int}, pl.Int64, _integer)
 
 
+def small_integers(name: str, values: list[Any]) -> pl.Series:
+    """Like `integers`, null also for what does not fit 32 bits."""
+    small: pl.Series = integers(name, values).cast(pl.Int32, strict=False)
+    return small
+
+
 def floats(name: str, values: list[Any]) -> pl.Series:
     """Arguments that are numbers, also as text; null for anything else."""
     return _column(name, values, {int, float}, pl.Float64, _number)
@@ -98,12 +104,16 @@ def _decoded(name: str, raw: Sequence[bytes]) -> pl.Series:
 
 
 def usable(frame: pl.DataFrame, phases: frozenset[str], problems: dict[str, Problem]) -> pl.DataFrame:
-    """Leave out complete events that cannot be used, and give the others whole nanoseconds."""
+    """Leave out complete events that cannot be used, and give the others whole nanoseconds.
+
+    A frame that has these already (`duration_ns` in place of `duration_us`) is returned as it is.
+    """
+    if "duration_us" not in frame.columns:
+        return frame
     if phases == {"X"}:
         frame = _complete_only(frame, problems)
-    duration_ns = (frame["duration_us"] * 1000).round().cast(pl.Int64, strict=False)
-    kept = [column for column in frame.get_columns() if column.name != "duration_us"]
-    return pl.DataFrame([*kept, duration_ns.alias("duration_ns")])
+    duration_ns = (frame["duration_us"] * 1000).round().cast(pl.Int64, strict=False).alias("duration_ns")
+    return pl.DataFrame([duration_ns if column.name == "duration_us" else column for column in frame.get_columns()])
 
 
 def _complete_only(frame: pl.DataFrame, problems: dict[str, Problem]) -> pl.DataFrame:

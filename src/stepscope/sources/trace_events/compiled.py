@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
+import msgspec
 import polars as pl
 
-from stepscope.sources.native.columns import ColumnKind, read_column
+from stepscope.sources.native.columns import ColumnKind, read_column, read_places
 from stepscope.sources.native.library import Refused, int32s, loaded
-from stepscope.sources.trace_events.base import EventClass, Layout
+from stepscope.sources.trace_events.base import EventClass, Layout, Place
 
 _MOST_PAIRS = 512
-_ABSENT, _STRING = 0, 2
-_BASE = {"phase": 0, "name": 1, "category": 2, "process": 3, "thread": 4, "start_ns": 5, "duration_us": 6, "id": 7}
-_BASE_KINDS: dict[str, ColumnKind] = {"start_ns": "time", "duration_us": "float"}
+_ABSENT, _NUMBER, _STRING, _ESCAPED = range(4)
+_BASE = {"phase": 0, "name": 1, "category": 2, "process": 3, "thread": 4, "start_ns": 5, "duration_ns": 6, "id": 7}
+_BASE_KINDS: dict[str, ColumnKind] = {"start_ns": "time", "duration_ns": "duration"}
+_TIMES = ("start_ns", "duration_ns")
+_TYPES = {"int": pl.Int64, "small": pl.Int32, "float": pl.Float64, "text": pl.String, "json": pl.String}
+
+
+class Scanned(NamedTuple):
+    """What a clean chunk contains."""
+
+    frames: dict[str, pl.DataFrame]
+    """By class; with `duration_us` in place of `duration_ns` where some times are not usable."""
+    places: list[Place]
+    """Process and thread for each number in `place`; some may be equal."""
+    end: int
+    """Where the text after the array begins; -1 unless this is the last chunk."""
 
 
 class CompiledDecoder:
@@ -28,30 +44,34 @@ class CompiledDecoder:
         self._library = loaded()
         self._layout = layout
         keys = list(dict.fromkeys(arg.key for cls in layout.classes for arg in cls.args))
-        self._field = {key: len(_BASE) + n for n, key in enumerate(keys)}
+        self.fields = {key: len(_BASE) + n for n, key in enumerate(keys)}
+        """The field of each argument."""
+        self._wants_places = any("place" in cls.base for cls in layout.classes)
         self._words, self._ends = _word_list(keys)
 
-    def decode(self, text: bytes, *, last: bool) -> tuple[dict[str, pl.DataFrame], int]:
+    def decode(self, text: bytes, *, last: bool) -> Scanned:
         """Decode a chunk.
-
-        Returns:
-            Raw frames by class (`phase`, the base columns with `duration_us`, the arguments), and where the text after
-            the array begins (-1 unless `last`).
 
         Raises:
             Refused: If anything in it is not clean JSON of the usual shape.
         """
-        scan = self._library.ss_scan(text, len(text), self._words, self._ends, len(self._field), last)
+        scan = self._library.ss_scan(text, len(text), self._words, self._ends, len(self.fields), last)
         if not scan:
             raise Refused
         try:
+            counts = self._sort(scan, text)
+            places: list[Place] = []
+            numbers = pl.Series("place", [], dtype=pl.Int32)
+            if self._wants_places:
+                numbers, firsts = read_places(scan, text, sum(counts))
+                places = [(self._text(scan, text, row, 3), self._text(scan, text, row, 4)) for row in firsts]
             frames: dict[str, pl.DataFrame] = {}
             start = 0
-            for cls, count in zip(self._layout.classes, self._sort(scan, text), strict=True):
+            for cls, count in zip(self._layout.classes, counts, strict=True):
                 if count:
-                    frames[cls.name] = self._frame(scan, text, cls, start, count)
+                    frames[cls.name] = _Reader(self, scan, text, start, count).frame(cls, numbers)
                 start += count
-            return frames, self._library.ss_end(scan)
+            return Scanned(frames, places, self._library.ss_end(scan))
         finally:
             self._library.ss_free(scan)
 
@@ -77,28 +97,70 @@ class CompiledDecoder:
         return list(counts)
 
     def _label(self, scan: int, text: bytes, event: int, field: int) -> str | None:
-        where = (ctypes.c_int64 * 3)()
-        self._library.ss_where(scan, event, field, where)
-        start, length, kind = where
+        """A phase or category."""
+        start, length, kind = self._where(scan, event, field)
         if kind not in (_ABSENT, _STRING):
             raise Refused
         return text[start : start + length].decode() if kind == _STRING else None
 
-    def _frame(self, scan: int, text: bytes, cls: EventClass, start: int, count: int) -> pl.DataFrame:
-        ranges_only = cls.phases == {"X"}
-        series = []
-        for name, field in _BASE.items():
-            if ranges_only and name in ("phase", "id"):  # known without looking
-                constant = pl.Series(name, ["X" if name == "phase" else None], dtype=pl.String)
-                series.append(constant.new_from_index(0, count))
-                continue
-            one = read_column(scan, text, field, _BASE_KINDS.get(name, "text"), start, count, name)
-            series.append(one.fill_null("") if name == "name" and one.null_count() else one)
+    def _text(self, scan: int, text: bytes, event: int, field: int) -> str | None:
+        """A process or thread: plain numbers and texts."""
+        start, length, kind = self._where(scan, event, field)
+        if kind == _ESCAPED:
+            return str(msgspec.json.decode(text[start - 1 : start + length + 1]))
+        return text[start : start + length].decode() if kind in (_NUMBER, _STRING) else None
+
+    def _where(self, scan: int, event: int, field: int) -> Sequence[int]:
+        where = (ctypes.c_int64 * 3)()
+        self._library.ss_where(scan, event, field, where)
+        return list(where)
+
+
+class _Reader:
+    """Reads columns of the events of one class: `count` ones from `start` on."""
+
+    def __init__(self, decoder: CompiledDecoder, scan: int, text: bytes, start: int, count: int) -> None:
+        self._fields = decoder.fields
+        self._scan, self._text, self._start, self._count = scan, text, start, count
+
+    def frame(self, cls: EventClass, places: pl.Series) -> pl.DataFrame:
+        """All columns; with `duration_us` in place of `duration_ns` if some times are not usable."""
+        try:
+            base = [self._base(name, cls, places) for name in cls.base]
+            is_usable = cls.phases != {"X"} or not any(column.null_count() for column in base if column.name in _TIMES)
+        except Refused:
+            is_usable = False
+        if not is_usable:
+            base = [self._base("duration_us" if name == "duration_ns" else name, cls, places) for name in cls.base]
         made: dict[str, pl.Series] = {}
         for arg in cls.args:
-            one = read_column(scan, text, self._field[arg.key], arg.kind, start, count, arg.column)
-            made[arg.column] = made[arg.column].fill_null(one) if arg.column in made else one
-        return pl.DataFrame([*series, *made.values()])
+            column = made.get(arg.column)
+            field = self._fields[arg.key]
+            if not loaded().ss_met(self._scan, field):
+                if column is None:
+                    made[arg.column] = self._constant(arg.column, None, _TYPES[arg.kind])
+            elif column is None or column.null_count() == self._count:
+                made[arg.column] = self._column(field, arg.kind, arg.column)
+            elif column.null_count():
+                made[arg.column] = column.fill_null(self._column(field, arg.kind, arg.column))
+        return pl.DataFrame([*base, *made.values()])
+
+    def _base(self, name: str, cls: EventClass, places: pl.Series) -> pl.Series:
+        if name == "place":
+            return places.slice(self._start, self._count)
+        if name in ("phase", "id") and cls.phases == {"X"}:  # known without looking
+            return self._constant(name, "X" if name == "phase" else None, pl.String)
+        if name == "duration_us":
+            return self._column(_BASE["duration_ns"], "float", name)
+        column = self._column(_BASE[name], _BASE_KINDS.get(name, "text"), name)
+        return column.fill_null("") if name == "name" and column.null_count() else column
+
+    def _column(self, field: int, kind: ColumnKind, name: str) -> pl.Series:
+        return read_column(self._scan, self._text, field, kind, self._start, self._count, name)
+
+    def _constant(self, name: str, value: str | None, dtype: type[pl.DataType]) -> pl.Series:
+        one: pl.Series = pl.Series(name, [value], dtype=dtype).new_from_index(0, self._count)
+        return one
 
 
 def _word_list(words: list[str]) -> tuple[bytes, ctypes.Array[ctypes.c_int32]]:

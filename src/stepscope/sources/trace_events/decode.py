@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
@@ -15,14 +15,21 @@ import polars as pl
 
 from stepscope.sources.native.library import Refused
 from stepscope.sources.trace_events import columns
-from stepscope.sources.trace_events.base import Arg, EventClass, Layout, Problem
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout, Place, Problem
 from stepscope.sources.trace_events.compiled import CompiledDecoder
 from stepscope.sources.trace_events.salvage import DECODE_ERRORS, Salvaged, salvage
 
 _NO_RAW = msgspec.Raw(b"")
 _ARRAY_END = re.compile(rb"\}\s*(\])\s*(?:,\s*\"|\}|\Z)")
 _END_GUESSES = 16
-_COLUMNS = {"int": columns.integers, "float": columns.floats, "text": columns.texts, "json": columns.json_texts}
+_KEYS = {"phase": "ph", "name": "name", "category": "cat", "process": "pid", "thread": "tid", "id": "id"}
+_COLUMNS = {
+    "int": columns.integers,
+    "small": columns.small_integers,
+    "float": columns.floats,
+    "text": columns.texts,
+    "json": columns.json_texts,
+}
 
 
 @dataclass
@@ -31,6 +38,8 @@ class Decoded:
 
     frames: dict[str, pl.DataFrame]
     """The events by class."""
+    places: Sequence[Place]
+    """What the numbers in `place` of these frames mean; some may mean the same."""
     problems: dict[str, Problem]
     """Damaged events by what is wrong with them."""
     ended: bool = False
@@ -84,7 +93,7 @@ class EventDecoder:
         if self._compiled is None:
             return None
         try:
-            raw, end = self._compiled.decode(text, last=last)
+            raw, places, end = self._compiled.decode(text, last=last)
         except Refused:
             return None
         rest = text[end:] if last else b""
@@ -93,7 +102,7 @@ class EventDecoder:
         problems: dict[str, Problem] = {}
         phases = {cls.name: cls.phases for cls in self._layout.classes}
         frames = {name: columns.usable(frame, phases[name], problems) for name, frame in raw.items()}
-        return Decoded(frames, problems, ended=last, rest=rest)
+        return Decoded(frames, places, problems, ended=last, rest=rest)
 
     def _decode(self, text: bytes, *, last: bool, offset: int) -> Decoded:
         end, rest = _array_end(text) if last else (len(text), b"")
@@ -117,30 +126,35 @@ class EventDecoder:
             if named:
                 append = named.get(event.name, append)
             append(event)
+        places: dict[Place, int] = {}
         frames = {
-            cls.name: self._frame(cls, bucket, found.problems)
+            cls.name: self._frame(cls, bucket, places, found.problems)
             for cls, bucket in zip(self._layout.classes, buckets, strict=False)
             if bucket
         }
-        return Decoded(frames, found.problems, found.ended, found.rest)
+        return Decoded(frames, list(places), found.problems, found.ended, found.rest)
 
-    def _frame(self, cls: EventClass, events: list[Any], problems: dict[str, Problem]) -> pl.DataFrame:
-        # the format gives complete events no id
-        ids = [None] * len(events) if cls.phases == {"X"} else _each("id", events)
-        series = [
-            pl.Series("phase", _each("ph", events), dtype=pl.String),
-            columns.texts("name", _each("name", events)).fill_null(""),
-            pl.Series("category", _each("cat", events), dtype=pl.String),
-            columns.texts("process", _each("pid", events)),
-            columns.texts("thread", _each("tid", events)),
-            columns.times_ns(list(map(bytes, _each("ts", events)))),
-            columns.floats("duration_us", _each("dur", events)),
-            columns.texts("id", ids),
-        ]
+    def _frame(
+        self, cls: EventClass, events: list[Any], places: dict[Place, int], problems: dict[str, Problem]
+    ) -> pl.DataFrame:
+        made = [self._base(name, cls, events, places) for name in cls.base]
         if cls.args:
             none = self._no_args
-            series += self._arguments(cls.args, [none if a is None else a for a in _each("args", events)])
-        return columns.usable(pl.DataFrame(series), cls.phases, problems)
+            made += self._arguments(cls.args, [none if a is None else a for a in _each("args", events)])
+        return columns.usable(pl.DataFrame(made), cls.phases, problems)
+
+    def _base(self, name: str, cls: EventClass, events: list[Any], places: dict[Place, int]) -> pl.Series:
+        if name == "place":
+            found = zip(*(columns.texts("", _each(key, events)).to_list() for key in ("pid", "tid")), strict=True)
+            return pl.Series(name, [places.setdefault(one, len(places)) for one in found], dtype=pl.Int32)
+        if name == "start_ns":
+            return columns.times_ns(list(map(bytes, _each("ts", events))))
+        if name == "duration_ns":
+            return columns.floats("duration_us", _each("dur", events))
+        if name == "id" and cls.phases == {"X"}:  # the format gives complete events no id
+            return columns.texts(name, [None] * len(events))
+        column = columns.texts(name, _each(_KEYS[name], events))
+        return column.fill_null("") if name == "name" else column
 
     def _arguments(self, wanted: tuple[Arg, ...], args: list[Any]) -> Iterable[pl.Series]:
         made: dict[str, pl.Series] = {}

@@ -15,7 +15,7 @@ import polars as pl
 from stepscope.present import plural
 from stepscope.sources.base import Sink
 from stepscope.sources.native import library
-from stepscope.sources.trace_events.base import Layout, Problem
+from stepscope.sources.trace_events.base import Layout, Place, Problem
 from stepscope.sources.trace_events.chunks import CHUNK_BYTES, MAX_HEADER_BYTES, Chunk, Chunker, trailing_members
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder
 from stepscope.sources.trace_events.salvage import BETWEEN, CUT_OFF
@@ -46,6 +46,8 @@ class TraceEvents:
     layout: Layout
     sink: Sink
     chunk_bytes: int = CHUNK_BYTES
+    places: dict[Place, int] = field(default_factory=dict)
+    """Process and thread of each number in `place`, in the order in which they come; several traces may share them."""
     header: dict[str, Any] = field(default_factory=dict, init=False)
     """The other keys of the JSON object, none of a bare list; complete when the iteration has ended."""
     _problems: dict[str, Problem] = field(default_factory=dict, init=False)
@@ -64,6 +66,7 @@ class TraceEvents:
                     self._problems.setdefault(text, Problem(place=problem.place)).count += problem.count
                 self.sink.advance(stream.position - read)
                 read = stream.position
+                self._place(decoded)
                 yield decoded.frames
                 if decoded.ended:
                     ended = True
@@ -78,6 +81,16 @@ class TraceEvents:
             stream.close()
             if self._read_bytes > _LARGE_BYTES:  # the memory of small ones serves the next trace
                 library.trim()
+
+    def _place(self, decoded: Decoded) -> None:
+        """Give places the numbers that they have in the whole trace, in file order whatever thread is first."""
+        numbers = [self.places.setdefault(place, len(self.places)) for place in decoded.places]
+        if numbers == list(range(len(numbers))):
+            return
+        meant = pl.Series("place", numbers, dtype=pl.Int32)
+        for name, frame in decoded.frames.items():
+            if "place" in frame.columns:
+                decoded.frames[name] = frame.with_columns(meant.gather(frame["place"]))
 
     def _decoded(self, chunker: Chunker) -> Iterator[Decoded]:
         """Decode chunk by chunk; an event that a wrong cut left over goes in front of the next chunk."""

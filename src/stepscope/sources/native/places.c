@@ -1,0 +1,56 @@
+/* Where events happened: a number for each pair of process and thread. */
+#include <stdlib.h>
+
+#include "arrow.h"
+#include "keys.h"
+#include "numbers.h"
+
+#define SLOTS 8192 /* a power of two, several times the most places */
+
+static inline uint64_t mix_label(const uint8_t *text, span s, uint64_t hash) {
+    for (uint32_t k = 0; k < LENGTH(s); k++) hash = (hash ^ text[START(s) + k]) * 0x100000001b3ull;
+    return (hash ^ LENGTH(s)) * 0x100000001b3ull;
+}
+
+static inline int same_place(const uint8_t *text, const span *a, const span *b) {
+    return same_value(text, a[F_TID], b[F_TID]) && same_value(text, a[F_PID], b[F_PID]);
+}
+
+/* A number that Python writes in another way, such as 1.50. */
+static inline int is_odd(const uint8_t *text, span s) {
+    return KIND(s) == NUMBER && !is_plain_whole(text + START(s), LENGTH(s));
+}
+
+/* The place of each row in `order[0 ... rows)` as an int32 column; `firsts` gets a row of each place. A place that is
+ * written in two ways has two numbers. Returns how many there are, or refuses if that is more than `most`. */
+EXPORT int32_t ss_places(const scan *s, const uint8_t *text, int64_t rows, int32_t *firsts, int32_t most,
+                         struct ArrowArray *array, struct ArrowSchema *schema) {
+    int32_t *places = malloc(((size_t)rows + 1) * sizeof *places), *slots = calloc(SLOTS, sizeof *slots);
+    int32_t known = 0, n = 0, status = NO_MEMORY;
+    if (!places || !slots) goto fail;
+    status = REFUSED;
+    for (int64_t i = 0; i < rows; i++) {
+        const span *event = s->spans + (int64_t)s->order[i] * s->fields;
+        if (!known || !same_place(text, event, s->spans + (int64_t)firsts[n] * s->fields)) {
+            uint64_t slot = mix_label(text, event[F_PID], mix_label(text, event[F_TID], 0xcbf29ce484222325ull)) >> 32;
+            for (;; slot++) {
+                n = slots[slot &= SLOTS - 1] - 1;
+                if (n >= 0 && !same_place(text, event, s->spans + (int64_t)firsts[n] * s->fields)) continue;
+                if (n >= 0) break;
+                if (known == most || is_odd(text, event[F_PID]) || is_odd(text, event[F_TID])) goto fail;
+                n = known++;
+                firsts[n] = s->order[i];
+                slots[slot] = known;
+                break;
+            }
+        }
+        places[i] = n;
+    }
+    free(slots);
+    if ((status = give_column(array, rows, 0, 2, (void *[]){NULL, places}))) return status;
+    describe(schema, "i");
+    return known;
+fail:
+    free(places), free(slots);
+    return status;
+}
