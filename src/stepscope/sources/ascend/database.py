@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,15 @@ import polars as pl
 from stepscope.sources.ascend.database_access import Access, bounded, open_access
 from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.layout import Field, bare_key, column_key
+from stepscope.sources.native.library import Refused
+from stepscope.sources.native.sqlite import StoredTable
 from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
 
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file makes of a query; the message of an error may itself be damaged."""
 _ROWS_AT_ONCE = 50_000
-_NUMBERS_AT_ONCE = 100_000
 _HELD_BYTES = 32 << 20
 """Roughly how much text is collected before it becomes columns."""
-_LEAST_ROWID = -(2**63)
 REMEDY = "Export the profile again, or copy the file again if it is truncated."
 FILLS = {
     "TASK": "kernels",
@@ -44,7 +46,12 @@ CONNECTION = pl.col("correlation").replace({0xFFFFFFFF: None})
 _TIMED = ("TASK", "PYTORCH_API", "CANN_API", "COMMUNICATION_OP", "STEP_TIME", "MSTX_EVENTS")
 _SAMPLES = 500
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
-
+_SCHEMA = """
+    SELECT m.type, m.name, m.rootpage, CASE WHEN ifnull(c.cid, 0) = 0 THEN m.sql END, c.name, c.type, c.pk, c.hidden
+    FROM sqlite_master m LEFT JOIN pragma_table_xinfo(CASE WHEN m.type = 'table' AND m.rootpage > 0 THEN m.name END) c
+    WHERE m.type IN ('table', 'view')
+"""
+"""All tables with their columns in one question: asking for each table takes longer than reading a small one."""
 
 Columns = Mapping[str, Sequence[str] | str]
 """Our column to the recorded names it may have, also as the text export spells them."""
@@ -69,6 +76,10 @@ class Database:
         """Upper-case names of views and virtual tables, and what they are; reported when the table is requested."""
         self.tables: dict[str, dict[str, str]] = {}
         """Table name in upper case to its columns: `_key` of the name to the name as it stands."""
+        self._stored: dict[str, StoredTable] = {}
+        """Upper-case names of tables that can be read without SQLite."""
+        self._filled: set[str] = set()
+        """Upper-case names of tables of which rows were read."""
         self._strings: pl.DataFrame | None = None
 
     def load_schema(self) -> None:
@@ -77,15 +88,23 @@ class Database:
         Raises:
             sqlite3.DatabaseError: If the file is not a database.
         """
-        made = self._access.all("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view')")
-        for kind, name, statement in made:
+        for (kind, name, root), found in groupby(self._access.all(_SCHEMA), itemgetter(0, 1, 2)):
+            rows = [row[3:] for row in found]
+            statement = rows[0][0]
             if not isinstance(name, str):
                 continue
             if kind == "view" or not isinstance(statement, str) or _VIRTUAL.match(statement):
                 self._refused[name.upper()] = "a view" if kind == "view" else "a virtual table"
                 continue
-            columns = self._access.all(f"PRAGMA table_info({_quoted(name)})")
-            self.tables[name.upper()] = {_key(str(row[1])): str(row[1]) for row in columns}
+            names = [str(column) for _, column, *_ in rows]
+            is_hidden = [bool(row[-1]) for row in rows]
+            self.tables[name.upper()] = {_key(c): c for c, hidden in zip(names, is_hidden, strict=True) if not hidden}
+            if isinstance(root, int) and not any(is_hidden):
+                numbers = [place for place, row in enumerate(rows) if row[-2]]  # of columns in the primary key
+                is_number = len(numbers) == 1 and str(rows[numbers[0]][2]).upper() == "INTEGER"
+                if not (is_number and "DESC" in statement.upper()):  # where SQLite has exceptions
+                    places = {column: place for place, column in enumerate(names)}
+                    self._stored[name.upper()] = StoredTable(root, numbers[0] if is_number else -1, places)
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether the database has the table, and all these columns of it."""
@@ -95,7 +114,7 @@ class Database:
         return known is not None and all(_key(column) in known for column in columns)
 
     def read_batches(
-        self, table: str, wanted: Columns, schema: Types | None = None, *, where: str = "", needed: Sequence[str] = ()
+        self, table: str, wanted: Columns, schema: Types | None = None, *, filled: str = "", needed: Sequence[str] = ()
     ) -> Iterator[pl.DataFrame]:
         """Columns of a table, at least one batch; missing ones are null, a missing or damaged table has no rows.
 
@@ -103,7 +122,7 @@ class Database:
             table: Name of the table.
             wanted: The columns.
             schema: Types of columns that are not int64.
-            where: SQL condition on recorded names.
+            filled: One of the columns: rows where it is null are left out.
             needed: Columns that the table must have to be of use.
         """
         texts = [name for name, dtype in (schema or {}).items() if dtype is TEXT_ID]
@@ -119,25 +138,33 @@ class Database:
         missing = [name for name in needed if name not in chosen]
         if missing and known:
             self.report(table, f"has no column {', '.join(str(wanted[name]) for name in missing)}")
-        if missing or not chosen:
+        rows = 0
+        if chosen and not missing:
+            for frame in self._batches(table, chosen, {name: types[name] for name in chosen}, filled):
+                rows += frame.height
+                yield self._completed(frame, types, texts)
+        if rows:
+            self._filled.add(table.upper())
+        else:
             yield pl.DataFrame(schema={**types, **dict.fromkeys(texts, pl.String)})
-            return
-        columns = ", ".join(bounded(_quoted(column)) for column in chosen.values())
-        query = f"SELECT {columns} FROM {_quoted(table)} {where and 'WHERE ' + where}"
-        for frame in self._batches(table, query, {name: types[name] for name in chosen}):
-            rows = frame.select(
-                pl.col(name) if name in chosen else pl.lit(None, dtype).alias(name) for name, dtype in types.items()
-            )
-            yield self._with_texts(rows, texts) if texts else rows
+
+    def _completed(self, frame: pl.DataFrame, types: Types, texts: Sequence[str]) -> pl.DataFrame:
+        """All columns of `types`, those without a column in the table null; texts for their numbers."""
+        if len(types) > frame.width:
+            nulls = {name: pl.Series(name, dtype=dtype) for name, dtype in types.items() if name not in frame.columns}
+            columns = [nulls[name].clear(frame.height) if name in nulls else frame[name] for name in types]
+            frame = pl.DataFrame(columns)
+        return self._with_texts(frame, texts) if texts else frame
 
     def read(
-        self, table: str, wanted: Columns, schema: Types | None = None, *, where: str = "", needed: Sequence[str] = ()
+        self, table: str, wanted: Columns, schema: Types | None = None, *, filled: str = "", needed: Sequence[str] = ()
     ) -> pl.DataFrame:
         """All rows of `read_batches` in one frame."""
-        return pl.concat(self.read_batches(table, wanted, schema, where=where, needed=needed))
+        frames = list(self.read_batches(table, wanted, schema, filled=filled, needed=needed))
+        return pl.concat(frames) if len(frames) > 1 else frames[0]
 
     def range_batches(
-        self, table: str, wanted: Columns, schema: Types | None = None, *, where: str = "", needed: Sequence[str] = ()
+        self, table: str, wanted: Columns, schema: Types | None = None, *, filled: str = "", needed: Sequence[str] = ()
     ) -> Iterator[pl.DataFrame]:
         """Like `read_batches`, with `start_ns`, `end_ns` and `duration_ns` as well.
 
@@ -146,7 +173,7 @@ class Database:
         wrong: Counter[str] = Counter()
         rows = 0
         wanted = {"start_ns": "startNs", "end_ns": "endNs", **wanted}
-        for frame in self.read_batches(table, wanted, schema, where=where, needed=("start_ns", "end_ns", *needed)):
+        for frame in self.read_batches(table, wanted, schema, filled=filled, needed=("start_ns", "end_ns", *needed)):
             checked = sort_out(frame, self.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
             wrong.update(checked.wrong)
             rows += frame.height
@@ -185,6 +212,8 @@ class Database:
 
     def is_filled(self, table: str) -> bool:
         """Whether the database has the table and any row in it."""
+        if table.upper() in self._filled:
+            return True
         if not self.has(table):
             return False
         try:
@@ -202,54 +231,69 @@ class Database:
         if lost and self.is_filled("STRING_IDS"):
             self.report(table, f"has {lost} rows with names that are not in STRING_IDS; they are left out", lost=lost)
 
-    def _batches(self, table: str, query: str, schema: Types) -> Iterator[pl.DataFrame]:
-        """The rows of a query as columns, at least one batch; what was read before damage is kept.
+    def _batches(self, table: str, columns: Mapping[str, str], types: Types, filled: str) -> Iterator[pl.DataFrame]:
+        """Rows of a table as columns, in batches; what was read before damage is kept.
 
-        Values that do not fit a column's type are null.
+        Values that do not fit a column's type are null. The compiled decoder reads as far as the table is plain, and
+        SQLite the rest; both in the order of row numbers, which SQLite would leave for that of an index.
         """
-        yield pl.DataFrame(schema=schema)
-        pieces, held, before = self._access.rows(query), [], self._access.given_bytes
+        given = 0
+        try:
+            for frame in self._plain_batches(table, columns, types, filled):
+                given += frame.height
+                yield frame
+        except Refused:
+            yield from self._checked_batches(table, columns, types, filled, given)
+
+    def _plain_batches(
+        self, table: str, columns: Mapping[str, str], types: Types, filled: str
+    ) -> Iterator[pl.DataFrame]:
+        """What the compiled decoder reads of a table.
+
+        Raises:
+            Refused: If the rest is for SQLite.
+        """
+        if (stored := self._stored.get(table.upper())) is None:
+            raise Refused
+        kinds = {recorded: types[name] for name, recorded in columns.items()}
+        if len(kinds) < len(columns):
+            raise Refused
+        for series in self._access.stored(stored, kinds, _ROWS_AT_ONCE, _HELD_BYTES):
+            frame = pl.DataFrame([column.alias(name) for column, name in zip(series, columns, strict=True)])
+            yield frame.drop_nulls(filled) if filled else frame
+
+    def _checked_batches(
+        self, table: str, columns: Mapping[str, str], types: Types, filled: str, given: int
+    ) -> Iterator[pl.DataFrame]:
+        """What SQLite gives of a table after so many rows."""
+        listed = ", ".join(bounded(_quoted(column)) for column in columns.values())
+        only = f"WHERE {_quoted(columns[filled])} IS NOT NULL" if filled else ""
+        pieces, held = self._access.rows(f"SELECT {listed} FROM {_quoted(table)} NOT INDEXED {only}"), []
+        before = self._access.given_bytes
         while True:
             try:
                 piece = next(pieces, [])
             except DATABASE_ERRORS as error:
                 self.report(table, f"cannot be read completely: {error}")
                 piece = []
-            held += piece
+            held += piece[given:]
+            given = max(0, given - len(piece))
             if held and (not piece or len(held) >= _ROWS_AT_ONCE or self._access.given_bytes - before >= _HELD_BYTES):
-                yield _columns(held, schema)
+                yield _columns(held, types)
                 held, before = [], self._access.given_bytes
             if not piece:
                 return
 
-    def number_batches(self, table: str, columns: Mapping[str, str], schema: Types) -> Iterator[pl.DataFrame]:
-        """Columns of a long table of plain numbers; nulls are kept, a damaged table has no rows.
-
-        SQLite joins each column into one text, which is taken apart here: half the work of handing over a
-        Python object for every number. Numbers keep 15 digits.
-        """
-        name = _quoted(table)
-        inner = ", ".join(_quoted(column) for column in columns.values())
-        outer = ", ".join(f"group_concat(ifnull({_quoted(column)}, ''))" for column in columns.values())
-        query = (
-            f"SELECT max(rowid), {outer} FROM "
-            f"(SELECT rowid, {inner} FROM {name} WHERE rowid >= ? ORDER BY rowid LIMIT {_NUMBERS_AT_ONCE})"
-        )
-        start: int | None = _LEAST_ROWID
+    def first_number(self, table: str, column: str) -> int | None:
+        """Any number in a column; None if there is none."""
+        if not self.has(table, column):
+            return None
+        name = _quoted(column)
         try:
-            while start is not None:
-                ((last, *texts),) = self._access.all(query, (start,))
-                if last is not None:
-                    yield pl.DataFrame(
-                        [
-                            pl.Series(column, [text]).str.split(",").explode().cast(schema[column], strict=False)
-                            for column, text in zip(columns, texts, strict=True)
-                        ]
-                    )
-                # a column may be called rowid, and hold anything
-                start = last + 1 if isinstance(last, int) and start <= last < -_LEAST_ROWID - 1 else None
-        except (*DATABASE_ERRORS, pl.exceptions.PolarsError) as error:
-            self.report(table, f"cannot be read completely: {error}")
+            rows = self._access.all(f"SELECT {name} FROM {_quoted(table)} WHERE typeof({name}) = 'integer' LIMIT 1")
+        except DATABASE_ERRORS:
+            return None  # reported when the table itself is read
+        return rows[0][0] if rows else None
 
     def _with_texts(self, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
         """Replace string ids by the strings."""
@@ -259,11 +303,10 @@ class Database:
         ids, texts = self._strings
         return frame.with_columns(pl.col(columns).replace_strict(ids, texts, default=None, return_dtype=pl.String))
 
-    def texts_in(self, table: str, column: str) -> dict[int, str]:
-        """The numbers of texts in a column, each once, and the texts."""
-        query = f"SELECT DISTINCT {_quoted(column)} FROM {_quoted(table)}"
-        numbers = pl.concat(self._batches(table, query, {"id": pl.Int64}))
-        return dict(self._with_texts(numbers.with_columns(text="id"), ["text"]).drop_nulls().iter_rows())
+    def texts(self, numbers: Iterable[int]) -> dict[int, str]:
+        """The texts of some numbers, as far as they are known."""
+        frame = pl.DataFrame({"id": numbers}, schema={"id": pl.Int64}).with_columns(text="id")
+        return dict(self._with_texts(frame, ["text"]).drop_nulls().iter_rows())
 
     def enumeration(self, table: str) -> dict[int, str]:
         """An `ENUM_` table: number to name."""

@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes
+
+import polars as pl
+
+from stepscope.sources.native.sqlite import StoredTable, read_stored
 
 MAX_CELL_BYTES = 4 << 20
 """Largest cell, and row, that is read. Texts of profilers are names, shapes and stacks; the largest known is a list of
@@ -41,11 +45,13 @@ class Access:
 
     Args:
         connection: Open, for reading alone.
-        file_bytes: Size of the file.
+        file: Descriptor of the same file.
     """
 
-    def __init__(self, connection: sqlite3.Connection, file_bytes: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, file: int) -> None:
+        file_bytes = os.fstat(file).st_size
         self._connection = connection
+        self._file = file
         self._most_rows = file_bytes // MIN_ROW_BYTES + SLACK
         self._most_bytes = TEXT_RATIO * file_bytes + SLACK + MAX_CELL_BYTES
         self.given_bytes = 0
@@ -82,6 +88,12 @@ class Access:
     def all(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query that gives few."""
         return [row for rows in self.rows(query, values) for row in rows]
+
+    def stored(
+        self, table: StoredTable, columns: Mapping[str, type[pl.DataType]], most_rows: int, most_bytes: int
+    ) -> Iterator[list[pl.Series]]:
+        """Columns of a table without SQLite; see `read_stored`."""
+        return read_stored(self._file, table, columns, most_rows, most_bytes)
 
     def _text(self, data: bytes) -> str:
         self.given_bytes += len(data)
@@ -123,8 +135,11 @@ def open_access(path: Path) -> Iterator[Access]:
         OSError: If it is not there.
     """
     address = f"file:{quote_from_bytes(os.fsencode(path.absolute()))}?mode=ro&immutable=1"
-    connection = sqlite3.connect(address, uri=True)
-    try:
+    with ExitStack() as held:
+        connection = sqlite3.connect(address, uri=True)
+        held.callback(connection.close)
+        file = os.open(path, os.O_RDONLY)
+        held.callback(os.close, file)
         if hasattr(connection, "enable_load_extension"):
             connection.enable_load_extension(False)
         if hasattr(connection, "setlimit"):  # from Python 3.11 on; before, `bounded` does alone
@@ -132,9 +147,7 @@ def open_access(path: Path) -> Iterator[Access]:
             connection.setlimit(_LIMIT_ATTACHED, 0)
         for setting in ("trusted_schema=OFF", "query_only=ON", "cell_size_check=ON", "mmap_size=0"):
             connection.execute(f"PRAGMA {setting}")
-        yield Access(connection, path.stat().st_size)
-    finally:
-        connection.close()
+        yield Access(connection, file)
 
 
 def bounded(column: str) -> str:

@@ -79,7 +79,7 @@ def _by_task(database: Database, counters: dict[int, str]) -> Iterator[tuple[pl.
     take(database.read_batches(table, wanted, _LISTED_TYPES, needed=("task",)), "details")
     if counters:
         columns = {"task": "globalTaskId", "number": "name", "value": "value"}
-        numbers = database.number_batches("TASK_PMU_INFO", columns, _NUMBERS)
+        numbers = database.read_batches("TASK_PMU_INFO", columns, _NUMBERS)
         take((batch.drop_nulls() for batch in numbers), "numbers")
     for part in range(len(bounds) + 1):
         details = list(spool.taken((part, "details")))
@@ -98,7 +98,7 @@ def _counter_columns(database: Database) -> dict[int, str]:
     """Number of each known hardware counter to our column."""
     if not database.has("TASK_PMU_INFO", "globalTaskId", "name", "value"):
         return {}
-    named = database.texts_in("TASK_PMU_INFO", "name")
+    named = database.texts(database.read("TASK_PMU_INFO", {"number": "name"})["number"].drop_nulls().unique())
     columns = {number: COUNTERS[key] for number, name in named.items() if (key := column_key(name)) in COUNTERS}
     unknown = [name for name in named.values() if column_key(name) not in COUNTERS]
     if unknown:

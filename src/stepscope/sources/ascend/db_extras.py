@@ -41,8 +41,7 @@ def read_identity(database: Database, identity: RankInfo) -> Groups | None:
     devices = database.read("NPU_INFO", {"device": "id", "name": "name"}, {"name": pl.String}).drop_nulls("name")
     identity.device_name = devices["name"][0] if devices.height else None
     if identity.process is None:
-        processes = database.read("TASK", {"process": "globalPid"}, where="globalPid IS NOT NULL LIMIT 1")
-        identity.process = as_index(processes["process"][0]) if processes.height else None
+        identity.process = as_index(database.first_number("TASK", "globalPid"))
     if identity.framework is None:
         identity.framework = "mindspore" if "mindspore" in database.path.name else "pytorch"
     return groups if groups.names else None

@@ -79,7 +79,7 @@ def read_collections(database: Database) -> pl.DataFrame:
 def read_marks(database: Database) -> pl.DataFrame:
     """Ranges that the user marked, as rows of `HOST`; instants are left out."""
     wanted = {**_THREAD, "name": "message", "correlation": "connectionId"}
-    rows = pl.concat(database.range_batches("MSTX_EVENTS", wanted, {"name": TEXT_ID}, where="endNs IS NOT NULL"))
+    rows = pl.concat(database.range_batches("MSTX_EVENTS", wanted, {"name": TEXT_ID}, filled="end_ns"))
     rows = _on_thread(rows.drop_nulls("name")).filter(pl.col("duration_ns") > 0)
     return shaped(
         rows.with_columns(

@@ -63,7 +63,7 @@ class AscendDb(_Export):
     """Reader of the database export."""
 
     name = "ascend_db"
-    version = 6
+    version = 7
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "the database has no communication matrix",

@@ -60,6 +60,10 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_column": (number, [pointer, ctypes.c_char_p, number, long, long, number, pointer, pointer]),
         "ss_nest": (number, [pointer, pointer, pointer, long, long, pointer, pointer, pointer, pointer]),
         "ss_inside": (number, [pointer, pointer, pointer, long, pointer, pointer]),
+        "ss_db_open": (pointer, [number, long, number, pointer, pointer, number]),
+        "ss_db_rows": (long, [pointer, long, long]),
+        "ss_db_column": (number, [pointer, number, pointer, pointer]),
+        "ss_db_close": (None, [pointer]),
         "ss_drop": (None, [pointer, pointer]),
     }  # fmt: skip
     for name, (result, arguments) in prototypes.items():
