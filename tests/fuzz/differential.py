@@ -30,11 +30,12 @@ if __name__ == "__main__":
 
 from fuzz import mutations  # noqa: E402 - as a script, only now is it found
 from stepscope.errors import StepscopeError  # noqa: E402
-from stepscope.sources import nesting  # noqa: E402
+from stepscope.sources import ancestors, nesting  # noqa: E402
 from stepscope.sources.ascend.trace_layout import LAYOUT as ASCEND  # noqa: E402
 from stepscope.sources.csv_files import decoding  # noqa: E402
 from stepscope.sources.csv_files.layout import Field, Kind  # noqa: E402
 from stepscope.sources.kineto.layout import LAYOUT as KINETO  # noqa: E402
+from stepscope.sources.matching import first_match  # noqa: E402
 from stepscope.sources.native import library  # noqa: E402
 from stepscope.sources.trace_events.base import Layout  # noqa: E402
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder  # noqa: E402
@@ -196,7 +197,12 @@ def ranges(source: random.Random) -> Case:
 def nested(frame: pl.DataFrame, counted: pl.Series) -> object:
     places = nesting.enclosing(frame)
     spent = [nesting.time_in_children(frame, places["parent"], some) for some in (None, counted)]
-    return repr((places.schema, places.rows(), [(one.dtype, one.to_list()) for one in spent]))
+    rows, parent, most = pl.int_range(frame.height, eager=True), places["parent"], frame.height // 2
+    climbed = ancestors.climb(rows, parent, counted.arg_true().cast(pl.Int64))
+    running = ancestors.running(frame, parent, most, frame.select("thread", start_ns=pl.col("start_ns") + 1))
+    matched = first_match(frame["duration_ns"], frame["start_ns"])
+    series = [*spent, climbed, running, matched]
+    return repr((places.schema, places.rows(), [(one.dtype, one.to_list()) for one in series]))
 
 
 KINDS: dict[str, Callable[[random.Random], Case]] = {

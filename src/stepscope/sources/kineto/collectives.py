@@ -75,11 +75,9 @@ def _annotations(segment: Segment, tree: HostTree) -> pl.DataFrame:
     numbers = ["start_ns", "duration_ns", "slice"]
     found = []
     for name in ("annotation", "operator"):
-        row = tree.offsets[name]
-        for frame in segment.frames(name, [*texts, *numbers]):
-            numbered = frame.with_columns(row=pl.int_range(row, row + frame.height, dtype=pl.Int64))
-            row += frame.height
-            found.append(numbered.filter(pl.col("name").str.contains(pattern)))
+        rows = pl.int_range(tree.offsets[name], tree.offsets[name] + pl.len(), dtype=pl.Int64)
+        named = segment.whole(name, [*texts, *numbers]).with_columns(row=rows)
+        found.append(named.filter(pl.col("name").str.contains(pattern)))
     schema = {**dict.fromkeys(texts, pl.String()), **dict.fromkeys([*numbers, "row"], pl.Int64())}
     all_found = pl.concat([pl.DataFrame(schema=schema), *found])
     sized = [comm.tensor_bytes(*pair) for pair in all_found.select("input_shapes", "input_types").iter_rows()]

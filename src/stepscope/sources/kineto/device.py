@@ -13,6 +13,7 @@ from stepscope.sources.kineto.communication import IS_COMMUNICATION
 from stepscope.sources.kineto.facts import Facts
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.segments import Segment
+from stepscope.sources.matching import first_match
 from stepscope.tables import KERNELS
 
 # without copies and fills: those of no bytes have no device event
@@ -65,7 +66,6 @@ def device_work(
         counts: Takes what was found.
     """
     work = segment.whole("device")
-    launches = _launches(segment, tree)
     if not work.height:
         _count_launches(segment, None, counts)
         return None
@@ -75,7 +75,8 @@ def device_work(
     work = work.with_columns(
         correlation=pl.when(pl.col("correlation") > 0).then("correlation"),
         kind=pl.when(copies).then(pl.lit("memory")).otherwise(others),
-    ).join(launches, on="correlation", how="left")
+    )
+    work = work.with_columns(_launches(work["correlation"], segment, tree))
     work = work.with_columns(step=facts.steps.of(work["launch_start_ns" if facts.has_launches else "start_ns"]))
     number = pl.int_range(counts.rows, counts.rows + pl.len(), dtype=pl.Int64)
     work = work.sort("start_ns", maintain_order=True).with_columns(kernel=number)
@@ -92,20 +93,14 @@ def write_kernels(work: pl.DataFrame, sink: Sink) -> None:
     sink.write(KERNELS, work.select(*sorted(wanted), occupancy_ratio=occupancy))
 
 
-def _launches(segment: Segment, tree: HostTree) -> pl.DataFrame:
-    """For each correlation the host call that launched its work."""
+def _launches(correlations: pl.Series, segment: Segment, tree: HostTree) -> list[pl.Series]:
+    """Of each piece of work the host call that launched it: the first with its correlation, null if there is none."""
     calls = segment.whole("runtime", ["start_ns", "duration_ns", "correlation"])
-    first = tree.offsets["runtime"]
-    return (
-        calls.select(
-            "correlation",
-            launch_start_ns="start_ns",
-            launch_end_ns=pl.col("start_ns") + pl.col("duration_ns"),
-            launch_row=pl.int_range(first, first + calls.height, dtype=pl.Int64),
-        )
-        .filter(pl.col("correlation") > 0)
-        .unique("correlation", keep="first", maintain_order=True)
-    )
+    row = first_match(correlations, calls["correlation"])
+    start, duration = calls["start_ns"].gather(row), calls["duration_ns"].gather(row)
+    launch_row = row + tree.offsets["runtime"]
+    named = {"launch_start_ns": start, "launch_end_ns": start + duration, "launch_row": launch_row}
+    return [column.alias(name) for name, column in named.items()]
 
 
 def _operator_ids(work: pl.DataFrame, segment: Segment, tree: HostTree, facts: Facts) -> pl.Series:
@@ -116,12 +111,11 @@ def _operator_ids(work: pl.DataFrame, segment: Segment, tree: HostTree, facts: F
     recorded = work["external_id"]
     if not facts.ids_are_correlations:
         return recorded
-    ids = [frame["external_id"] for name in ("operator", "call") for frame in segment.frames(name, ["external_id"])]
-    if not ids:
+    if not tree.operators:
         return recorded
-    operators = pl.int_range(0, tree.offsets["annotation"], dtype=pl.Int64, eager=True)
-    rows = tree.climb(work["launch_row"], operators)
-    return pl.concat(ids).gather(rows).alias("external_id")
+    ids = pl.concat([segment.whole(name, ["external_id"]) for name in ("operator", "call")]).to_series()
+    rows = tree.climb(work["launch_row"], pl.int_range(0, tree.operators, dtype=pl.Int64, eager=True))
+    return ids.gather(rows)
 
 
 def _without_damage(work: pl.DataFrame, facts: Facts, base_ns: int, counts: DeviceCounts) -> pl.DataFrame:
@@ -183,12 +177,8 @@ def _overlapping(work: pl.DataFrame) -> int:
 
 def _count_launches(segment: Segment, work: pl.DataFrame | None, counts: DeviceCounts) -> None:
     """Count the launches of a segment, and those without device work."""
-    new_launch = (pl.col("slice") >= segment.first_slice) & pl.col("name").str.contains(LAUNCH)
-    frames = segment.frames("runtime", ["name", "correlation", "slice"])
-    launches = [frame.filter(new_launch).select("correlation") for frame in frames]
-    if not launches:
-        return
-    made = pl.concat(launches).drop_nulls().unique()
-    counts.launches += made.height
-    lost = made if work is None else made.join(work.select("correlation"), on="correlation", how="anti")
-    counts.without_work += lost.height
+    is_launch = (pl.col("slice") >= segment.first_slice) & pl.col("name").str.contains(LAUNCH)
+    launches = segment.whole("runtime", ["name", "correlation", "slice"]).filter(is_launch)
+    made = launches["correlation"].drop_nulls().unique()
+    counts.launches += len(made)
+    counts.without_work += len(made) if work is None else first_match(made, work["correlation"]).null_count()

@@ -58,11 +58,11 @@ def _blocks(events: pl.DataFrame) -> pl.DataFrame:
 
 def _named(events: pl.DataFrame, segment: Segment, tree: HostTree) -> pl.DataFrame:
     """Events with addresses, and for allocations the operator in which they happened."""
-    names = [frame["name"] for name in ("operator", "call") for frame in segment.frames(name, ["name"])]
+    names = pl.concat([segment.whole(name, ["name"]) for name in ("operator", "call")]).to_series()
     events = events.drop("name").with_row_index("event")
     made = events.filter(pl.col("change_bytes") > 0)
-    if names and made.height:
-        found = made.select("event", name=pl.concat(names).gather(tree.enclosing_operator(made)))
+    if len(names) and made.height:
+        found = made.select("event", name=names.gather(tree.enclosing_operator(made)))
         events = events.join(found, on="event", how="left", maintain_order="left")
     else:
         events = events.with_columns(name=pl.lit(None, pl.String))

@@ -14,12 +14,15 @@ import polars as pl
 
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import HOST_CLASSES, event_frame
+from stepscope.sources.matching import first_match
 from stepscope.sources.spool import Spool, quantiles, share_out
 
 SEGMENT_ROWS = 100_000
 """About as many events make a segment; its tree and rows take some 50 MB."""
 
 _TIMED = (*HOST_CLASSES, "device_annotation", "memory")
+_ADDED = {"place": pl.Int32, "slice": pl.Int64, "spent_ns": pl.Int64}
+"""What ranges of the host have in addition to what was recorded of them."""
 _JOINED = ("start_ns", "correlation")
 _JOINED_ROWS = 1_000_000
 """About as many launches are joined to their device work at a time."""
@@ -55,21 +58,21 @@ class Segment:
                 first, self.next_slice = self.next_slice, self.next_slice + frame.height
                 numbers = pl.int_range(first, self.next_slice, dtype=pl.Int64, eager=True).alias("slice")
                 frames.append(frame.with_columns(numbers, spent_ns=pl.lit(0, pl.Int64)))
-            self.parts[name] = frames
+            self.parts[name] = [pl.concat(frames, rechunk=True)] if frames else []
 
     def rows(self, name: str) -> int:
         """How many rows a class has, with those carried over."""
         return sum(frame.height for frame in self.parts[name])
 
-    def frames(self, name: str, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
-        """The frames of a class, those carried over first."""
-        for frame in self.parts[name]:
-            yield frame if columns is None else frame.select(columns)
-
     def whole(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
-        """All rows of a class in one frame."""
-        frames = list(self.frames(name, columns))
-        return pl.concat(frames) if frames else event_frame(name, pl.DataFrame()).select(columns or pl.all())
+        """All rows of a class in one frame, those carried over first."""
+        if not self.parts[name]:
+            none = event_frame(name, pl.DataFrame()).with_columns(
+                pl.lit(None, kind).alias(c) for c, kind in _ADDED.items()
+            )
+            return none.select(columns or pl.all())
+        frames = [frame if columns is None else frame.select(columns) for frame in self.parts[name]]
+        return pl.concat(frames, rechunk=True)
 
 
 def segments(events: Events, scratch: Callable[[], Path]) -> Iterator[Segment]:
@@ -94,11 +97,10 @@ def _share_out_device(
 ) -> None:
     """Put device work where its launch is: joined a chunk of the correlations at a time, for they rise with time."""
     for launches, frames in _joinable(events, scratch):
-        first = launches.unique("correlation", keep="first", maintain_order=True)
         for frame in frames:
-            of_frame = frame.select(*_JOINED)
-            joined = of_frame.join(first, on="correlation", how="left", maintain_order="left", suffix="_launch")
-            times = joined.select(pl.coalesce("start_ns_launch", "start_ns")).to_series()
+            launch = first_match(frame["correlation"], launches["correlation"])
+            launched = launches["start_ns"].gather(launch)
+            times = launched.zip_with(launched.is_not_null(), frame["start_ns"])
             share_out(frame, cuts.search_sorted(times, side="right"), "device", spool)
 
 

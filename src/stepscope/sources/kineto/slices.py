@@ -47,27 +47,24 @@ class SliceWriter:
         open_ranges: dict[str, pl.DataFrame] = {}
         parents = tree.slices.gather(tree.parent)
         for name in HOST_CLASSES:
-            row = tree.offsets[name]
-            going_on = []
-            for frame in segment.frames(name):
-                place = slice(row, row + frame.height)
-                row += frame.height
-                placed = self._events.located(frame).with_columns(
-                    parent=parents[place],
-                    depth=tree.depth[place],
-                    self_ns=tree.self_ns[place],
-                    step=self._steps.of(frame["start_ns"]),
-                    category=_category(name, self._compiling.holds(frame) if name in _TRACED else None),
-                )
-                if (goes_on := tree.goes_on[place]).any():
-                    going_on.append(frame.with_columns(spent_ns=tree.spent_ns[place]).filter(goes_on))
-                    placed = placed.filter(~goes_on)
-                self._write(placed)
-                if name in ("operator", "call"):
-                    self.traced += int((placed["category"] == "compile").sum())
-                    self._write_operators(placed.filter(pl.col("category") == "operator"))
-            if going_on:
-                open_ranges[name] = pl.concat(going_on)
+            if not segment.rows(name):
+                continue
+            frame = segment.whole(name)
+            place = slice(tree.offsets[name], tree.offsets[name] + frame.height)
+            placed = self._events.located(frame).with_columns(
+                parent=parents[place],
+                depth=tree.depth[place],
+                self_ns=tree.self_ns[place],
+                step=self._steps.of(frame["start_ns"]),
+                category=_category(name, self._compiling.holds(frame) if name in _TRACED else None),
+            )
+            if (goes_on := tree.goes_on[place]).any():
+                open_ranges[name] = frame.with_columns(spent_ns=tree.spent_ns[place]).filter(goes_on)
+                placed = placed.filter(~goes_on)
+            self._write(placed)
+            if name in ("operator", "call"):
+                self.traced += int((placed["category"] == "compile").sum())
+                self._write_operators(placed.filter(pl.col("category") == "operator"))
         return open_ranges
 
     def write_device(self, segment: Segment, first: int, device: pl.DataFrame | None) -> int:
@@ -79,9 +76,12 @@ class SliceWriter:
         if device is not None:
             category = pl.col("kind").replace({"compute": "kernel"})
             first = self._write_numbered(device.with_columns(self_ns="duration_ns", category=category), first)
-        for frame in segment.frames("device_annotation"):
-            first = self._write_numbered(frame.with_columns(category=pl.lit("device_annotation")), first)
-        return first
+        marks = segment.whole("device_annotation") if segment.rows("device_annotation") else None
+        return (
+            first
+            if marks is None
+            else self._write_numbered(marks.with_columns(category=pl.lit("device_annotation")), first)
+        )
 
     def _write_numbered(self, rows: pl.DataFrame, first: int) -> int:
         """Write rows as slices with numbers from `first` on; returns the number behind the last."""

@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.events import Events
+from stepscope.sources.matching import holding
 from stepscope.sources.windows import device_windows, own_spans
 from stepscope.tables.steps import WHOLE_RECORDING
 
@@ -29,11 +30,7 @@ class Steps:
         """The step in which each time lies: null outside of all; 0 everywhere if there are no steps."""
         if not self.ranges.height:
             return pl.repeat(0, len(times), dtype=pl.Int32, eager=True).alias("step")
-        index = self.ranges["start_ns"].search_sorted(times, side="right").cast(pl.Int64) - 1
-        place = index.clip(lower_bound=0)
-        inside = (index >= 0) & times.is_not_null() & (times < self.ranges["end_ns"].gather(place))
-        step = pl.DataFrame({"step": self.ranges["step"].gather(place), "inside": inside})
-        return step.select(step=pl.when("inside").then("step")).to_series()
+        return self.ranges["step"].gather(holding(times, self.ranges))
 
 
 def find_steps(events: Events) -> tuple[Steps, int]:

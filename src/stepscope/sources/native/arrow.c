@@ -60,6 +60,22 @@ void release_columns(struct ArrowArray *held, int count) {
 
 uint8_t *new_validity(int64_t rows) { return calloc((size_t)rows / 8 + 64, 1); }
 
+int32_t give_rows(struct ArrowArray *array, struct ArrowSchema *schema, int64_t *rows, int64_t count) {
+    uint8_t *known = new_validity(count);
+    int64_t nulls = 0;
+    int32_t status;
+    if (!known) {
+        free(rows);
+        return NO_MEMORY;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (rows[i] == NO_ROW) nulls++, rows[i] = 0;
+        else set_valid(known, i);
+    }
+    if (!(status = give_column(array, count, nulls, 2, (void *[]){known, rows}))) describe(schema, "l");
+    return status;
+}
+
 /* Free what the importer has not taken over. */
 EXPORT void ss_drop(struct ArrowArray *array, struct ArrowSchema *schema) {
     if (array->release) array->release(array);

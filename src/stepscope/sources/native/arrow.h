@@ -2,6 +2,8 @@
 #ifndef STEPSCOPE_ARROW_H
 #define STEPSCOPE_ARROW_H
 
+#include <stddef.h>
+
 #include "spans.h"
 
 struct ArrowSchema {
@@ -40,10 +42,22 @@ const int64_t *take_column(struct ArrowArrayStream *stream, int64_t rows, struct
 
 int has_nulls(const struct ArrowArray *held);
 
+/* Whether a row is not null. */
+static inline int is_known(const struct ArrowArray *held, int64_t row) {
+    const uint8_t *known = held->null_count != 0 ? held->buffers[0] : NULL;
+    int64_t bit = row + held->offset;
+    return !known || (known[bit >> 3] >> (bit & 7) & 1);
+}
+
 void release_columns(struct ArrowArray *held, int count);
 
 /* Room for a bit for each row, all 0; null if there is no memory. */
 uint8_t *new_validity(int64_t rows);
+
+#define NO_ROW (-1)
+
+/* Hand over a column of row numbers, in which `NO_ROW` means null; they are freed also if there is no memory. */
+int32_t give_rows(struct ArrowArray *array, struct ArrowSchema *schema, int64_t *rows, int64_t count);
 
 static inline void set_valid(uint8_t *validity, int64_t row) { validity[row >> 3] |= (uint8_t)(1 << (row & 7)); }
 

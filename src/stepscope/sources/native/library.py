@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 PATH = Path(__file__).with_name("_native.so")
-_VERSION = 9
+_VERSION = 10
 
 _new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -64,6 +64,11 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_db_rows": (long, [pointer, long, long]),
         "ss_db_column": (number, [pointer, number, pointer, pointer]),
         "ss_db_close": (None, [pointer]),
+        "ss_climb": (number, [pointer, long, pointer, long, pointer, long, pointer, pointer]),
+        "ss_running": (number, [pointer, pointer, pointer, pointer, long, long, pointer, pointer, long, long, pointer,
+                                pointer]),
+        "ss_match": (number, [pointer, long, pointer, long, pointer, pointer]),
+        "ss_hold": (number, [pointer, long, pointer, pointer, long, pointer, pointer]),
         "ss_drop": (None, [pointer, pointer]),
     }  # fmt: skip
     for name, (result, arguments) in prototypes.items():

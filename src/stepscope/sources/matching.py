@@ -1,0 +1,45 @@
+"""Which row of another table belongs to each row: the one with the same key, or the one that holds the time."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.sources.native import matching as compiled
+from stepscope.sources.native.library import Refused
+
+
+def first_match(keys: pl.Series, among: pl.Series) -> pl.Series:
+    """Row number of the first of `among` with each key (Int64); null for null, and if there is none.
+
+    Examples:
+        >>> first_match(pl.Series([7, 8, None]), pl.Series([5, 7, None, 7])).to_list()
+        [1, None, None]
+    """
+    try:
+        return compiled.match(keys, among)
+    except Refused:
+        first = among.alias("key").to_frame().with_row_index("row").unique("key", keep="first").drop_nulls("key")
+        found = keys.alias("key").to_frame().join(first, on="key", how="left", maintain_order="left")["row"]
+        rows: pl.Series = found.cast(pl.Int64)
+        return rows
+
+
+def holding(times: pl.Series, ranges: pl.DataFrame) -> pl.Series:
+    """Row number of the range that holds each time; null for null, and if there is none.
+
+    Args:
+        times: Moments in ns, Int64.
+        ranges: `start_ns` and `end_ns`, in order of time; they do not overlap, and a range does not hold its end.
+
+    Examples:
+        >>> holding(pl.Series([5, 9, 10, None]), pl.DataFrame({"start_ns": [5, 10], "end_ns": [8, 20]})).to_list()
+        [0, None, 1, None]
+    """
+    starts, ends = ranges["start_ns"], ranges["end_ns"]
+    try:
+        return compiled.hold(times, starts, ends)
+    except Refused:
+        index = starts.search_sorted(times, side="right").cast(pl.Int64) - 1
+        last = index.to_frame("row").select(pl.when((pl.col("row") >= 0) & times.is_not_null()).then("row")).to_series()
+        rows = pl.DataFrame({"row": last, "inside": times < ends.gather(last)})
+        return rows.select(pl.when("inside").then("row").alias("")).to_series()
