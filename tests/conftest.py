@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from stepscope.advice import advise
 from stepscope.report.answers import answers
+from stepscope.run import kept_answers
 
 
 @pytest.fixture
@@ -33,3 +35,11 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPSCOPE_DEBUG", "1")
     for function in (advise, answers):
         monkeypatch.setitem(function.__kwdefaults__, "strict", True)
+
+
+@pytest.fixture(autouse=True)
+def computed() -> Iterator[pytest.MonkeyPatch]:
+    """No answer is kept on disk, so that no test compares one with itself; tests of kept answers `undo` it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept_answers, "code_version", lambda: None)
+        yield patch

@@ -22,7 +22,7 @@ from stepscope.analysis import ANALYSES, registry
 from stepscope.analysis.columns import columns
 from stepscope.analysis.registry import analysis
 from stepscope.run import Processes, Run, Threads
-from stepscope.run.engine.orders import NotSendable, decoded, encoded
+from stepscope.run.encoding import NotSendable, decoded, encoded
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 

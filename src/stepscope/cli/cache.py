@@ -1,4 +1,4 @@
-"""`stepscope cache`: the cache of parsed inputs."""
+"""`stepscope cache`: the cache of parsed inputs and of answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from stepscope.pages.base import Option
 if TYPE_CHECKING:
     from stepscope.store import Store
 
-cache = typer.Typer(help="List or clear the cache of parsed inputs.", no_args_is_help=True, rich_markup_mode=None)
+cache = typer.Typer(
+    help="List or clear the cache of parsed inputs and of answers about them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 UNUSED_DAYS = Option(
     "unused_days", "number", "Delete only entries that have not been used for this many days.", "DAYS", minimum=0
@@ -25,7 +29,7 @@ UNUSED_DAYS = Option(
 @cache.command("list")
 @formatted
 def list_(*, form: Format, wide: bool) -> None:
-    """List the cached inputs with their size and last use."""
+    """List the cached inputs, and the runs with cached answers, with their size and last use."""
     from datetime import datetime
 
     import polars as pl
@@ -36,19 +40,21 @@ def list_(*, form: Format, wide: bool) -> None:
     store = _store()
     entries = store.list_entries()  # the most recently used first
     schema = {"input": pl.String, "source": pl.String, "size_bytes": pl.Int64, "used": pl.String}
+    found = [(e.manifest.path, e.manifest.source, e.manifest.size_bytes, e.used) for e in entries]
+    found += [(one.about().path, "answers", one.size_bytes, one.used) for one in store.list_answers()]
     rows = [
         (
-            present.printable(str(e.manifest.path)),
-            e.manifest.source,
-            e.manifest.size_bytes,
-            datetime.fromtimestamp(e.used).isoformat(sep=" ", timespec="minutes"),
+            present.printable(path),
+            source,
+            size_bytes,
+            datetime.fromtimestamp(used).isoformat(sep=" ", timespec="minutes"),
         )
-        for e in entries
+        for path, source, size_bytes, used in found
     ]
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     if form == "table":
-        size = sum(e.manifest.size_bytes for e in entries)
-        held = present.plural(frame.height, "entry", "entries")
+        size = sum(row[2] for row in rows)
+        held = present.plural(len(entries), "entry", "entries")
         Output(wide=wide).table(undeclared(frame, f"{store.directory}: {held}, {present.size(size)}"))
     else:
         print_frame(frame, form)
@@ -59,7 +65,7 @@ def clear(
     unused_days: Annotated[float, declared(UNUSED_DAYS)] = 0.0,
     debug: Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
-    """Delete the cached inputs; they are parsed again when needed."""
+    """Delete the cached inputs and answers; they are parsed and computed again when needed."""
     store = _store()
     removed, freed = store.clear(unused_s=unused_days * 86400)
     print(f"removed {present.plural(removed, 'entry', 'entries')}, {present.size(freed)}, from {store.directory}")

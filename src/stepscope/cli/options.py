@@ -79,7 +79,9 @@ OneRun = Annotated[
 ]
 Ranks = Annotated[str | None, declared(RANKS)]
 Steps = Annotated[str | None, declared(STEPS)]
-NoStore = Annotated[bool, typer.Option("--no-store", help="Do not read or write the cache of parsed inputs.")]
+NoStore = Annotated[
+    bool, typer.Option("--no-store", help="Do not read or write the cache of parsed inputs and answers.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict, findings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback on errors.")]
 LimitsFile = Annotated[

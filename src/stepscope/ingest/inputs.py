@@ -37,11 +37,19 @@ _WORTH_THREADS_BYTES = 64 << 20
 
 @dataclass
 class Ingested:
-    """The outcome: recordings in the order of their inputs, what was not read, and what a user should know."""
+    """The outcome.
+
+    Args:
+        recordings: In the order of their inputs.
+        unread: What was not read.
+        warnings: What a user should know.
+        store: Directory of the store, if what was read is kept.
+    """
 
     recordings: list[Recording] = field(default_factory=list)
     unread: list[Issue] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    store: Path | None = None
 
 
 def ingest(
@@ -98,6 +106,7 @@ class _Ingestion:
         if pending:
             done.update(self._read(sorted(pending, key=_weight, reverse=True)))
         self.result.recordings = [done[task.key] for task in tasks if task.key in done]
+        self.result.store = self.store.directory if self.store is not None and self.kept else None
         return self.result
 
     def _task(self, item: Input) -> ReadTask | None:

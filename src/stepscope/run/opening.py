@@ -35,7 +35,7 @@ def open_runs(
 
     Args:
         paths: Trace files and directories of them, one or more.
-        use_store: Store the rows for the next call.
+        use_store: Store the rows, and answers about them, for the next call.
         ranks: Only these ranks: `0,3-5` or numbers.
         steps: Only these steps; tables without steps keep their rows.
         progress: Called with bytes read, total bytes and a name while inputs are read.
@@ -66,6 +66,7 @@ def open_runs(
             skipped=found.skipped,
             engine=engine,
             answers_mb=answers_mb,
+            store=done.store,
         )
         for job in group(done.recordings)
     ]

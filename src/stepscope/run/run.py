@@ -16,6 +16,7 @@ from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.run.answer_cache import DEFAULT_MB, AnswerCache
 from stepscope.run.engine import Engine, Threads
 from stepscope.run.iterations import Iterations, iterations_of, marks_no_steps, may_have_iterations
+from stepscope.run.kept_answers import KeptAnswers
 from stepscope.run.narrow_windows import narrow_window_issues
 from stepscope.run.query import query
 from stepscope.run.rank import Rank, known_table, narrowed, stacked
@@ -41,8 +42,9 @@ class Run(Recorded):
         warnings: Warnings about opening it, e.g. that the store is full.
         skipped: Number of other files that were ignored.
         engine: Runs analyses over ranks. Default: threads of this process.
-        answers_mb: MB of answers to keep, for the run and all its selections together. The least recently used are
-            dropped first and recomputed when needed.
+        answers_mb: MB of answers to keep in memory, for the run and all its selections together. The least recently
+            used are dropped first and recomputed when needed.
+        store: Directory of the store that has the rows of all ranks, where answers are kept as well.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Run(Recorded):
         skipped: int = 0,
         engine: Engine | None = None,
         answers_mb: float = DEFAULT_MB,
+        store: Path | None = None,
     ) -> None:
         self.name = name
         self.path = path
@@ -76,6 +79,7 @@ class Run(Recorded):
         if not 0 <= answers_mb < math.inf:
             raise StepscopeError(f"answers_mb is {answers_mb}. Give a number of MB, 0 or above")
         self._cache = AnswerCache(round(answers_mb * 1e6))
+        self._store = store
 
     @classmethod
     def from_frames(cls, frames: Mapping[int, Mapping[str, pl.DataFrame]], name: str = "frames") -> Run:
@@ -233,6 +237,7 @@ class Run(Recorded):
             engine=self._engine,
         )
         run._cache = self._cache
+        run._store = self._store
         run.others = self.others
         run.options = self.options
         run.original = self.original
@@ -286,7 +291,14 @@ class Run(Recorded):
 
     @cached_property
     def _supplier(self) -> Supplier:
-        return Supplier(self, self._cache, self._engine, None if self.whole is self else self.whole._supplier)
+        whole = None if self.whole is self else self.whole._supplier
+        return Supplier(self, self._cache, self._engine, whole, self.original._kept)
+
+    @cached_property
+    def _kept(self) -> KeptAnswers | None:
+        if self._store is None:
+            return None
+        return KeptAnswers(self._store, self.path, self.ranks, [*self.own_issues, *self.unread])
 
     def _described(self) -> str:
         return named_numbers("rank", (rank.rank for rank in self.ranks))

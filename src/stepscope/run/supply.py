@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import types
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from stepscope.run.engine import Engine, Task
 from stepscope.run.engine.base import PartAnswer, Stacked
 from stepscope.run.engine.orders import Orders
 from stepscope.run.iterations import tables_of
+from stepscope.run.kept_answers import KeptAnswers
 from stepscope.run.rank import Rank, stacked
 from stepscope.run.recorded import Recorded
 from stepscope.run.watching import check_cancelled, report
@@ -40,13 +42,23 @@ class Supplier:
         run: The run, which may be a selection of ranks or steps.
         cache: Answers of the run and of all its selections.
         whole: Answers questions about all ranks, if the run is a selection of them.
+        kept: Answers on disk of the run and of all its selections.
     """
 
-    def __init__(self, run: Recorded, cache: AnswerCache, engine: Engine, whole: Supplier | None = None) -> None:
+    def __init__(
+        self,
+        run: Recorded,
+        cache: AnswerCache,
+        engine: Engine,
+        whole: Supplier | None = None,
+        kept: KeptAnswers | None = None,
+    ) -> None:
         self.run = run
         self.cache = cache
         self.engine = engine
         self.whole = whole
+        self.kept = kept
+        self._kept_keys: dict[Hashable, bytes | None] = {}
         self._orders = Orders(run, cache.most_bytes)
         self.given: Mapping[str, pl.DataFrame | Unavailable] = {}
         """Answers about the whole job supplied by the calling process."""
@@ -54,14 +66,25 @@ class Supplier:
     def answer(self, question: str | Callable[..., Any], options: Mapping[str, Any]) -> Any:
         """See `Run.analyse`."""
         analysis = find_analysis(question)
-        return _copied(self.ask(analysis, self._options(analysis, options)))
+        with self._keeping():
+            return _copied(self.ask(analysis, self._options(analysis, options)))
 
     def silent(self, question: str | Callable[..., Any], options: Mapping[str, Any]) -> dict[int, Unavailable]:
         """See `Run.silent_ranks`."""
         analysis = find_analysis(question)
         if analysis.scope == "job":
             return {}
-        return dict(self._stacked(analysis, self._options(analysis, options)).silent)
+        with self._keeping():
+            return dict(self._stacked(analysis, self._options(analysis, options)).silent)
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Write the answers to keep when a question is answered."""
+        try:
+            yield
+        finally:
+            if self.kept is not None:
+                self.kept.write()
 
     def ask(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None = None) -> Any:
         """The answer for the whole job, or for some ranks computed together; `options` are all that it has.
@@ -90,7 +113,36 @@ class Supplier:
             return self._call(analysis, options, ranks) if known is None else known
 
         known = self._part_of_stacked(analysis, options, numbers)
-        return self.cache.get(self._key(analysis, options, numbers), compute) if known is None else known
+        if known is not None:
+            return known
+        key = self._key(analysis, options, numbers)
+        return self.cache.get(key, compute if numbers else lambda: self._kept_or(analysis, options, compute))
+
+    def _kept_or(self, analysis: Analysis, options: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
+        """The answer about the whole run that is kept on disk, or else the computed one, which is then kept."""
+        key = self._kept_key(analysis, options)
+        if self.kept is None or key is None:
+            return compute()
+        found = self.kept.find(key)
+        if found is None:
+            try:
+                found = (compute(), None)
+            except Unavailable as reason:
+                found = (None, reason)
+            self.kept.add(key, found[1] or found[0])
+        if found[1] is not None:
+            raise found[1]
+        return found[0]
+
+    def _kept_key(self, analysis: Analysis, options: Mapping[str, Any]) -> bytes | None:
+        """The key of a question about the whole run on disk; None if its answer is not kept there."""
+        if self.kept is None:
+            return None
+        key = self._key(analysis, options, None)
+        if key not in self._kept_keys:
+            changed = {one.name: self.run.options[one.name] for one in analysis.closure if one.name in self.run.options}
+            self._kept_keys[key] = self.kept.key(analysis, options, changed, self._selection)
+        return self._kept_keys[key]
 
     def _part_of_stacked(
         self, analysis: Analysis, options: Mapping[str, Any], numbers: tuple[int, ...] | None
@@ -99,6 +151,9 @@ class Supplier:
         if numbers is None:
             return None
         everyone: Stacked | None = self.cache.known(self._key(analysis, options, None))
+        if everyone is None and self.kept is not None:
+            key = self._kept_key(analysis, options)
+            everyone = self._stacked(analysis, options) if key is not None and self.kept.has(key) else None
         if everyone is not None:
             return everyone.part(numbers)
         if self.whole is None or any(one.scope == "job" and not one.whole_job for one in analysis.closure):
@@ -141,7 +196,7 @@ class Supplier:
     def _all_steps(self) -> Supplier:
         """Answers questions about the same ranks with all their steps."""
         whole = None if self.whole is None else self.whole._all_steps
-        return Supplier(self.run.with_all_steps(), self.cache, self.engine, whole)
+        return Supplier(self.run.with_all_steps(), self.cache, self.engine, whole, self.kept)
 
     @cached_property
     def _selection(self) -> Any:
@@ -156,7 +211,8 @@ class Supplier:
             parts.extend(self._ask_parts(analysis, options))
             return Stacked.of(parts)
 
-        answers: Stacked = self.cache.get(self._key(analysis, options, None), stack, keeps=False)
+        key = self._key(analysis, options, None)
+        answers: Stacked = self.cache.get(key, lambda: self._kept_or(analysis, options, stack), keeps=False)
         groups = [ranks for part in parts for ranks in (*part.frames, *((rank,) for rank in part.silent))]
         self.cache.forget(self._key(analysis, options, ranks) for ranks in groups)
         return answers

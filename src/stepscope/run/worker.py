@@ -14,6 +14,7 @@ from stepscope.analysis.registry import find_analysis
 from stepscope.errors import StepscopeError
 from stepscope.processes import connected, decoder, send
 from stepscope.run.answer_cache import AnswerCache
+from stepscope.run.encoding import decoded
 from stepscope.run.engine import Threads
 from stepscope.run.engine.messages import (
     MOST_RUNS,
@@ -30,7 +31,6 @@ from stepscope.run.engine.messages import (
     reason_of,
     rows_of,
 )
-from stepscope.run.engine.orders import decoded
 from stepscope.run.iterations import Iterations
 from stepscope.run.rank import Rank
 from stepscope.run.recorded import Recorded

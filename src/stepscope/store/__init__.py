@@ -1,11 +1,14 @@
 """Rows that were read once, kept as Parquet in a cache directory and opened in milliseconds."""
 
+from stepscope.store.answers import About, KeptRecords
 from stepscope.store.cache import Store, StoreEntry, cache_directory, max_bytes
 from stepscope.store.manifest import Manifest, identify, schema_version, size_of, write_manifest
 from stepscope.store.recording import MemoryRecording, Recording, StoredRecording, scan_together
 from stepscope.store.sinks import MemorySink, StoreError, StoreSink
 
 __all__ = [
+    "About",
+    "KeptRecords",
     "Manifest",
     "MemoryRecording",
     "MemorySink",

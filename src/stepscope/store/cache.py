@@ -1,7 +1,8 @@
 """The store: a cache directory with one entry per input, shared by all processes of a user.
 
 An entry is a directory of Parquet parts and a manifest. It is built under a temporary name and renamed, so
-that it is there as a whole or not at all. Deleting anything in here is always safe.
+that it is there as a whole or not at all. Beside the entries are answers about runs of them (`answers.py`). Deleting
+anything in here is always safe.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import secrets
 import shutil
 import socket
 import tempfile
@@ -23,12 +23,12 @@ import platformdirs
 
 from stepscope.errors import StepscopeError
 from stepscope.processes import is_running
+from stepscope.store.answers import SHARE, AnswerFile, drop_answers, drop_stale_answers, list_answers
+from stepscope.store.drafts import DRAFT, HOUR_S, draft_name, is_abandoned
 from stepscope.store.manifest import Manifest, is_whole, read_manifest
 from stepscope.store.recording import StoredRecording
 
-_HOUR_S = 3600.0
 _TEMPORARY = "stepscope-store-"
-_DRAFT = ".tmp"
 _OURS = re.compile(r"[0-9a-f]{40}(\..+\.tmp)?")
 _DEFAULT_MAX_GB = 20.0
 
@@ -102,7 +102,7 @@ class Store:
     @contextmanager
     def drafting(self, key: str) -> Iterator[Path]:
         """A private directory in which to build the entry `key`; removed at the end unless kept by `publish`."""
-        draft = self.directory / _draft_name(key)
+        draft = self.directory / draft_name(key)
         draft.mkdir(mode=0o700)
         try:
             yield draft
@@ -133,7 +133,7 @@ class Store:
         """All whole entries, the most recently used first."""
         entries = []
         for directory in self._directories():
-            manifest = None if directory.name.endswith(_DRAFT) else read_manifest(directory)
+            manifest = None if directory.name.endswith(DRAFT) else read_manifest(directory)
             with suppress(OSError):
                 if manifest is not None:
                     used = directory.stat().st_mtime
@@ -141,36 +141,47 @@ class Store:
         return sorted(entries, key=lambda entry: (-entry.used, entry.key))
 
     def clear(self, *, unused_s: float = 0.0) -> tuple[int, int]:
-        """Remove entries, and what killed builders left.
+        """Remove entries with the answers about them, and what killed builders left.
 
         Args:
             unused_s: Keep entries used within this many seconds.
 
         Returns:
-            Number of removed entries, and their size in bytes.
+            Number of removed entries, and their size in bytes with that of the answers.
         """
         self.sweep()
         limit = time.time() - unused_s
         old = [entry for entry in self.list_entries() if unused_s <= 0 or entry.used <= limit]
-        return len(old), sum(self._remove(entry.directory, entry.manifest.size_bytes) for entry in old)
+        freed = sum(self._remove(entry.directory, entry.manifest.size_bytes) for entry in old)
+        before = sum(one.size_bytes for one in self.list_answers())
+        if unused_s <= 0:
+            drop_answers(self.directory, 0)
+        drop_stale_answers(self.directory)
+        return len(old), freed + before - sum(one.size_bytes for one in self.list_answers())
+
+    def list_answers(self) -> list[AnswerFile]:
+        """All files of answers, the most recently used first."""
+        return list_answers(self.directory)
 
     def evict(self, limit_bytes: int) -> None:
-        """Remove the least recently used entries until the rest fits; never one used in the last hour."""
+        """Remove what was used the least recently until the rest fits; never an entry used in the last hour."""
         entries = self.list_entries()
         total = sum(entry.manifest.size_bytes for entry in entries)
-        recent = time.time() - _HOUR_S
+        total += drop_answers(self.directory, int(limit_bytes * SHARE))
+        recent = time.time() - HOUR_S
         for entry in reversed(entries):
             if total <= limit_bytes or entry.used > recent:
-                return
+                break
             total -= self._remove(entry.directory, entry.manifest.size_bytes)
+        drop_stale_answers(self.directory)
 
     def sweep(self) -> None:
         """Remove what killed builders left behind, and entries whose manifest cannot be read."""
         for directory in self._directories():
-            if not directory.name.endswith(_DRAFT):
+            if not directory.name.endswith(DRAFT):
                 if read_manifest(directory) is None:
                     self._remove(directory)
-            elif _is_abandoned(directory):
+            elif is_abandoned(directory):
                 shutil.rmtree(directory, ignore_errors=True)
 
     def _directories(self) -> list[Path]:
@@ -181,27 +192,11 @@ class Store:
 
     def _remove(self, directory: Path, size: int = 0) -> int:
         """Remove an entry at once for all others: by renaming it first."""
-        doomed = directory.with_name(_draft_name(directory.name))
+        doomed = directory.with_name(draft_name(directory.name))
         with suppress(OSError):  # another process may have been faster
             directory.rename(doomed)
             shutil.rmtree(doomed, ignore_errors=True)
         return size
-
-
-def _draft_name(key: str) -> str:
-    return f"{key}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}{_DRAFT}"
-
-
-def _is_abandoned(draft: Path) -> bool:
-    """Whether the process that builds in `draft` is gone: not running on this host, or silent for an hour."""
-    try:
-        silent_s = time.time() - draft.stat().st_mtime
-    except OSError:
-        return False
-    host, _, pid = draft.name.removesuffix(_DRAFT).rpartition(".")[0].rpartition(".")
-    if host.endswith("." + socket.gethostname()) and pid.isdigit() and not is_running(int(pid)):
-        return True
-    return silent_s > _HOUR_S
 
 
 def _sweep_temporary() -> None:

@@ -5,31 +5,23 @@ Options and limits are sent as plain data and type names, so that nothing is exe
 
 from __future__ import annotations
 
-import functools
-import importlib
 import itertools
 import logging
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
 from functools import cached_property
-from pathlib import Path, PurePath
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from stepscope.analysis.registry import Analysis
 from stepscope.errors import Unavailable
+from stepscope.run.encoding import NotSendable, encoded, place_of
 from stepscope.run.engine.messages import Ask, Order, RankData, RunData, reason_of, rows_of
 from stepscope.run.recorded import Recorded
 from stepscope.store.recording import StoredRecording
 
 _IDS = itertools.count()
 _LOG = logging.getLogger(__name__)
-
-_KIND = "kind"
-_PLAIN = (str, bytes, bool, int, float, type(None))
 
 
 class Orders:
@@ -101,71 +93,3 @@ class Orders:
             iterations=iterations,
             answers_bytes=self._answers_bytes,
         )
-
-
-class NotSendable(Exception):
-    """A value that cannot be encoded, or of a type that another process cannot import as it is defined in a notebook, a
-    script or inside a function."""
-
-
-def encoded(value: Any) -> bytes:
-    """A value of an option (see `analysis.parameters.frozen`), or a mapping of them; raises `NotSendable`."""
-    try:
-        return msgspec.msgpack.encode(_outward(value))
-    except (OverflowError, UnicodeEncodeError) as error:
-        raise NotSendable(f"an option that cannot be encoded ({error})") from error
-
-
-def decoded(data: bytes) -> Any:
-    """The value encoded in bytes."""
-    return _inward(msgspec.msgpack.decode(data))
-
-
-def place_of(thing: Any) -> str:
-    """The module and name with which another process can import a class or function; raises `NotSendable`."""
-    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "<locals>")
-    if module in (None, "__main__") or "<" in name:
-        raise NotSendable(f"{module}.{name}")
-    return f"{module}:{name}"
-
-
-def _outward(value: Any) -> Any:
-    if type(value) in _PLAIN:
-        return value
-    if isinstance(value, dict):
-        return {_KIND: "mapping", "items": [[name, _outward(part)] for name, part in value.items()]}
-    if isinstance(value, Enum):
-        return {_KIND: "enum", "type": place_of(type(value)), "name": value.name}
-    if isinstance(value, PurePath):
-        return {_KIND: "path", "path": str(value)}
-    if isinstance(value, (tuple, frozenset)) and not hasattr(value, "_fields"):
-        return {_KIND: "tuple" if isinstance(value, tuple) else "set", "parts": [_outward(part) for part in value]}
-    if hasattr(value, "_fields") or (is_dataclass(value) and not isinstance(value, type)):
-        names = value._fields if hasattr(value, "_fields") else [one.name for one in fields(value) if one.init]
-        content = {name: _outward(getattr(value, name)) for name in names}
-        return {_KIND: "fields", "type": place_of(type(value)), "fields": content}
-    raise NotSendable(type(value).__name__)
-
-
-def _inward(data: Any) -> Any:
-    if not isinstance(data, dict):
-        return data
-    match data[_KIND]:
-        case "mapping":
-            value: Any = {name: _inward(part) for name, part in data["items"]}
-        case "enum":
-            value = _found(data["type"])[data["name"]]
-        case "path":
-            value = Path(data["path"])
-        case "tuple":
-            value = tuple(map(_inward, data["parts"]))
-        case "set":
-            value = frozenset(map(_inward, data["parts"]))
-        case _:
-            value = _found(data["type"])(**{name: _inward(part) for name, part in data["fields"].items()})
-    return value
-
-
-def _found(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return functools.reduce(getattr, name.split("."), importlib.import_module(module))

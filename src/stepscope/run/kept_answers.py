@@ -1,0 +1,176 @@
+"""Answers on disk, beside the rows in the store from which they were computed (`store/answers.py`).
+
+What is kept is equal to what would be computed: it is found by everything on which it depends. That is the rows and
+names of all ranks and the issues of the run, the code, the question with its options and those of the questions that it
+needs, and the selected ranks and steps. Only functions of this package are known by their name and version; answers of
+others are not kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import msgspec
+import polars as pl
+
+import stepscope
+from stepscope._version import __version__
+from stepscope.analysis.registry import Analysis
+from stepscope.errors import Unavailable
+from stepscope.paths import shown
+from stepscope.run.answer_cache import size_of
+from stepscope.run.encoding import NotSendable, decoded, encoded
+from stepscope.run.rank import Rank
+from stepscope.store import About, KeptRecords, StoredRecording, max_bytes
+from stepscope.tables.issues import Issue
+
+_LOG = logging.getLogger(__name__)
+
+MOST_BYTES = 32 << 20
+"""Size of the largest answer that is kept, chosen by us: reading a larger one takes about as long as computing it."""
+
+_HELD_BYTES = 64 << 20
+"""Size of the answers that wait to be written."""
+
+_CODE_SUFFIXES = (".py", ".so", ".pyd", ".dylib")
+
+Answer = tuple[Any, Unavailable | None]
+"""What was computed: an answer, or the reason why there is none."""
+
+
+class KeptAnswers:
+    """The kept answers of one run, for all its selections and all threads.
+
+    Args:
+        store: Directory of the store that has its rows.
+        path: Path of the run.
+        ranks: All its ranks.
+        issues: Its own issues and those of inputs beside it.
+    """
+
+    def __init__(self, store: Path, path: Path, ranks: Sequence[Rank], issues: Sequence[Issue]) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[bytes, bytes] = {}
+        self._records: KeptRecords | None = None
+        try:
+            facts: list[Any] = [os.fsencode(path), [encoded(issue) for issue in issues]]
+        except NotSendable:  # an issue about a name that is not UTF-8
+            return
+        entries = []
+        for rank in ranks:
+            recording = rank.recording
+            if not isinstance(recording, StoredRecording) or recording.directory.parent != store:
+                return
+            entries.append(recording.directory.name)
+            facts.append((rank.rank, rank.facts["rank_origin"], entries[-1], recording.manifest.created_ns))
+        version = code_version()
+        if version is not None:
+            run = hashlib.sha256(msgspec.msgpack.encode(facts)).hexdigest()[:40]
+            self._records = KeptRecords(store, run, version, About(shown(path), entries), max_bytes())
+
+    def key(
+        self, analysis: Analysis, options: Mapping[str, Any], changed: Mapping[str, Any], selection: Any
+    ) -> bytes | None:
+        """A key for the same question with the same options; None if its answer is not kept.
+
+        Args:
+            options: All its options.
+            changed: Options of the run that replace defaults, of any analysis that it needs.
+            selection: The selected ranks and steps.
+        """
+        if self._records is None or not all(is_ours(one.function) for one in analysis.closure):
+            return None
+        try:
+            asked = encoded((analysis.function.__module__, analysis.name, dict(options), dict(changed), selection))
+        except NotSendable:
+            return None
+        return hashlib.blake2b(asked, digest_size=16).digest()
+
+    def has(self, key: bytes) -> bool:
+        """Whether something was kept under a key."""
+        return self._records is not None and self._records.has(key)
+
+    def find(self, key: bytes) -> Answer | None:
+        """What is kept under a key; None if there is nothing that can be read."""
+        content = None if self._records is None else self._records.find(key)
+        if self._records is None or content is None:
+            return None
+        try:
+            value = decoded(content)
+        except Exception as error:  # bytes that the checksum fits, yet written by something else
+            _LOG.info("a kept answer cannot be read: %s", error)
+            self._records.forget(key)
+            return None
+        return (None, value) if isinstance(value, Unavailable) else (value, None)
+
+    def add(self, key: bytes, value: Any) -> None:
+        """Keep an answer, or a reason, from the next `write` on; nothing if it is too large or no plain data."""
+        if size_of(value) > MOST_BYTES:
+            return
+        try:
+            content = encoded(value)
+        except NotSendable as error:
+            _LOG.info("an answer is not kept: %s", error)
+            return
+        with self._lock:
+            self._waiting[key] = content
+            is_much = sum(map(len, self._waiting.values())) > _HELD_BYTES
+        if is_much:
+            self.write()
+
+    def write(self) -> None:
+        """Write the answers that wait for it; a store that cannot take them costs only the keeping."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+            if not waiting or self._records is None:
+                return
+            try:
+                self._records.add(waiting)
+            except OSError as error:
+                _LOG.info("answers are not kept: %s", error)
+                self._records = None
+
+
+@cache
+def is_ours(function: Any) -> bool:
+    """Whether a function is one of this package, found there by its name."""
+    if not isinstance(function, FunctionType) or not function.__module__.startswith("stepscope."):
+        return False
+    return getattr(sys.modules.get(function.__module__), function.__name__, None) is function
+
+
+@cache
+def code_version() -> str | None:
+    """A fingerprint of the code that answers: of this package's files, of Polars and of Python; None if unknown."""
+    files = sorted(_files(str(Path(stepscope.__file__).parent)))
+    if not files:
+        return None
+    facts = (__version__, pl.__version__, sys.version, files)
+    return hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _files(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Name, size and time of change of the files with code below a folder."""
+    try:
+        with os.scandir(folder) as scan:
+            for entry in scan:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name != "__pycache__":
+                        yield from _files(entry.path)
+                elif entry.name.endswith(_CODE_SUFFIXES):
+                    info = entry.stat()
+                    yield entry.path, info.st_size, info.st_mtime_ns
+    except OSError:  # e.g. a package in an archive
+        return
+
+
+code_version()  # now: the files may change while this process runs
